@@ -1,6 +1,6 @@
 # ruff: noqa: ARG002 - plugins take the arguments of the points that they extend, whether they look or not
 
-"""Tiny plugins that do what a test tells them to, and the parts of a scheduler around them."""
+"""Tiny plugins that do what a test sets, and the parts of a scheduler around them."""
 
 import asyncio
 import random
@@ -119,7 +119,7 @@ class Rejects(Named, FilterPlugin):
 
 
 class OnePod(Named, PreFilterExtensions, FilterPlugin):
-    """Lets `room` pods on a node, counting those in its state that others were thought to add."""
+    """Lets `room` pods on a node, counting those in its state that were added on trial."""
 
     reasons = (Reason("full"),)
 
@@ -359,7 +359,7 @@ class Steps:
 
 
 @dataclass
-class World:
+class Core:
     """A whole core on fakes: nodes and pods in, bindings and conditions out."""
 
     frameworks: dict
@@ -412,7 +412,7 @@ def empty(profile: Framework, *, detailed=False) -> Answers:
     return Answers(NodePlugins(profile.plugins), detailed=detailed)
 
 
-def world(profile: Framework, *nodes, profiles=None, percentage=0, hints=None, shard_of=whole) -> World:
+def make_core(profile: Framework, *nodes, profiles=None, percentage=0, hints=None, shard_of=whole) -> Core:
     """A core that schedules with this profile on these nodes."""
     clock, cache, unassigned = ManualClock(1000.0), Cache(), Store()
     for node in nodes:
@@ -439,7 +439,7 @@ def world(profile: Framework, *nodes, profiles=None, percentage=0, hints=None, s
     attempts = Attempts(clock, chance, records.append)
     commit = AssumeAndBind(cache, queue.nominator, binding, failure, attempts)
     one = ScheduleOne(frameworks, queue, cache, Snapshot(), algorithm, commit, failure, attempts)
-    return World(
+    return Core(
         frameworks,
         cache,
         queue,

@@ -55,7 +55,7 @@ def run_go(
 
 
 def ask_go(*arguments: str, folder: Path) -> str | None:
-    """What `go` answers, None where it fails; what it tells beside the answer is shown."""
+    """What `go` answers, None where it fails; its other output is shown."""
     with alone():
         done = subprocess.run(
             [str(GO_ROOT / "bin/go"), *arguments],

@@ -1,4 +1,4 @@
-"""What metrics-server tells of nodes, and the kind as a custom resource that stands for its API."""
+"""What metrics-server reports of nodes, and the kind as a custom resource that stands for its API."""
 
 from datetime import UTC, datetime
 

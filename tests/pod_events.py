@@ -1,4 +1,4 @@
-"""What becomes of pods, as a watcher is told."""
+"""What becomes of pods, as a watcher sees it."""
 
 import json
 from contextlib import suppress

@@ -28,7 +28,7 @@ type coscheduling struct {
 	arguments *berth.ProfileArguments[settings]
 	requeue   *berth.Requeue
 	groups    map[groupKey]*group
-	// groupOf tells which group a member belonged to when it was last seen, and
+	// groupOf says which group a member belonged to when it was last seen, and
 	// uids how it is known, by namespace and name.
 	groupOf map[string]*group
 	uids    map[types.NamespacedName]string

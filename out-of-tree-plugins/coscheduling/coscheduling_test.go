@@ -114,7 +114,7 @@ func (k *kit) goesOn(pod *corev1.Pod) {
 	}
 }
 
-// findsNoNode tells that no node was left for the pod.
+// findsNoNode says that no node was left for the pod.
 func (k *kit) findsNoNode(pod *corev1.Pod) {
 	k.t.Helper()
 	if _, status := k.PostFilter(pod, *berth.Reject("no room")); status.Code != berth.Unschedulable {

@@ -29,7 +29,7 @@ type group struct {
 	// failures since the group was last complete, and the end of its back-off.
 	failures  int
 	notBefore time.Time
-	// releasing and givingUp: the scheduler was told, and may have to be told again.
+	// releasing and givingUp: the scheduler was notified, and may have to be notified again.
 	releasing, givingUp bool
 }
 

@@ -40,7 +40,7 @@ from berth.testing.handles import RecordingRecorder, RecordingWriter, make_handl
 from tests.benchmarks.end_to_end import READY_SECONDS
 from tests.benchmarks.tables import Table
 from tests.benchmarks.workloads import node_bytes, pod_template, read_pod
-from tests.fakes import PROFILE, framework, world
+from tests.fakes import PROFILE, framework, make_core
 
 AT_ONCE = 24
 """How many attempts are on their way at most; the loop has its turn after a third of them."""
@@ -132,7 +132,7 @@ class Committing:
         handle = make_handle(writer=writer)
         handle.background = self.background
         self.profile = framework(bind=[DefaultBinder(None, handle)])
-        parts = world(self.profile, make_node("node-000000"))
+        parts = make_core(self.profile, make_node("node-000000"))
         self.nodes = Snapshot()
         commit = parts.schedule_one.commit
         binding = replace(commit.binding, writer=writer, recorder=recorder, background=self.background)

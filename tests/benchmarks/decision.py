@@ -2,7 +2,7 @@
 
 A pod of a new class is asked about on all nodes; of a known one, on the node that the last pod went to.
 
-A decision waits for nobody, so its time is the thread's CPU time: other work on the machine stays out of it.
+A decision waits for nothing, so its time is the thread's CPU time: other work on the machine stays out of it.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Pods through sandbox and scheduler as real processes: throughput, and what a pod costs the scheduler.
 
-The pods are there before the scheduler starts, so that nobody else works beside the two while it is measured.
+The pods are there before the scheduler starts, so no submitter works beside the two while it is measured.
 Where kube-scheduler's program is at hand (tests/kube_scheduler.py), it does the same work. It sends protobuf,
 its default, and reads JSON: the sandbox sends nothing else.
 """
@@ -177,7 +177,7 @@ async def child(stack, files, name, command):
 async def watched(events, scheduler, sandbox, pods):
     """A scheduler at work, from its first binding to its last, as a watcher of the pods sees it.
 
-    It is not asked for metrics: whoever has many of them would work for us.
+    It is not asked for metrics: a scheduler with many of them would work for us.
     """
     before, first, decided, bound = None, 0, set(), {}
     with suppress(TimeoutError):
@@ -222,6 +222,6 @@ def cpu_of_all(pid):
 
 
 def outcome(pod):
-    """A pod's name, and its node: empty where it fits nowhere, None where nobody knows yet."""
+    """A pod's name, and its node: empty where it fits nowhere, None where that is not decided."""
     rejected = (c.get("reason") == "Unschedulable" for c in pod["status"].get("conditions", ()))
     return pod["metadata"]["name"], pod["spec"].get("nodeName") or ("" if any(rejected) else None)

@@ -3,7 +3,7 @@
 The messages are as large as those of Filter and Score on 5,000 nodes. Servers in Python (asyncio, threads)
 and in Go are asked from Python: by a gRPC call of its own each time, by a message on a gRPC stream that
 stands, with asyncio, or with threads whose answers are handed to the loop that the scheduler lives in, and in
-ttrpc's frames. Loops are uvloop's, as the scheduler's and the plugins' are. A bare socket tells what of it is
+ttrpc's frames. Loops are uvloop's, as the scheduler's and the plugins' are. A bare socket says what of it is
 the machine.
 """
 

@@ -46,7 +46,7 @@ def cpu_seconds():
 
 
 async def serve_engine(engine):
-    """Serve until standard input ends; `/debug/cpu` tells the process's CPU seconds."""
+    """Serve until standard input ends; `/debug/cpu` shows the process's CPU seconds."""
     sandbox = await serve(Options(kubelets=False))
     handle = sandbox.api.handle
 

@@ -1,7 +1,7 @@
 """Pods through sandbox, scheduler and sidecars as real processes: what plugins cost the throughput.
 
 One sandbox serves all rows; for each row its pods come first, then a scheduler of its own with its plugins.
-The pods are there before the scheduler, so that nobody else works beside those that are measured.
+The pods are there before the scheduler, so that no submitter works beside those that are measured.
 """
 
 import asyncio

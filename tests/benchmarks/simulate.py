@@ -38,7 +38,7 @@ GOAL_SECONDS = 10
 
 
 def run(options):
-    """A row, and an exit code of 1 where a pod is elsewhere."""
+    """A row, and an exit code of 1 where a pod is on another node."""
     objects = open_dataset(options.openb, seed=0).load()
     if options.pods:
         objects = replace(objects, pods=objects.pods[: options.pods])
@@ -48,7 +48,7 @@ def run(options):
         real = asyncio.run(processes(objects, folder, real=options.real))
     different = sorted(pod for pod in simulated | real if simulated.get(pod) != real.get(pod))
     table = Table(
-        f"simulation of openb (to reach: {GOAL_SECONDS} s)", ["pods", "placed", "elsewhere", "CPU s"]
+        f"simulation of openb (to reach: {GOAL_SECONDS} s)", ["pods", "placed", "other node", "CPU s"]
     )
     table.add(f"{len(objects.pods):,}", f"{len(simulated):,}", str(len(different)), f"{seconds:.1f}")
     table.show()

@@ -137,14 +137,14 @@ async def sampled(made, samples, seconds):
         if now > seconds:
             return
         made.scheduler.check()
-        sizes = await asyncio.to_thread(sizes_told, made.surface.port)
+        sizes = await asyncio.to_thread(sizes_reported, made.surface.port)
         if sizes is None:
             samples.missed += 1
             continue
         samples.add(now, {**sizes, MEBIBYTES: resident_mebibytes(made.scheduler.pid)})
 
 
-def sizes_told(port):
+def sizes_reported(port):
     """What the scheduler says of its sizes, None where it does not answer, or is too busy to."""
     asked = http.client.HTTPSConnection(LOOPBACK, port, timeout=PATIENCE_SECONDS, context=anything())
     try:
@@ -268,7 +268,7 @@ def gated(i):
     yield pod(f"pod-{i}", schedulingGates=[{"name": f"example.com/gate-{i}"}])
 
 
-def asked_elsewhere(i):
+def asked_of_a_sidecar(i):
     """A pod of the plugin's profile."""
     yield pod(f"pod-{i}", schedulerName="hostile", container={"image": f"registry.example.com/image-{i}:1"})
 
@@ -292,7 +292,7 @@ KINDS = (
     unbound,
     with_device,
     gated,
-    asked_elsewhere,
+    asked_of_a_sidecar,
     preferring,
 )
 

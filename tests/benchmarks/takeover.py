@@ -1,4 +1,4 @@
-"""How long nobody schedules: after a leader's death or end, and after a start in a large cluster.
+"""How long no scheduler decides: after a leader's death or end, and after a start in a large cluster.
 
 Times are of the wall clock, of real processes; a lease's own duration is most of what a death costs. After
 fail-overs of three replicas under load, it is also checked that no rule of a pod is broken; `KUBE_SCHEDULER`

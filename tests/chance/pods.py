@@ -14,12 +14,12 @@ def pods(chance, mix, count, names):
 
 
 def placed(chance, mix, count, names):
-    """Pods that somebody has put on nodes, without a look at what they ask for."""
+    """Pods that a client has put on nodes, without a look at what they ask for."""
     made, taken = [], set()
     for i in range(count):
         new = pod(chance, {**mix, "volumes": 0, "devices": 0}, f"q{i}", names)
         new["spec"]["nodeName"] = chance.choice(names)
-        new["spec"]["schedulerName"] = "somebody"
+        new["spec"]["schedulerName"] = "another-scheduler"
         _open_ports_once(new["spec"], taken)
         new["status"] = {"phase": "Running", "startTime": f"2026-01-{chance.randint(1, 28):02d}T00:00:00Z"}
         made.append(new)

@@ -1,7 +1,7 @@
 """kube-scheduler and Berth on the same drawn cluster: `python -m tests.e2e.both groups --seeds 0 30`.
 
 Prints, for each seed, the first step that came out differently and how. What is left to chance (equal scores)
-may differ; a second run of the seed tells.
+may differ; a second run of the seed decides.
 """
 
 import argparse

@@ -43,8 +43,8 @@ class Collector(service_grpc.TraceServiceServicer):
                 ids = (span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex())
                 links = [(link.trace_id.hex(), link.span_id.hex()) for link in span.links]
                 failed = span.status.code == span.status.STATUS_CODE_ERROR
-                told = plain(span.attributes), resource, links, failed
-                self.spans.append(Collected(resource["service.name"], *ids, span.name, *told))
+                reported = plain(span.attributes), resource, links, failed
+                self.spans.append(Collected(resource["service.name"], *ids, span.name, *reported))
         return service.ExportTraceServiceResponse()
 
 

@@ -101,7 +101,7 @@ class Client:
         self.upstream = None
 
     async def serve(self):
-        """Pass requests on, one after the other, until somebody leaves."""
+        """Pass requests on, one after the other, until a side leaves."""
         with contextlib.suppress(OSError, EOFError, Cut):
             while True:
                 head, body = await read_message(self.reader)

@@ -74,7 +74,7 @@ async def together(cluster, hold, step):
         before = await pending(cluster)
         for resource, document in step.objects:
             await cluster.create(resource, [document])
-        while await pending(cluster) < before + len(step.of(PODS)):  # noqa: ASYNC110 - told by metrics only
+        while await pending(cluster) < before + len(step.of(PODS)):  # noqa: ASYNC110 - seen in metrics only
             await asyncio.sleep(LOOK_SECONDS)
     hold.released.set()
     await cluster.delete(PODS, holding_up, "default")
@@ -91,7 +91,9 @@ async def reported(cluster, seen, step):
     awaited = set()
     for each in step.of(PODS):
         name = each["metadata"]["name"]
-        failed = any(told["status"] == "False" for told in seen.told.get(("Pod", name, "PodScheduled"), ()))
+        failed = any(
+            stated["status"] == "False" for stated in seen.stated.get(("Pod", name, "PodScheduled"), ())
+        )
         awaited |= {(name, "FailedScheduling")} if failed else set()
         awaited |= {(name, "Scheduled")} if seen.node_of(name) else set()
     awaited |= {(name, "Preempted") for name in seen.leaving()}
@@ -110,13 +112,13 @@ async def settled(seen, step):
     pods = [each["metadata"]["name"] for each in step.of(PODS)]
     groups = [each["metadata"]["name"] for each in step.of(POD_GROUPS)]
 
-    def told():
-        everyone = all(seen.node_of(name) or ("Pod", name, "PodScheduled") in seen.told for name in pods)
+    def stated():
+        everyone = all(seen.node_of(name) or ("Pod", name, "PodScheduled") in seen.stated for name in pods)
         return step.gated or (
-            everyone and all(("PodGroup", name, "PodGroupScheduled") in seen.told for name in groups)
+            everyone and all(("PodGroup", name, "PodGroupScheduled") in seen.stated for name in groups)
         )
 
-    await until(lambda: told() and seen.quiet() > SHORTLY, step.name)
+    await until(lambda: stated() and seen.quiet() > SHORTLY, step.name)
     if not all(map(seen.node_of, pods)) and not step.gated:
         patient = QUIET_SECONDS if groups or any(name in seen.nominated for name in pods) else SHORTLY * 2
         await until(lambda: seen.quiet() > patient, step.name)

@@ -21,12 +21,12 @@ async def outcome(cluster, seen, step):
         name = each["metadata"]["name"]
         pods[name] = {
             "on": seen.node_of(name),
-            "told": seen.told.get(("Pod", name, "PodScheduled"), []),
+            "stated": seen.stated.get(("Pod", name, "PodScheduled"), []),
             "nominated": seen.nominated.get(name, ""),
             "extended": extended(seen.latest["Pod", name]),
         }
     groups = {
-        name: seen.told.get(("PodGroup", name, "PodGroupScheduled"), [])
+        name: seen.stated.get(("PodGroup", name, "PodGroupScheduled"), [])
         for name in (each["metadata"]["name"] for each in step.of(POD_GROUPS))
     }
     gone = sorted(seen.leaving())
@@ -34,7 +34,7 @@ async def outcome(cluster, seen, step):
         "pods": pods,
         "groups": groups,
         "gone": {name: conditions(seen.latest["Pod", name]) for name in gone},
-        "events": told(await items(cluster, EVENTS), seen.names, {*pods, *gone}),
+        "events": stated(await items(cluster, EVENTS), seen.names, {*pods, *gone}),
         "anywhere": any("nodeSelector" not in each["spec"] for each in step.of(PODS)),
         "claims": allocated(await items(cluster, RESOURCE_CLAIMS)),
     }
@@ -45,7 +45,7 @@ def extended(pod):
     return pod.get("status", {}).get("extendedResourceClaimStatus", {}).get("requestMappings")
 
 
-def told(events, uids, about):
+def stated(events, uids, about):
     """The first event of each reason on each of these pods, but not which preemptor was the first."""
     found = {}
     for name, reason, words in in_words(events, uids):
@@ -85,27 +85,27 @@ def differences(theirs, ours, path=()):
 def comparable(theirs, ours):
     """Two outcomes of a step, reduced to what has to be the same: what was said first, and where it led.
 
-    Whose words are told is left to chance where no placement will do, because of the order in which they are
+    Whose message is written is left to chance where no placement will do, by the order in which they are
     tried, and where several nodes make an attempt break off. Of placements, ours have to be among theirs.
     """
     theirs, ours = copy.deepcopy(theirs), copy.deepcopy(ours)
-    if any(told and SEVERAL.match(told[0]["message"]) for told in theirs["groups"].values()):
+    if any(stated and SEVERAL.match(stated[0]["message"]) for stated in theirs["groups"].values()):
         for name, pod in theirs["pods"].items():
-            if any(told in pod["told"] for told in ours["pods"][name]["told"][:1]):
+            if any(stated in pod["stated"] for stated in ours["pods"][name]["stated"][:1]):
                 for one in theirs, ours:
-                    one["pods"][name].pop("told")
+                    one["pods"][name].pop("stated")
                     one["events"].pop(f"{name} FailedScheduling", None)
     return _reduced(theirs), _reduced(ours)
 
 
 def _reduced(outcome):
     for pod in outcome["pods"].values():
-        pod["first"] = pod.pop("told", [])[:1]
-    for name, told in outcome["groups"].items():
-        first = [{**each, "message": _of_no_placement(each["message"])} for each in told[:1]]
+        pod["first"] = pod.pop("stated", [])[:1]
+    for name, stated in outcome["groups"].items():
+        first = [{**each, "message": _of_no_placement(each["message"])} for each in stated[:1]]
         outcome["groups"][name] = {
             "first": first,
-            "scheduled": any(each["status"] == "True" for each in told),
+            "scheduled": any(each["status"] == "True" for each in stated),
         }
     if outcome["anywhere"]:
         return json.loads(BROKEN_OFF.sub(r"\1", json.dumps(outcome)))

@@ -56,7 +56,7 @@ class Page:
 
 
 def logs(folder):
-    """What the processes said, for whoever looks for the reason."""
+    """What the processes said, to find the reason."""
     return "".join(f"\n--- {path.name}\n{path.read_text()[-2000:]}" for path in folder.glob("*.log"))
 
 

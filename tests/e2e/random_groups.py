@@ -43,7 +43,7 @@ class Drawn:
         self.objects = [*self.classes, *self.objects]
 
     def _priority(self, lowest=0, highest=1000):
-        """A class that nobody else has."""
+        """A class that no other pod has."""
         value = next((v for v in self._priorities if lowest <= v <= highest), None)
         if value is None:
             value = self._priorities[0]

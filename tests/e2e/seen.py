@@ -30,8 +30,8 @@ class Seen:
             self.nominated.setdefault(name, status["nominatedNodeName"])
         for condition in status.get("conditions", ()):
             if condition["type"] == "PodScheduled" and condition["status"] == "False":
-                told = {key: value for key, value in condition.items() if not key.startswith("last")}
-                self.first.setdefault(name, told)
+                conditions = {key: value for key, value in condition.items() if not key.startswith("last")}
+                self.first.setdefault(name, conditions)
 
     def decided(self, name):
         """Whether a scheduler has looked at the pod."""
@@ -48,7 +48,7 @@ async def until(claim, what):
     """Wait for that."""
     try:
         async with asyncio.timeout(DECIDED_SECONDS):
-            while not claim():  # noqa: ASYNC110 - what the watch told has no event
+            while not claim():  # noqa: ASYNC110 - what the watch showed has no event
                 await asyncio.sleep(LOOK_SECONDS)
     except TimeoutError:
         raise AssertionError(f"not in time: {what}") from None

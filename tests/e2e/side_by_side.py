@@ -75,7 +75,7 @@ def volume(name, claim_name, labels=None, modes=("ReadWriteOnce",), **spec):
 
 
 def bound_claim(name, volume_name, **spec):
-    """A claim that somebody has bound to the volume."""
+    """A claim that is bound to the volume."""
     made = claim(name, "at-once", volumeName=volume_name, **spec)
     made["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
     return made
@@ -146,11 +146,11 @@ def storage():
         claim("nowhere", "later"),
         volume(
             "at-plain-z",
-            "elsewhere",
+            "at-plain-z",
             hostPath={"path": "/data"},
             nodeAffinity={"required": {"nodeSelectorTerms": [labelled(HOST, "plain-z")]}},
         ),
-        bound_claim("elsewhere", "at-plain-z"),
+        bound_claim("at-plain-z", "at-plain-z"),
         volume("in-zone-z", "in-zone-z", {ZONE: "z"}, hostPath={"path": "/data"}),
         bound_claim("in-zone-z", "in-zone-z"),
         volume(
@@ -244,7 +244,7 @@ PODS = (
     ),
     pod("takes-port", ports=[{"containerPort": 80, "hostPort": 8080}], nodeSelector=LARGE),
     pod("port-in-use", ports=[{"containerPort": 80, "hostPort": 8080}], nodeSelector=LARGE),
-    pod("near-nobody", affinity={"podAffinity": {REQUIRED: [near("nobody")]}}),
+    pod("near-no-pod", affinity={"podAffinity": {REQUIRED: [near("no-app")]}}),
     pod("near-there", affinity={"podAffinity": {REQUIRED: [near("there")]}}),
     pod("alone", labels={"app": "alone"}, affinity={"podAntiAffinity": {REQUIRED: [near("alone", ZONE)]}}),
     pod(
@@ -277,7 +277,7 @@ PODS = (
     pod("unbound-claim", volumes=with_claim("unbound")),
     pod("claim-nowhere", volumes=with_claim("nowhere")),
     pod("missing-device", resourceClaims=with_device("missing")),
-    pod("claim-elsewhere", volumes=with_claim("elsewhere")),
+    pod("claim-on-no-node", volumes=with_claim("at-plain-z")),
     pod("claim-in-zone-z", volumes=with_claim("in-zone-z")),
     pod("only-one", volumes=with_claim("single"), nodeSelector={HOST: "large"}),
     pod("only-one-more", volumes=with_claim("single"), nodeSelector={HOST: "large"}),
@@ -304,8 +304,8 @@ PODS = (
     pod("gated", schedulingGates=[{"name": "example.com/wait"}]),
     pod("too-polite", "3500m", priorityClassName="polite", nodeSelector={ZONE: "b"}),
     pod("important", "3500m", priorityClassName="high", nodeSelector={ZONE: "b"}),
-    pod("important-elsewhere", "3500m", priorityClassName="high", nodeSelector={HOST: "plain-a"}),
+    pod("important-on-one-node", "3500m", priorityClassName="high", nodeSelector={HOST: "plain-a"}),
     pod("too-important-for-room", "20", priorityClassName="high"),
     pod("after-all", requests={"memory": "1Gi"}),
-    pod("for-somebody-else", schedulerName="nobody"),
+    pod("for-another-scheduler", schedulerName="another"),
 )

@@ -54,12 +54,12 @@ async def listen(arguments):
     parser = argparse.ArgumentParser()
     for flag in ("bind-address", "secure-port", "tls-cert-file", "tls-private-key-file"):
         parser.add_argument(f"--{flag}", required=True)
-    told, _ = parser.parse_known_args(arguments)
+    reported, _ = parser.parse_known_args(arguments)
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    tls.load_cert_chain(told.tls_cert_file, told.tls_private_key_file)
+    tls.load_cert_chain(reported.tls_cert_file, reported.tls_private_key_file)
     api, connections = Api(Store(), time.time), set()
     await asyncio.get_running_loop().create_server(
-        lambda: Connection(api.handle, connections), told.bind_address, int(told.secure_port), ssl=tls
+        lambda: Connection(api.handle, connections), reported.bind_address, int(reported.secure_port), ssl=tls
     )
 
 

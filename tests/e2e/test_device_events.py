@@ -27,7 +27,7 @@ def device_class(name):
 
 
 def holding(name, on, device):
-    """A claim that has a device, for nobody in particular."""
+    """A claim that has a device, reserved for no pod."""
     result = {"request": "one", "driver": "gpu.example.com", "pool": on, "device": device}
     field = {"key": "metadata.name", "operator": "In", "values": [on]}
     selector = {"nodeSelectorTerms": [{"matchFields": [field]}]}
@@ -56,7 +56,7 @@ WAITING = [
     pod("wants-three", resourceClaims=with_device("three")),
     pod("wants-x", resourceClaims=with_device("x"), nodeSelector={HOST: "a"}),
     pod("wants-class", resourceClaims=with_device("late-class")),
-    pod("held-elsewhere", resourceClaims=with_device("held-0"), nodeSelector={HOST: "b"}),
+    pod("held-on-another-node", resourceClaims=with_device("held-0"), nodeSelector={HOST: "b"}),
     pod("plain", nodeSelector={"disk": "ssd"}),
 ]
 GATED = pod("no-claim", resourceClaims=with_device("comes-later"))

@@ -96,7 +96,7 @@ async def test_the_commands(tmp_path):
         node("n0"),
         node("n1"),
         pod("p"),
-        pod("q", schedulerName="nobody"),
+        pod("q", schedulerName="another"),
         pod("r", schedulingGates=[{"name": "g"}]),
     ]
     async with serving(webhook):
@@ -131,7 +131,7 @@ async def test_the_commands(tmp_path):
         answer["proposals"],
     )
     assert "kind: Explanation" in pages["explain pod p -o yaml --all-reasons"][1]
-    assert 'Cause:  The pod names the scheduler "nobody"' in pages["explain pod q"][1]
+    assert 'Cause:  The pod names the scheduler "another"' in pages["explain pod q"][1]
     assert "Cause:  The pod has scheduling gates: g." in pages["explain pod r -o wide"][1]
     assert (2, True) == (
         pages["explain pod nothing"][0],

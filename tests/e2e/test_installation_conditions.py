@@ -22,7 +22,7 @@ NESTED = 450
 
 @pytest.fixture(scope="module", params=INSTALLATIONS)
 def cluster(request, tmp_path_factory):
-    with operated(tmp_path_factory.mktemp("told"), "secondary", INSTALLATIONS[request.param]) as found:
+    with operated(tmp_path_factory.mktemp("conditions"), "secondary", INSTALLATIONS[request.param]) as found:
         yield found
 
 
@@ -104,7 +104,7 @@ def test_nested_too_deep(cluster):
         arguments = {"a": arguments}
     cluster.plugins(("deep", {"address": FAR, "arguments": arguments}))
     cluster.schedulers(("deep", profile("deep", "deep")), ("flat", profile("flat")))
-    cluster.until(lambda: cluster.is_degraded("deep", "InvalidConfiguration"), "it is told")
+    cluster.until(lambda: cluster.is_degraded("deep", "InvalidConfiguration"), "it is reported")
     until_rolled_out(cluster, "flat")
 
     assert "SchedulerPlugin deep: spec.arguments.a.a" in cluster.condition("Degraded", "deep")[2]
@@ -130,9 +130,9 @@ def test_profile_served_twice(cluster):
     both = ("twin-a", "twin-b")
     cluster.schedulers(*((name, profile("twin")) for name in both))
     for name, other in zip(both, reversed(both), strict=True):
-        cluster.until(lambda one=name: cluster.is_degraded(one, "ProfileServedTwice"), "it is told")
-        told = f"profile twin is served by Scheduler {SYSTEM}/{other}, too; remove it from one of them"
-        assert told in cluster.condition("Degraded", name)[2]
+        cluster.until(lambda one=name: cluster.is_degraded(one, "ProfileServedTwice"), "it is reported")
+        reported = f"profile twin is served by Scheduler {SYSTEM}/{other}, too; remove it from one of them"
+        assert reported in cluster.condition("Degraded", name)[2]
     cluster.patch("scheduler", "twin-b", {"spec": profile("no-twin")})
     for name in both:
         cluster.until(lambda one=name: cluster.condition("Degraded", one)[0] == "False", "it is mended")
@@ -142,7 +142,7 @@ def test_misspelled_profile(cluster):
     """A profile that a plugin names and no Scheduler has is in the conditions of both."""
     cluster.plugins(("typo", {"address": FAR, "profiles": ["paking"]}))
     cluster.schedulers(("typo", profile("packing", "typo")))
-    cluster.until(lambda: plugin_condition(cluster, "typo")[0] == "UnknownProfile", "it is told")
+    cluster.until(lambda: plugin_condition(cluster, "typo")[0] == "UnknownProfile", "it is reported")
     cluster.until(lambda: cluster.condition("PluginsReady", "typo")[0] == "False", "of the Scheduler, too")
 
     assert "spec.profiles names paking" in plugin_condition(cluster, "typo")[1]
@@ -155,10 +155,10 @@ def test_plugins_of_one_name(cluster):
         *((name, {"image": "berth/gpu-share:test", "profiles": ["dashes"]}) for name in ("a.b", "a-b"))
     )
     cluster.schedulers(("dashes", profile("dashes", "a.b", "a-b")))
-    cluster.until(lambda: cluster.is_degraded("dashes", "InvalidConfiguration"), "it is told")
+    cluster.until(lambda: cluster.is_degraded("dashes", "InvalidConfiguration"), "it is reported")
 
-    told = "plugins a.b and a-b would both be plugin-a-b in the pod; rename one of them"
-    assert told in cluster.condition("Degraded", "dashes")[2]
+    reported = "plugins a.b and a-b would both be plugin-a-b in the pod; rename one of them"
+    assert reported in cluster.condition("Degraded", "dashes")[2]
     assert {} == cluster.get("deployment", "berth-dashes")
 
 
@@ -174,7 +174,7 @@ def test_later_causes(cluster):
     """Each cause for which objects cannot be written has an event of its own."""
     with denied(cluster, "services"):
         cluster.schedulers(("denied", profile("denied")))
-        cluster.until(lambda: cluster.is_degraded("denied", "ApplyFailed"), "it is told")
+        cluster.until(lambda: cluster.is_degraded("denied", "ApplyFailed"), "it is reported")
         first = cluster.condition("Degraded", "denied")[2]
         with denied(cluster, "networkpolicies.networking.k8s.io"):
             cluster.kubectl("delete", "networkpolicy", "berth-denied", *IN)
@@ -191,7 +191,7 @@ def test_reasons(cluster):
     """Events say of a condition whether it holds, so that no reason reads as its opposite."""
     wrong = {"multiPoint": {"enabled": [{"name": "Nope"}]}}
     cluster.schedulers(("words", {"profiles": [{"schedulerName": "words", "plugins": wrong}]}))
-    cluster.until(lambda: cluster.is_degraded("words", "InvalidConfiguration"), "it is told")
+    cluster.until(lambda: cluster.is_degraded("words", "InvalidConfiguration"), "it is reported")
     cluster.patch("scheduler", "words", {"spec": profile("words")})
     cluster.until(lambda: notes(cluster, "words", "AsExpected"), "it is mended")
 
@@ -233,7 +233,7 @@ def test_beside_kube_scheduler(cluster):
     cluster.kubectl("create", "-f", "-", stdin=lease)
     cluster.kubectl("apply", "-f", str(KUSTOMIZE / "components/lease-of-kube-scheduler/rights.yaml"))
     cluster.schedulers(("instead", profile("default-scheduler")))
-    cluster.until(lambda: cluster.is_degraded("instead", "ProfileServedTwice"), "it is told")
+    cluster.until(lambda: cluster.is_degraded("instead", "ProfileServedTwice"), "it is reported")
     assert (
         "control-plane holds the lease kube-system/kube-scheduler"
         in cluster.condition("Degraded", "instead")[2]

@@ -20,13 +20,13 @@ from tests.e2e.installation import KUSTOMIZE, SYSTEM, Installation
 from tests.e2e.operated_installation import OPERATOR, RealInstallation, operated
 from tests.unit.client.conftest import transport_to
 from tests.unit.operator import kit
-from tests.unit.operator.bad_specs import SCHEDULERS as TOLD
+from tests.unit.operator.bad_specs import SCHEDULERS as REPORTED
 from tests.unit.operator.test_definitions import BAD_PLUGINS, BAD_SCHEDULERS
 
 pytestmark = pytest.mark.e2e
 IN = ("-n", SYSTEM)
 DEGRADED = ("Degraded", "True")
-TOLD_SECONDS = 5.0
+REPORTED_SECONDS = 5.0
 """How long a condition may take, from the moment at which the API server has a bad spec."""
 BERTH = f"/apis/berth.dev/v1alpha1/namespaces/{SYSTEM}"
 REFUSED = [
@@ -68,12 +68,12 @@ class Administrator:
         await self._create("schedulers", name, {"profiles": [{"schedulerName": "packing"}], **spec})
         found = ""
         try:
-            async with asyncio.timeout(TOLD_SECONDS):
+            async with asyncio.timeout(REPORTED_SECONDS):
                 while not found:
                     await asyncio.sleep(0.05)
                     found = await self._complaint(name)
         except TimeoutError:
-            return f"no condition within {TOLD_SECONDS:g} seconds"
+            return f"no condition within {REPORTED_SECONDS:g} seconds"
         await self.api.call("DELETE", f"{BERTH}/schedulers/{name}")
         return found
 
@@ -167,7 +167,7 @@ def test_owner_removed(cluster):
 def test_cannot_be_created(cluster):
     """What the API server says of pods that it turns down is the Scheduler's condition."""
     cluster.schedulers(("nope", profile("nope") | {"pod": {"priorityClassName": "nope"}}))
-    cluster.until(lambda: cluster.is_degraded("nope", "ReplicaFailure"), "it is told")
+    cluster.until(lambda: cluster.is_degraded("nope", "ReplicaFailure"), "it is reported")
 
     assert "no PriorityClass with name nope was found" in cluster.condition("Degraded", "nope")[2]
 
@@ -230,12 +230,12 @@ async def test_hundred_bad_specs(cluster):
         ]
         unnoticed += [
             (field, json.dumps(spec), said)
-            for spec, field in TOLD
+            for spec, field in REPORTED
             if field not in (said := await admin.message(spec))
         ]
 
     assert [] == unnoticed
-    assert 100 <= len(REFUSED) + len(BAD_PLUGINS) + len(TOLD)
+    assert 100 <= len(REFUSED) + len(BAD_PLUGINS) + len(REPORTED)
 
 
 def test_uninstalled(tmp_path):

@@ -129,14 +129,14 @@ async def one_step(cluster, number):
     name, pod_name = f"s{number}", f"p{number}"
     await cluster.ready(name)
     await cluster.until(lambda: len(cluster.witness.bound) == number, "the pods from before are bound")
-    await cluster.until(lambda: all_told(cluster, name), "it has told of those that it bound")
+    await cluster.until(lambda: all_with_events(cluster, name), "it has reported those that it bound")
     hold = {"fault": Fault.HOLD, "via": name, "method": "(?!GET)", "skip": number, "times": 1}
     await cluster.proxy.rules(hold)
     await cluster.create(*pod_with_both(pod_name))
 
     async def held_or_done():
         held = await cluster.proxy.ask("held")
-        return held or (pod_name in await told_of(cluster) and ["done"])
+        return held or (pod_name in await with_events(cluster) and ["done"])
 
     found = await cluster.until(held_or_done, "the write comes, or the binding is done")
     if found == ["done"]:
@@ -148,16 +148,16 @@ async def one_step(cluster, number):
     return f"{found[0]['method']} {found[0]['path']}"
 
 
-async def told_of(cluster):
+async def with_events(cluster):
     """The pods of whose binding there is an event."""
     events = (await cluster.get("/apis/events.k8s.io/v1/events"))["items"]
     return {event["regarding"]["name"] for event in events if event["reason"] == "Scheduled"}
 
 
-async def all_told(cluster, name):
+async def all_with_events(cluster, name):
     """Whether there is an event for each binding of that scheduler."""
     bindings = await cluster.proxy.bindings(name)
-    return {entry["path"].split("/")[-2] for entry in bindings} <= await told_of(cluster)
+    return {entry["path"].split("/")[-2] for entry in bindings} <= await with_events(cluster)
 
 
 async def test_killed_before_each_write(tmp_path):

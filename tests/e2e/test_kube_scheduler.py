@@ -22,13 +22,13 @@ JSON = CONFIGURATION.replace("qps: -1", "qps: -1, contentType: application/json"
 ELECTED = CONFIGURATION.replace(
     "leaderElect: false", "leaderElect: true, leaseDuration: 3s, renewDeadline: 2s, retryPeriod: 500ms"
 )
-PREEMPTORS = ("important", "important-elsewhere", "past-the-budget")
+PREEMPTORS = ("important", "important-on-one-node", "past-the-budget")
 # Not tried: it waits for its resource claim before it gets into the queue, and for its own scheduler.
-UNTRIED = ("missing-device", "for-somebody-else")
+UNTRIED = ("missing-device", "for-another-scheduler")
 LATER_SECONDS = 3
 
 
-def told(events, uids):
+def notes(events, uids):
     """The first event of each reason on each pod."""
     found = {}
     for name, reason, words in in_words(events, uids):
@@ -66,7 +66,7 @@ async def look_at_all(folder, configuration, **which):
         await asyncio.sleep(LATER_SECONDS)
         return (
             seen,
-            told(await items(cluster, EVENTS), uids),
+            notes(await items(cluster, EVENTS), uids),
             allocated(await items(cluster, RESOURCE_CLAIMS)),
         )
 

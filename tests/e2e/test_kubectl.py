@@ -104,7 +104,7 @@ def test_apply(cluster):
 
 
 def test_server_side_apply(cluster):
-    """Server-side apply shares an object, and tells about conflicts."""
+    """Server-side apply shares an object, and reports conflicts."""
     cluster.kubectl("apply", "--server-side", "-f", "-", stdin=pod("a", labels={"x": "1"}))
     other = ("apply", "--server-side", "--field-manager=other", "-f", "-")
 

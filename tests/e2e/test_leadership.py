@@ -1,4 +1,4 @@
-"""Two schedulers and one lease: a leader that stood still writes nothing, and whoever leads goes on.
+"""Two schedulers and one lease: a leader that stood still writes nothing, and the other one goes on.
 
 docs/decisions/0006-fresh-lease.md
 """

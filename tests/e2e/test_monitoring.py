@@ -109,7 +109,7 @@ async def test_expressions_read_what_is_exported(exported):
 
 
 def test_what_an_expression_names():
-    """Matchers, groupings and the functions around a metric are told apart."""
+    """Matchers, groupings and the functions around a metric are distinguished."""
     found, listed = uses(
         'sum by (le, a) (rate(x_bucket{b=~"c", d!="e"}[5m])) and on (f) deriv(sum(y)[1h:1m])'
     )

@@ -110,10 +110,10 @@ async def test_a_hundred_gangs_take_turns(tmp_path, scheduler, api_server):
             await cluster.create(PODS, members(name))
         await cluster.reach(lambda: placements.done.total() >= len(names) * SIZE)
         metrics = await cluster.metrics(SCHEDULED.partition("{")[0])
-        told = await conditions(cluster)
+        reported = await conditions(cluster)
 
     assert dict.fromkeys(names, SIZE) == placements.placed
     assert 1 == placements.most_partial
     assert [] == placements.moved
     assert len(names) == metrics[SCHEDULED]
-    assert dict.fromkeys(names, ("True", "Scheduled", "")) == told
+    assert dict.fromkeys(names, ("True", "Scheduled", "")) == reported

@@ -87,7 +87,7 @@ class Ledger:
 
 @pytest.mark.parametrize("scheduler", EITHER)
 async def test_a_thousand_pods_preempt_on_a_thousand_full_nodes(tmp_path, scheduler, api_server):
-    """Each gets a node of its own, no node ever holds more than it has, and nobody goes in vain."""
+    """Each gets a node of its own, no node ever holds more than it has, and no pod is evicted in vain."""
     count = api_server.fraction(NODES, 5)
     ledger, objects = Ledger(), crowded(count)
     async with (

@@ -1,4 +1,4 @@
-"""One trace for a pod, whoever wrote its spans: scheduler and sidecar, to a file and to a collector."""
+"""One trace for a pod, with the spans of scheduler and sidecar, to a file and to a collector."""
 
 import os
 import tempfile

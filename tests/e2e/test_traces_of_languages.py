@@ -91,8 +91,8 @@ async def spans(tmp_path, monkeypatch):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint)
         async with sidecars(tmp_path) as listed:
             nodes, flags = [node(f"n{number}") for number in range(12)], [f"--plugins={listed}"]
-            world = default_cluster(tmp_path, nodes, CONFIGURATION + PROFILES, flags)
-            async with world as running, running.watching(look):
+            cluster = default_cluster(tmp_path, nodes, CONFIGURATION + PROFILES, flags)
+            async with cluster as running, running.watching(look):
                 await running.create(PODS, [pod(f"p{number}") for number in range(PODS_BOUND)])
                 await running.reach(lambda: len(bound) == PODS_BOUND)
         yield collector.spans

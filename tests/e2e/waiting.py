@@ -46,7 +46,7 @@ def pod(name, cpu="10m", labels=None, **spec):
 
 
 def claim(name, **spec):
-    """A claim of a class whose volumes are bound at once, by somebody else."""
+    """A claim of a class whose volumes are bound at once, by a controller."""
     wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     return {
         "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""What watchers of pods, pod groups and claims are told, and when it last was something that matters."""
+"""What watchers of pods, pod groups and claims see, and when it last was something that matters."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -8,10 +8,10 @@ CONDITIONS = ("PodScheduled", "PodGroupScheduled", "DisruptionTarget")
 
 @dataclass
 class Seen:
-    """What watchers have been told so far."""
+    """What watchers have seen so far."""
 
     latest: dict = field(default_factory=dict)
-    told: dict = field(default_factory=dict)
+    stated: dict = field(default_factory=dict)
     """Each condition's different values, in the order they came in."""
     gists: dict = field(default_factory=dict)
     nominated: dict = field(default_factory=dict)
@@ -30,10 +30,10 @@ class Seen:
         if kind == "DELETED":
             self.gone.add(key)
             return
-        for told in conditions(document):
-            known = self.told.setdefault((*key, told["type"]), [])
-            if told not in known:
-                known.append(told)
+        for stated in conditions(document):
+            known = self.stated.setdefault((*key, stated["type"]), [])
+            if stated not in known:
+                known.append(stated)
         nominated = document.get("status", {}).get("nominatedNodeName")
         if nominated:
             self.nominated.setdefault(key[1], nominated)
@@ -43,7 +43,7 @@ class Seen:
         return asyncio.get_running_loop().time() - self.at
 
     def leaving(self):
-        """The pods that have been told to go, and are there."""
+        """The pods that are terminating."""
         return {
             name
             for (of, name), document in self.latest.items()
@@ -56,7 +56,7 @@ class Seen:
 
 
 def gist(kind, document):
-    """What does not change where a cluster is at rest; what a pod is told may, from try to try."""
+    """What does not change where a cluster is at rest; a pod's condition may, from try to try."""
     statuses = [(each["type"], each["status"]) for each in conditions(document)]
     nominated = document.get("status", {}).get("nominatedNodeName")
     return (

@@ -578,8 +578,8 @@ HELD = [
     ),
     Case(
         "a wrong profile",
-        on({}, scheduler_name="nobody"),
-        'names the scheduler "nobody"',
+        on({}, scheduler_name="another"),
+        'names the scheduler "another"',
         state="NotOurs",
     ),
     Case(

@@ -64,7 +64,7 @@ async def test_a_gang_with_too_few_pods():
     assert {"NotQueued": 1} == found.states
 
 
-async def test_a_group_that_nobody_made():
+async def test_a_group_without_an_object():
     cluster = Asked(gates=GANGS)
     cluster.add_pod("p", **MEMBER)
     await cluster.run()

@@ -15,7 +15,7 @@ from berth.objects.pod import Pod
 from berth.queue.hints import build_hint_map, wanted_actions
 from berth.queue.queue_profile import QueueProfile
 from berth.queue.scheduling_queue import SchedulingQueue
-from berth.testing.handles import ManualClock, NobodyWaits
+from berth.testing.handles import ManualClock, NoWaitingPods
 from tests.golden.cluster import Cluster, build, pod_of
 from tests.golden.hints import RESOURCES, classified, decoded, spelled
 
@@ -47,7 +47,7 @@ async def rejected_by(cluster: Cluster, pod: Pod) -> set[str]:
 
 
 def versioned(obj, side: str):
-    """The object with a resource version, which tells the handlers that an update is news."""
+    """The object with a resource version, by which handlers see that an update is new."""
     if isinstance(obj, dict):
         obj = msgspec.convert(obj, TypedObject)
     if obj is None:
@@ -77,7 +77,7 @@ class Waiting:
             cluster.cache,
             unassigned=self.unassigned,
             profiles=profiles,
-            waiting_pods=NobodyWaits(),
+            waiting_pods=NoWaitingPods(),
             clock=self.clock,
         )
 

@@ -49,7 +49,7 @@ class Patch(Nothing):
 
 
 class Requeue(Nothing):
-    """Says all the time that the world has changed."""
+    """Says all the time that everything has changed."""
 
     def __init__(self):
         super().__init__()
@@ -57,7 +57,7 @@ class Requeue(Nothing):
 
     def _say(self):
         while True:
-            self.requeue.all_rejected("the world has changed")
+            self.requeue.all_rejected("everything has changed")
             time.sleep(0.001)
 
 

@@ -38,18 +38,18 @@ async def test_verdicts_and_scores(each, points):
         return passing(request, verdicts=each, scores=points)
 
     plugin.replies["FilterScore"] = reply
-    async with hosted(plugin) as world:
-        await world.up()
-        state, pod = cycle(), world.pod()
+    async with hosted(plugin) as harness:
+        await harness.up()
+        state, pod = cycle(), harness.pod()
         try:
-            codes = await world.filter(pod, state)
-            raw = await world.score(state, pod)
+            codes = await harness.filter(pod, state)
+            raw = await harness.score(state, pod)
         except SidecarError:
             return
 
     assert (NODES,) == codes.shape
     assert all(
-        world.plugin.filter_status(state, int(code)).code is not Code.SUCCESS for code in codes if code
+        harness.plugin.filter_status(state, int(code)).code is not Code.SUCCESS for code in codes if code
     )
     assert (NODES,) == raw.shape
     assert np.issubdtype(raw.dtype, np.integer)
@@ -64,14 +64,14 @@ async def test_a_reason_is_cut(length):
         return passing(request, verdicts=scheduling_pb2.Verdicts(each=b"\1" * NODES, reasons=[long]))
 
     plugin.replies["FilterScore"] = reply
-    async with hosted(plugin) as world:
-        await world.up()
-        state, pod = cycle(), world.pod()
+    async with hosted(plugin) as harness:
+        await harness.up()
+        state, pod = cycle(), harness.pod()
         try:
-            await world.filter(pod, state)
+            await harness.filter(pod, state)
         except SidecarError as error:
             said = str(error)
         else:
-            said = world.plugin.filter_status(state, 1).message
+            said = harness.plugin.filter_status(state, 1).message
 
     assert len(said) <= 4_096

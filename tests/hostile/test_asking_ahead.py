@@ -11,7 +11,7 @@ from berth.out_of_tree.points.asking_ahead import CLASSES_AHEAD
 from berth.snapshot.journal import KEPT
 from berth_plugin_proto import identity_pb2, scheduling_pb2
 from tests.hostile.work import calls
-from tests.unit.out_of_tree.points.test_asking_ahead import NODES, World, turns
+from tests.unit.out_of_tree.points.test_asking_ahead import NODES, Harness, turns
 from tests.unit.out_of_tree.scripted import SUCCESS, Scripted, hosted, passing, until
 
 RUBBISH = {
@@ -55,18 +55,18 @@ async def test_rubbish_ahead(what):
         return passing(request, scores=None, status=None) if what == "no scores" else RUBBISH[what]
 
     plugin = by_node(answer)
-    async with hosted(plugin) as world:
-        await world.up()
-        await world.filter()
-        world.connection._state._feed.touched.note("n1")
-        world.host.ask_ahead()
-        await until(lambda: not world.plugin.asking_ahead.unanswered)
-        failures = world.connection.breaker._failures
-        codes = await world.filter(world.pod("q"))
+    async with hosted(plugin) as harness:
+        await harness.up()
+        await harness.filter()
+        harness.connection._state._feed.touched.note("n1")
+        harness.host.ask_ahead()
+        await until(lambda: not harness.plugin.asking_ahead.unanswered)
+        failures = harness.connection.breaker._failures
+        codes = await harness.filter(harness.pod("q"))
 
     assert 1 == asked_ahead(plugin) == failures
     assert [0, 0, 0] == codes.tolist()
-    assert 0 == world.connection.breaker._failures
+    assert 0 == harness.connection.breaker._failures
 
 
 async def test_answers_ahead_that_never_come():
@@ -76,20 +76,20 @@ async def test_answers_ahead_that_never_come():
         await asyncio.Event().wait()
 
     plugin = by_node(never)
-    async with hosted(plugin, timeout_seconds=0.2) as world:
-        await world.up()
-        await world.filter()
-        world.connection._state._feed.touched.note("n1")
-        world.host.ask_ahead()
+    async with hosted(plugin, timeout_seconds=0.2) as harness:
+        await harness.up()
+        await harness.filter()
+        harness.connection._state._feed.touched.note("n1")
+        harness.host.ask_ahead()
         await until(lambda: asked_ahead(plugin))
-        codes = await world.filter(world.pod("q"))
+        codes = await harness.filter(harness.pod("q"))
 
     assert [0, 0, 0] == codes.tolist()
 
 
 async def test_unanswered_questions_are_bounded():
     """However often there is a reason to ask, so many questions wait for answers, and no more."""
-    w = World(classes=CLASSES_AHEAD)
+    w = Harness(classes=CLASSES_AHEAD)
     for label in ("a", "b", "c"):
         await w.cycle(label)
     for i in range(100):
@@ -105,7 +105,7 @@ async def test_unanswered_questions_are_bounded():
 async def test_pods_of_ever_new_kinds(monkeypatch):
     """What is kept of kinds of pods is bounded in bytes and number, and so is what one more costs."""
     monkeypatch.setattr(node_answers, "MOST_SIGNATURES", 50)
-    w = World()
+    w = Harness()
 
     async def come(n):
         for _ in range(n):
@@ -126,7 +126,7 @@ async def test_pods_of_ever_new_kinds(monkeypatch):
 async def test_a_storm_of_changes_is_no_storm_of_questions(monkeypatch):
     """Where more rows changed than are asked about ahead, or than are known, the next pod asks."""
     monkeypatch.setattr(finding, "ROWS_AHEAD", NODES - 1)
-    w = World()
+    w = Harness()
     await w.cycle("a")
     for i in range(KEPT + 1):
         w.change(i % NODES, shown=bool(i % 2))
@@ -144,12 +144,12 @@ async def test_the_circuit_ends_asking_ahead():
         return RUBBISH["wrong length"]
 
     plugin = by_node(answer)
-    async with hosted(plugin) as world:
-        await world.up()
-        await world.filter()
+    async with hosted(plugin) as harness:
+        await harness.up()
+        await harness.filter()
         for _ in range(50):
-            world.connection._state._feed.touched.note("n1")
-            world.host.ask_ahead()
-            await until(lambda: not world.plugin.asking_ahead.unanswered)
+            harness.connection._state._feed.touched.note("n1")
+            harness.host.ask_ahead()
+            await until(lambda: not harness.plugin.asking_ahead.unanswered)
 
     assert FAILURES_IN_A_ROW == asked_ahead(plugin)

@@ -245,7 +245,7 @@ def test_a_reader_that_stopped(loop, monkeypatch):
 
 
 async def test_more_requests_than_are_answered_at_once():
-    """The next one is told to come later, and health is answered all the same."""
+    """The next one is asked to come later, and health is answered all the same."""
     release = asyncio.Event()
 
     async def cache():

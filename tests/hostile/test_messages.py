@@ -5,7 +5,7 @@ import pytest
 from berth.framework.diagnosis import Diagnosis, FitError
 from berth.framework.status import MOST_CHARACTERS, failed, unschedulable
 from berth.testing.builders import make_node
-from tests.fakes import Binds, Rejects, framework, pending, world
+from tests.fakes import Binds, Rejects, framework, make_core, pending
 
 LONG = "x" * 3_000_000
 
@@ -35,7 +35,7 @@ def test_a_message_below_the_bound_is_upstreams(reason):
 
 async def test_a_condition_is_bounded():
     """However long the reason is that a plugin gives."""
-    w = world(framework(filter=[Rejects("Long", {"n0": LONG})], bind=[Binds()]), make_node("n0"))
+    w = make_core(framework(filter=[Rejects("Long", {"n0": LONG})], bind=[Binds()]), make_node("n0"))
     w.add_pod(pending())
     await w.turn()
 

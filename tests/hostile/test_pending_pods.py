@@ -129,7 +129,7 @@ def test_answers_take_a_bounded_amount():
 
 
 def test_signatures_take_a_bounded_amount(cluster):
-    """Pods of a megabyte each are told apart by what is far smaller."""
+    """Pods of a megabyte each are distinguished by what is far smaller."""
     cluster.schedule(waiting())
 
     def generations():

@@ -59,22 +59,22 @@ async def reasons_after(answer):
     """The reasons that a filter keeps of that answer to FilterScore."""
     plugin = Scripted()
     plugin.replies["FilterScore"] = answer
-    async with hosted(plugin) as world:
-        await world.up()
+    async with hosted(plugin) as harness:
+        await harness.up()
         state = cycle()
-        await world.filter(state=state)
-        return world.plugin._answers(state).of_nodes.reasons
+        await harness.filter(state=state)
+        return harness.plugin._answers(state).of_nodes.reasons
 
 
 async def failure_of(answer):
     """What a filter that is answered so fails with, and how often the circuit counts that."""
     plugin = Scripted()
     plugin.replies["FilterScore"] = answer
-    async with hosted(plugin) as world:
-        await world.up()
+    async with hosted(plugin) as harness:
+        await harness.up()
         with pytest.raises(SidecarError) as failed:
-            await world.filter()
-        return str(failed.value), world.connection.breaker._failures
+            await harness.filter()
+        return str(failed.value), harness.connection.breaker._failures
 
 
 # Texts.
@@ -130,12 +130,12 @@ async def test_long_trailers_are_not_read():
         await context.abort(grpc.StatusCode.INTERNAL, "no", (("x-much", "y" * 50_000),))
 
     plugin.replies["FilterScore"] = broken
-    async with hosted(plugin) as world:
-        await world.up()
+    async with hosted(plugin) as harness:
+        await harness.up()
         with pytest.raises(SidecarError, match="FilterScore failed: RESOURCE_EXHAUSTED"):
-            await world.filter()
+            await harness.filter()
         plugin.replies["FilterScore"] = turned_down("no")
-        assert (await world.filter()).all()
+        assert (await harness.filter()).all()
 
 
 async def test_a_plugin_that_stops_reading(monkeypatch):
@@ -152,11 +152,11 @@ async def test_a_plugin_that_stops_reading(monkeypatch):
         await asyncio.Event().wait()
 
     plugin.sync = deaf
-    async with hosted(plugin) as world:
-        await world.up()
-        world.connection._state._feed._deltas.clear()
-        world.add_nodes(*(f"n{i}" for i in range(2000)))
-        await until(lambda: "was not acknowledged within" in world.connection.last_error)
+    async with hosted(plugin) as harness:
+        await harness.up()
+        harness.connection._state._feed._deltas.clear()
+        harness.add_nodes(*(f"n{i}" for i in range(2000)))
+        await until(lambda: "was not acknowledged within" in harness.connection.last_error)
 
 
 async def test_a_hundred_thousand_reasons_of_a_status():
@@ -189,12 +189,12 @@ async def test_a_long_refusal_is_cut(caplog):
     plugin = Scripted()
     plugin.replies["Configure"] = identity_pb2.ConfigureResponse(errors=["e" * 300] * 10_000)
     with caplog.at_level(logging.WARNING):
-        async with hosted(plugin) as world:
-            await until(lambda: world.connection.refusal)
+        async with hosted(plugin) as harness:
+            await until(lambda: harness.connection.refusal)
             await until(lambda: caplog.messages)
-            [condition] = [each for each in world.connection.conditions if each.kind is Kind.CONFIGURED]
+            [condition] = [each for each in harness.connection.conditions if each.kind is Kind.CONFIGURED]
 
-    assert "9984 further errors" in world.connection.refusal or world.connection.refusal.endswith("…")
+    assert "9984 further errors" in harness.connection.refusal or harness.connection.refusal.endswith("…")
     assert len(condition.message.encode()) <= REFUSAL_BYTES
     assert max(map(len, caplog.messages)) <= 2 * REASON_BYTES
 
@@ -250,11 +250,11 @@ async def test_a_wish_that_is_refused(capabilities, problem):
     resources = capabilities.pop("state", ())
     interest = identity_pb2.StateInterest(nodes=True, resources=resources)
     plugin, started = Scripted(state=interest, **capabilities), []
-    async with hosted(plugin) as world:
-        world.watch = lambda kind, _handler: started.append(kind)
-        await until(lambda: world.connection.refusal)
+    async with hosted(plugin) as harness:
+        harness.watch = lambda kind, _handler: started.append(kind)
+        await until(lambda: harness.connection.refusal)
 
-    assert problem in world.connection.refusal
+    assert problem in harness.connection.refusal
     assert [] == started
 
 
@@ -264,19 +264,19 @@ async def test_a_name_of_a_megabyte():
     plugin.replies["Handshake"] = identity_pb2.HandshakeResponse(
         name="n" * 200_000, supported_versions=[1] * 99
     )
-    async with hosted(plugin) as world:
-        await until(lambda: world.connection.refusal)
+    async with hosted(plugin) as harness:
+        await until(lambda: harness.connection.refusal)
 
-    assert len(world.connection.refusal) < 1000
+    assert len(harness.connection.refusal) < 1000
 
 
 async def test_points_and_actions_of_no_known_kind():
     """Numbers that this host has no name for do not break the description of the plugin."""
     events = [identity_pb2.EventInterest(resource="Node", actions=[77])]
     plugin = Scripted(identity_pb2.EXTENSION_POINT_FILTER, 99, events=events)
-    async with hosted(plugin) as world:
-        await world.up()
-        described = description(world.host.versions[NAME], (), ())
+    async with hosted(plugin) as harness:
+        await harness.up()
+        described = description(harness.host.versions[NAME], (), ())
 
     assert ["#99", "Filter"] == described["extensionPoints"]
     assert ["Node: #77"] == described["events"]
@@ -306,15 +306,15 @@ async def test_a_patch_that_is_refused(patch, says):
     plugin = Scripted()
     data = msgspec.json.encode(patch)
     plugin.replies["Reserve"] = scheduling_pb2.ReserveResponse(status=SUCCESS, metadata_patch=data)
-    async with hosted(plugin) as world:
-        await world.up()
-        status = await world.plugin.reserve(cycle(), world.pod(), "n0")
-        assert 1 == world.connection.breaker._failures
+    async with hosted(plugin) as harness:
+        await harness.up()
+        status = await harness.plugin.reserve(cycle(), harness.pod(), "n0")
+        assert 1 == harness.connection.breaker._failures
 
     assert Code.ERROR is status.code
     assert f"plugin {NAME}: metadata patch" in status.message
     assert says in status.message
-    assert [] == world.writer.patches
+    assert [] == harness.writer.patches
 
 
 async def test_a_deeply_nested_patch():
@@ -322,9 +322,9 @@ async def test_a_deeply_nested_patch():
     plugin = Scripted()
     patch = b'{"labels":' * 5000 + b"{}" + b"}" * 5000
     plugin.replies["Reserve"] = scheduling_pb2.ReserveResponse(status=SUCCESS, metadata_patch=patch)
-    async with hosted(plugin) as world:
-        await world.up()
-        status = await world.plugin.reserve(cycle(), world.pod(), "n0")
+    async with hosted(plugin) as harness:
+        await harness.up()
+        status = await harness.plugin.reserve(cycle(), harness.pod(), "n0")
 
     assert "metadata patch: " in status.message
 
@@ -345,11 +345,11 @@ async def test_room_that_can_not_be_made(reply, says):
     diagnosis = SimpleNamespace(
         node_names=("n0", "n1", "n2"), absent=SimpleNamespace(reasons=()), rejections=(), single={}
     )
-    async with hosted(plugin, policy={"postFilter": "Fail"}) as world:
-        world.cache.add_pod(world.pod("v", node_name="n1"))
-        world.step()
-        await world.up()
-        result = await world.plugin.post_filter(cycle(), world.pod(), diagnosis)
+    async with hosted(plugin, policy={"postFilter": "Fail"}) as harness:
+        harness.cache.add_pod(harness.pod("v", node_name="n1"))
+        harness.step()
+        await harness.up()
+        result = await harness.plugin.post_filter(cycle(), harness.pod(), diagnosis)
 
     assert len(result.status.message.encode()) <= REASON_BYTES + len("...")
     assert says in result.status.message or result.status.message.endswith("…")
@@ -372,8 +372,8 @@ async def test_nacks_without_end():
                 yield state_pb2.SyncResponse(nack=state_pb2.Nack(message="again\n" * 1000))
 
     plugin.sync = never_content
-    async with hosted(plugin) as world:
-        await until(lambda: "wants the whole state more than" in world.connection.last_error)
+    async with hosted(plugin) as harness:
+        await until(lambda: "wants the whole state more than" in harness.connection.last_error)
 
     assert TRANSFERS_AT_ONCE <= len(begun) <= TRANSFERS_AT_ONCE + 1
 
@@ -390,10 +390,10 @@ async def test_steps_that_are_never_acknowledged(monkeypatch):
                 yield state_pb2.SyncResponse(ack=state_pb2.Ack(generation=request.commit.generation))
 
     plugin.sync = silent
-    async with hosted(plugin) as world:
-        await world.up()
-        world.add_nodes("n9")
-        await until(lambda: "was not acknowledged within" in world.connection.last_error)
+    async with hosted(plugin) as harness:
+        await harness.up()
+        harness.add_nodes("n9")
+        await until(lambda: "was not acknowledged within" in harness.connection.last_error)
 
 
 class Flood:
@@ -428,11 +428,11 @@ async def test_an_answer_that_never_comes_is_forgotten():
         await asyncio.Event().wait()
 
     plugin.replies["FilterScore"] = never
-    async with hosted(plugin, timeout_seconds=0.05) as world:
-        await world.up()
+    async with hosted(plugin, timeout_seconds=0.05) as harness:
+        await harness.up()
         with pytest.raises(SidecarError, match="not answered in time"):
-            await world.filter()
-        assert 1 == world.connection._late
+            await harness.filter()
+        assert 1 == harness.connection._late
 
 
 # Vectors.

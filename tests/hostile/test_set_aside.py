@@ -324,7 +324,7 @@ def test_what_is_nested_deeply_is_written_as_it_was_read(levels):
 def test_a_claim_with_deep_parameters_is_taken_in():
     """The API server keeps opaque parameters of 10 KiB: 5,000 levels."""
     document = json.dumps(claim("c", "a100"))[:-1] + ',"extra":' + "[" * 5_000 + "]" * 5_000 + "}"
-    told = []
+    reported = []
     store = Store()
     mirror = Reflector(
         None,
@@ -333,9 +333,9 @@ def test_a_claim_with_deep_parameters_is_taken_in():
         resource_handler("", store, Queue(), {}, clock=ManualClock()),
     )
     mirror._take_line(b'{"type":"ADDED","object":' + document.encode() + b"}")
-    told += [obj.name for obj in store]
+    reported += [obj.name for obj in store]
 
-    assert ["c"] == told
+    assert ["c"] == reported
     assert 0 == mirror.aside.total
 
 
@@ -486,21 +486,21 @@ def stays_on_its_node(case):
 def test_any_object_ends_nothing_and_leaves_nothing(case):
     """Added, changed and deleted with hostile values; afterwards all is as if it had never been there."""
     plural, document = case
-    world = AnyKind()
-    mirror, good = world.mirrors[plural], VALID[plural]
+    any_kind = AnyKind()
+    mirror, good = any_kind.mirrors[plural], VALID[plural]
     for name, valid in VALID.items():
         if name != plural:
-            world.mirrors[name]._take_line(line("ADDED", valid))
-    before = world.sizes()
+            any_kind.mirrors[name]._take_line(line("ADDED", valid))
+    before = any_kind.sizes()
     story = (("ADDED", document), ("MODIFIED", good), ("MODIFIED", document), ("DELETED", document))
-    for version, (kind, told) in enumerate((*story, ("ADDED", good), ("DELETED", good))):
-        mirror._take_line(line(kind, at_version(told, version)))
-        world.scene.cache.update_snapshot(world.scene.snapshot)
-        assert not list(world.scene.differences())
+    for version, (kind, reported) in enumerate((*story, ("ADDED", good), ("DELETED", good))):
+        mirror._take_line(line(kind, at_version(reported, version)))
+        any_kind.scene.cache.update_snapshot(any_kind.scene.snapshot)
+        assert not list(any_kind.scene.differences())
     for key in list(mirror._known):
         mirror._drop(key, mirror._known[key].obj)
 
-    assert before == world.sizes()
+    assert before == any_kind.sizes()
     assert 0 == len(mirror)
 
 

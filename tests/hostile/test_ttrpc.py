@@ -57,13 +57,13 @@ async def test_the_plugin_is_greeted_again_and_asked(data):
         await reader.read()
 
     plugin.on_ttrpc = broken
-    async with hosted(plugin) as world:
-        await world.up()
+    async with hosted(plugin) as harness:
+        await harness.up()
         with pytest.raises(CallFailedError, match="on its ttrpc socket"):
-            await world.filter()
-        await until(lambda: world.connection.starts == 2 and world.connection.ready)
+            await harness.filter()
+        await until(lambda: harness.connection.starts == 2 and harness.connection.ready)
 
-        assert [0, 0, 0] == (await world.filter()).tolist()
+        assert [0, 0, 0] == (await harness.filter()).tolist()
 
 
 async def test_half_a_frame_holds_up_its_own_plugin_alone():
@@ -76,15 +76,15 @@ async def test_half_a_frame_holds_up_its_own_plugin_alone():
         await asyncio.Event().wait()
 
     stalls.on_ttrpc = half
-    async with hosted(stalls, timeout_seconds=0.05) as world, hosted(other) as beside:
-        await world.up()
+    async with hosted(stalls, timeout_seconds=0.05) as harness, hosted(other) as beside:
+        await harness.up()
         await beside.up()
         for _ in range(3):
             with pytest.raises(SidecarError):
-                await world.filter()
+                await harness.filter()
             assert [0, 0, 0] == (await beside.filter()).tolist()
 
-        assert "3 calls in a row were not answered" in world.connection.last_error
+        assert "3 calls in a row were not answered" in harness.connection.last_error
 
 
 async def test_a_plugin_that_never_reads_is_hung_up_on():
@@ -95,13 +95,13 @@ async def test_a_plugin_that_never_reads_is_hung_up_on():
         await asyncio.Event().wait()
 
     plugin.on_ttrpc = never
-    async with hosted(plugin, timeout_seconds=0.05) as world:
-        await world.up()
+    async with hosted(plugin, timeout_seconds=0.05) as harness:
+        await harness.up()
         for _ in range(3):
             with pytest.raises(SidecarError):
-                await world.filter()
+                await harness.filter()
 
-        assert "3 calls in a row were not answered" in world.connection.last_error
+        assert "3 calls in a row were not answered" in harness.connection.last_error
 
 
 def in_bytes(size):

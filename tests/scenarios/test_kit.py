@@ -24,7 +24,7 @@ async def test_a_pod_that_fits_is_bound_and_one_that_does_not_waits():
     assert {"p0": "n0", "p1": "n1"} == cluster.bound
 
 
-async def test_time_passes_only_when_told():
+async def test_time_passes_only_on_request():
     """Running everything that can run takes no time; a tick takes exactly what it says."""
     cluster = Cluster()
     before = cluster.now
@@ -43,7 +43,7 @@ async def test_waiting_for_nothing_is_an_error():
         asyncio.get_running_loop().nothing_to_do(None)
 
 
-async def test_a_lagging_watch_tells_later():
+async def test_a_lagging_watch_shows_later():
     """While the watch is held, the scheduler's own binding stays an assumption."""
     cluster = Cluster()
     cluster.add_node()

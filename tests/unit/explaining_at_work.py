@@ -170,11 +170,11 @@ async def explaining(tmp_path, profiles, *objects, **process_options):
             await stack.enter_async_context(_scheduling(options))
             sandbox.load([slice_of(number, ports[-1])])
         sandbox.load(api_service(authorities.bundle()))
-        world = SimpleNamespace(
+        cluster = SimpleNamespace(
             sandbox=sandbox, ports=ports, folder=tmp_path, authority=authorities.bundle(), signer=signer
         )
-        await eventually(lambda: available(world) and set(profiles) <= published_profiles(world))
-        yield world
+        await eventually(lambda: available(cluster) and set(profiles) <= published_profiles(cluster))
+        yield cluster
 
 
 @asynccontextmanager
@@ -193,18 +193,18 @@ async def _scheduling(options):
         await asyncio.gather(process, return_exceptions=True)
 
 
-def available(world):
+def available(cluster):
     """Whether the APIService is."""
-    entry = world.sandbox.store.collection("apiservices.apiregistration.k8s.io").get(
+    entry = cluster.sandbox.store.collection("apiservices.apiregistration.k8s.io").get(
         "v1alpha1.explain.berth.dev"
     )
     conditions = (entry.decode().get("status") or {}).get("conditions") or []
     return any(one["type"] == "Available" and one["status"] == "True" for one in conditions)
 
 
-def published_profiles(world):
+def published_profiles(cluster):
     """Names of the profiles whose leaders say in their leases that they lead."""
-    entries = world.sandbox.store.collection("leases.coordination.k8s.io").entries()
+    entries = cluster.sandbox.store.collection("leases.coordination.k8s.io").entries()
     annotations = [entry.decode()["metadata"].get("annotations", {}) for entry in entries]
     said = [json.loads(found[ANNOTATION]) for found in annotations if ANNOTATION in found]
     return {profile for one in said for profile in one["profiles"]}

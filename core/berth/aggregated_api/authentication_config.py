@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from berth.aggregated_api.front_proxy import NOBODY_TRUSTED, Trust, read_trust
+from berth.aggregated_api.front_proxy import NO_TRUST, Trust, read_trust
 from berth.client.errors import ClientError
 from berth.client.resources import CONFIG_MAPS, Resource
 
@@ -39,7 +39,7 @@ class AuthenticationConfig:
     """`trust` is what the ConfigMap said when it was last read, and empty before."""
 
     def __init__(self, api: Reader) -> None:
-        self.trust: Trust = NOBODY_TRUSTED
+        self.trust: Trust = NO_TRUST
         self._api = api
         self._data: dict[str, str] = {}
         self._problem = ""

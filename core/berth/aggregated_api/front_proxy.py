@@ -105,7 +105,7 @@ class Trust:
         return extra
 
 
-NOBODY_TRUSTED = Trust()
+NO_TRUST = Trust()
 
 
 def read_trust(data: Mapping[str, str]) -> Trust:

@@ -115,7 +115,7 @@ class ApiDispatcher:
             call.outcome.set(NotNeeded(WITHOUT_EFFECT_ANY_MORE))
 
     def add(self, call: ApiCall) -> None:
-        """Take a call in; its outcome tells what became of it."""
+        """Take a call in; its outcome says what became of it."""
         uid = call.pod.uid
         older = self._stored.get(uid)
         if older is not None:

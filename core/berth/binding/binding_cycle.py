@@ -4,7 +4,7 @@
                  └─► nomination -> wait for Permit -> PreBind: a task of its own ┘
 
 Many run at once, each beside the scheduling cycles of other pods. A binding of the upper way is a request and
-a callback; it gets a task where it fails, or where PostBind plugins are told of it.
+a callback; it gets a task where it fails, or where there are PostBind plugins.
 
 Source: pkg/scheduler/schedule_one.go bindingCycle, handleBindingCycleError (Kubernetes v1.36).
 """
@@ -59,7 +59,7 @@ class BindingCycle:
     """Runs the binding cycle of one attempt after another, all on the same parts.
 
     `at_work` counts the cycles that run. `announces` (NominatedNodeNameForExpectation) says whether PreBind
-    plugins are asked beforehand what they have to do, and long waits told in the pod's status.
+    plugins are asked beforehand what they have to do, and long waits reported in the pod's status.
     """
 
     cache: Cache

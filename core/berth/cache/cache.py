@@ -198,7 +198,7 @@ class Cache:
     def update_snapshot(self, snapshot: Snapshot) -> None:
         """Take over into the snapshot what changed since it was last updated.
 
-        The first update is a step in any case, which tells followers of an empty cluster that it is empty.
+        The first update is a step in any case: from it, followers of an empty cluster learn that it is empty.
         One snapshot follows one cache. Cost: O(nodes changed).
         """
         if self._trials:

@@ -1,4 +1,4 @@
-"""What functions and operators cost, told from their arguments before they are called.
+"""What functions and operators cost, worked out from their arguments before they are called.
 
 A step that cel-go counts as less than it takes here is also counted as work (berth.cel.metering).
 

@@ -54,7 +54,7 @@ def program(text: str, *, max_length: int = MAX_LENGTH, cost_limit: int = COST_L
 
 
 class MeteredProgram:
-    """A compiled expression that also tells what an evaluation cost."""
+    """A compiled expression that also says what an evaluation cost."""
 
     __slots__ = ("_compiled", "_cost_limit", "_slots")
 

@@ -39,12 +39,12 @@ class Server:
 
         Ends the program with the scheduler's own text where there is none.
         """
-        with self._told(), self._open(path, method, None, patience, **query) as response:
+        with self._explained(), self._open(path, method, None, patience, **query) as response:
             yield response
 
     def ask(self, path: str, method: str = "GET", body: bytes | None = None, **query: Any) -> Any:
         """The JSON that comes back; ends the program with the scheduler's own text where there is none."""
-        with self._told(), self._open(path, method, body, TIMEOUT_SECONDS, **query) as response:
+        with self._explained(), self._open(path, method, body, TIMEOUT_SECONDS, **query) as response:
             return json.load(response)
 
     def _open(
@@ -67,7 +67,7 @@ class Server:
             fail(f"--certificate-authority {self.authority}: {error.strerror or error}")
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _explained(self) -> Iterator[None]:
         """End the program with what went wrong."""
         try:
             yield

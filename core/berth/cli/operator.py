@@ -134,7 +134,7 @@ def operator(
             _own_namespace(),
             kept_namespaces(namespaces),
         )
-        run(_until_told(settings))
+        run(_until_signalled(settings))
     except (FatalError, StartError) as error:
         fail(error)
 
@@ -152,7 +152,7 @@ def _own_namespace() -> str:
     return file.read_text(encoding="utf-8").strip() if file.exists() else "berth-system"
 
 
-async def _until_told(settings: "OperatorSettings") -> None:
+async def _until_signalled(settings: "OperatorSettings") -> None:
     from berth.operator.process import run  # noqa: PLC0415 (quick start of the other verbs)
 
     stop = asyncio.Event()

@@ -19,7 +19,7 @@ How the scheduler process uses it:
         pods.bind(namespace, name, uid, node, answered=took)     # took(outcome) is called once, with
                                                                  # Bound: done; the watch will confirm it
                                                                  # Conflict, NotFound, Rejected: requeue
-                                                                 # Ambiguous: assume it, pods.get() tells
+                                                                 # Ambiguous: assume it, pods.get() shows
 
 Mirrors, leases, events and bindings have a transport each: connections are handed out in the order in
 which they are asked for, and neither a renewal nor a new list should queue behind ten thousand bindings.

@@ -62,7 +62,7 @@ class ThrottledError(AnsweredError, RetryError):
 
 
 class AmbiguousError(RetryError):
-    """A write may or may not have landed; only a read tells."""
+    """A write may or may not have landed; only a read shows."""
 
 
 class CutError(AmbiguousError):

@@ -105,7 +105,7 @@ class Spread:
 class LeaderElector:
     """Acquires, renews and releases one lease for one identity.
 
-    `announce` is told `<identity> became leader` and `<identity> stopped leading`.
+    `announce` is called with `<identity> became leader` and `<identity> stopped leading`.
     While `may_hold` says no, nothing is written: the lease is neither taken nor renewed, and runs out.
     Where a process campaigns for several leases, `spread` is what its electors share. `annotations` are set
     on the lease whenever it is acquired or renewed.

@@ -1,8 +1,8 @@
-"""A local mirror of one kind of object, told as add, update and delete.
+"""A local mirror of one kind of object, reported as add, update and delete.
 
     listing ──► synced, watching ──► (cut) watching from the last version seen
        ▲                │
-       └── 410, ERROR event, refused version: the new list is told as its difference to the old
+       └── 410, ERROR event, refused version: the new list is reported as its difference to the old
 
 The mirror never restarts: whatever happens on the wire, the handler sees one consistent story. `prove` shows
 that it is as new as the API server itself was at the call.
@@ -62,7 +62,7 @@ BOOKMARK_BY_SECONDS = 4.0
 
 
 class Handler(Protocol[T_contra]):
-    """Is told, synchronously, what happens to the objects of one kind.
+    """Called, synchronously, with what happens to the objects of one kind.
 
     A method that raises must have changed nothing: the mirror goes on as if it had not been called.
     """
@@ -153,7 +153,7 @@ class Reflector(Generic[T]):
         return len(self._known)
 
     def objects(self) -> list[T]:
-        """The objects as last told, as `keep` left them."""
+        """The objects as last seen, as `keep` left them."""
         return [known.obj for known in self._known.values()]
 
     async def run(self) -> None:

@@ -34,7 +34,7 @@ class Key(NamedTuple):
 
 
 class Meta(msgspec.Struct, rename="camel", frozen=True, gc=False):
-    """The part of an object's metadata that tells which object at which version it is."""
+    """The part of an object's metadata that says which object at which version it is."""
 
     name: str = ""
     namespace: str = ""

@@ -67,7 +67,7 @@ def _merge_set(default: PluginSet, written: PluginSet) -> PluginSet:
 
 
 def resolve_points(scheduler_name: str, plugins: Plugins, catalogue: Catalogue) -> ResolvedPoints:
-    """Give each point's plugins in order, with effective weights at the scoring points and 0 elsewhere.
+    """Give each point's plugins in order, with effective weights at the scoring points and 0 at the others.
 
     Raises:
         BuildError: a plugin is unknown, misplaced or repeated, one is missing, or weights overflow.

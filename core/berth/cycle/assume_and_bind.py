@@ -45,7 +45,7 @@ class AssumeAndBind:
         assumed = self._assumed(attempt, info, node_name, cycle)
         if assumed is None:
             return
-        if framework.holds_elsewhere:
+        if framework.reserves_remotely:
             work = self._hold_and_bind(framework, attempt, info, assumed, cycle)
             self.binding.background.spawn(work, f"binding of {assumed.key}")
         elif await self._held(framework, attempt, info, assumed, cycle):

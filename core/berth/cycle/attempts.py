@@ -15,7 +15,7 @@ SPAN_ID_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Makes records; `on_record` is told of every attempt once it has ended."""
+    """Makes records; `on_record` gets every attempt's once it has ended."""
 
     clock: Clock
     chance: random.Random

@@ -45,9 +45,9 @@ class _Saying(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FailureHandler:
-    """Puts failed pods back and tells users why.
+    """Puts failed pods back and informs users why.
 
-    `lookup` finds the pod as the watch last told it, by namespace and name.
+    `lookup` finds the pod as the watch last showed it, by namespace and name.
     """
 
     queue: SchedulingQueue

@@ -9,7 +9,7 @@ from berth.objects.pod import Pod
 
 
 def skipped(pod: Pod, cache: Cache, recorder: EventRecorder) -> bool:
-    """Whether the pod is on its way out, which its owner is told, or on its way to a node."""
+    """Whether the pod is on its way out, which its owner learns by an event, or on its way to a node."""
     if pod.terminating:
         note = f"skip schedule deleting pod: {pod.key}"
         recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", note)

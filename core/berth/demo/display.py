@@ -1,4 +1,4 @@
-"""Progress on a terminal as a table that stands still; elsewhere as plain lines."""
+"""Progress on a terminal as a table that stands still; as plain lines where there is none."""
 
 import sys
 from collections.abc import Callable, Iterator

@@ -6,7 +6,7 @@ from berth.demo.progress import Progress
 
 
 class Pace:
-    """A run's clock, and what the last looks at it told. Units: seconds."""
+    """A run's clock, and what the last looks at it gave. Units: seconds."""
 
     def __init__(self, pods: int, timeout_seconds: float) -> None:
         self._pods = pods

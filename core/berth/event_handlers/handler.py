@@ -47,7 +47,7 @@ class Handler:
 
 
 class MovingHandler(Handler):
-    """Retries pods that an event may help, and tells how long that took."""
+    """Retries pods that an event may help, and says how long that took."""
 
     def __init__(self, queue: SchedulingQueue, clock: Clock, handled: EventHandled) -> None:
         super().__init__()

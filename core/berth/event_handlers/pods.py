@@ -30,10 +30,10 @@ log = logging.getLogger(__name__)
 class PodHandler(MovingHandler):
     """Carries pods on nodes into the cache and pods of our profiles that are on none into the queue.
 
-    `unassigned` holds the latter; the queue reads it through `lister`. Which pods a group has is told to the
+    `unassigned` holds the latter; the queue reads it through `lister`. A group's pods are reported to the
     cache's `pod_groups`, before the queue asks its plugins about them.
 
-    `sync_calls` is told of each new version, so that writes under way are compared to it
+    `sync_calls` gets each new version, so that writes under way are compared to it
     (SchedulerAsyncAPICalls).
     """
 

@@ -1,6 +1,6 @@
 """Resource claims as they are once the writes under way have landed.
 
-A claim has up to three versions: what the watch told, what a write answered that the watch has not told yet,
+A claim has up to three versions: what the watch showed, a write's answer that the watch has not shown yet,
 and, before any write, the allocation that a pod on its way to a node is going to write.
 
     Reserve --begin--> in flight --PreBind: written--> assumed --watch: as new--> stored
@@ -52,7 +52,7 @@ class ClaimTracker:
         yield from (claim for key, claim in self._assumed.items() if self._store.by_key(key) is None)
 
     def assume(self, claim: ResourceClaim) -> None:
-        """Take a write's answer for the claim until the watch tells as much."""
+        """Take a write's answer for the claim until the watch shows as much."""
         stored = self._store.by_key(claim.key)
         if stored is None or _version(claim) > _version(stored):
             self._assumed[claim.key] = claim

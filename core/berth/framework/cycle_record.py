@@ -36,7 +36,7 @@ class Interval(msgspec.Struct):
 class CycleRecord:
     """One attempt at one pod, from the queue to the end of the binding cycle.
 
-    `trace_id` and `root_span_id` are given out when the attempt starts, so that sidecars can be told of them.
+    `trace_id` and `root_span_id` are given out when the attempt starts, because sidecars are sent them.
     """
 
     pod: Pod

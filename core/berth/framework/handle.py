@@ -73,7 +73,7 @@ class VolumeWriter(Protocol):
 
 
 class EventRecorder(Protocol):
-    """Tells users what happened, without waiting for it to be written."""
+    """Records what happened for users, without waiting for it to be written."""
 
     def event(
         self,
@@ -88,7 +88,7 @@ class EventRecorder(Protocol):
     ) -> None:
         """Record an event of that type (Normal, Warning) regarding the pod.
 
-        `related` is what it happened for, if not the pod itself; `controller` is the profile that tells of
+        `related` is what it happened for, if not the pod itself; `controller` is the profile that reports
         it, if not the pod's.
         """
 

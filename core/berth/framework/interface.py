@@ -108,7 +108,7 @@ class Plugin(ABC):  # noqa: B024 - the points below are what is abstract
         del pod
         return None
 
-    def holds_elsewhere(self) -> bool:
+    def reserves_remotely(self) -> bool:
         """Whether `reserve` or `permit` would wait for another process now."""
         return False
 

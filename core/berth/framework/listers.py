@@ -1,4 +1,4 @@
-"""The API objects beside nodes and pods that plugins look things up in, as the watches last told.
+"""The API objects beside nodes and pods that plugins look things up in, as the watches last showed them.
 
 Source: pkg/scheduler/scheduler.go NewInformerFactory (Kubernetes v1.36).
 """

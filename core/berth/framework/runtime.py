@@ -103,9 +103,9 @@ class Framework:
         """The plugin that binds every pod without a task; None where there may be more to do for one."""
 
     @property
-    def holds_elsewhere(self) -> bool:
+    def reserves_remotely(self) -> bool:
         """Whether Reserve or Permit asks another process, so that waiting for it holds no other pod up."""
-        return any(plugin.holds_elsewhere() for plugin in self._outside)
+        return any(plugin.reserves_remotely() for plugin in self._outside)
 
     async def run_reserve(self, state: CycleState, pod: Pod, node_name: str, record: CycleRecord) -> Status:
         """Let every Reserve plugin hold what the pod needs; the first that does not ends the phase."""

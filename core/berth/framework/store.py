@@ -1,4 +1,4 @@
-"""Objects of one kind, as the watch last told.
+"""Objects of one kind, as the watch last showed them.
 
 Source: pkg/scheduler/scheduler.go NewInformerFactory (Kubernetes v1.36).
 """
@@ -15,7 +15,7 @@ T = TypeVar("T", bound=TypedObject)
 class Store(Generic[T]):
     """Objects of one kind by key.
 
-    `changes` names each one that changed, `generation` counts them, `followers` are told of each at once.
+    `changes` names each one that changed, `generation` counts them, `followers` are notified of each at once.
     """
 
     __slots__ = ("_by_key", "_by_namespace", "changes", "followers", "generation")

@@ -163,7 +163,7 @@ def translated_affinity(volume: PersistentVolume, migration: Migration) -> Volum
 
 
 def _uses_beta_labels(volume: PersistentVolume) -> bool:
-    """Whether the volume's place is told in the old labels: its affinity decides, then its own labels."""
+    """Whether the volume's place is reported in the old labels: its affinity decides, then its own labels."""
     affinity = volume.spec.node_affinity
     for holds in (lambda key: _mentions(affinity, key), volume.labels.__contains__):
         if holds(ZONE) or holds(REGION):

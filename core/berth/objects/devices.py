@@ -109,7 +109,7 @@ class ResourceSlice(TypedObject, frozen=True):
 
 
 class DeviceClassSpec(ApiObject, frozen=True):
-    """Which devices belong to the class, and what their drivers are told."""
+    """Which devices belong to the class, and the configuration of their drivers."""
 
     selectors: tuple[DeviceSelector, ...] = ()
     config: tuple[DeviceConfiguration, ...] = ()

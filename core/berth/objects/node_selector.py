@@ -33,7 +33,7 @@ class PreferredSchedulingTerm(ApiObject, frozen=True):
 
 
 class NodeAffinity(ApiObject, frozen=True):
-    """What a pod requires and prefers of its node; None tells an absent list from an empty one."""
+    """What a pod requires and prefers of its node; None distinguishes an absent list from an empty one."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] | None = None

@@ -1,6 +1,6 @@
 """Pods, as far as scheduling reads them.
 
-`None` stands for an absent field wherever upstream tells absent from empty.
+`None` stands for an absent field wherever upstream distinguishes absent from empty.
 """
 
 from datetime import datetime

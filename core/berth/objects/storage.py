@@ -1,6 +1,6 @@
 """Storage objects, as far as scheduling reads them: volumes, claims, classes, and what CSI drivers report.
 
-`None` stands for an absent field wherever upstream tells absent from empty.
+`None` stands for an absent field wherever upstream distinguishes absent from empty.
 """
 
 from typing import Any

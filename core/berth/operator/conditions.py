@@ -16,7 +16,7 @@ from berth.operator.rendering.names import sidecar_name
 
 AVAILABLE, PROGRESSING, DEGRADED, PLUGINS_READY = "Available", "Progressing", "Degraded", "PluginsReady"
 PLUGIN = "plugin.berth.dev/"
-"""How the types of conditions begin by which a scheduler tells of its plugins on its own pod."""
+"""How the types of conditions begin by which a scheduler reports its plugins on its own pod."""
 # What a container waits for in the ordinary course of a start.
 _STARTING = frozenset({"", "ContainerCreating", "PodInitializing"})
 
@@ -208,16 +208,16 @@ def plugin_states(
 
 def _attached_state(name: str, pods: Sequence[Json]) -> str:
     """What schedulers say of the plugin; replicas that have not begun to watch say nothing yet."""
-    told = [
+    reported = [
         (pod["metadata"]["name"], one)
         for pod in pods
         for one in _conditions(pod)
         if one["type"] == f"{PLUGIN}{name}"
     ]
-    for pod_name, one in told:
+    for pod_name, one in reported:
         if one["status"] != "True":
             return f"{one.get('reason', 'NotReady')}: {one.get('message') or 'not ready'} (pod {pod_name})"
-    return "" if told else "no scheduler has told of it yet"
+    return "" if reported else "no scheduler has reported it yet"
 
 
 def _sidecar_state(name: str, pods: Sequence[Json]) -> str:

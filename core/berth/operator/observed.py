@@ -17,29 +17,29 @@ class Name(NamedTuple):
 
 
 class Mirror:
-    """All objects of a kind; `told` hears of each that came, changed or went, and what it was before.
+    """All objects of a kind; `on_change` is called with each that came, changed or went, and what it was.
 
     A handler of a reflector, or of one for each namespace.
     """
 
-    def __init__(self, told: Callable[[Json, Json | None], None]) -> None:
+    def __init__(self, on_change: Callable[[Json, Json | None], None]) -> None:
         self.objects: dict[Name, Json] = {}
-        self._told = told
+        self._on_change = on_change
 
     def on_add(self, obj: Json) -> None:
         """Take it in."""
         self.objects[_name(obj)] = obj
-        self._told(obj, None)
+        self._on_change(obj, None)
 
     def on_update(self, old: Json, new: Json) -> None:
         """Take the new state in."""
         self.objects[_name(new)] = new
-        self._told(new, old)
+        self._on_change(new, old)
 
     def on_delete(self, obj: Json) -> None:
         """Forget it."""
         self.objects.pop(_name(obj), None)
-        self._told(obj, None)
+        self._on_change(obj, None)
 
     def note(self, obj: Json) -> None:
         """Take in what a write gave back, before the watch says so."""

@@ -1,4 +1,4 @@
-"""One look at one Scheduler: what is missing or changed is applied, what is left over goes, its status told.
+"""One look at one Scheduler: its objects are applied, what is left over goes, its status is written.
 
 Called by: process, with one key after the other; it never runs twice at a time.
 """

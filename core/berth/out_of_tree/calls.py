@@ -54,7 +54,7 @@ _OUTCOMES: Mapping[type[SidecarError], str] = {
 class CallContext:
     """What calls need of the host, one for all plugins.
 
-    `patched` is told of labels and annotations to be written to a pod, and gives a way to take that back;
+    `patched` gets labels and annotations to be written to a pod, and gives a way to take that back;
     `landed` reads from the API server whether a pod is on that node; `take_sort_keys` gives the queue other
     keys of pods, by UID, and answers how many it does not know.
     """

@@ -107,7 +107,7 @@ class PluginHost:
         self._waiting_pods = waiting_pods
         self._objects = WatchedObjects(watch, queue.move_all)
         self._telling = False
-        """Whether plugins are about to be told of promised pods."""
+        """Whether plugins are about to be sent promised pods."""
         self.plugins: dict[tuple[str, str], SidecarPlugin] = {}
         """By name and profile."""
         self.versions: dict[str, Version] = {}
@@ -185,8 +185,8 @@ class PluginHost:
         self._wake()
 
     def cycles_done(self, record: CycleRecord) -> Iterator[tuple[str, Any]]:
-        """What has to be told to the plugins of a finished attempt's profile."""
-        told = self.shadows.ended(record)
+        """What has to be reported to the plugins of a finished attempt's profile."""
+        followed = self.shadows.ended(record)
         for (name, profile), plugin in self.plugins.items():
             if profile != record.profile:
                 continue
@@ -195,7 +195,7 @@ class PluginHost:
                 self.metrics.rescued(name)
             if caller.connection.recording is not None:
                 caller.connection.recording.attempt_over()
-            if name in told:
+            if name in followed:
                 continue
             if caller.connection.offers(identity_pb2.EXTENSION_POINT_CYCLE_DONE):
                 yield f"end of {record.pod.key} to {name}", _tell_done(caller, record)
@@ -376,7 +376,7 @@ async def _tell_done(caller: Caller, record: CycleRecord) -> None:
     try:
         await caller.ask("CycleDone", request, state, lambda _: None)
     except SidecarError as error:
-        log.debug("plugin not told of an attempt's end pod=%s error=%s", record.pod.key, error)
+        log.debug("plugin not notified of an attempt's end pod=%s error=%s", record.pod.key, error)
 
 
 def _rejectors(record: CycleRecord) -> Collection[str]:

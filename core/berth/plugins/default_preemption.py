@@ -116,7 +116,7 @@ def never_by_itself(pod: Pod, old: Any, new: Any) -> QueueingHint:
 
 
 def signed(result: PostFilterResult) -> PostFilterResult:
-    """The result with its message told as preemption's; one without a message as it is."""
+    """The result with its message reported as preemption's; one without a message as it is."""
     message = result.status.message
     if not message:
         return result

@@ -84,7 +84,7 @@ class NodeDeclaredFeatures(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueE
 
 
 def required_features(pod: Pod) -> frozenset[str]:
-    """The features without which the pod cannot run, as its spec tells."""
+    """The features without which the pod cannot run, as its spec shows."""
     spec, needed = pod.spec, set()
     rules = (rule for c in (*spec.containers, *spec.init_containers) for rule in c.restart_policy_rules)
     if any(rule.action == "RestartAllContainers" for rule in rules):

@@ -15,7 +15,7 @@ from berth.plugins.pod_group_lookup import group_states
 from berth.snapshot.pod_group_states import GroupKey
 from berth.snapshot.snapshot import Snapshot
 
-NOBODY_PLACED = "no pods from pod group are assigned to any of the candidate placements"
+NONE_PLACED = "no pods from pod group are assigned to any of the candidate placements"
 
 
 class PodGroupPodsCount(InTreePlugin, PlacementScorePlugin):
@@ -33,6 +33,6 @@ class PodGroupPodsCount(InTreePlugin, PlacementScorePlugin):
         counts = np.array([before + len(one.assignments) for one in proposed], dtype=np.int64)
         most = int(counts.max(initial=0))
         if not most:
-            raise PluginError(NOBODY_PLACED)
+            raise PluginError(NONE_PLACED)
         scores: Scores = counts * MAX_NODE_SCORE // most
         return scores

@@ -47,7 +47,7 @@ class Restrictions:
     claims: frozenset[str]
     conflicts: int
     shift: Ints | int = 0
-    """What pods that came and went change, row by row of a table of worlds. Shapes: int64 (k,)."""
+    """What pods that came and went change, row by row of a table of simulated rows. Shapes: int64 (k,)."""
 
     def follow(self, other: PodInfo, node: Snapshot, sign: int) -> None:
         """Count the other pod's uses in or out."""

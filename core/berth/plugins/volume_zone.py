@@ -112,10 +112,10 @@ class VolumeZone(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExtensions)
             raise RejectedClaimError("PersistentVolume had no name")
 
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:
-        """Answer 1 where a label is missing or tells another place; nodes without any such label pass."""
+        """Answer 1 where a label is missing or shows another place; nodes without any such label pass."""
         del pod
         requirements = state.read(VolumePlaces).requirements
-        return nodes.answer((self.name, requirements), partial(elsewhere, requirements))
+        return nodes.answer((self.name, requirements), partial(in_other_zones, requirements))
 
     def sign_pod(self, pod: Pod) -> Hashable:
         """The volumes."""
@@ -151,7 +151,7 @@ def places(volume: PersistentVolume) -> Iterable[PlaceRequirement]:
                 yield PlaceRequirement(key, frozenset(values))
 
 
-def elsewhere(requirements: tuple[PlaceRequirement, ...], nodes: Snapshot) -> ReasonCodes:
+def in_other_zones(requirements: tuple[PlaceRequirement, ...], nodes: Snapshot) -> ReasonCodes:
     """Which nodes are not where the volumes are.
 
     Shapes: result uint8 (n,), 0 or 1.

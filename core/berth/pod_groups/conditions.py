@@ -1,4 +1,4 @@
-"""The condition PodGroupScheduled: how the scheduler tells the owner of a group what came of it.
+"""The condition PodGroupScheduled: how the owner of a group learns what came of it.
 
 Source: pkg/scheduler/schedule_one_podgroup.go updatePodGroupCondition (Kubernetes v1.36).
 """
@@ -40,15 +40,15 @@ class GroupConditions:
         condition = changed_condition(group, result, self.clock.now())
         if condition is None:
             return
-        told = _with_condition(group, condition)
-        self.groups.assume(told)
-        self.background.spawn(self._write(group, told, condition), f"status of pod group {key}")
+        updated = _with_condition(group, condition)
+        self.groups.assume(updated)
+        self.background.spawn(self._write(group, updated, condition), f"status of pod group {key}")
 
-    async def _write(self, group: PodGroup, told: PodGroup, condition: PodGroupCondition) -> None:
+    async def _write(self, group: PodGroup, updated: PodGroup, condition: PodGroupCondition) -> None:
         try:
             await self.writer.write_condition(group, condition)
-        except Exception as error:  # noqa: BLE001 - only the status is stale; the next attempt tells again
-            self.groups.restore([told])
+        except Exception as error:  # noqa: BLE001 - only the status is stale; the next attempt writes again
+            self.groups.restore([updated])
             log.warning("pod group's status not written group=%s error=%s", group.key, error)
 
 

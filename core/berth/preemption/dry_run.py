@@ -89,11 +89,11 @@ class DryRun:
 
     @property
     def here(self) -> list[FilterPlugin]:
-        """The Filter plugins that answer from this process: others would have to be told of every node."""
+        """The Filter plugins that answer from this process: others would have to be sent every node."""
         return [plugin for plugin in self.framework.plugins.filter if plugin.in_process]
 
     async def without_victims(self, among: Mask) -> tuple[Mask, Diagnosis]:
-        """Where among the nodes the pod fits once all potential victims are gone, and why not elsewhere.
+        """Where among the nodes the pod fits once all potential victims are gone, and why not on the others.
 
         Only plugins of this process are asked.
         Shapes: among and result bool (n,). Raises: PluginError where a plugin fails on any of the nodes.

@@ -7,7 +7,7 @@
            (what failed activates the preemptor: it tries again)
 
 While this goes on the preemptor is kept out of the queue: PreEnqueue asks `running`. It may return from the
-moment that the watch tells that the last victim is leaving, also where that is heard before the API server's
+moment that the watch shows that the last victim is leaving, also where that is heard before the API server's
 answer.
 
 Source: pkg/scheduler/framework/preemption/executor.go prepareCandidate, prepareCandidateAsync (Kubernetes
@@ -39,9 +39,9 @@ class Evictions:
         self._last_victim: dict[str, Pod] = {}
 
     def running(self, uid: str) -> bool:
-        """Whether evictions for the pod of that UID go on, as far as the watch has told.
+        """Whether evictions for the pod of that UID go on, as far as the watch has shown.
 
-        They do until it tells that the last victim is leaving, also where the API server has answered before:
+        They do until it says that the last victim is leaving, also where the API server has answered before:
         on nodes as they were, the pod would preempt the same victims again.
         """
         if uid not in self._preempting:
@@ -74,13 +74,13 @@ class Evictions:
         uid, started = eviction.preemptor.uid, self._handle.clock.monotonic()
         unheard = leaving = unsuccessful = False
         try:
-            told = await eviction.take_back_nominations()
+            taken_back = await eviction.take_back_nominations()
             await eviction.evict_all(victims[:-1])
             if eviction.error is None:
                 unheard = self._left(victims[-1])
                 self._last_victim[uid] = victims[-1]
                 leaving = await eviction.evict(victims[-1])
-            unsuccessful = not told or eviction.error is not None
+            unsuccessful = not taken_back or eviction.error is not None
         finally:
             if unsuccessful or not leaving:
                 self._forget(uid)
@@ -98,7 +98,7 @@ class Evictions:
         self._last_victim.pop(uid, None)
 
     def _left(self, victim: Pod) -> bool:
-        """Whether the watch has told that the victim is leaving, or gone."""
+        """Whether the watch has shown that the victim is leaving, or gone."""
         current = self._handle.known(victim)
         return current is None or current.terminating
 
@@ -114,7 +114,7 @@ class _Eviction:
         self.error: Exception | None = None
 
     async def take_back_nominations(self) -> bool:
-        """Let less important pods look for another node; False where one could not be told."""
+        """Let less important pods look for another node; False where a nomination could not be taken back."""
         pods = self._handle.nominator.nominated_pods_for_node(self._node_name)
         lower = [pod for pod in pods if pod.priority < self.preemptor.priority and pod.nominated_node_name]
         return all([await self._take_back(pod) for pod in lower])
@@ -122,7 +122,7 @@ class _Eviction:
     async def _take_back(self, pod: Pod) -> bool:
         try:
             await self._handle.writer.patch_pod_status(pod, None, "")
-        except Exception as error:  # noqa: BLE001 - the others are still to be told
+        except Exception as error:  # noqa: BLE001 - the others are still to be patched
             log.warning("nomination not taken back pod=%s error=%s", pod.key, error)
             return False
         return True
@@ -141,7 +141,7 @@ class _Eviction:
                 await self._delete(victim)
         except PodGoneError:
             return False
-        except Exception as error:  # noqa: BLE001 - told to the preemptor, which tries again
+        except Exception as error:  # noqa: BLE001 - passed to the preemptor, which tries again
             log.warning(
                 "victim not evicted pod=%s preemptor=%s error=%s", victim.key, self.preemptor.key, error
             )

@@ -26,7 +26,7 @@ class Preemptor:
 
     @property
     def kind(self) -> str:
-        """What users are told it is."""
+        """What users read that it is."""
         return "podgroup" if isinstance(self.obj, PodGroup) else "pod"
 
     @property

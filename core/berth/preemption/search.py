@@ -63,7 +63,7 @@ async def find_candidates(
 
 
 async def _screened(dry_run: DryRun, order: Rows, diagnosis: Diagnosis) -> tuple[Rows, Rows]:
-    """The rows that may be candidates, and those that are none for a reason yet to be told."""
+    """The rows that may be candidates, and those that are none for a reason yet to be reported."""
     if order.size and dry_run.screens:
         among = np.zeros(len(diagnosis.node_names), dtype=bool)
         among[order] = True

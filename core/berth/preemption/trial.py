@@ -3,7 +3,7 @@
 All rows are tried at once, and each is simulated independently: what is evicted on one is there for
 all others. Sums change as columns; which pods a row has is worked out only for plugins that look. Plugins
 that count over several nodes follow the changes in the cycle state; where one of them cannot do so for
-several worlds at once, a trial has one row.
+several simulated rows at once, a trial has one row.
 
 Source: pkg/scheduler/framework/runtime/framework.go RunFilterPluginsWithNominatedPods (Kubernetes v1.36).
 """

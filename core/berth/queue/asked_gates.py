@@ -29,7 +29,7 @@ Verdicts = Mapping[str, Status]
 class AskedGates:
     """Pods about which sidecars are being asked.
 
-    `answered` is told of a record with its verdicts, and of the events that it has missed, unless it was
+    `answered` gets a record with its verdicts, and the events that it has missed, unless it was
     asked about again in another version since.
     """
 

@@ -4,7 +4,7 @@
                                                           |
                                                           +-- ASK --> sidecars --> `answered`
 
-Events are kept for pods in flight and for pods whose gates are being asked: what those will be told may be
+Events are kept for pods in flight and for pods whose gates are being asked: their next answers may be
 older than the event.
 
 Source: pkg/scheduler/backend/queue/scheduling_queue.go movePodsToActiveOrBackoffQueue (Kubernetes v1.36).
@@ -75,7 +75,7 @@ class EventMoves:
                 continue
             hint = self._strategies.hint_for_all(group, event, old, new)
             if hint is None:
-                apart = self._strategies.tells_pods_apart(group, event)
+                apart = self._strategies.distinguishes_pods(group, event)
                 found += _alone(kinds, predicate) if apart else _alike(kinds, predicate, own_key)
             elif hint is QueueingHint.ASK:
                 (plugin,) = group.rejectors

@@ -25,7 +25,7 @@ TIMED_ONE_IN = 10
 MOST_MESSAGE = 256
 """Characters of a gate's message that are kept with each pod, for explanations."""
 
-AskElsewhere = Callable[[QueuedPodInfo, Mapping[str, Awaitable[Status]]], None]
+AskRemotely = Callable[[QueuedPodInfo, Mapping[str, Awaitable[Status]]], None]
 
 
 class Gating:
@@ -41,7 +41,7 @@ class Gating:
         clock: Clock,
         metrics: QueueMetrics,
         *,
-        ask: AskElsewhere,
+        ask: AskRemotely,
         keys: SortKeys,
     ) -> None:
         self._profiles = profiles

@@ -148,7 +148,7 @@ def build_hint_map(
             continue
         try:
             wanted = plugin.events_to_register() if isinstance(plugin, EnqueueExtensions) else full
-        except Exception as error:  # noqa: BLE001 - whatever a plugin raises is told together with the rest
+        except Exception as error:  # noqa: BLE001 - whatever a plugin raises is reported together with the rest
             failures.append(f"registering events of plugin {plugin.name}: {error}")
         else:
             _register(registrations, plugin.name, wanted)

@@ -14,7 +14,7 @@ from berth.objects.pod import Pod
 from berth.snapshot.journal import Journal
 
 PodLister = Callable[[str, str], Pod | None]
-"""(namespace, name) -> the pod as the watch last told it, None where it is gone."""
+"""(namespace, name) -> the pod as the watch last showed it, None where it is gone."""
 
 
 class Nominator:

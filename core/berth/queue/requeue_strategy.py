@@ -66,7 +66,7 @@ class RequeueStrategies:
         hint: QueueingHint | None = of_all(old, new) if of_all is not None else None
         return hint
 
-    def tells_pods_apart(self, group: Group, event: ClusterEvent) -> bool:
+    def distinguishes_pods(self, group: Group, event: ClusterEvent) -> bool:
         """Whether a plugin that rejected the group may answer differently for pods of one kind."""
         profile = self._profiles.get(group.scheduler_name)
         return profile is not None and not group.rejectors.isdisjoint(profile.hints.matching(event).apart)
@@ -95,8 +95,8 @@ class RequeueStrategies:
         if not rejectors:
             return Strategy.AFTER_BACKOFF
         if event.wildcard:
-            elsewhere = new is not None and not (isinstance(new, Pod) and new.uid == record.pod.uid)
-            return Strategy.SKIP if elsewhere else Strategy.AFTER_BACKOFF
+            of_another = new is not None and not (isinstance(new, Pod) and new.uid == record.pod.uid)
+            return Strategy.SKIP if of_another else Strategy.AFTER_BACKOFF
         profile = self._profiles.get(record.pod.spec.scheduler_name)
         if profile is None:
             log.error(

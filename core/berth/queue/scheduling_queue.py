@@ -371,7 +371,7 @@ class SchedulingQueue:
     def next_flush_time(self) -> float:
         """When `flush()` has something to do at the earliest, in seconds since the epoch.
 
-        A pod that starts to back off can bring it forward; `on_ready` tells.
+        A pod that starts to back off can bring it forward; `on_ready` is called then.
         """
         return self._flushes.next_time()
 

@@ -84,9 +84,9 @@ class Api:
 
     def _handle(self, request: Request) -> Answer:
         user = self._access.user(request.headers)
-        elsewhere = self.aggregation.asked(request)
-        if elsewhere is not None:
-            self._access.check(user, elsewhere)
+        aggregated = self.aggregation.asked(request)
+        if aggregated is not None:
+            self._access.check(user, aggregated)
             return self.aggregation.answer(request, user)
         route = self._route(request.path)
         if route is None:

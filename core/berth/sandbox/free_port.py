@@ -1,4 +1,4 @@
-"""A port for a server that has to be told its own."""
+"""A port for a server that cannot choose its own."""
 
 import itertools
 import random

@@ -5,7 +5,7 @@
 
 A process that is killed loses nothing that it answered; a line that it did not finish was not answered. On
 start the file is read, and written anew without what is gone. As after the restart of a real API server,
-the objects and the numbering go on, and a watch from before is told to list again.
+the objects and the numbering go on, and a watch from before has to list again.
 """
 
 import os

@@ -44,8 +44,8 @@ def _status(kind: str, spec: Json, user: User, namespace: str, access: Access) -
             return _rules(access.rules(user, str(spec.get("namespace", ""))))
         case "SelfSubjectAccessReview":
             return _verdict(access, user, spec, namespace)
-    somebody = User(str(spec.get("user", "")), tuple(spec.get("groups") or ()))
-    return _verdict(access, somebody, spec, namespace)
+    user = User(str(spec.get("user", "")), tuple(spec.get("groups") or ()))
+    return _verdict(access, user, spec, namespace)
 
 
 def _verdict(access: Access, user: User, spec: Json, namespace: str) -> Json:

@@ -42,7 +42,7 @@ class Options:
     """How to run a sandbox.
 
     `port` 0 takes a free one. `history_limit` is how many writes of a collection a watch may be behind before
-    it is told to list again. `pod_grace_seconds` is the longest that a deleted pod takes to stop. Without
+    it has to list again. `pod_grace_seconds` is the longest that a deleted pod takes to stop. Without
     `kubelets` bound pods stay Pending. A `data_file` keeps what the sandbox holds for the
     next one. With `rbac` it serves TLS, asks for tokens, allows what roles allow. `images` are run as
     processes, which takes `rbac`. `controllers` keep deployments' pods, and collect what has lost its owner.

@@ -154,7 +154,7 @@ class Collection:
         return entry
 
     def delete(self, key: str, document: Json) -> Entry:
-        """Remove the object; the document is its last state, which watchers are told."""
+        """Remove the object; the document is its last state, which watchers get."""
         previous = self._items.pop(key)
         self._sorted = None
         entry = self._encoded(key, document)
@@ -162,7 +162,7 @@ class Collection:
         return entry
 
     def restore(self, entry: Entry) -> None:
-        """Take back an object of an earlier run, of which no watcher is told."""
+        """Take back an object of an earlier run, of which no watcher is notified."""
         self._items[entry.key] = entry
         self._sorted = None
 

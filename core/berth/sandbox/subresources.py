@@ -96,7 +96,7 @@ def _set_scheduled(status: Json, now: str) -> None:
 
 
 def evict(rest: Rest, request: Request, namespace: str, name: str, eviction: Json) -> Response:
-    """Delete a pod if the disruption budgets that select it allow that; its condition tells why it goes.
+    """Delete a pod if the disruption budgets that select it allow that; its condition says why it goes.
 
     Raises: ApiError (429) when one does not.
     """
@@ -124,9 +124,9 @@ def evict(rest: Rest, request: Request, namespace: str, name: str, eviction: Jso
 def _set_evicted(pod: Json, now: str) -> None:
     status = pod.setdefault("status", {})
     others = [one for one in status.get("conditions", ()) if one["type"] != "DisruptionTarget"]
-    told = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}
+    reason = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}
     evicted = {"type": "DisruptionTarget", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
-    status["conditions"] = [*others, {**evicted, **told}]
+    status["conditions"] = [*others, {**evicted, **reason}]
 
 
 def _take_disruption(rest: Rest, namespace: str, name: str, labels: Json, *, dry_run: bool) -> None:

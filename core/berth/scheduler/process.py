@@ -1,4 +1,4 @@
-"""The scheduler process: adapters started around a scheduler, led by a lease, until it is told to stop.
+"""The scheduler process: adapters started around a scheduler, led by a lease, until it is asked to stop.
 
     transports -> events, leases, write guard -> writers -> plugins -> scheduler -> watches
         -> for each shard: fence, loop, leadership -> pages

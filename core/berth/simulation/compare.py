@@ -63,7 +63,7 @@ class Comparison(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     kind: str = "Comparison"
     variants: list[Summary]
     differing: dict[str, int]
-    """How many pods each other variant puts elsewhere."""
+    """How many pods each other variant puts on another node."""
     differences: list[Difference]
     """The first of them, in the order in which the first variant decided."""
 

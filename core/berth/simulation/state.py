@@ -30,7 +30,7 @@ class ClusterState:
 
     def __init__(self, soon: Callable[[Callable[[], None]], object]) -> None:
         self.handlers: dict[type[TypedObject], ResourceHandler] = {}
-        """Kinds that have none here are kept and told to none."""
+        """Kinds that have none here are kept and passed to none."""
         self._soon = soon
         self._objects: dict[type[TypedObject], dict[str, Any]] = {}
         self._news: deque[_News] = deque()
@@ -77,7 +77,7 @@ class ClusterState:
         handler = self.handlers.get(kind)
         if handler is None:
             return
-        # A watch of live pods tells of one that is finished as of one that is gone.
+        # A watch of live pods shows one that is finished as gone.
         if isinstance(new, Pod) and new.status.phase in FINISHED:
             new = None
         if not self._news:

@@ -71,7 +71,7 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
     yield from summary_lines(comparison.variants)
     for name, count in comparison.differing.items():
         yield ""
-        yield f"{name} puts {count} pods elsewhere than {comparison.variants[0].name} does"
+        yield f"{name} puts {count} pods on other nodes than {comparison.variants[0].name} does"
         for each in comparison.differences:
             if each.other.variant == name:
                 yield from _difference(each)

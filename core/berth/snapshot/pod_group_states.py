@@ -134,7 +134,7 @@ class PodGroupStates:
             state.assumed[pod.uid] = pod
 
     def forget(self, pod: Pod) -> None:
-        """The node was taken back; the pod is as the watch last told it, unless it is gone."""
+        """The node was taken back; the pod is as the watch last showed it, unless it is gone."""
         state = self._of(pod)
         if state is None or state.assumed.pop(pod.uid, None) is None:
             return

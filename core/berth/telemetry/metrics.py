@@ -40,7 +40,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # upstream has no `_
 class SchedulerMetrics:
     """What `/metrics` shows; `queue`, `preemption` and its other parts implement these packages' interfaces.
 
-    `families` holds what no record tells. Pod groups and API calls show only where they are scheduled as such
+    `families` holds what is in no record. Pod groups and API calls show only where they are scheduled as such
     (GenericWorkload) and made beside the cycles (SchedulerAsyncAPICalls).
     """
 

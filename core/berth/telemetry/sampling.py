@@ -1,7 +1,7 @@
 """Which attempts become traces: a ratio of all by their trace ids, and beside it some failed and slow ones.
 
 The ratio's decision depends on the trace id alone, so everybody who knows the id comes to the same one, and a
-plugin can be told of it before the attempt has ended. Failed and slow attempts are known as such at their
+plugin can be sent it before the attempt has ended. Failed and slow attempts are known as such at their
 end: of those that the ratio leaves out, at most so many are kept in any minute, each kind by a count of its
 own, so that a backlog of pods that fit nowhere neither floods a collector nor hides what is slow.
 """

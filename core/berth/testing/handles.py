@@ -123,7 +123,7 @@ def next_version(metadata: ObjectMeta) -> ObjectMeta:
 
 @dataclass(slots=True)
 class RecordingRecorder:
-    """An event recorder that remembers what it was told."""
+    """An event recorder that remembers its events."""
 
     events: list[tuple[str, str, str, str, str]] = field(default_factory=list)
     related: list[Pod | PodGroup | None] = field(default_factory=list)
@@ -186,7 +186,7 @@ class FixedNominator:
         }
 
 
-class NobodyWaits:
+class NoWaitingPods:
     """No pod waits for permission."""
 
     def get(self, uid: str) -> None:
@@ -197,7 +197,7 @@ class NobodyWaits:
         return iter(())
 
 
-class NobodyInPreBind:
+class NoPodsInPreBind:
     """No pod's PreBind plugins are at work."""
 
     def get(self, uid: str) -> None:
@@ -266,7 +266,7 @@ def make_handle(
         snapshot=Snapshot() if snapshot is None else snapshot,  # an empty one is falsy
         listers=listers or Listers(),
         nominator=nominator or FixedNominator(),
-        waiting_pods=NobodyWaits(),
+        waiting_pods=NoWaitingPods(),
         writer=writer or RecordingWriter(),
         recorder=RecordingRecorder(),
         clock=ManualClock(),
@@ -274,7 +274,7 @@ def make_handle(
         feature_enabled=FeatureGates(dict(gates or {})).enabled,
         activate=lambda _: None,
         background=Unstarted(),
-        pods_in_pre_bind=NobodyInPreBind(),
+        pods_in_pre_bind=NoPodsInPreBind(),
         volume_writer=volume_writer or RecordingVolumeWriter(),
         claim_writer=claim_writer,
         known=known,

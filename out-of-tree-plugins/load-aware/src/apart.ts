@@ -32,7 +32,7 @@ export class Apart implements Source {
       if (this.#thread === thread) this.#thread = undefined;
     };
     thread.once("error", ended).once("exit", ended);
-    // A fetch must not keep a process alive that was told to stop.
+    // A fetch must not keep a process alive that was asked to stop.
     thread.unref();
     return thread;
   }

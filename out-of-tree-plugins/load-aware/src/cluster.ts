@@ -1,4 +1,4 @@
-/** The nodes, and the pods bound to them so lately that metrics may not show them: what the state stream told. */
+/** The nodes, and the pods bound to them so lately that metrics may not show them: from the state stream. */
 
 import { type Node, type PlacedPod, type Pod, PodStage } from "@berth/plugin-sdk";
 import { capacity } from "./estimating.ts";
@@ -63,7 +63,7 @@ export class Cluster {
     this.#index.set(moved.names[0], index);
   }
 
-  /** A pod counts on its node; how long it has been bound does not change as it is told again. */
+  /** A pod counts on its node; how long it has been bound does not change as it is sent again. */
   putPod(placed: PlacedPod): void {
     const { pod, uid, nodeName } = placed;
     const there = this.#recent.get(nodeName) ?? new Map<string, Recent>();
@@ -105,7 +105,7 @@ function boundSince({ pod, stage }: PlacedPod, now: number): number {
   if (stage === PodStage.ASSUMED) return now;
   const { conditions, startTime } = pod.status ?? {};
   const scheduled = conditions?.find(({ type, status }) => type === "PodScheduled" && status === "True");
-  const told = scheduled?.lastTransitionTime ?? startTime ?? pod.metadata.creationTimestamp;
-  const at = Date.parse(told ?? "");
+  const written = scheduled?.lastTransitionTime ?? startTime ?? pod.metadata.creationTimestamp;
+  const at = Date.parse(written ?? "");
   return Number.isNaN(at) ? now : at;
 }

@@ -33,7 +33,7 @@ export function estimate(pod: Pod, settings: Settings): Amounts {
   }
 }
 
-/** A node's capacity; 0 if it tells none, or no quantity. */
+/** A node's capacity; 0 if it shows none, or no quantity. */
 export function capacity(resource: string, quantity: string | undefined): number {
   try {
     return quantity ? units(resource, quantity) : 0;

@@ -1,4 +1,4 @@
-/** Metrics fetched in the background, one fetch after the other; what fails is tried again and told. */
+/** Metrics fetched in the background, one fetch after the other; what fails is tried again and reported. */
 
 import { log } from "@berth/plugin-sdk";
 import { setTimeout as delay } from "node:timers/promises";
@@ -14,7 +14,7 @@ export interface Outcomes {
   lastSuccess: number | undefined;
 }
 
-/** The newest metrics of every node that was ever told of. */
+/** The newest metrics of every node that metrics were ever given for. */
 export class Feed {
   readonly outcomes: Outcomes = { succeeded: 0, failed: 0, error: undefined, lastSuccess: undefined };
   readonly #source: Source;
@@ -54,7 +54,7 @@ export class Feed {
       this.#succeeded();
       return this.#take(found);
     } catch (error) {
-      if (!signal.aborted) this.#failed(told(error));
+      if (!signal.aborted) this.#failed(messageOf(error));
       return false;
     }
   }
@@ -70,12 +70,12 @@ export class Feed {
   #failed(error: string): void {
     const { outcomes } = this;
     outcomes.failed += 1;
-    // The same failure again and again is told once.
+    // The same failure again and again is reported once.
     if (outcomes.error !== error) log.warn("metrics could not be fetched", { error });
     outcomes.error = error;
   }
 
-  /** A node that is told of no more keeps what was last told, until that is too old. */
+  /** A node that is in no answer any more keeps its last metrics, until those are too old. */
   #take(found: Readings): boolean {
     let changed = false;
     for (const [name, reading] of found) {
@@ -101,7 +101,7 @@ function same(one: Reading, other: Reading | undefined): boolean {
   );
 }
 
-function told(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(told).join("; ");
+function messageOf(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(messageOf).join("; ");
   return error instanceof Error ? error.message : String(error);
 }

@@ -49,7 +49,7 @@ function get(
   const asked = (url.startsWith("https:") ? secure : plain)(url, options, (response) => {
     read(response).then((text) => resolve({ status: response.statusCode, text }), reject);
   });
-  // A fetch must not keep a process alive that was told to stop.
+  // A fetch must not keep a process alive that was asked to stop.
   asked.on("socket", (socket) => socket.unref());
   asked.on("error", reject);
   asked.end();

@@ -48,7 +48,7 @@ export class Prometheus implements Source {
     return found;
   }
 
-  /** Over the window, of the series that still go on: the past of one that ended would be told for as long again. */
+  /** Over the window, of the series that still go on: the past of one that ended would be reported for as long again. */
   #over(what: "avg" | "stddev", query: string): string {
     return `${what}_over_time((${query})[${this.#window}s:]) and (${query})`;
   }

@@ -19,11 +19,11 @@ port.on("message", () => {
       const packed = pack(readings);
       port.postMessage({ packed } satisfies Outcome, [packed.numbers.buffer]);
     },
-    (error: unknown) => port.postMessage({ error: told(error) } satisfies Outcome),
+    (error: unknown) => port.postMessage({ error: messageOf(error) } satisfies Outcome),
   );
 });
 
-function told(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(told).join("; ");
+function messageOf(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(messageOf).join("; ");
   return error instanceof Error ? error.message : String(error);
 }

@@ -56,7 +56,7 @@ test("readings cross as they are", () => {
   assert.deepEqual(unpack(pack(readings)), readings);
 });
 
-test("what a fetch failed with is told, and the next one begins in the same thread", async () => {
+test("what a fetch failed with is reported, and the next one begins in the same thread", async () => {
   let down = true;
   await using api = await answering(() =>
     down ? { status: 503, body: "down" } : { body: nodeMetrics(AT, { n0: ["1", "0"] }) },

@@ -48,7 +48,7 @@ export function vector(at: number, values: Record<string, number | string>) {
 /** Arguments over the defaults, checked. */
 export const given = (parts: Record<string, unknown> = {}) => settings().read(parts);
 
-/** Resolves when the plugin next tells the scheduler that everything is to be asked anew. */
+/** Resolves when the plugin next asks for everything to be asked anew. */
 export function changed(plugin: Plugin): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const end = plugin.requeue.listen(({ action }) => {

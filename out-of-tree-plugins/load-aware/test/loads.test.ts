@@ -16,7 +16,7 @@ const nothing = makePod("nothing", { requests: { cpu: "0" } });
 /** Two nodes, metrics as the test says, and a clock that it turns. */
 class Scene {
   now = START;
-  told: Record<string, Reading> = {};
+  readings: Record<string, Reading> = {};
   broken = false;
   changes = 0;
   readonly cluster = new Cluster(() => this.now);
@@ -26,7 +26,7 @@ class Scene {
     const source = {
       fetch: async () => {
         if (this.broken) throw new Error("down");
-        return new Map(Object.entries(this.told));
+        return new Map(Object.entries(this.readings));
       },
     };
     const changed = () => {
@@ -42,7 +42,7 @@ class Scene {
     const entries = Object.entries(cores).map(
       ([name, used]) => [name, { at, cpu: { mean: used * 1e3, deviation: 0 } }] as const,
     );
-    this.told = Object.fromEntries(entries);
+    this.readings = Object.fromEntries(entries);
     return this.fetch();
   }
 
@@ -165,7 +165,7 @@ test("metrics that are too old score neutral, node by node, and all alike in the
   assert.equal(scene.loads.feed.outcomes.error, "down");
 });
 
-test("time alone changes no score: that metrics became too old is told when it happens", async () => {
+test("time alone changes no score: that metrics became too old is reported when it happens", async () => {
   using scene = new Scene({ maxAgeSeconds: 60 });
   scene.now += 60 * SECOND - 1;
   await scene.measure({ n0: 0.8, n1: 0.8 }, START);

@@ -20,7 +20,7 @@ THREADS = 32
 
 
 def main() -> None:
-    """Serve until the process is told to end."""
+    """Serve until the process is asked to end."""
     servicer = health.HealthServicer()
     servicer.set("", health_pb2.HealthCheckResponse.SERVING)
     session = Session(servicer)

@@ -40,7 +40,7 @@ func unixPath(address string) (string, bool) {
 	return strings.TrimPrefix(path, "//"), unix
 }
 
-// isShared tells whether the socket is open to the group of the process: a
+// isShared says whether the socket is open to the group of the process: a
 // host of another user dials it.
 func isShared() bool {
 	return os.Getenv("BERTH_PLUGIN_SOCKET_SHARED") == "true"

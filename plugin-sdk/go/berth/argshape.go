@@ -110,7 +110,7 @@ func (s *shape) document() map[string]any {
 	return made
 }
 
-// check tells everything that is wrong with a decoded value, as "path: what is wrong".
+// check reports everything that is wrong with a decoded value, as "path: what is wrong".
 func (s *shape) check(path string, value any) []string {
 	switch given := value.(type) {
 	case nil:

@@ -119,7 +119,7 @@ func (c *call) postBind(request *pb.PostBindRequest) (*pb.PostBindResponse, erro
 	return &pb.PostBindResponse{}, nil
 }
 
-// cycleDone tells what became of the attempt; a pod that will not be asked about
+// cycleDone says what became of the attempt; a pod that will not be asked about
 // again is forgotten.
 func (c *call) cycleDone(request *pb.CycleDoneRequest) (*pb.CycleDoneResponse, error) {
 	outcome := CycleOutcome(request.Outcome)
@@ -127,8 +127,8 @@ func (c *call) cycleDone(request *pb.CycleDoneRequest) (*pb.CycleDoneResponse, e
 		return nil, invalid("outcome %d is none", request.Outcome)
 	}
 	if c.plugin.CycleDone != nil {
-		told := Outcome{outcome, request.GetNodeName(), request.RejectedByPlugin}
-		c.tell("CycleDone", func() { c.plugin.CycleDone(c.ctx, c.key(), told) })
+		ended := Outcome{outcome, request.GetNodeName(), request.RejectedByPlugin}
+		c.tell("CycleDone", func() { c.plugin.CycleDone(c.ctx, c.key(), ended) })
 	}
 	if outcome == OutcomeBound || outcome == OutcomeAborted {
 		c.session.pods.forget(c.head.Pod.Uid)

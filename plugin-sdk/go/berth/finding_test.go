@@ -174,7 +174,7 @@ func TestManyReasonsShareTheLastRow(t *testing.T) {
 	}
 }
 
-func TestEvictionsThoughtAwayAreSeenByFilterAndPutBack(t *testing.T) {
+func TestSimulatedEvictionsAreSeenByFilterAndPutBack(t *testing.T) {
 	full := berth.Reject("node(s) were full")
 	plugin := &berth.Plugin{
 		Name:      "one-pod",

@@ -63,7 +63,7 @@ func (n *Nodes) Object(key ObjectKey) json.RawMessage { return n.mirror.objects[
 // Objects yields all watched objects as JSON.
 func (n *Nodes) Objects() iter.Seq2[ObjectKey, json.RawMessage] { return maps.All(n.mirror.objects) }
 
-// count tells how many nodes are asked about.
+// count says how many nodes are asked about.
 func (n *Nodes) count() int {
 	if n.candidates == nil {
 		return n.Len()

@@ -36,7 +36,7 @@ func TestPodsHaveTheKeysThatThePluginGivesThem(t *testing.T) {
 		t.Errorf("got keys %v", keys)
 	}
 	if !slices.Equal(left, []string{"u"}) || resets != 1 {
-		t.Errorf("told of %v, %d resets", left, resets)
+		t.Errorf("left %v, %d resets", left, resets)
 	}
 }
 

@@ -149,7 +149,7 @@ const (
 	OutcomeAborted       = CycleOutcome(pb.CycleOutcome_CYCLE_OUTCOME_ABORTED)
 )
 
-// Outcome is an attempt's end as CycleDone is told of it. Rejected says that
+// Outcome is an attempt's end as CycleDone gets it. Rejected says that
 // this plugin is among those that turned the pod down.
 type Outcome struct {
 	Result   CycleOutcome

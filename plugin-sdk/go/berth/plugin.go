@@ -17,7 +17,7 @@ var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 // is announced, one that is nil is not called.
 //
 // Functions are called one at a time. Those with a context may wait for
-// something outside the process with [Await]; [CurrentCall] tells profile and
+// something outside the process with [Await]; [CurrentCall] gives profile and
 // attempt.
 type Plugin struct {
 	// Name is a DNS label: what profiles call the plugin.
@@ -167,7 +167,7 @@ type WatchedResource struct {
 	LabelSelector            string
 }
 
-// Validate tells what the scheduler could not work with; nil if all is well.
+// Validate says what the scheduler could not work with; nil if all is well.
 func (p *Plugin) Validate() error {
 	var problems []error
 	complain := func(wrong bool, format string, arguments ...any) {

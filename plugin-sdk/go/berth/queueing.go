@@ -129,7 +129,7 @@ func (q *queueingService) Requeue(_ *pb.RequeueRequest, stream grpc.ServerStream
 	}
 	heard, end := q.server.plugin.Requeue.listen()
 	defer end()
-	if err := stream.SendHeader(nil); err != nil { // tells that nothing is lost from now on
+	if err := stream.SendHeader(nil); err != nil { // says that nothing is lost from now on
 		return err
 	}
 	for {

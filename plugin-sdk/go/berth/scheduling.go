@@ -142,7 +142,7 @@ func (c *conversation) reply(request *pb.ConverseRequest, here *place) {
 	response.Id = request.Id
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	_ = c.stream.Send(response) // a stream that broke is told of by Recv
+	_ = c.stream.Send(response) // a stream that broke is reported by Recv
 }
 
 // calls counts what runs, until the last of it is waited for; from then on nothing

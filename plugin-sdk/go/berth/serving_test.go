@@ -122,7 +122,7 @@ func TestASharedSocketIsOpenToItsGroup(t *testing.T) {
 	}
 }
 
-func TestASocketThatNobodyServesIsTakenOver(t *testing.T) {
+func TestASocketThatIsNotServedIsTakenOver(t *testing.T) {
 	path := socketPath(t)
 	left, err := net.Listen("unix", path)
 	must(t, err)

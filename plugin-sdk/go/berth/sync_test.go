@@ -79,7 +79,7 @@ func TestMessagesThatDoNotFitAreRefusedWithTheirReason(t *testing.T) {
 		"a wrong count":           {[]*pb.SyncRequest{delta(step(1, 2, 3))}, pb.NackReason_NACK_REASON_MISMATCH},
 		"an index too high":       {[]*pb.SyncRequest{delta(step(1, 2, 3, nodeAt(3, "c")))}, pb.NackReason_NACK_REASON_MISMATCH},
 		"another node's index":    {[]*pb.SyncRequest{delta(step(1, 2, 2, nodeAt(0, "b")))}, pb.NackReason_NACK_REASON_MISMATCH},
-		"a removal elsewhere":     {[]*pb.SyncRequest{delta(step(1, 2, 1, nodeGone(0, "b")))}, pb.NackReason_NACK_REASON_MISMATCH},
+		"another node's removal":  {[]*pb.SyncRequest{delta(step(1, 2, 1, nodeGone(0, "b")))}, pb.NackReason_NACK_REASON_MISMATCH},
 		"no JSON":                 {[]*pb.SyncRequest{delta(step(1, 2, 2, broken()))}, pb.NackReason_NACK_REASON_BAD_OBJECT},
 		"no change":               {[]*pb.SyncRequest{delta(step(1, 2, 2, &pb.Change{}))}, pb.NackReason_NACK_REASON_BAD_OBJECT},
 		"a stray chunk":           {[]*pb.SyncRequest{chunk()}, pb.NackReason_NACK_REASON_OUT_OF_ORDER},

@@ -293,7 +293,7 @@ func (c *ttrpcConnection) write(stream uint32, response *pb.TtrpcResponse) {
 	frame[8] = ttrpcResponse
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	_, _ = c.conn.Write(append(frame, message...)) // a connection that broke is told of by reading it
+	_, _ = c.conn.Write(append(frame, message...)) // a connection that broke is reported by reading it
 }
 
 func refusedFrame(failed *callError) *pb.TtrpcResponse {

@@ -16,7 +16,7 @@ const (
 
 var furtherReasons = Reason{"further reasons, more than one answer can hold", Unschedulable}
 
-// packVerdicts makes the message; what was not asked is sent as 0. It also tells
+// packVerdicts makes the message; what was not asked is sent as 0. It also shows
 // which nodes passed and how many were turned down.
 func packVerdicts(v Verdicts, nodes *Nodes) (*pb.Verdicts, *Nodes, int, error) {
 	count := nodes.Len()

@@ -129,13 +129,13 @@ func (h *Host) PreBind(pod *corev1.Pod, nodeName string) (berth.MetadataPatch, b
 	return patch, statusOf(response.Status)
 }
 
-// PostBind tells that the pod was bound.
+// PostBind says that the pod was bound.
 func (h *Host) PostBind(pod *corev1.Pod, nodeName string) {
 	h.t.Helper()
 	ask(h, h.scheduling.PostBind, &pb.PostBindRequest{Call: h.call(pod), NodeName: nodeName})
 }
 
-// CycleDone tells how the attempt ended.
+// CycleDone says how the attempt ended.
 func (h *Host) CycleDone(pod *corev1.Pod, outcome berth.Outcome) {
 	h.t.Helper()
 	request := &pb.CycleDoneRequest{

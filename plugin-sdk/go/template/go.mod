@@ -46,5 +46,5 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 )
 
-// Beside the SDK's own source; a plugin elsewhere names a released version instead.
+// Beside the SDK's own source; a plugin in its own repository names a released version instead.
 replace berth.dev/plugin-sdk/go => ../

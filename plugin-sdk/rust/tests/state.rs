@@ -4,7 +4,7 @@ use berth_plugin_sdk::serde_json::json;
 use berth_plugin_sdk::testing::{Host, node, pod};
 use berth_plugin_sdk::{ObjectKey, Plugin, PodStage, WatchedResource};
 
-/// What hooks were told, a line each.
+/// The hooks' calls, a line each.
 type Heard = Vec<String>;
 
 fn listening() -> Plugin<Heard> {

@@ -100,7 +100,7 @@ export interface PluginSpec extends Listener {
   readonly podsWithoutStatus?: boolean;
   readonly wantsNominations?: boolean;
   readonly watches?: readonly WatchedResource[];
-  /** A node's verdict and score depend on the pod, the node and the pods on it, never on pods elsewhere. */
+  /** A node's verdict and score depend on the pod, the node and the pods on it, on no other node's pods. */
   readonly nodeLocal?: boolean;
   readonly scoreNeedsFeasible?: boolean;
   /** The time wanted for a call. */

@@ -206,7 +206,7 @@ export class Server {
   }
 
   #requeue(stream: ServerWritableStream<RequeueRequest, RequeueResponse>): void {
-    stream.sendMetadata(new Metadata()); // tells the host that it is heard from now on
+    stream.sendMetadata(new Metadata()); // from it the host learns that it is heard from now on
     const end = this.plugin.requeue.listen((message) => stream.write(message));
     stream.on("cancelled", end);
     stream.on("error", end);

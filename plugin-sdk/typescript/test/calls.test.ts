@@ -123,16 +123,16 @@ test("a pod that the filter skips passes everywhere and is scored", async () => 
   assert.deepEqual([passing.length, scores], [3, { n0: 1, n1: 1, n2: 1 }]);
 });
 
-test("the binding cycle's functions are asked and told, under the attempt's key", async () => {
-  const told: unknown[] = [];
+test("the binding cycle's functions are asked and notified, under the attempt's key", async () => {
+  const calls: unknown[] = [];
   const plugin = made({
-    reserve: () => void told.push(["reserve", currentCall().key.attempt]),
-    unreserve: ({ attempt }, node) => void told.push(["unreserve", attempt, node]),
+    reserve: () => void calls.push(["reserve", currentCall().key.attempt]),
+    unreserve: ({ attempt }, node) => void calls.push(["unreserve", attempt, node]),
     permit: async () => ({ waitSeconds: 1.5 }),
     preBind: () => ({ annotations: { a: "1", b: null } }),
     bind: (_, node, annotations) => (annotations.a === node.metadata.name ? undefined : SKIP),
-    postBind: (_, node) => void told.push(["postBind", node]),
-    cycleDone: (_, outcome, node) => void told.push(["cycleDone", outcome, node]),
+    postBind: (_, node) => void calls.push(["postBind", node]),
+    cycleDone: (_, outcome, node) => void calls.push(["cycleDone", outcome, node]),
   });
   await using host = await running(plugin, nodes);
 
@@ -150,7 +150,7 @@ test("the binding cycle's functions are asked and told, under the attempt's key"
   assert.deepEqual([status?.code, timeout], [Code.WAIT, { seconds: 1, nanos: 5e8 }]);
   assert.deepEqual(patch, { annotations: { a: "1", b: null } });
   assert.deepEqual([bound.code, left.code], [Code.SUCCESS, Code.SKIP]);
-  assert.deepEqual(told, [
+  assert.deepEqual(calls, [
     ["reserve", 1],
     ["unreserve", 1, "n0"],
     ["reserve", 2],
@@ -231,22 +231,22 @@ test("hints of unknown pods queue them; vector hints answer all pairs", async ()
 });
 
 test("pods have the keys that the plugin gives them, and 0 where it fails; it hears who left", async () => {
-  const told: unknown[] = [];
+  const calls: unknown[] = [];
   await using host = await running(
     made({
       sortKey: ({ metadata }) => {
         if (metadata.name === "broken") throw new Error("no key");
         return metadata.name === "long" ? Array(9).fill(0) : [-5, metadata.name.length];
       },
-      podsLeft: (uids) => void told.push([...uids]),
-      queueReset: (profile) => void told.push(profile),
+      podsLeft: (uids) => void calls.push([...uids]),
+      queueReset: (profile) => void calls.push(profile),
     }),
   );
 
   const keys = await host.sortKeys([pod, makePod("broken"), makePod("long")], { left: ["u"], anew: true });
 
   assert.deepEqual([[-5, pod.metadata.name.length], [], []], keys);
-  assert.deepEqual([host.profile, ["u"]], told);
+  assert.deepEqual([host.profile, ["u"]], calls);
 });
 
 test("a plugin gives pods other keys by itself, in messages that the scheduler reads", () => {

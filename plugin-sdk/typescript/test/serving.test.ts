@@ -96,7 +96,7 @@ test("spans are lines of a file, with whole nanoseconds", async () => {
   assert.match(text, /"startTimeUnixNano":\d{19},/);
 });
 
-test("readiness is told apart from liveness", async () => {
+test("readiness is distinguished from liveness", async () => {
   const folder = await mkdtemp(join(tmpdir(), "berth-"));
   const address = `unix:${join(folder, "x.sock")}`;
   const server = new Server(definePlugin({ name: "x" }), address);

@@ -16,7 +16,7 @@ type happening struct {
 	object any
 }
 
-// witness keeps what an informer tells its handlers, in order.
+// witness keeps what an informer shows its handlers, in order.
 type witness struct {
 	lock sync.Mutex
 	all  []happening

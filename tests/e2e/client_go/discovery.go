@@ -10,16 +10,16 @@ import (
 )
 
 func discover(_ context.Context, at *server) error {
-	told, err := at.Discovery().ServerVersion()
+	reported, err := at.Discovery().ServerVersion()
 	if err != nil {
 		return err
 	}
-	is, err := version.ParseSemantic(told.GitVersion)
+	is, err := version.ParseSemantic(reported.GitVersion)
 	if err != nil {
 		return err
 	}
-	if is.LessThan(version.MustParseSemantic("1.36.0")) || told.Major != "1" {
-		return fmt.Errorf("version %+v", told)
+	if is.LessThan(version.MustParseSemantic("1.36.0")) || reported.Major != "1" {
+		return fmt.Errorf("version %+v", reported)
 	}
 	_, lists, err := at.Discovery().ServerGroupsAndResources()
 	if err != nil {

@@ -141,9 +141,9 @@ func toldOf(ctx context.Context, at *server, texts ...string) error {
 		missing[each] = true
 	}
 	for event := range stream.ResultChan() {
-		told := event.Object.(*corev1.Event)
+		reported := event.Object.(*corev1.Event)
 		for text := range missing {
-			if strings.HasSuffix(told.Message, text) && told.Reason == "LeaderElection" {
+			if strings.HasSuffix(reported.Message, text) && reported.Reason == "LeaderElection" {
 				delete(missing, text)
 			}
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 func recordEvents(ctx context.Context, at *server) error {
-	pods, err := at.createPods(ctx, "told")
+	pods, err := at.createPods(ctx, "noted")
 	if err != nil {
 		return err
 	}
@@ -32,10 +32,10 @@ func recordEvents(ctx context.Context, at *server) error {
 		recorder.Eventf(pods[0], nil, corev1.EventTypeWarning, "FailedScheduling", "Scheduling", note, i+1)
 		event, ok := (<-stream.ResultChan()).Object.(*eventsv1.Event)
 		if !ok || event.Regarding.UID != pods[0].UID || event.Note != "0/1 nodes are available" {
-			return fmt.Errorf("told %+v", event)
+			return fmt.Errorf("event %+v", event)
 		}
 		if event.ReportingController != schedulerName || event.Action != "Scheduling" || event.EventTime.IsZero() {
-			return fmt.Errorf("told %+v", event)
+			return fmt.Errorf("event %+v", event)
 		}
 		if i == 0 != (event.Series == nil) || event.Series != nil && event.Series.Count != 2 {
 			return fmt.Errorf("after %d times: %+v", i+1, event.Series)
@@ -47,7 +47,7 @@ func recordEvents(ctx context.Context, at *server) error {
 // readAsCore has the event as kubectl reads it.
 func readAsCore(ctx context.Context, at *server) error {
 	list, err := at.CoreV1().Events(at.namespace).List(ctx, metav1.ListOptions{
-		FieldSelector: "involvedObject.name=told,reason=FailedScheduling,type=Warning",
+		FieldSelector: "involvedObject.name=noted,reason=FailedScheduling,type=Warning",
 	})
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ var listing = map[string]string{"KUBE_FEATURE_WatchListClient": "false"}
 type claim struct {
 	name, sentence string
 	check          func(context.Context, *server) error
-	// What the library is told by its environment.
+	// What the library learns from its environment.
 	environment map[string]string
 }
 
@@ -85,7 +85,7 @@ var claims = []claim{
 	},
 	{
 		name:     "scheduling",
-		sentence: "pods are bound once each, or told that they fit nowhere and bound when they do",
+		sentence: "pods are bound once each, or rejected on every node and bound when they do",
 		check:    scheduleAll,
 	},
 	{

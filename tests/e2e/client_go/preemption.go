@@ -41,12 +41,12 @@ func deleteVictim(ctx context.Context, at *server, victim *corev1.Pod) error {
 		Message:            schedulerName + ": preempting to accommodate a higher priority pod",
 		LastTransitionTime: metav1.Now().Rfc3339Copy(),
 	})
-	told, err := at.patchStatus(ctx, victim, wanted)
+	reported, err := at.patchStatus(ctx, victim, wanted)
 	if err != nil {
 		return err
 	}
-	if conditionOf(told, corev1.DisruptionTarget) == nil || conditionOf(told, corev1.PodScheduled) == nil {
-		return fmt.Errorf("the patch replaced what it should have merged: %+v", told.Status.Conditions)
+	if conditionOf(reported, corev1.DisruptionTarget) == nil || conditionOf(reported, corev1.PodScheduled) == nil {
+		return fmt.Errorf("the patch replaced what it should have merged: %+v", reported.Status.Conditions)
 	}
 	client := at.CoreV1().Pods(at.namespace)
 	other, grace := types.UID("other"), int64(30)
@@ -54,7 +54,7 @@ func deleteVictim(ctx context.Context, at *server, victim *corev1.Pod) error {
 	if !apierrors.IsConflict(err) {
 		return fmt.Errorf("a deletion of another pod: %w", err)
 	}
-	stream, err := client.Watch(ctx, metav1.ListOptions{ResourceVersion: told.ResourceVersion})
+	stream, err := client.Watch(ctx, metav1.ListOptions{ResourceVersion: reported.ResourceVersion})
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func (s *server) createNode(ctx context.Context, name string) error {
 	return err
 }
 
-// scheduleEach has each pod bound, or told that it fits nowhere; it gives those that wait.
+// scheduleEach has each pod bound, or rejected on every node; it gives those that wait.
 func (s *server) scheduleEach(
 	ctx context.Context, pods []*corev1.Pod, nodes corelisters.NodeLister, seen *witness, bound map[string]int,
 ) ([]*corev1.Pod, error) {
@@ -97,11 +97,11 @@ func (s *server) scheduleEach(
 			return nil, err
 		}
 		if node == "" {
-			told, err := s.reject(ctx, pod)
+			reported, err := s.reject(ctx, pod)
 			if err != nil {
 				return nil, err
 			}
-			waiting = append(waiting, told)
+			waiting = append(waiting, reported)
 			continue
 		}
 		if err := s.bindOnce(ctx, pod, node); err != nil {
@@ -160,17 +160,17 @@ func (s *server) reject(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, erro
 		Message:            "0/1 nodes are available: 1 Too many pods.",
 		LastTransitionTime: metav1.Now().Rfc3339Copy(),
 	})
-	told, err := s.patchStatus(ctx, pod, wanted)
+	reported, err := s.patchStatus(ctx, pod, wanted)
 	if err != nil {
 		return nil, err
 	}
-	if condition := conditionOf(told, corev1.PodScheduled); condition == nil || condition.Reason != corev1.PodReasonUnschedulable {
-		return nil, fmt.Errorf("%s: %+v", pod.Name, told.Status)
+	if condition := conditionOf(reported, corev1.PodScheduled); condition == nil || condition.Reason != corev1.PodReasonUnschedulable {
+		return nil, fmt.Errorf("%s: %+v", pod.Name, reported.Status)
 	}
-	if told.Status.NominatedNodeName != "small" || told.Status.Phase != corev1.PodPending {
-		return nil, fmt.Errorf("%s: %+v", pod.Name, told.Status)
+	if reported.Status.NominatedNodeName != "small" || reported.Status.Phase != corev1.PodPending {
+		return nil, fmt.Errorf("%s: %+v", pod.Name, reported.Status)
 	}
-	return told, nil
+	return reported, nil
 }
 
 // patchStatus sends what differs between the status that is held and the one that is wanted.

@@ -88,7 +88,7 @@ func bookmarksAreTyped(ctx context.Context, at *server) error {
 		return err
 	}
 	defer stream.Stop()
-	var told []string
+	var reported []string
 	for event := range stream.ResultChan() {
 		pod, ok := event.Object.(*corev1.Pod)
 		if !ok {
@@ -97,10 +97,10 @@ func bookmarksAreTyped(ctx context.Context, at *server) error {
 		if event.Type == watch.Bookmark && pod.ResourceVersion == "" {
 			return errors.New("a bookmark without resourceVersion")
 		}
-		told = append(told, string(event.Type)+" "+pod.Name+pod.Annotations[metav1.InitialEventsAnnotationKey])
+		reported = append(reported, string(event.Type)+" "+pod.Name+pod.Annotations[metav1.InitialEventsAnnotationKey])
 	}
-	if want := "[ADDED first ADDED second BOOKMARK true BOOKMARK ]"; fmt.Sprint(told) != want {
-		return fmt.Errorf("told %v, not %s", told, want)
+	if want := "[ADDED first ADDED second BOOKMARK true BOOKMARK ]"; fmt.Sprint(reported) != want {
+		return fmt.Errorf("reported %v, not %s", reported, want)
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func pagesAreConsistent(ctx context.Context, at *server) error {
 	return nil
 }
 
-// reconnect is told on standard input when the server has gone, lost the pod called "lost", and come back.
+// reconnect is notified on standard input when the server has gone, lost the pod called "lost", and come back.
 func reconnect(watchList bool) func(context.Context, *server) error {
 	return func(ctx context.Context, at *server) error {
 		before, err := at.createPods(ctx, "lost", "kept")
@@ -150,7 +150,7 @@ func reconnect(watchList bool) func(context.Context, *server) error {
 		}
 		fmt.Println("synced")
 		if !bufio.NewScanner(os.Stdin).Scan() {
-			return errors.New("nobody said that the server is back")
+			return errors.New("no watch noticed that the server is back")
 		}
 		object, err := seen.await(ctx, "deleted", at.namespace+"/lost", anything)
 		if err != nil {
@@ -172,7 +172,7 @@ func reconnect(watchList bool) func(context.Context, *server) error {
 	}
 }
 
-// caughtUp says whether what was missed was told by a second stream of all objects, or by a second list.
+// caughtUp says whether what was missed came by a second stream of all objects, or by a second list.
 func (s *server) caughtUp(watchList bool) error {
 	full := 0
 	for _, each := range s.asked.matching("GET", "/api/v1/pods", "") {

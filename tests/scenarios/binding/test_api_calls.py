@@ -40,11 +40,13 @@ class Calls:
 
     def patch(self, condition=None, nominated=None, pod=None):
         """Add a status patch; gives it."""
-        return self._added(ApiCall(CallType.STATUS_PATCH, pod or self.pod, Told(), condition, nominated))
+        return self._added(
+            ApiCall(CallType.STATUS_PATCH, pod or self.pod, ReportedStatus(), condition, nominated)
+        )
 
     def bind(self, node="n0"):
         """Add a binding; gives it."""
-        return self._added(ApiCall(CallType.BINDING, self.pod, Told(), node_name=node))
+        return self._added(ApiCall(CallType.BINDING, self.pod, ReportedStatus(), node_name=node))
 
     def _added(self, call):
         self.dispatcher.add(call)
@@ -55,7 +57,7 @@ class Calls:
         return [(call.verb, call.what) for call in self.cluster.api.calls]
 
 
-class Told:
+class ReportedStatus:
     """An outcome that can be looked at."""
 
     def __init__(self):
@@ -72,7 +74,7 @@ class Told:
 
     @property
     def text(self):
-        """What was told: nothing yet, success, or words."""
+        """What was reported: nothing yet, success, or words."""
         if not self.future.done():
             return None
         return str(self.future.result() or "success")
@@ -89,7 +91,7 @@ async def test_5_11_1_bindings_are_more_relevant_than_patches():
 
 
 async def test_5_11_2_and_10_16_a_binding_takes_the_place_of_a_patch():
-    """Whoever waits for the patch is told, unless it is being made already."""
+    """What waits for the patch is notified, unless it is being made already."""
     calls = Calls()
     patch = calls.patch(CONDITION)
     calls.bind()
@@ -128,7 +130,7 @@ async def test_5_11_4_patches_are_merged():
     assert "patch_status" == call[0]
 
 
-async def test_5_11_5_and_10_16_a_merge_tells_even_the_patch_that_is_being_made():
+async def test_5_11_5_and_10_16_a_merge_notifies_even_the_patch_that_is_being_made():
     """It is superseded by what follows it."""
     calls = Calls()
     calls.hold()
@@ -202,7 +204,7 @@ async def test_5_11_10_skipped_and_overwritten_count_as_success():
 
 
 async def test_5_11_11_a_failure_goes_to_the_caller():
-    """Undone and told like any other failed binding."""
+    """Undone and reported like any other failed binding."""
     cluster = Cluster(gates=ASYNC)
     cluster.add_node()
     cluster.pods_client.answer_next("bind", Rejected(403, "forbidden"))

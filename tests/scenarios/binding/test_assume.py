@@ -126,7 +126,7 @@ async def test_5_3_4_each_plugin_that_waits_has_its_own_time():
 
 
 async def test_5_3_5_waiting_is_a_success_for_the_cycle():
-    """The point is told as Wait, the pod stays assumed, the next one is scheduled."""
+    """The point is reported as Wait, the pod stays assumed, the next one is scheduled."""
     cluster = await tried(waits())
     cluster.add_pod("p1")
     await cluster.run()

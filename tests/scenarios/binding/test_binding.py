@@ -108,7 +108,7 @@ async def test_5_4_6_after_permission_no_event_is_kept_for_the_pod():
     slow.finish()
 
 
-async def test_5_4_7_the_pod_is_told_of_as_scheduled():
+async def test_5_4_7_the_pod_has_an_event_of_its_binding():
     """Attempts, the time since it was first ready, and an event."""
     cluster = await tried()
 
@@ -157,7 +157,7 @@ async def test_5_4_9_bindings_at_work_are_counted():
     assert (1, 0) == (during, cluster.metric("goroutines", operation="binding"))
 
 
-async def test_5_4_10_postbind_is_told_of_every_binding():
+async def test_5_4_10_postbind_is_called_for_every_binding():
     """One that breaks does not matter to the others."""
     calls = []
     cluster = await tried(PostBinds("A", RuntimeError("broken"), calls), PostBinds("B", None, calls))
@@ -200,7 +200,7 @@ async def test_5_7_1_an_extender_binds_instead_of_plugins():
 
 @pytest.mark.parametrize(("ignorable", "bound"), [(True, True), (False, False)])
 async def test_5_7_2_an_extender_that_fails_to_bind(ignorable, bound):
-    """If it is ignorable, somebody else binds."""
+    """If it is ignorable, another extender or plugin binds."""
     extender = Extends("e", ignorable=ignorable, bind=RuntimeError("away"))
     cluster = await tried(extenders=[extender])
 
@@ -258,7 +258,7 @@ async def test_5_8_1_everything_is_undone():
 
 
 async def test_5_8_2_a_pod_that_was_seen_bound_after_all_stays(caplog):
-    """Nobody is told that it left."""
+    """No hint is asked about its leaving."""
     listening = Listening(PreBinds("Works"))
     cluster = listening.cluster
     cluster.add_node()
@@ -299,7 +299,7 @@ async def test_5_8_3_and_11_7_4_an_error_wakes_waiting_pods_before_the_pod_goes_
     assert "" == cluster.nomination()
 
 
-async def test_5_8_4_and_11_7_5_a_rejection_tells_the_others_afterwards():
+async def test_5_8_4_and_11_7_5_a_rejection_notifies_the_others_afterwards():
     """The pod itself is left out; for the queue it is an error all the same."""
     cluster, left = await failing(PreBinds("P", unschedulable("not now")))
 

@@ -140,7 +140,7 @@ async def test_5_5_10_and_11_7_7_a_preempted_pod_has_an_error():
 
 
 async def test_5_5_11_and_10_15_a_waiting_pod_whose_deletion_begins_is_rejected():
-    """As removed, by nobody in particular."""
+    """As removed, by no plugin."""
     cluster = await tried(waits("W"))
     cluster.mark_deleted()
     await cluster.run()
@@ -151,9 +151,9 @@ async def test_5_5_11_and_10_15_a_waiting_pod_whose_deletion_begins_is_rejected(
 
 
 async def test_5_5_12_allowing_an_unknown_plugin_changes_nothing():
-    """As long as somebody else is waited for."""
+    """As long as another plugin is waited for."""
     cluster = await tried(waits("W"))
-    waiting(cluster).allow("Nobody")
+    waiting(cluster).allow("Other")
     await cluster.run()
 
     assert ({}, ["W"]) == (cluster.bound, waiting(cluster).pending_plugins())
@@ -245,7 +245,7 @@ async def test_5_6_6_a_failure_is_a_rejection_or_an_error(status, message, reaso
 
 
 async def test_5_6_7_and_11_7_8_a_preempted_binding_ends_with_the_cause():
-    """Whatever its plugins were at; who cancels a second time is told that it is cancelled."""
+    """Whatever its plugins were at; a second cancellation returns that it is cancelled."""
     slow = SlowPreBind()
     cluster = await tried(slow)
     at_work = cluster.core.handles[PROFILE].pods_in_pre_bind.get("default-p0")

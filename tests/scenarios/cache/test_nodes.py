@@ -188,7 +188,7 @@ async def test_3_5_5_an_unknown_node_cannot_be_looked_up():
 
 
 async def test_3_6_1_requests_are_summed_in_the_schedulers_units():
-    """CPU in milli, the rest in whole units; names that nobody accounts for are dropped."""
+    """CPU in milli, the rest in whole units; names that are not accounted for are dropped."""
     cluster = Cluster()
     cluster.add_node("n0")
     cluster.add_pod(
@@ -261,7 +261,7 @@ async def test_3_6_6_removing_a_pod_that_is_not_there_is_an_error():
     cluster.add_node("n0")
 
     with pytest.raises(KeyError):
-        cluster.cache.node_info("n0").remove_pod("nobody")
+        cluster.cache.node_info("n0").remove_pod("missing")
 
 
 # 3.7.
@@ -347,7 +347,7 @@ async def test_3_8_5_a_region_is_part_of_the_zone():
 # 3.9.
 
 
-async def test_3_9_1_the_cache_tells_its_size():
+async def test_3_9_1_the_cache_shows_its_size():
     """Assumed pods, all pods, and nodes with ghosts."""
     cluster = Cluster(Permits("Waits", WAIT, 60))
     cluster.add_node("n0")

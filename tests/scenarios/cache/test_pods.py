@@ -11,7 +11,7 @@ from tests.scenarios.kit.plugins import WAIT
 
 
 async def assumed(**options):
-    """A pod on its way to n0, whose binding nobody has observed."""
+    """A pod on its way to n0, whose binding was not observed."""
     cluster = Cluster(Permits("Waits", WAIT, 600), "NodeResourcesFit", **options)
     cluster.add_node("n0", cpu="2")
     cluster.add_pod(cpu="1")
@@ -135,7 +135,7 @@ async def test_3_2_7_the_watch_confirms_an_assumption():
     assert ("assumed", "placed", ["p0"]) == (before, cluster.where(), on_node(cluster, "n0"))
 
 
-async def test_3_2_8_and_11_5_2_a_pod_that_is_seen_elsewhere_is_there():
+async def test_3_2_8_and_11_5_2_a_pod_that_is_seen_on_another_node_is_there():
     """Another scheduler was faster: the assumed node is free, the real one is not."""
     cluster = await assumed()
     cluster.change_pod(spec={"node_name": "n1"})
@@ -243,7 +243,7 @@ async def test_3_2_17_a_ghost_goes_with_its_last_pod():
 
 
 async def test_3_2_18_a_pod_that_is_deleted_before_its_binding_is_seen_leaves():
-    """The watch tells of the deletion only, with the state that it last knew."""
+    """The watch shows the deletion only, with the state that it last knew."""
     cluster = Cluster(PreBinds("Works", SUCCESS))
     cluster.add_node("n0")
     cluster.pods_client.hold("bind")

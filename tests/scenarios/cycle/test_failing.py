@@ -1,4 +1,4 @@
-"""What a pod and its owner are told when no node fits, and what becomes of it (core 4.12 to 4.14)."""
+"""What a pod's status and events say when no node fits, and what becomes of it (core 4.12 to 4.14)."""
 
 import pytest
 from msgspec.structs import replace
@@ -108,7 +108,7 @@ async def test_4_12_7_an_error_is_the_first_reason_of_its_status():
 
 
 async def test_4_13_1_without_postfilter_the_nomination_is_cleared():
-    """Nobody makes room for the pod."""
+    """No plugin makes room for the pod."""
     cluster = await tried(pod={"nominated_node_name": "n9"})
 
     assert ("", "0/1 nodes are available: 1 A is shut.") == (cluster.nomination(), message(cluster))
@@ -192,7 +192,7 @@ async def test_4_13_8_postfilter_plugins_are_never_rejectors():
     ("status", "reason", "result"),
     [(unschedulable("no"), "Unschedulable", "unschedulable"), (BROKEN, "SchedulerError", "error")],
 )
-async def test_4_14_1_the_reason_tells_rejections_from_errors(status, reason, result):
+async def test_4_14_1_the_reason_distinguishes_rejections_from_errors(status, reason, result):
     """In the condition and in the metrics."""
     cluster = Cluster(Doorkeeper(status=status))
     cluster.add_node()
@@ -230,7 +230,7 @@ async def test_4_14_3_no_fit_error_is_an_error_for_the_queue():
 
 
 async def test_4_14_4_a_pod_that_is_gone_is_not_put_back():
-    """Nor is one that got a node; in flight it is no longer, and its owner is told all the same."""
+    """Nor is one that got a node; in flight it is no longer, and its owner gets an event all the same."""
     for change in (lambda c: c.delete_pod(), lambda c: c.change_pod(spec={"node_name": "n0"})):
         door = Doorkeeper()
         cluster = Cluster(door)
@@ -274,7 +274,7 @@ async def test_4_14_6_the_pod_goes_back_as_the_watch_has_it_now():
     assert {"new": "yes"} == cluster.queued().pod.labels
 
 
-async def test_4_14_7_the_pod_is_back_before_anybody_is_told():
+async def test_4_14_7_the_pod_is_back_before_anything_is_written():
     """Queue first, then nomination, event and status."""
     order = []
     cluster = Cluster(Doorkeeper(hints={}), PostFilters("Room", SUCCESS, N9))
@@ -307,7 +307,7 @@ async def test_4_14_9_and_10_4_percent_signs_are_left_alone():
     assert [("FailedScheduling", "p0", "0/1 nodes are available: 1 100% full %d.")] == cluster.notes
 
 
-async def test_4_14_10_the_condition_tells_the_pods_generation():
+async def test_4_14_10_the_condition_shows_the_pods_generation():
     """observedGeneration, and when it changed."""
     cluster = Cluster(Doorkeeper(hints={}))
     cluster.add_node()

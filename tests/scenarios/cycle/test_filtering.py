@@ -57,7 +57,7 @@ async def test_4_4_2_skip_leaves_a_plugins_filter_out():
 
 
 async def test_4_4_3_and_11_6_2_the_last_unschedulable_counts():
-    """The others are asked all the same; then everybody is told, and PostFilter sees every node so."""
+    """The others are asked all the same; then all are named, and PostFilter sees every node so."""
     room = PostFilters("Room", unschedulable("no room"))
     cluster = await tried(PreFilters("A", unschedulable("a")), PreFilters("B", unschedulable("b")), room)
 
@@ -67,7 +67,7 @@ async def test_4_4_3_and_11_6_2_the_last_unschedulable_counts():
 
 
 async def test_4_4_4_unresolvable_stops_at_once():
-    """Nobody else is asked, and nobody who restricted the nodes is blamed."""
+    """No other plugin is asked, and none that restricted the nodes is blamed."""
     last, room = PreFilters("C"), PostFilters("Room", SUCCESS)
     plugins = (PreFilters("A", node_names=["n0"]), PreFilters("B", unresolvable("never")), last, room)
     cluster = await tried(*plugins)
@@ -121,7 +121,7 @@ async def test_4_4_8_an_absent_restriction_is_neutral():
 
 
 async def test_4_4_9_a_rejected_pod_is_not_filtered():
-    """The FitError says what PreFilter said; whoever restricted the nodes is blamed, too."""
+    """The FitError says what PreFilter said; the plugin that restricted the nodes is blamed, too."""
     door = Doorkeeper("F")
     cluster = await tried(PreFilters("A", node_names=["n0"]), PreFilters("B", unschedulable("b")), door)
 
@@ -357,7 +357,7 @@ async def test_4_9_1_extenders_are_asked_after_the_filters_one_by_one():
 
 async def test_4_9_2_an_extender_that_does_not_care_is_not_asked():
     """Nor one without a filter verb."""
-    other, scores_only = Extends("other", about="somebody else", filter=[]), Extends("scores", prioritize={})
+    other, scores_only = Extends("other", about="other pods", filter=[]), Extends("scores", prioritize={})
     cluster = await tried(OnePod(), extenders=[other, scores_only])
 
     assert [] == other.asked

@@ -70,7 +70,7 @@ async def test_4_1_4_pods_to_activate_are_activated_after_the_cycle():
 
 
 async def test_4_2_1_a_pod_that_is_being_deleted_is_skipped():
-    """Its owner is told; it is not put back."""
+    """Its owner gets an event; it is not put back."""
     cluster = Cluster(Doorkeeper())
     cluster.add_node()
     async with cluster.paused():
@@ -99,7 +99,7 @@ async def test_4_2_2_an_assumed_pod_is_skipped_silently():
 
 
 async def test_4_3_1_and_11_6_1_without_nodes_no_plugin_is_asked():
-    """The condition says unschedulable, the queue treats it as an error; nobody is asked to make room."""
+    """The condition says unschedulable, the queue treats it as an error; no plugin is asked to make room."""
     room = PostFilters("Room", SUCCESS)
     cluster = Cluster(Doorkeeper(), room)
     cluster.add_pod(nominated_node_name="n0")

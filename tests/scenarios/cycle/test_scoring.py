@@ -85,7 +85,7 @@ async def test_4_10_8_extenders_scores_are_scaled_and_weighted():
     """Ten of theirs is a hundred of ours; one that fails adds nothing."""
     cares = Extends("cares", weight=2, prioritize={"n2": 3})
     fails = Extends("fails", weight=9, prioritize=RuntimeError("away"))
-    other = Extends("other", weight=9, about="somebody else", prioritize={"n0": 10})
+    other = Extends("other", weight=9, about="other pods", prioritize={"n0": 10})
     cluster = await tried(Scores("S", {"n1": 59}), extenders=[cares, fails, other])
 
     assert ({"p0": "n2"}, 60) == (cluster.bound, cluster.records[0].score)

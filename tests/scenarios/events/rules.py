@@ -27,7 +27,7 @@ RULES = {
     "1.7.6": "kinds without events",
     "1.7.7": "the union of the default plugins",
     "1.8.1": "stores are updated before handlers run",
-    "1.9.1": "each handler tells when its first list was handled",
+    "1.9.1": "each handler reports when its first list was handled",
     "1.9.2": "nothing is scheduled before",
     "1.10.1": "the in-tree plugins' registrations",
     "1.10.2": "DefaultPreemption without asynchronous preemption",

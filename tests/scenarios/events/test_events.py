@@ -56,7 +56,7 @@ def container(cpu):
 
 @pytest.mark.parametrize("resource", KINDS)
 async def test_1_1_1_and_1_3_1_every_kind_has_an_identifier(resource):
-    """Adding, changing and deleting an object is told under its resource's name and what happened."""
+    """Adding, changing and deleting an object is reported under its resource's name and what happened."""
     listening = Listening(hints=waits_for(resource), gates=GROUPS)
     cluster, kind = listening.cluster, KINDS[resource]
     obj = cluster.add(kind(metadata=ObjectMeta(name="x", namespace="default", uid="x")))
@@ -75,7 +75,7 @@ async def test_1_1_2_a_malformed_resource_is_logged_and_ignored(caplog):
 
 
 async def test_1_1_3_any_kind_may_be_waited_for_by_its_plural():
-    """A resource as plural.version.group gets a watch of its own, and pods are moved by what it tells."""
+    """A resource as plural.version.group gets a watch of its own, and pods are moved by what it shows."""
     listening = Listening(hints=waits_for("foos.v1.example.com", Do.ADD))
     core = listening.cluster.core
     *_, last = reflectors(
@@ -162,7 +162,7 @@ async def test_1_4_3_and_11_1_4_the_detectors_have_an_order():
 
 
 async def test_1_4_4_and_11_1_5_more_requests_are_a_general_update():
-    """A pod on a node that grows helps nobody in particular."""
+    """A pod on a node that grows is no event."""
     listening = Listening()
     cluster = listening.cluster
     cluster.add_node()
@@ -218,7 +218,7 @@ async def test_1_5_1_node_updates_are_split(change, labels):
 
 
 async def test_1_5_2_and_11_1_2_a_heartbeat_is_no_event():
-    """Only the status of each condition counts, and cordoning a node helps nobody."""
+    """Only the status of each condition counts, and cordoning a node helps no pod."""
     listening = Listening()
     cluster = listening.cluster
     cluster.add_node()
@@ -231,7 +231,7 @@ async def test_1_5_2_and_11_1_2_a_heartbeat_is_no_event():
 
 
 async def test_1_5_3_and_11_1_1_each_event_is_a_move_pass_of_its_own():
-    """In the detectors' order; uncordoning with another taint is told twice."""
+    """In the detectors' order; uncordoning with another taint is reported twice."""
     listening = Listening()
     cluster = listening.cluster
     cluster.add_node(unschedulable=True)

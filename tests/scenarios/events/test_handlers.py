@@ -1,4 +1,4 @@
-"""What the watch tells, carried into queue and cache (core 1.7 to 1.9, 1.11 to 1.13)."""
+"""What the watch shows, carried into queue and cache (core 1.7 to 1.9, 1.11 to 1.13)."""
 
 import pytest
 from msgspec.structs import replace
@@ -50,7 +50,7 @@ async def test_1_7_2_every_node_is_watched_whatever_plugins_say():
 
 
 async def test_1_7_3_other_kinds_move_pods_only_where_a_plugin_waits_for_them():
-    """The others are stored, for whoever looks them up."""
+    """The others are stored, for lookups."""
     cluster = Cluster(Doorkeeper(hints={ClusterEvent(CLAIM, Do.ADD): QUEUE}))
     handlers = cluster.watch.handlers
 
@@ -66,9 +66,12 @@ async def test_1_7_4_only_registered_actions_make_a_handler_move():
     claim = cluster.add(PersistentVolumeClaim(metadata=meta()))
     newer = cluster.add(claim)
     cluster.remove(newer)
-    told = [(entry.event.label, entry.old, entry.new) for entry in listening.entries()]
+    reported = [(entry.event.label, entry.old, entry.new) for entry in listening.entries()]
 
-    assert [("PersistentVolumeClaimAdd", None, claim), ("PersistentVolumeClaimUpdate", claim, newer)] == told
+    assert [
+        ("PersistentVolumeClaimAdd", None, claim),
+        ("PersistentVolumeClaimUpdate", claim, newer),
+    ] == reported
 
 
 async def test_1_7_5_a_deletion_carries_the_object_that_went():
@@ -145,7 +148,7 @@ async def test_1_8_1_an_object_is_stored_before_pods_are_moved():
     assert [1] == seen
 
 
-async def test_1_9_1_handlers_tell_when_the_first_list_is_handled():
+async def test_1_9_1_handlers_report_when_the_first_list_is_handled():
     """Each says so on its own; what was listed before is in place by then."""
     cluster = Cluster()
     cluster.add_node()
@@ -232,7 +235,7 @@ async def test_1_11_4_removing_an_unknown_node_is_logged(caplog):
 
 
 async def test_1_12_1_a_pod_on_a_node_goes_to_the_cache():
-    """Whoever scheduled it, and whatever its profile."""
+    """With any scheduler's name."""
     listening = Listening()
     cluster = listening.cluster
     cluster.add_node()
@@ -279,7 +282,7 @@ async def test_1_12_4_an_update_on_a_node_moves_by_what_changed():
 
 
 async def test_1_12_5_a_binding_that_is_seen_moves_a_pod_from_queue_to_cache():
-    """AssignedPodAdd, and it waits no longer, whoever bound it."""
+    """AssignedPodAdd, and it waits no longer, even if another scheduler bound it."""
     listening = Listening()
     cluster = listening.cluster
     cluster.add_node()
@@ -292,7 +295,7 @@ async def test_1_12_5_a_binding_that_is_seen_moves_a_pod_from_queue_to_cache():
 
 
 async def test_1_12_6_the_same_version_is_ignored():
-    """A resync tells nothing new."""
+    """A resync shows nothing new."""
     listening = Listening()
     cluster = listening.cluster
     pod = cluster.pod("listener")

@@ -116,7 +116,7 @@ class ScoresAndWaits(Scores, EnqueueExtensions):
     """A plugin that rejects nothing and registers something."""
 
     def events_to_register(self):
-        raise AssertionError("nobody asks")
+        raise AssertionError("it is not asked")
 
 
 def registrations(cluster, profile=PROFILE):
@@ -135,9 +135,9 @@ async def test_1_10_1_in_tree_plugins_register_upstreams_events(plugin):
     gates = {"GenericWorkload": True, "GangScheduling": True}
     cluster = Cluster(gates=gates)
     found = cluster.core.profiles.frameworks[PROFILE].plugins.by_name[plugin].events_to_register()
-    told = {(r.event.resource, r.event.action, r.hint is not None) for r in found}
+    reported = {(r.event.resource, r.event.action, r.hint is not None) for r in found}
 
-    assert set(REGISTERED[plugin]) == told
+    assert set(REGISTERED[plugin]) == reported
 
 
 async def test_1_10_2_without_asynchronous_preemption_no_pod_waits_for_victims():
@@ -226,7 +226,7 @@ async def test_1_10_9_an_empty_list_is_never_requeued_by_events():
 
 
 async def test_1_10_10_errors_in_registering_end_the_start():
-    """All of them are told together."""
+    """All of them are reported together."""
     with pytest.raises(EventRegistrationError) as raised:
         Cluster(Restricts("A", RuntimeError("no idea")), Restricts("B", RuntimeError("neither")))
 

@@ -55,7 +55,7 @@ class _Noting:
 
 @dataclass
 class Recorder(RecordingRecorder):
-    """Remembers events; `on_event` is called as each is told."""
+    """Remembers events; `on_event` is called as each is reported."""
 
     on_event: Any = None
 

@@ -83,7 +83,7 @@ class MemoryApi:
 
 
 class MemoryPods:
-    """berth.client.pods.Pods on a MemoryApi. The watch tells of a write a moment after its answer."""
+    """berth.client.pods.Pods on a MemoryApi. The watch shows a write a moment after its answer."""
 
     def __init__(self, api):
         self._api = api

@@ -127,7 +127,7 @@ async def test_7_5_5_a_preemption_required_only_afterwards_leaves_the_group_sche
 
 
 async def test_7_5_6_members_are_taken_back_in_reverse_order():
-    """Unreserve is told of the last member first, and nothing stays in the snapshot."""
+    """Unreserve is called for the last member first, and nothing stays in the snapshot."""
     reserve = NoRoom()
     cluster = gang_of(4, reserve, only("d"), names="abcd")
     await cluster.run()

@@ -89,7 +89,7 @@ async def test_7_4_3_members_are_tried_by_priority_and_then_by_their_first_attem
 
 
 async def test_7_4_4_members_of_two_profiles_fail_together():
-    """Every member is told that one profile has to schedule them all."""
+    """Every member's condition says that one profile has to schedule them all."""
     cluster = Groups(profiles={PROFILE: None, "other": None})
     cluster.add_node()
     cluster.add_group()
@@ -124,7 +124,7 @@ async def test_7_4_4_a_profile_that_there_is_none_of():
 
 
 async def test_7_4_5_members_on_their_way_out_are_dropped():
-    """A terminating member is told so and not tried, the rest is."""
+    """A terminating member is reported as such and not tried, the rest is."""
     cluster = Groups()
     cluster.add_node()
     cluster.add_group()
@@ -139,7 +139,7 @@ async def test_7_4_5_members_on_their_way_out_are_dropped():
 
 
 async def test_7_4_5_without_members_the_cycle_ends():
-    """A group of which nobody is left to be tried has no result."""
+    """A group of which no pod is left to be tried has no result."""
     cluster = Groups()
     cluster.add_node()
     cluster.add_group()

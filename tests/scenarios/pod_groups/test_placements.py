@@ -84,7 +84,7 @@ async def test_7_6_1_without_a_plugin_all_nodes_are_one_placement():
     ],
 )
 async def test_7_6_1_a_plugin_that_fails_gives_the_group_its_status(result, reason, text):
-    """Nobody is tried, and all members share what the plugin said."""
+    """No member is tried, and all members share what the plugin said."""
     cluster = halved(Halves(result))
     cluster.add_gang(2, "a", "b")
     await cluster.run()
@@ -140,7 +140,7 @@ async def test_7_6_2_an_error_in_one_placement_is_the_result():
 
 
 async def test_7_6_3_and_11_9_6_where_none_fits_the_first_one_speaks():
-    """The group is told of the first of two placements, its pods what they met there."""
+    """The group's condition names the first of two placements, its pods' what they met there."""
     cluster = zoned(z1=2, z2=2)
     cluster.add_group(min_count=3, topology="zone")
     cluster.add_members("a", "b", "c", cpu="1")

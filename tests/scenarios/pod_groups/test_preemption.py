@@ -61,7 +61,7 @@ def evicted(cluster):
 
 
 async def test_7_4_8_and_6_8_9_victims_leave_and_the_group_comes_in():
-    """The least important pods go, are told for whom, and the gang is bound in their place."""
+    """The least important pods go, their conditions say for whom, and the gang is bound in their place."""
     cluster = crowded()
     for i, name in enumerate(("x", "y", "z")):
         victim(cluster, name, f"n{i}", priority=i)
@@ -105,7 +105,7 @@ async def test_7_4_8_what_stands_in_the_way_is_added_to_the_groups_reasons():
 
 
 async def test_6_8_1_without_the_plugin_no_pod_is_evicted():
-    """The group is told what is missing."""
+    """The group's condition says what is missing."""
     cluster = crowded("GangScheduling", "NodeResourcesFit")
     for i in range(3):
         victim(cluster, f"x{i}", f"n{i}")
@@ -212,7 +212,7 @@ async def test_6_8_4_the_groups_own_pods_are_no_victims():
 
 
 async def test_6_8_5_a_group_that_fits_nowhere_evicts_no_pod():
-    """Not even all victims together leave room enough: nobody goes, and the snapshot is as it was."""
+    """Not even all victims together leave room enough: none goes, and the snapshot is as it was."""
     cluster = crowded(nodes=2)
     victim(cluster, "x", "n0")
     victim(cluster, "y", "n1")

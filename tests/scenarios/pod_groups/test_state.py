@@ -25,10 +25,8 @@ async def test_7_1_1_groups_of_one_name_in_two_namespaces_are_two():
     cluster = Groups()
     cluster.add_node()
     cluster.add_gang(2, "a")
-    elsewhere = make_pod(
-        "b", namespace="other", scheduler_name=PROFILE, scheduling_group=SchedulingGroup("g")
-    )
-    cluster.add(elsewhere)
+    beside = make_pod("b", namespace="other", scheduler_name=PROFILE, scheduling_group=SchedulingGroup("g"))
+    cluster.add(beside)
     await cluster.run()
 
     assert {} == cluster.bound
@@ -52,7 +50,7 @@ async def test_7_2_1_and_11_9_4_pods_of_a_basic_group_go_on_their_own():
 
 
 async def test_7_2_2_and_11_9_2_a_gang_goes_together_or_not_at_all():
-    """Room for two of three: nobody is bound, and each learns its own reason."""
+    """Room for two of three: none is bound, and each learns its own reason."""
     cluster = Groups("GangScheduling", "NodeResourcesFit")
     cluster.add_node(cpu="2")
     cluster.add_gang(3, "a", "b", "c", cpu="1")
@@ -77,7 +75,7 @@ async def test_7_3_1_and_7_3_2_pods_count_where_they_are():
 
 
 async def test_7_3_3_an_update_is_stored():
-    """The state holds the pod as the watch last told it."""
+    """The state holds the pod as the watch last showed it."""
     cluster = Groups()
     cluster.add_gang(9, "a")
     changed = cluster.change_pod("a", labels={"x": "y"})
@@ -159,7 +157,7 @@ class Mirror:
     ],
 )
 async def test_the_state_equals_one_that_is_rebuilt(astray, differences):
-    """The cache debugger says which group has other pods than the watches told of."""
+    """The cache debugger says which group has other pods than the watches showed."""
     cluster = Groups()
     cluster.add_node(cpu="2")
     cluster.add_group()
@@ -169,4 +167,4 @@ async def test_the_state_equals_one_that_is_rebuilt(astray, differences):
     astray(cluster.cache.pod_groups)
     report = await CacheDebugger(cluster.core, *mirrors, asyncio.Lock()).report()
 
-    assert differences == [told for told in report["differences"] if "group" in told]
+    assert differences == [reported for reported in report["differences"] if "group" in reported]

@@ -63,7 +63,7 @@ async def test_7_7_4_a_member_that_requires_preemption_waits_for_the_next_cycle(
 
 
 async def test_7_7_5_and_7_7_9_a_member_that_failed_keeps_its_own_status():
-    """The rest of the group proceeds; the member is told what it met."""
+    """The rest of the group proceeds; the member's condition says what it met."""
     cluster = gang_of(2, only("c"))
     await cluster.run()
 
@@ -161,7 +161,7 @@ async def test_7_7_11_the_last_member_lets_all_others_go():
         ),
     ],
 )
-async def test_7_7_12_and_7_7_15_the_outcome_is_told(door, condition, result):
+async def test_7_7_12_and_7_7_15_the_outcome_is_reported(door, condition, result):
     """Owners read a condition, operators a metric."""
     cluster = gang_of(1, door, names="a")
     await cluster.run()

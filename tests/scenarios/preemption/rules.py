@@ -27,7 +27,7 @@ RULES = {
     "6.4.8": "by importance: priority, then start, not started as now",
     "6.4.9": "split by budgets, order kept",
     "6.4.10": "violating ones are spared first, then the others, most important first",
-    "6.4.11": "mixed victims are told in order of importance",
+    "6.4.11": "mixed victims are reported in order of importance",
     "6.4.12": "a budget means pods by namespace, selector and name, and is used up by each",
     "6.5.1": "fewest violations",
     "6.5.2": "then the least important first victim",

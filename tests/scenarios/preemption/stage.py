@@ -35,6 +35,6 @@ def evicted(cluster):
     return [call.pod.partition("/")[2] for call in cluster.calls("delete")]
 
 
-def told(cluster, name="high"):
+def message_of(cluster, name="high"):
     """What the pod's condition says of preemption."""
     return cluster.condition(name).message.partition("preemption: ")[2]

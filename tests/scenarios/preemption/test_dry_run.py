@@ -7,14 +7,24 @@ from berth.framework.interface import FilterPlugin
 from tests.fakes import Named, Rejects
 from tests.scenarios.kit.cluster import Cluster
 from tests.scenarios.preemption.extends import Extends
-from tests.scenarios.preemption.stage import HIGH, LABELS, LOW, MIDDLE, arrives, crowded, evicted, place, told
+from tests.scenarios.preemption.stage import (
+    HIGH,
+    LABELS,
+    LOW,
+    MIDDLE,
+    arrives,
+    crowded,
+    evicted,
+    message_of,
+    place,
+)
 from tests.unit.preemption.kit import budget
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
 
 
 async def asked_about(nodes, *, seed=1, budgets=(), harmless=()):
-    """The candidates that an extender hears of; budgets protect nobody on the `harmless` nodes."""
+    """The candidates that an extender is sent; budgets protect no pod on the `harmless` nodes."""
     extender = Extends()
     cluster = crowded(nodes, extenders=[extender], seed=seed)
     for one in budgets:
@@ -59,7 +69,7 @@ async def test_6_4_4_nodes_without_a_candidate_say_why():
     place(cluster, "also equal", "n1", priority=HIGH)
     await arrives(cluster)
 
-    assert f"0/2 nodes are available: 1 Insufficient cpu, 1 {NO_VICTIMS}." == told(cluster)
+    assert f"0/2 nodes are available: 1 Insufficient cpu, 1 {NO_VICTIMS}." == message_of(cluster)
 
 
 class Changing(Named, FilterPlugin):
@@ -82,7 +92,7 @@ async def test_6_4_4_success_without_victims_is_an_error():
         cluster.add_pod("high", priority=HIGH)
         await cluster.turn()
 
-        assert 'expected at least one victim pod on node "n0"' == told(cluster)
+        assert 'expected at least one victim pod on node "n0"' == message_of(cluster)
         assert [] == evicted(cluster)
 
 
@@ -108,7 +118,7 @@ async def test_6_4_6_a_node_without_lower_priorities_cannot_be_helped():
     place(cluster, "equal", priority=HIGH)
     await arrives(cluster)
 
-    assert f"0/1 nodes are available: 1 {NO_VICTIMS}." == told(cluster)
+    assert f"0/1 nodes are available: 1 {NO_VICTIMS}." == message_of(cluster)
 
 
 async def test_6_4_7_what_was_promised_to_an_equal_is_not_there():
@@ -119,7 +129,7 @@ async def test_6_4_7_what_was_promised_to_an_equal_is_not_there():
     await arrives(cluster, "second")
 
     assert ["low"] == evicted(cluster)
-    assert "0/1 nodes are available: 1 Insufficient cpu." == told(cluster, "second")
+    assert "0/1 nodes are available: 1 Insufficient cpu." == message_of(cluster, "second")
 
 
 @pytest.mark.parametrize(
@@ -152,7 +162,7 @@ async def test_6_4_9_and_6_4_10_whom_a_budget_protects_is_spared_first():
     assert ["second"] == evicted(cluster)
 
 
-async def test_6_4_11_mixed_victims_are_told_in_order_of_importance():
+async def test_6_4_11_mixed_victims_are_reported_in_order_of_importance():
     """The last to go is the least important, protected or not."""
     cluster = crowded()
     cluster.add(budget(selector=LABELS))
@@ -168,9 +178,9 @@ async def test_6_4_11_mixed_victims_are_told_in_order_of_importance():
     [
         pytest.param([budget(selector=LABELS)], "guarded", id="means it"),
         pytest.param([budget(selector=LABELS, allowed=1)], "other", id="has one left"),
-        pytest.param([budget(selector=LABELS, namespace="elsewhere")], "other", id="another namespace"),
-        pytest.param([budget(selector={})], "other", id="an empty selector means nobody"),
-        pytest.param([budget(selector=None)], "other", id="no selector means nobody"),
+        pytest.param([budget(selector=LABELS, namespace="another")], "other", id="another namespace"),
+        pytest.param([budget(selector={})], "other", id="an empty selector matches no pod"),
+        pytest.param([budget(selector=None)], "other", id="no selector matches no pod"),
         pytest.param([budget(selector=LABELS, disrupted=["guarded"])], "other", id="counted already"),
         pytest.param(
             [budget("b0", LABELS, allowed=1), budget("b1", LABELS)], "guarded", id="one of two is used up"
@@ -212,7 +222,7 @@ WHERE = [
 
 @pytest.mark.parametrize(("rule", "worse", "better"), WHERE)
 async def test_6_5_1_and_6_5_2_and_6_5_3_and_6_5_5_and_11_8_4_which_node_is_taken(rule, worse, better):
-    """Of two nodes all of whose pods have to go, told apart by that rule alone, whichever comes first."""
+    """Of two nodes all of whose pods have to go, distinguished by that rule alone, whichever comes first."""
     for order in ((worse, better), (better, worse)):
         cluster = crowded(2)
         cluster.add(budget(selector=LABELS))

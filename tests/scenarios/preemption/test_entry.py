@@ -8,7 +8,7 @@ from berth.objects.pod import PodCondition, SchedulingGroup
 from berth.objects.pod_groups import PodGroup, PodGroupSpec, SchedulingConstraints
 from tests.fakes import PreFilters, Rejects
 from tests.scenarios.kit.cluster import Cluster
-from tests.scenarios.preemption.stage import HIGH, LOW, MIDDLE, arrives, crowded, evicted, place, told
+from tests.scenarios.preemption.stage import HIGH, LOW, MIDDLE, arrives, crowded, evicted, message_of, place
 
 GROUP = SchedulingGroup("g")
 TOPOLOGY_AWARE = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True}
@@ -22,7 +22,7 @@ async def post_filter(cluster, **fields):
     async with cluster.paused():
         cluster.add_pod("high", cpu="4", priority=HIGH, **fields)
         await cluster.turn()
-        said = told(cluster)
+        said = message_of(cluster)
         cluster.delete_pod("high")
     return said
 
@@ -75,7 +75,7 @@ async def test_6_8_without_the_gate_pods_of_a_group_preempt_one_by_one():
     assert ["low"] == evicted(cluster)
 
 
-async def test_6_1_3_and_11_8_2_policy_never_is_told_at_the_end_of_the_message():
+async def test_6_1_3_and_11_8_2_policy_never_is_reported_at_the_end_of_the_message():
     """After what another PostFilter plugin says, joined by a comma; no nomination is written."""
     cluster = crowded()
     place(cluster, "low")
@@ -88,7 +88,7 @@ async def test_6_1_3_and_11_8_2_policy_never_is_told_at_the_end_of_the_message()
 
 
 async def test_6_1_4_every_attempt_is_counted():
-    """Whether somebody is evicted or not."""
+    """Whether a pod is evicted or not."""
     cluster = crowded()
     place(cluster, "low")
     await arrives(cluster, preemption_policy="Never")
@@ -119,7 +119,7 @@ def crowded_with(*plugins, nodes=1, **options):
 
 
 async def test_6_2_2_who_is_not_eligible_keeps_the_nomination():
-    """A pod that may not preempt was promised a node by somebody else."""
+    """A pod that may not preempt was promised a node by another component."""
     cluster = crowded(2)
     place(cluster, "low")
     place(cluster, "other", "n1")
@@ -140,7 +140,7 @@ async def test_6_2_3_and_11_8_1_only_nodes_that_are_merely_unschedulable_are_loo
         place(cluster, f"equal{i}", f"n{i}", priority=HIGH)
     await arrives(cluster)
 
-    assert f"0/3 nodes are available: 1 {NO_VICTIMS}, 2 {NOT_HELPFUL}." == told(cluster)
+    assert f"0/3 nodes are available: 1 {NO_VICTIMS}, 2 {NOT_HELPFUL}." == message_of(cluster)
 
 
 async def test_6_2_3_where_pre_filter_says_unschedulable_every_node_is_looked_at():
@@ -148,7 +148,7 @@ async def test_6_2_3_where_pre_filter_says_unschedulable_every_node_is_looked_at
     cluster = crowded_with(PreFilters("Refuses", unschedulable("no")), Rejects("Full", {"n0": "full"}))
     await arrives(cluster)
 
-    assert f"0/1 nodes are available: 1 {NO_VICTIMS}." == told(cluster)
+    assert f"0/1 nodes are available: 1 {NO_VICTIMS}." == message_of(cluster)
 
 
 async def test_6_2_4_no_candidates_and_the_nomination_goes():
@@ -157,7 +157,7 @@ async def test_6_2_4_no_candidates_and_the_nomination_goes():
     place(cluster, "equal", priority=HIGH)
     await arrives(cluster, nominated_node_name="n0")
 
-    assert f"0/1 nodes are available: 1 {NO_VICTIMS}." == told(cluster)
+    assert f"0/1 nodes are available: 1 {NO_VICTIMS}." == message_of(cluster)
     assert ("", []) == (cluster.nomination("high"), list(cluster.queue.nominator.nodes_with_nominations()))
 
 
@@ -174,12 +174,12 @@ async def test_6_2_8_the_chosen_node_is_nominated():
 
 
 async def test_6_3_1_policy_never():
-    """Nobody is evicted."""
+    """No pod is evicted."""
     cluster = crowded()
     place(cluster, "low")
     await arrives(cluster, preemption_policy="Never")
 
-    assert ("not eligible due to preemptionPolicy=Never.", []) == (told(cluster), evicted(cluster))
+    assert ("not eligible due to preemptionPolicy=Never.", []) == (message_of(cluster), evicted(cluster))
 
 
 def leaves(cluster, name, reason):
@@ -190,7 +190,7 @@ def leaves(cluster, name, reason):
 
 
 async def test_6_3_2_a_nominated_node_beyond_help_does_not_hold_the_pod_back():
-    """Victims leave a node that was cordoned since: it preempts elsewhere."""
+    """Victims leave a node that was cordoned since: it preempts on another node."""
     cluster = crowded(2)
     place(cluster, "leaving")
     place(cluster, "low", "n1")
@@ -209,7 +209,7 @@ async def test_6_3_3_while_victims_of_a_preemption_leave_no_others_have_to():
     leaves(cluster, "leaving", "PreemptionByScheduler")
     await arrives(cluster, nominated_node_name="n0")
 
-    assert "not eligible due to a terminating pod on the nominated node." == told(cluster)
+    assert "not eligible due to a terminating pod on the nominated node." == message_of(cluster)
     assert ([], "n0") == (evicted(cluster), cluster.nomination("high"))
 
 

@@ -7,7 +7,7 @@ from berth.framework.interface import PreBindPlugin, PreFlightResult
 from tests.fakes import Named, Permits
 from tests.scenarios.kit.cluster import Cluster
 from tests.scenarios.kit.plugins import QUEUE, WAIT, Doorkeeper
-from tests.scenarios.preemption.stage import HIGH, LOW, MIDDLE, arrives, crowded, evicted, place, told
+from tests.scenarios.preemption.stage import HIGH, LOW, MIDDLE, arrives, crowded, evicted, message_of, place
 from tests.unit.queue.kit import NODE_ADD
 
 SYNCHRONOUS = {"SchedulerAsyncPreemption": False}
@@ -266,11 +266,11 @@ async def test_6_6_15_synchronous_evictions_end_with_the_cycle():
 
 
 async def test_6_2_7_and_6_6_15_a_failed_synchronous_eviction_fails_the_attempt():
-    """There is no result: nobody is nominated, and no nomination taken back."""
+    """There is no result: no pod is nominated, and no nomination taken back."""
     cluster = two_on_a_node(gates=SYNCHRONOUS)
     cluster.pods_client.answer_next("delete", REFUSED, lands=False)
     async with cluster.paused():
         cluster.add_pod("high", cpu="4", priority=HIGH)
         await cluster.turn()
 
-        assert ("refused", "") == (told(cluster), cluster.nomination("high"))
+        assert ("refused", "") == (message_of(cluster), cluster.nomination("high"))

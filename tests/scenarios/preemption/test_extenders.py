@@ -3,11 +3,11 @@
 import pytest
 
 from tests.scenarios.preemption.extends import Extends
-from tests.scenarios.preemption.stage import LOW, MIDDLE, crowded, evicted, place, told
+from tests.scenarios.preemption.stage import LOW, MIDDLE, crowded, evicted, message_of, place
 
 
 async def preempting(*extenders):
-    """A pod that preempts on n0 or, better, on n1, if nobody objects."""
+    """A pod that preempts on n0 or, better, on n1, if no extender objects."""
     cluster = crowded(2, extenders=extenders)
     place(cluster, "v0", priority=MIDDLE)
     place(cluster, "v1", "n1", priority=LOW)
@@ -35,7 +35,7 @@ async def test_6_2_5_and_6_7_1_one_extender_after_another_if_it_cares():
 async def test_6_7_2_an_error_ends_the_attempt_unless_the_extender_is_ignorable(ignorable, victims, message):
     cluster = await preempting(Extends(answer=OSError("refused"), ignorable=ignorable))
 
-    assert (victims, message) == (evicted(cluster), told(cluster))
+    assert (victims, message) == (evicted(cluster), message_of(cluster))
 
 
 @pytest.mark.parametrize(
@@ -48,15 +48,15 @@ async def test_6_7_3_a_node_without_victims(ignorable, victims, message):
     answer = {"n0": (["v0"], 0), "n1": ([], 0)}
     cluster = await preempting(Extends(answer=answer, ignorable=ignorable))
 
-    assert (victims, message) == (evicted(cluster), told(cluster))
+    assert (victims, message) == (evicted(cluster), message_of(cluster))
 
 
 async def test_6_2_6_and_6_7_4_an_empty_answer_ends_it():
-    """Nobody else is asked, nobody evicted, and there is no result."""
+    """No other extender is asked, no pod evicted, and there is no result."""
     never = Extends("b")
     cluster = await preempting(Extends("a", {}), never)
 
-    assert "no candidate node for preemption" == told(cluster)
+    assert "no candidate node for preemption" == message_of(cluster)
     assert ([], []) == (never.asked, evicted(cluster))
 
 

@@ -135,7 +135,7 @@ async def test_2_4_7_and_11_2_1_a_maximum_of_nothing_is_no_backoff():
 
 
 async def test_2_5_1_errors_and_rejections_back_off_apart():
-    """A pod that nobody rejected waits in the error heap, a rejected one in the normal heap."""
+    """A pod without a rejecting plugin waits in the error heap, a rejected one in the normal heap."""
     door = Doorkeeper(status={"bad": BROKEN, "unfit": unschedulable("no")})
     cluster = with_node(door)
     async with cluster.paused():

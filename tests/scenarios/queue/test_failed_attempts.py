@@ -52,7 +52,7 @@ async def test_2_12_1_a_pod_that_is_queued_already_is_refused(place, text):
 
 
 async def test_2_12_2_errors_and_rejections_are_counted_apart():
-    """Nobody to blame is an error; a rejection ends a run of errors."""
+    """No plugin to blame is an error; a rejection ends a run of errors."""
     cluster, info = flying(Doorkeeper())
     async with cluster.paused():
         fails(cluster, info)

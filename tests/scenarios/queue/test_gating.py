@@ -9,7 +9,7 @@ EVERYTHING = ClusterEvent(EventResource.WILDCARD, ActionType.ALL)
 
 
 async def test_2_6_1_the_gate_that_held_a_pod_is_asked_first():
-    """While it holds, nobody else is asked."""
+    """While it holds the pod, no other plugin is asked."""
     first, second = Gate("First"), Gate("Second", "p0", hints={NODE_ADD: QUEUE})
     cluster = Cluster(first, second, Doorkeeper())
     cluster.add_pod()
@@ -131,7 +131,7 @@ async def test_2_6_9_popping_that_very_pod_has_it_asked_again():
 
 
 async def test_2_6_10_and_11_3_8_the_flush_leaves_gated_pods():
-    """Six minutes in the pool, still gated; only the flush's mark tells that it looked."""
+    """Six minutes in the pool, still gated; only the flush's mark says that it looked."""
     cluster = Cluster(Gate("Gate", "p0"), Doorkeeper())
     cluster.add_pod()
     await cluster.tick(360)
@@ -152,7 +152,7 @@ async def test_2_6_11_a_gate_that_waits_for_everything_is_asked_by_the_flush():
 
 
 async def test_2_6_12_gates_are_asked_on_the_way_into_backoff_and_not_out_of_it():
-    """A pod that may not be queued does not back off; the flush of backoffQ asks nobody."""
+    """A pod that may not be queued does not back off; the flush of backoffQ asks no plugin."""
     gate = Gate()
     cluster = Cluster(gate, Doorkeeper())
     cluster.add_node()

@@ -1,4 +1,4 @@
-"""What the queue tells of itself (core 2.16)."""
+"""The queue's metrics (core 2.16)."""
 
 from tests.scenarios.kit.cluster import Cluster
 from tests.scenarios.kit.plugins import Doorkeeper, Gate

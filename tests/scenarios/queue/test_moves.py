@@ -159,7 +159,7 @@ async def test_2_8_1_without_rejectors_any_event_will_do():
 
 
 async def test_2_8_2_a_wildcard_meant_for_another_pod_skips():
-    """With a pod of another UID, or with what is no pod, it is somebody else's."""
+    """With a pod of another UID, or with what is no pod, it is another pod's."""
     cluster = await rejected(Doorkeeper())
     event = ClusterEvent(EventResource.WILDCARD, ActionType.ALL)
     answers = [worth(cluster, event, new) for new in (cluster.node(), None, cluster.pod())]
@@ -216,7 +216,7 @@ async def test_2_8_6_hints_are_timed_by_their_answer(answer, text):
         pytest.param(QUEUE, SKIP, "backoff", id="one that rejected"),
         pytest.param(SKIP, QUEUE, "active", id="one that left it pending"),
         pytest.param(QUEUE, QUEUE, "active", id="both"),
-        pytest.param(SKIP, SKIP, "pool", id="nobody"),
+        pytest.param(SKIP, SKIP, "pool", id="neither"),
     ],
 )
 async def test_2_8_7_and_2_8_8_and_11_3_4_the_best_answer_counts(rejecting, pending, place):
@@ -256,7 +256,7 @@ async def test_2_8_10_pending_plugins_are_rejectors_too():
 
 
 async def test_2_9_1_and_11_3_5_an_event_of_no_interest_leaves_no_trace():
-    """Nobody registered it: no pod moves, and it is not kept for pods in flight."""
+    """No plugin registered it: no pod moves, and it is not kept for pods in flight."""
     cluster = Cluster(Doorkeeper(hints={CLAIM_ADD: QUEUE}))
     async with cluster.paused():
         cluster.add_pod()

@@ -32,7 +32,7 @@ async def waiting(place, door, *others):
 
 
 async def test_2_13_1_a_new_pod_is_ready():
-    """Its time is now, nobody rejected it, and it counts as UnschedulablePodAdd."""
+    """Its time is now, no plugin rejected it, and it counts as UnschedulablePodAdd."""
     cluster = await waiting("active", Doorkeeper())
     record = cluster.queued()
 
@@ -221,7 +221,7 @@ async def test_2_13_16_a_pod_that_does_not_wait_cannot_be_popped():
 
 
 async def test_2_13_17_closing_ends_all_flights():
-    """Nothing is in flight any longer, and whoever waits is woken."""
+    """Nothing is in flight any longer, and pops that wait return."""
     cluster = await waiting("active", Doorkeeper())
     cluster.queue.pop()
     cluster.pod_ready.clear()

@@ -62,7 +62,7 @@ async def test_2_1_2_a_recreated_pod_takes_the_same_place():
         assert "first" == popped.pod.uid
 
 
-async def test_2_2_1_a_record_tells_the_history_of_a_pod():
+async def test_2_2_1_a_record_shows_the_history_of_a_pod():
     """Attempts, when it was first ready, when it last failed, how often, and who turned it down."""
     door = Doorkeeper(status=unschedulable("no"))
     cluster = Cluster(door, Doorkeeper("B", status=PENDING))

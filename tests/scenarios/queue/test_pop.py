@@ -141,7 +141,7 @@ async def test_2_10_9_a_rejected_pod_is_retried_at_once_where_the_scheduler_is_i
 
 
 async def test_2_10_10_what_is_left_after_closing_is_still_popped():
-    """Closing wakes whoever waits; an empty queue gives nothing then."""
+    """Closing wakes pops that wait; an empty queue gives nothing then."""
     cluster = Cluster(Doorkeeper())
     async with cluster.paused():
         cluster.add_pod()

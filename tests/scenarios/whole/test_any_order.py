@@ -49,7 +49,7 @@ class ClusterMachine(RuleBasedStateMachine):
         self.runner.run(self.cluster.tick(seconds))
 
     def does(self, action):
-        """Let somebody do something on the running loop, and the scheduler notice."""
+        """Let a client do something on the running loop, and the scheduler notice."""
 
         async def step():
             action()
@@ -137,9 +137,9 @@ class ClusterMachine(RuleBasedStateMachine):
         queue = self.cluster.queue
         records = [queue.record(pod.namespace, pod.name) for pod in queue.pending_pods()[0]]
         held = Counter(plugin for record in records for plugin in record.rejectors)
-        told = Counter({plugin: n for (plugin, _), n in self.cluster.metrics.queue.rejected.items() if n})
+        reported = Counter({plugin: n for (plugin, _), n in self.cluster.metrics.queue.rejected.items() if n})
 
-        assert held == told
+        assert held == reported
 
     def teardown(self):
         if not hasattr(self, "cluster"):

@@ -43,7 +43,7 @@ def test_more_about_the_user():
         pytest.param(b"no certificate", id="not a certificate"),
     ],
 )
-def test_headers_alone_name_nobody(certificate):
+def test_headers_alone_name_no_user(certificate):
     """X-Remote-User counts only beside a certificate of a front proxy."""
     assert None is trust().user(certificate, JANE)
 
@@ -53,7 +53,7 @@ def test_any_name_where_none_is_listed():
     assert "jane" == trust(allowed_names=()).user(PROXY.show("someone"), JANE).username
 
 
-def test_a_front_proxy_that_names_nobody():
+def test_a_front_proxy_that_names_no_user():
     assert None is trust().user(PROXY.show("front-proxy"), CIMultiDict())
 
 
@@ -95,7 +95,7 @@ def test_damaged_config_map(field, text):
         read_trust({field: text})
 
 
-def test_an_empty_config_map_trusts_nobody():
+def test_an_empty_config_map_trusts_no_proxy():
     found = read_trust({})
 
     assert ("", None) == (found.pem, found.user(PROXY.show("front-proxy"), JANE))

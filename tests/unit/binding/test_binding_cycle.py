@@ -19,8 +19,8 @@ from tests.fakes import (
     PreBinds,
     Reserves,
     framework,
+    make_core,
     pending,
-    world,
 )
 
 N1 = make_node("n1")
@@ -30,7 +30,7 @@ POD_DELETED = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE).label
 
 async def run(*, meanwhile=None, **points):
     """One pod through the whole way; `moves` are the move passes with what the queue held then."""
-    w = world(framework(**{"bind": [Binds()], **points}), N1)
+    w = make_core(framework(**{"bind": [Binds()], **points}), N1)
     w.moves = []
     move_all = w.queue.move_all
 
@@ -145,7 +145,7 @@ async def test_an_error_undoes_and_wakes_everybody_first(points, message):
     ids=["pre-bind", "bind"],
 )
 async def test_a_rejection_undoes_and_wakes_the_others_last(points):
-    """Unschedulable for users, an error for the queue: nobody is a rejector."""
+    """Unschedulable for users, an error for the queue: no plugin is a rejector."""
     w = await run(**points)
 
     assert undone(w)
@@ -154,7 +154,7 @@ async def test_a_rejection_undoes_and_wakes_the_others_last(points):
     assert (set(), 1) == (w.waits().rejectors, w.waits().consecutive_errors_count)
 
 
-async def test_if_nobody_binds_the_pod_goes_back_without_a_word():
+async def test_a_pod_that_no_plugin_binds_goes_back_without_an_event():
     w = await run(bind=[Binds("B", SKIP)])
 
     assert undone(w)
@@ -176,7 +176,7 @@ async def test_a_group_that_fails_ends_pre_bind():
 
 
 async def test_a_binding_that_was_observed_after_all_is_not_undone_in_the_cache(caplog):
-    """The watch may know better than the answer: the pod stays on its node and nobody is woken."""
+    """The watch may know better than the answer: the pod stays on its node and no pod is retried."""
 
     class CutAfterwards(Binds):
         async def bind(self, state, pod, node_name):
@@ -249,7 +249,7 @@ class Direct(Named, DirectBindPlugin):
 async def begun(**points):
     """A pod on its way with a plugin that binds without a task, before anything in the background ran."""
     binder = Direct()
-    w = world(framework(bind=[binder], **points), N1)
+    w = make_core(framework(bind=[binder], **points), N1)
     w.add_pod(pending())
     await w.schedule_one.schedule(w.queue.pop())
     return w, binder
@@ -314,7 +314,7 @@ async def test_a_plugin_that_cannot_begin_fails_the_attempt_alone():
         def begin_bind(self, state, pod, node_name, done):
             raise ConnectionError("cut")
 
-    w = world(framework(bind=[Broken()]), N1)
+    w = make_core(framework(bind=[Broken()]), N1)
     w.add_pod(pending())
     await w.turn()
 

@@ -11,14 +11,14 @@ from berth.framework.interface import PreBindPlugin
 from berth.framework.status import SUCCESS, failed
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.testing.builders import make_node
-from tests.fakes import Binds, Named, Steps, framework, pending, world
+from tests.fakes import Binds, Named, Steps, framework, make_core, pending
 
 N1 = make_node("n1")
 STOP = "preempted by DefaultPreemption"
 
 
 class Slow(Named, PreBindPlugin):
-    """Works until told to end, and notes it when it is stopped."""
+    """Works until asked to end, and notes it when it is stopped."""
 
     def __init__(self, status=SUCCESS):
         super().__init__("Slow")
@@ -37,7 +37,7 @@ class Slow(Named, PreBindPlugin):
 async def binding(plugin, meanwhile):
     """One pod bound with this PreBind plugin; `meanwhile` happens once it is at work."""
     binds = Binds()
-    w = world(framework(pre_bind=[plugin], bind=[binds]), N1)
+    w = make_core(framework(pre_bind=[plugin], bind=[binds]), N1)
     w.add_pod(pending())
     async with asyncio.TaskGroup() as tasks:
         real = AsyncioBackground(tasks)
@@ -72,7 +72,7 @@ async def test_a_cancelled_pod_is_not_bound_and_goes_back_as_an_error():
 
 
 @pytest.mark.parametrize("status", [SUCCESS, failed("no disk")], ids=["bound", "failed"])
-async def test_nobody_is_in_pre_bind_once_the_binding_cycle_is_over(status):
+async def test_no_pod_is_in_pre_bind_once_the_binding_cycle_is_over(status):
     plugin = Slow(status)
     w, binds = await binding(plugin, lambda *_: plugin.go_on.set())
 
@@ -81,7 +81,7 @@ async def test_nobody_is_in_pre_bind_once_the_binding_cycle_is_over(status):
 
 
 async def test_a_pod_without_pre_bind_work_cannot_be_stopped():
-    w = world(framework(bind=[Binds()]), N1)
+    w = make_core(framework(bind=[Binds()]), N1)
     w.add_pod(pending())
     await w.turn()
 

@@ -91,7 +91,7 @@ def test_a_plugin_that_allowed_cannot_run_out_of_time(pods, background):
     assert [] == found
 
 
-def test_the_pod_is_seen_until_somebody_has_its_outcome(pods, background):
+def test_the_pod_is_seen_until_its_outcome_is_taken(pods, background):
     pods.get(POD.uid).reject("A", "no")
     assert [POD] == [waiting.pod for waiting in pods]
 

@@ -91,7 +91,7 @@ def test_an_observed_pod_cannot_be_forgotten(cache):
     assert ["default-p"] == pods_on(cache, "n1")
 
 
-def test_a_pod_observed_elsewhere_moves_there(cache):
+def test_a_pod_observed_on_another_node_moves_there(cache):
     cache.assume_pod(on("n1"))
     cache.add_pod(on("n2"))
 
@@ -142,10 +142,10 @@ def test_a_pod_that_changes_nodes_ends_the_process(cache):
 
 
 @pytest.mark.parametrize("known_as", [Cache.assume_pod, Cache.add_pod])
-@pytest.mark.parametrize("told_node", ["n1", ""])
-def test_removing_takes_a_pod_out_of_the_node_it_is_on(cache, known_as, told_node):
+@pytest.mark.parametrize("known_node", ["n1", ""])
+def test_removing_takes_a_pod_out_of_the_node_it_is_on(cache, known_as, known_node):
     known_as(cache, on("n1", requests={"cpu": "1"}))
-    cache.remove_pod(on(told_node))
+    cache.remove_pod(on(known_node))
 
     assert [] == pods_on(cache, "n1")
     assert {} == cache.node_info("n1").requested

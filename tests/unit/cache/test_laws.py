@@ -133,11 +133,11 @@ class CacheMachine(RuleBasedStateMachine):
     def forget(self, data):
         self.cache.forget_pod(self.pick(data, self.assumed))
 
-    @rule(data=st.data(), elsewhere=NAMES, same=st.booleans())
+    @rule(data=st.data(), another=NAMES, same=st.booleans())
     @precondition(lambda self: self.assumed)
-    def observe_binding(self, data, elsewhere, same):
+    def observe_binding(self, data, another, same):
         pod = self.pick(data, self.assumed)
-        seen = pod if same else pod.placed_on(elsewhere)
+        seen = pod if same else pod.placed_on(another)
         self.cache.add_pod(seen)
         self.added[seen.uid] = seen
 

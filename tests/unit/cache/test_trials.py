@@ -1,4 +1,4 @@
-"""Pods that are thought on nodes, or away, in the snapshot alone (core 7.4, 6.8)."""
+"""Pods that are placed or evicted in the snapshot alone (core 7.4, 6.8)."""
 
 import logging
 
@@ -16,7 +16,7 @@ TERM = PodAffinityTerm(label_selector=LabelSelector({"zone": "a"}), topology_key
 
 
 def rich_pod(name, node):
-    """A pod with all that columns are kept for: a resource nobody offers, ports, labels, terms, claims."""
+    """A pod with all that has columns: a resource that no node offers, ports, labels, terms, claims."""
     container = Container(
         ports=(ContainerPort(80, "10.0.0.1", "TCP"),),
         resources=Resources(requests={"cpu": "500m", "memory": "1Gi", "example.com/new": "3"}),
@@ -41,7 +41,7 @@ def bed():
 
 
 @pytest.mark.parametrize("node", ["n0", "n1"])
-def test_a_pod_thought_in_counts_like_one_that_is_there(node):
+def test_a_pod_placed_on_trial_counts_like_one_that_is_there(node):
     """The snapshot with a trial equals one that took the pod over from the cache."""
     cache, snapshot = bed()
     cache.try_pod(snapshot, 1, PodInfo(rich_pod("tried", node)))
@@ -52,7 +52,7 @@ def test_a_pod_thought_in_counts_like_one_that_is_there(node):
     assert facts(really) == facts(snapshot)
 
 
-def test_a_pod_thought_away_counts_like_one_that_is_gone():
+def test_a_pod_evicted_on_trial_counts_like_one_that_is_gone():
     """The snapshot without a pod equals one whose cache never had it."""
     cache, snapshot = bed()
     cache.try_pod(snapshot, -1, PodInfo(rich_pod("placed", "n1")))
@@ -97,7 +97,7 @@ def test_a_trial_left_behind_is_dropped_with_the_next_update(caplog):
     assert "unfinished pod-group cycle" in caplog.text
 
 
-def test_whoever_keeps_a_copy_is_told_of_trials():
+def test_copies_of_rows_follow_trials():
     """Plugins in other processes see the same pods as those in this one."""
     cache, snapshot = bed()
     steps = []
@@ -120,7 +120,7 @@ def test_changed_rows_are_noted():
 
 
 def test_a_pod_on_trial_is_underway():
-    """Plugins in other processes are told that it is not on its node for good, and nobody else is misled."""
+    """Sidecars see that it is not on its node for good, and no other reader is misled."""
     cache, snapshot = bed()
     cache.try_pod(snapshot, 1, PodInfo(rich_pod("a", "n0")))
     assert (True, False) == (cache.is_underway("default-a"), cache.is_assumed("default-a"))

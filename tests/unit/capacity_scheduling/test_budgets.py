@@ -105,7 +105,7 @@ async def test_own_namespace():
     ],
 )
 async def test_whom_it_protects(document, protects):
-    """A budget that allows no more protects the pods that it means; one that can't be read nobody."""
+    """A budget that allows no more protects the pods that it means; one that can't be read protects none."""
     async with at_work(QUOTAS) as host:
         place(host, web("web"), pod("b", "plain", 2, 5), pod("b", "top", 4, 9))
         await protect(host, document)
@@ -115,7 +115,7 @@ async def test_whom_it_protects(document, protects):
 
 
 async def test_a_budget_that_goes():
-    """A budget that is deleted protects nobody any more."""
+    """A budget that is deleted protects no pod any more."""
     async with at_work(QUOTAS) as host:
         place(host, web("web"), pod("b", "plain", 2, 5), pod("b", "top", 4, 9))
         await protect(host, budget())

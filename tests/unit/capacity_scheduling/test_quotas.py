@@ -25,7 +25,7 @@ SUM = "ElasticQuota a/quota: all quotas together would be over the sum of their 
     [
         pytest.param({}, {"a": 8}, None, id="no quota, no limit"),
         pytest.param({"a": cpu(2, 4)}, {"a": 1}, None, id="within min"),
-        pytest.param({"a": cpu(2, 4)}, {"a": 2}, SUM, id="nobody to borrow from"),
+        pytest.param({"a": cpu(2, 4)}, {"a": 2}, SUM, id="no quota to borrow from"),
         pytest.param({"a": cpu(2, 4), "b": cpu(2)}, {"a": 2}, None, id="borrows what b leaves"),
         pytest.param({"a": cpu(2, 4), "b": cpu(2)}, {"a": 2, "b": 2}, SUM, id="b uses its own"),
         pytest.param({"a": cpu(2, 4), "b": cpu(4)}, {"a": 4}, MAX, id="its own max"),
@@ -108,7 +108,7 @@ async def test_quotas_come_and_go():
         news.cancel()
 
 
-async def test_all_is_told_again():
+async def test_all_is_sent_again():
     """After a full transfer the same counts, once."""
     async with at_work({"a": cpu(4)}) as host:
         host.cluster.put_pod(pod("a", "placed", 2), "n0")

@@ -65,9 +65,9 @@ async def test_own_namespace():
 async def test_under_its_max_again():
     """A pod that its own max turns down gets room where a less important one of its namespace goes."""
     async with at_work({"a": cpu(2, 2), "b": cpu(6)}) as host:
-        place(host, pod("a", "low", 2, 1), pod("a", "elsewhere", 1, 1), node="n0")
+        place(host, pod("a", "low", 2, 1), pod("a", "beside", 1, 1), node="n0")
         assert "max" in await refusal(host, pod("a", "p", 2, 9))
-        assert ("n0", {"pod-a-low", "pod-a-elsewhere"}) == await evicted(host, pod("a", "p", 2, 9))
+        assert ("n0", {"pod-a-low", "pod-a-beside"}) == await evicted(host, pod("a", "p", 2, 9))
 
 
 async def test_without_a_quota():
@@ -126,7 +126,7 @@ def _no():
     ],
 )
 async def test_where_it_helps(reason, helps):
-    """Nobody is evicted from a node where something is in the way that the plugin knows nothing of."""
+    """No pod is evicted from a node where something is in the way that the plugin knows nothing of."""
     async with at_work(QUOTAS) as host:
         place(host, *borrowing(8))
 
@@ -134,7 +134,7 @@ async def test_where_it_helps(reason, helps):
 
 
 async def test_no_second_time():
-    """While victims leave nobody else is evicted for the pod, nor are they evicted for another."""
+    """While victims leave no other pod is evicted for the pod, nor are they evicted for another."""
     async with at_work(QUOTAS) as host:
         place(host, *borrowing(8))
         preemptor = pod("a", "p", 2)
@@ -149,7 +149,7 @@ async def test_no_second_time():
 
 
 async def test_in_shadow():
-    """Nobody leaves on the word of a plugin in shadow, so that it counts nobody as leaving."""
+    """No pod leaves on the word of a plugin in shadow, so it counts none as leaving."""
     async with at_work(QUOTAS) as host:
         await host.configure(shadow=True)
         place(host, *borrowing(8))
@@ -160,7 +160,7 @@ async def test_in_shadow():
 
 
 def leaving(document):
-    """The pod after somebody deleted it."""
+    """The pod after it was deleted."""
     return {**document, "metadata": {**document["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
 
 
@@ -194,7 +194,7 @@ async def test_promise_kept():
         assert await refusal(host, pod("b", "again", 2)) is None
 
 
-async def test_promise_that_nobody_redeems():
+async def test_promise_that_is_not_redeemed():
     """Half a minute after the last victim has gone a promise holds no more."""
     time = [0.0]
     async with at_work(QUOTAS, now=lambda: time[0]) as host:

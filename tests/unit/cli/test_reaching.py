@@ -21,13 +21,13 @@ COMPLETE = "from berth.cli.kubectl_completion import kubectl_complete_berth as m
 class Developer:
     """Jane at her machine."""
 
-    def __init__(self, world):
-        self.world = world
-        self.kubeconfig = world.folder / "jane"
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self.kubeconfig = cluster.folder / "jane"
         self.environment = {
             "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
             "KUBECONFIG": str(self.kubeconfig),
-            "HOME": str(world.folder),
+            "HOME": str(cluster.folder),
         }
 
     async def run(self, *command):
@@ -53,8 +53,8 @@ async def jane(tmp_path):
     }
     pods = pod("team-a", "p", "first"), pod("team-a", "other", "first"), pod("team-b", "p", "first")
     group, member = gang("team-a", "g", "first")
-    async with explaining(tmp_path, ["first", "first"], listing, *pods, group, member) as world:
-        yield Developer(world)
+    async with explaining(tmp_path, ["first", "first"], listing, *pods, group, member) as cluster:
+        yield Developer(cluster)
 
 
 async def test_a_developer_with_kubectl(jane):
@@ -85,7 +85,7 @@ async def test_the_other_questions(jane):
         code, _, complaints = await jane.run(*berth, *question)
         assert (2, True) == (code, "berth-cluster-viewer" in complaints), complaints
     for question, first in zip(questions, ("node n1: ", "profile first", "profiles first"), strict=True):
-        kubeconfig = f"--kubeconfig={jane.world.folder}/oscar"
+        kubeconfig = f"--kubeconfig={jane.cluster.folder}/oscar"
         code, said, complaints = await jane.run(*kubectl, *question, kubeconfig)
         assert (0, True) == (code, said.startswith(first)), complaints
 
@@ -100,12 +100,12 @@ async def test_a_table(jane):
 
 async def test_the_secure_port(jane):
     """Named, a scheduler is asked with the kubeconfig's token, unless it is not verified."""
-    (jane.world.folder / "ca.crt").write_text(jane.world.authority)
+    (jane.cluster.folder / "ca.crt").write_text(jane.cluster.authority)
     asked = [BIN / "berth", "explain", "pod", "p", "-n", "team-a", "-o", "json"]
-    ports = [f"--server=https://127.0.0.1:{port}" for port in jane.world.ports]
+    ports = [f"--server=https://127.0.0.1:{port}" for port in jane.cluster.ports]
     for port in ports:
         code, said, complaints = await jane.run(
-            *asked, port, f"--certificate-authority={jane.world.folder}/ca.crt"
+            *asked, port, f"--certificate-authority={jane.cluster.folder}/ca.crt"
         )
         assert (0, "team-a/p") == (code, json.loads(said)["pod"]), complaints
     code, _, complaints = await jane.run(*asked, ports[0], "--insecure-skip-tls-verify")
@@ -117,10 +117,10 @@ async def test_the_secure_port(jane):
 
 async def test_without_an_api_service(jane):
     """The error names what to install, and what to do without."""
-    services = jane.world.sandbox.store.collection("apiservices.apiregistration.k8s.io")
+    services = jane.cluster.sandbox.store.collection("apiservices.apiregistration.k8s.io")
     name = "v1alpha1.explain.berth.dev"
     services.delete(name, {"metadata": {"name": name}})
-    catalogue = jane.world.sandbox.api.catalogue
+    catalogue = jane.cluster.sandbox.api.catalogue
     await eventually(lambda: catalogue.get("explain.berth.dev", "v1alpha1", "podexplanations") is None)
     code, _, complaints = await jane.run(BIN / "berth", "explain", "pod", "p", "-n", "team-a")
 
@@ -133,7 +133,7 @@ async def test_completion(jane):
     """kubectl gets the words that there are: commands, and names of what its user may list."""
 
     async def completed(*words, user="jane"):
-        jane.environment["KUBECONFIG"] = str(jane.world.folder / user)
+        jane.environment["KUBECONFIG"] = str(jane.cluster.folder / user)
         code, said, complaints = await jane.run(sys.executable, "-c", COMPLETE, *words)
         *found, directive = said.splitlines()
         assert (0, ":4", "") == (code, directive, complaints)

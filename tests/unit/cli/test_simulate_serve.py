@@ -1,4 +1,4 @@
-"""`berth simulate serve` answers autoscalers until it is told to end."""
+"""`berth simulate serve` answers autoscalers until it is asked to end."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""Real servers on loopback whose answers a test scripts, and time that moves when told to."""
+"""Real servers on loopback whose answers a test scripts, and time that moves when asked to."""
 
 import asyncio
 from contextlib import asynccontextmanager

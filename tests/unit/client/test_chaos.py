@@ -14,7 +14,7 @@ from tests.unit.client.test_with_sandbox import pod
 
 
 class Folded:
-    """The state that what was told adds up to; complains about stories that make no sense."""
+    """The state that events add up to; complains about stories that make no sense."""
 
     def __init__(self):
         self.pods = {}
@@ -95,7 +95,7 @@ async def held_by(pods):
 
 @pytest.mark.parametrize("seed", range(4))
 async def test_mirror_behind_a_breaking_wire(seed, clock):
-    """After any number of cuts and forgotten histories, the told story adds up to the server's state."""
+    """After any number of cuts and forgotten histories, the events add up to the server's state."""
     rng, folded = Random(seed), Folded()
     async with (
         await serve(Options(kubelets=False, history_limit=10)) as sandbox,

@@ -237,7 +237,7 @@ def test_unusable(tmp_path, broken, field, problem):
     ],
 )
 def test_malformed(tmp_path, text, problem):
-    """A file that is no kubeconfig is told apart from one that is wrong."""
+    """A file that is no kubeconfig is distinguished from one that is wrong."""
     path = tmp_path / "config"
     path.write_text(text)
     with pytest.raises(ConfigurationError, match=problem):

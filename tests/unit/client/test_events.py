@@ -223,7 +223,7 @@ async def test_a_cut_in_the_middle_of_a_write(clock):
 
 
 async def test_a_backlog_after_the_end(clock):
-    """Events may still be recorded when nobody writes any more, however many wait."""
+    """Events may still be recorded when they are written no more, however many wait."""
     async with recording(clock, capacity=10, writes=1, most_writes=8) as (recorder, server):
         scheduled(recorder)
         await recorder.drain(60)

@@ -244,7 +244,7 @@ async def test_release_after_a_renewal_that_was_cut_short(server, elector):
 
 
 async def test_release_of_a_stale_lease(server, elector, clock):
-    """A lease that ran out is somebody else's: it is not touched."""
+    """A lease that ran out may have another holder: it is not touched."""
     await elector.acquire()
     clock.seconds += 60
     server.requests.clear()

@@ -1,4 +1,4 @@
-"""Whatever happens on the wire, a handler is told one consistent story."""
+"""Whatever happens on the wire, a handler gets one consistent story."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ decode = msgspec.json.Decoder(dict).decode
 
 
 class Recorder:
-    """Notes what it is told as short tuples, and can be waited for."""
+    """Notes what it is given as short tuples, and can be waited for."""
 
     def __init__(self):
         self.story = []
@@ -119,7 +119,7 @@ class Wire:
 
 @asynccontextmanager
 async def mirrored(clock, lists, *watches, **options):
-    """A reflector running against a scripted server; gives reflector, what it told, the wire."""
+    """A reflector running against a scripted server; gives reflector, its events, the wire."""
     wire, handler = Wire(lists, watches), Recorder()
     async with raw_server(wire.serve) as server, transport_to(server.url) as transport:
         reflector = Reflector(
@@ -215,7 +215,7 @@ async def test_resume_from_bookmark(clock):
     ],
 )
 async def test_relist(clock, end):
-    """A position that is of no use ends in a new list, told as its difference to what was known."""
+    """A position that is of no use ends in a new list, reported as its difference to what was known."""
     before = page(10, pod("same", 1), pod("changed", 2), pod("gone", 3), pod("replaced", 4))
     after = page(50, pod("same", 1), pod("changed", 20), pod("replaced", 40, uid="another"), pod("new", 30))
     async with mirrored(clock, [before, after], end) as (reflector, handler, wire):
@@ -277,7 +277,7 @@ async def test_garbage_is_skipped(clock):
 
 
 async def test_delete_undecodable(clock):
-    """A delete whose object can't be decoded is told with the object known before."""
+    """A delete whose object can't be decoded is reported with the object known before."""
 
     def picky(raw):
         obj = decode(raw)

@@ -188,7 +188,7 @@ async def test_deadline_in_the_queue():
 
 
 async def test_refused():
-    """A port on which nobody listens means that nothing was sent."""
+    """A port without a listener means that nothing was sent."""
     async with raw_server(None) as server:
         url = server.url
     async with transport_to(url) as transport:
@@ -204,7 +204,7 @@ async def test_guard():
 
 
 async def test_cancelled_request():
-    """An answer to a request nobody waits for is never taken for the next one's."""
+    """An answer to an abandoned request is never taken for the next one's."""
     got = asyncio.Event()
 
     async def serve(reader, writer):
@@ -225,7 +225,7 @@ async def test_cancelled_request():
 
 
 async def test_slow_reader_stops_the_server():
-    """A stream nobody reads holds little, and all of it arrives once somebody does."""
+    """A stream that is not read keeps little, and all of it arrives once it is read."""
     total = 64 * 1024 * 1024
     chunk = b"x" * 65536
 

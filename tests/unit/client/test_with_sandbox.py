@@ -142,7 +142,7 @@ async def test_mirror(tmp_path):
 
 
 async def test_mirror_survives_a_forgotten_history(tmp_path, clock):
-    """A mirror whose place in the history was forgotten meanwhile tells the difference, without a restart."""
+    """A mirror whose place in the history was forgotten meanwhile shows the difference, without a restart."""
     async with cluster(tmp_path, history_limit=5) as (sandbox, transport):
         reflector = Reflector(transport, Source(NODES), decode, recorder := Recorder(), sleep=clock.sleep)
         await reflector._list()

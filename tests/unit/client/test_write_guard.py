@@ -98,7 +98,7 @@ async def test_without_a_bound_a_lost_answer_is_not_waited_for():
     assert await guard.settled(0.0)
 
 
-async def test_whoever_waits_is_woken_by_the_answer():
+async def test_the_answer_wakes_what_waits_for_it():
     guard = WriteGuard()
     write = guard.sent()
     waiting = asyncio.create_task(guard.settled())

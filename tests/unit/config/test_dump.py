@@ -96,11 +96,11 @@ def test_args_of_disabled_plugins():
     """Arguments of plugins that are not enabled are left out, raw ones of unknown plugins too."""
     text = profile_file(
         plugins={"multiPoint": {"disabled": names("VolumeBinding")}},
-        pluginConfig=[{"name": "VolumeBinding", "args": {}}, {"name": "Nobody", "args": {"a": 1}}],
+        pluginConfig=[{"name": "VolumeBinding", "args": {}}, {"name": "Missing", "args": {"a": 1}}],
     )
 
     (profile,) = dumped(text)["profiles"]
-    assert not {"VolumeBinding", "Nobody"} & {entry["name"] for entry in profile["pluginConfig"]}
+    assert not {"VolumeBinding", "Missing"} & {entry["name"] for entry in profile["pluginConfig"]}
 
 
 def test_extenders():

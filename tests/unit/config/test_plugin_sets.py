@@ -263,15 +263,15 @@ profiles:
         ),
         ({"multiPoint": {"enabled": names("CinderLimits")}}, 'PreFilterPlugin "CinderLimits" does not exist'),
         (
-            {"multiPoint": {"enabled": names("Nobody")}, "preFilter": {"disabled": STAR}},
-            'FilterPlugin "Nobody" does not exist',
+            {"multiPoint": {"enabled": names("Missing")}, "preFilter": {"disabled": STAR}},
+            'FilterPlugin "Missing" does not exist',
         ),
         (
             {
-                "multiPoint": {"enabled": names("Nobody")},
+                "multiPoint": {"enabled": names("Missing")},
                 **{point.value: {"disabled": STAR} for point in ExtensionPoint},
             },
-            'PreFilterPlugin "Nobody" does not exist',
+            'PreFilterPlugin "Missing" does not exist',
         ),
         # The order in which points are checked decides between two problems.
         (

@@ -46,7 +46,7 @@ def nowhere(_server, request):
 
 
 async def goes_on_regardless(server, name, request, proceed):
-    """Reserve what a call asked for that nobody waits for any more."""
+    """Reserve what an abandoned call asked for."""
     if name != "Reserve":
         return await proceed(request)
     answer = server.memory["reserving"] = asyncio.ensure_future(proceed(request))
@@ -95,7 +95,7 @@ class Keeps(Slots):
 
 
 class GivesMore(Slots):
-    """A repeated Unreserve gives a slot that nobody took."""
+    """A repeated Unreserve gives a slot that was not taken."""
 
     def __init__(self):
         super().__init__()
@@ -117,7 +117,7 @@ class GivesMore(Slots):
 
 
 class GivesUnasked(GivesMore):
-    """An Unreserve of what nobody took gives a slot."""
+    """An Unreserve of what was not reserved gives a slot."""
 
     def unreserve(self, key, node_name):
         if node_name == "nowhere":
@@ -187,7 +187,7 @@ FAULTS = {
     "cycle-done/outcomes": asked({"CycleDone"}, failed_only),
     "cycle-done/any-generation": asked({"CycleDone"}, of_its_epoch()),
     "post-filter/answer": answered({"PostFilter"}, says(SKIP)),
-    "post-filter/victims": answered({"PostFilter"}, nominates("node-0", "nobody")),
+    "post-filter/victims": answered({"PostFilter"}, nominates("node-0", "missing")),
     "post-filter/node": answered({"PostFilter"}, nominates("nowhere")),
     "pre-enqueue/answer": answered({"PreEnqueue"}, says(WAIT)),
     "pre-enqueue/without-state": asked({"PreEnqueue"}, of_its_epoch()),

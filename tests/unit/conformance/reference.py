@@ -82,7 +82,7 @@ class Slots(Plugin):
         return None
 
     def post_filter(self, pod, nodes, verdicts):
-        return "nobody can be evicted"
+        return "no pod can be evicted"
 
     def reserve(self, pod, node):
         key = current_call().key

@@ -76,8 +76,8 @@ def test_order():
     ]
 
 
-async def test_nobody_there(tmp_path):
-    """Where nobody listens there is nothing to check, which is not a failure of a check."""
+async def test_an_address_without_a_listener(tmp_path):
+    """Without a listener there is nothing to check, which is not a failure of a check."""
     with pytest.raises(UnreachableError, match=r"p\.sock"):
         await verify(Options(f"unix:{tmp_path / 'p.sock'}"), chosen())
 
@@ -107,7 +107,7 @@ def test_list():
     ],
 )
 def test_cannot_run(arguments, said):
-    """What can't be run is told in a line, with exit code 2."""
+    """What can't be run is reported in a line, with exit code 2."""
     outcome = run(*arguments)
 
     assert 2 == outcome.exit_code

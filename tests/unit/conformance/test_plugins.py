@@ -83,7 +83,7 @@ async def test_http_extender():
 
 @pytest.mark.parametrize("folder", GO, ids=name_of)
 async def test_go(tmp_path, folder):
-    """The Go SDK's template and the plugin in Go pass every check, and end when told to."""
+    """The Go SDK's template and the plugin in Go pass every check, and end when asked to."""
     program = build(".", tmp_path / "plugin", folder=folder)
 
     async with process(str(program)) as options:
@@ -95,7 +95,7 @@ async def test_go(tmp_path, folder):
 @needs_cargo
 @pytest.mark.parametrize("folder", RUST, ids=name_of)
 async def test_rust(tmp_path, folder):
-    """The Rust SDK's template and the plugin in Rust pass every check, and end when told to."""
+    """The Rust SDK's template and the plugin in Rust pass every check, and end when asked to."""
     program = await asyncio.to_thread(build_rust, RUST[folder], tmp_path / RUST[folder], folder=folder)
 
     async with process(str(program)) as options:
@@ -106,7 +106,7 @@ async def test_rust(tmp_path, folder):
 
 @pytest.mark.parametrize("folder", TYPESCRIPT, ids=name_of)
 async def test_typescript(folder):
-    """The TypeScript SDK's template and the plugin in TypeScript pass every check, and end when told to."""
+    """The TypeScript SDK's template and the plugin in TypeScript pass every check, and end when asked to."""
     await asyncio.to_thread(install)
 
     async with process(str(NODE), FROM_SOURCE, str(folder / TYPESCRIPT[folder])) as options:

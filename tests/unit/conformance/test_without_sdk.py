@@ -16,7 +16,7 @@ FEWEST = 100
 
 @pytest.mark.parametrize("folder", PROGRAMS, ids=lambda folder: folder.name)
 async def test_without_sdk(folder):
-    """It is refused nowhere, passes every check of what it announces, and ends when told to."""
+    """It is refused nowhere, passes every check of what it announces, and ends when asked to."""
     try:
         command, environment = await asyncio.to_thread(built, folder)
     except NotHereError as missing:

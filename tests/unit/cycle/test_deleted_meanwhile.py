@@ -1,11 +1,11 @@
-"""A pod that is deleted, or bound by somebody else, while it is on its way."""
+"""A pod that is deleted, or bound by another scheduler, while it is on its way."""
 
 import pytest
 
 from berth.event_handlers.pods import PodHandler
 from berth.framework.status import Code, Status
 from berth.testing.builders import make_node
-from tests.fakes import Binds, Later, Permits, Reserves, framework, pending, world
+from tests.fakes import Binds, Later, Permits, Reserves, framework, make_core, pending
 
 N1, N2 = make_node("n1"), make_node("n2")
 WAIT = Status(Code.WAIT)
@@ -28,7 +28,7 @@ class Hangs(Binds):
 
 async def on_its_way(*nodes, **points):
     """A pod whose binding cycle has begun, and the handler that hears what becomes of it."""
-    w = world(framework(**points), *(nodes or (N1,)))
+    w = make_core(framework(**points), *(nodes or (N1,)))
     handler = PodHandler(
         w.queue,
         w.cache,

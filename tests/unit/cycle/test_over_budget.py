@@ -15,8 +15,8 @@ from tests.fakes import (
     Reserves,
     Scores,
     framework,
+    make_core,
     pending,
-    world,
 )
 
 N1, N2 = make_node("n1"), make_node("n2")
@@ -37,7 +37,7 @@ def slow(plugin, method, clocks, seconds=SLOW, name="greedy"):
 
 
 def scene(clocks, **points):
-    w = world(framework(**{"bind": [Binds()], **points}), N1, N2)
+    w = make_core(framework(**{"bind": [Binds()], **points}), N1, N2)
     clocks.append(w.clock)
     return w
 

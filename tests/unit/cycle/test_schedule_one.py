@@ -18,8 +18,8 @@ from tests.fakes import (
     Reserves,
     Scores,
     framework,
+    make_core,
     pending,
-    world,
 )
 
 N1 = make_node("n1")
@@ -39,8 +39,8 @@ def binding(**points):
 
 
 async def test_a_pod_that_fits_is_bound():
-    """Assumed with its node, bound, told about; it waits nowhere and flies no more."""
-    w = world(binding(), N1)
+    """Assumed with its node, bound, with an event; it waits nowhere and is in flight no more."""
+    w = make_core(binding(), N1)
     w.add_pod(pending())
     await w.turn()
 
@@ -53,7 +53,7 @@ async def test_a_pod_that_fits_is_bound():
 
 
 async def test_the_best_node_is_chosen():
-    w = world(binding(score=[(Scores("A", {"n1": 1}), 5), Scores("B", {"n2": 4})]), N1, N2)
+    w = make_core(binding(score=[(Scores("A", {"n1": 1}), 5), Scores("B", {"n2": 4})]), N1, N2)
     w.add_pod(pending())
     await w.turn()
 
@@ -63,7 +63,7 @@ async def test_the_best_node_is_chosen():
 
 async def test_one_feasible_node_is_not_scored():
     profile = binding(filter=[Rejects("F", ["n2"])], score=[Scores("A", ValueError("never asked"))])
-    w = world(profile, N1, N2)
+    w = make_core(profile, N1, N2)
     w.add_pod(pending())
     await w.turn()
 
@@ -71,7 +71,7 @@ async def test_one_feasible_node_is_not_scored():
 
 
 async def test_equal_nodes_share_the_pods():
-    w = world(binding(score=[Scores("A")]), N1, N2)
+    w = make_core(binding(score=[Scores("A")]), N1, N2)
     for i in range(20):
         w.add_pod(pending(f"p{i}"))
         await w.turn()
@@ -80,15 +80,15 @@ async def test_equal_nodes_share_the_pods():
 
 
 async def test_a_pod_of_an_unknown_profile_is_dropped():
-    w = world(binding(), N1)
-    w.add_pod(make_pod(scheduler_name="somebody-else"))
+    w = make_core(binding(), N1)
+    w.add_pod(make_pod(scheduler_name="another-scheduler"))
     await w.turn()
 
     assert ([], []) == (w.records, list(w.queue.in_flight()))
 
 
 async def test_a_pod_that_is_being_deleted_is_skipped():
-    w = world(binding(), N1)
+    w = make_core(binding(), N1)
     pod = pending()
     metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC))
     w.add_pod(msgspec.structs.replace(pod, metadata=metadata))
@@ -100,7 +100,7 @@ async def test_a_pod_that_is_being_deleted_is_skipped():
 
 
 async def test_an_assumed_pod_is_skipped_silently():
-    w = world(binding(), N1)
+    w = make_core(binding(), N1)
     pod = w.add_pod(pending())
     w.cache.assume_pod(pod.placed_on("n1"))
     await w.turn()
@@ -109,7 +109,7 @@ async def test_an_assumed_pod_is_skipped_silently():
 
 
 async def test_a_pod_that_fits_nowhere_goes_back_with_event_condition_and_rejectors():
-    w = world(binding(filter=[Rejects("F", {"n1": "f", "n2": "f"})]), N1, N2)
+    w = make_core(binding(filter=[Rejects("F", {"n1": "f", "n2": "f"})]), N1, N2)
     w.add_pod(pending())
     await w.turn()
 
@@ -130,7 +130,7 @@ async def test_a_pod_that_fits_nowhere_goes_back_with_event_condition_and_reject
 
 async def test_without_nodes_it_is_unschedulable_for_users_and_an_error_for_the_queue():
     plugin = PostFilters("P", SUCCESS)
-    w = world(binding(post_filter=[plugin]))
+    w = make_core(binding(post_filter=[plugin]))
     w.add_pod(pending())
     await w.turn()
 
@@ -153,7 +153,7 @@ async def test_without_nodes_it_is_unschedulable_for_users_and_an_error_for_the_
     ids=["filter", "pre-filter", "score"],
 )
 async def test_a_plugin_that_breaks_is_a_scheduler_error(profile, message):
-    w = world(profile, N1, N2)
+    w = make_core(profile, N1, N2)
     w.add_pod(pending(nominated_node_name="gone"))
     await w.turn()
 
@@ -170,7 +170,7 @@ class Floats(Scores):
 
 async def test_an_answer_of_the_wrong_kind_costs_one_attempt(caplog):
     """The loop goes on with the next pod."""
-    w = world(binding(score=[Floats("S")]), N1, N2)
+    w = make_core(binding(score=[Floats("S")]), N1, N2)
     w.add_pod(pending())
     await w.turn()
 
@@ -189,7 +189,7 @@ async def test_an_answer_of_the_wrong_kind_costs_one_attempt(caplog):
     ids=["nominates", "keeps", "clears", "breaks"],
 )
 async def test_post_filter_decides_on_the_nomination_and_ends_the_message(plugin, message, nominated, held):
-    w = world(binding(filter=[Rejects("F", {"n1": "f"})], post_filter=[plugin]), N1)
+    w = make_core(binding(filter=[Rejects("F", {"n1": "f"})], post_filter=[plugin]), N1)
     w.add_pod(pending(nominated_node_name="n9"))
     await w.turn()
 
@@ -206,7 +206,7 @@ async def test_post_filter_runs_after_a_rejecting_pre_filter_and_sees_every_node
         pre_filter=[PreFilters("A", unschedulable("a")), PreFilters("B", unschedulable("b"))],
         post_filter=[plugin],
     )
-    w = world(profile, N1, N2)
+    w = make_core(profile, N1, N2)
     w.add_pod(pending())
     await w.turn()
 
@@ -216,7 +216,7 @@ async def test_post_filter_runs_after_a_rejecting_pre_filter_and_sees_every_node
 
 
 async def test_an_assumed_pod_is_nominated_no_longer():
-    w = world(binding(), N1)
+    w = make_core(binding(), N1)
     w.add_pod(pending(nominated_node_name="n1"))
     assert "n1" == w.queue.nominator.node_of("default-p0")
     await w.turn()
@@ -226,7 +226,7 @@ async def test_an_assumed_pod_is_nominated_no_longer():
 
 async def test_a_pod_that_cannot_be_assumed_is_an_error():
     calls = []
-    w = world(binding(reserve=[Reserves("R", calls=calls)]), N1)
+    w = make_core(binding(reserve=[Reserves("R", calls=calls)]), N1)
     w.add_pod(pending())
     w.cache.add_pod(make_pod("p0", node_name="n1"))
     await w.turn()
@@ -244,7 +244,7 @@ async def test_a_rejection_at_reserve_or_permit_undoes_everything(point, code):
     status = Status(code, ("r",))
     reserve = [Reserves("A", calls=calls), Reserves("R", status if point == "reserve" else SUCCESS, calls)]
     permit = [Permits("R", status if point == "permit" else SUCCESS)]
-    w = world(binding(reserve=reserve, permit=permit), N1, N2)
+    w = make_core(binding(reserve=reserve, permit=permit), N1, N2)
     w.add_pod(pending(nominated_node_name="n9"))
     await w.turn()
 
@@ -262,7 +262,7 @@ async def test_a_rejection_at_reserve_or_permit_undoes_everything(point, code):
 @pytest.mark.parametrize("point", ["reserve", "permit"])
 async def test_an_error_at_reserve_or_permit_undoes_everything(point):
     kind = Reserves if point == "reserve" else Permits
-    w = world(binding(**{point: [kind("R", ValueError("boom"))]}), N1)
+    w = make_core(binding(**{point: [kind("R", ValueError("boom"))]}), N1)
     w.add_pod(pending())
     await w.turn()
 
@@ -271,9 +271,9 @@ async def test_an_error_at_reserve_or_permit_undoes_everything(point):
     assert 0 == w.cache.pod_count()
 
 
-async def test_nobody_is_woken_by_a_rejection_at_reserve():
+async def test_no_pod_is_retried_after_a_rejection_at_reserve():
     """The pod was on no node for others to see, so nothing became free."""
-    w = world(binding(reserve=[Reserves("R", unschedulable("r"))]), N1)
+    w = make_core(binding(reserve=[Reserves("R", unschedulable("r"))]), N1)
     moved = []
     w.queue.move_all = lambda event, *_: moved.append(event.label)
     w.add_pod(pending())
@@ -286,7 +286,7 @@ async def test_nobody_is_woken_by_a_rejection_at_reserve():
 
 
 def failing():
-    return world(binding(filter=[Rejects("F", ["n1"])]), N1)
+    return make_core(binding(filter=[Rejects("F", ["n1"])]), N1)
 
 
 async def fail(w, meanwhile):
@@ -296,7 +296,7 @@ async def fail(w, meanwhile):
     w.background.run()
 
 
-async def test_a_pod_that_is_gone_is_not_put_back_but_told_about():
+async def test_a_pod_that_is_gone_is_not_put_back_but_reported():
     w = failing()
     pod = w.add_pod(pending())
     await fail(w, lambda: w.unassigned.remove(pod))

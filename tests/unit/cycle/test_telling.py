@@ -4,14 +4,14 @@ import pytest
 
 from berth.cycle.failure import MOST_TRIES
 from berth.framework.handle import PodGoneError
-from tests.fakes import Binds, framework, pending, world
+from tests.fakes import Binds, framework, make_core, pending
 
 WHY = "no nodes available to schedule pods"
 
 
 async def refused(failure):
-    """A world in which an attempt has failed and its status could not be written."""
-    w = world(framework(bind=[Binds()]))
+    """A core in which an attempt has failed and its status could not be written."""
+    w = make_core(framework(bind=[Binds()]))
     w.writer.failure = failure
     w.add_pod(pending())
     await w.turn()
@@ -59,7 +59,7 @@ async def test_what_is_overtaken_is_not_written(overtake):
 
 
 async def test_a_pod_that_is_gone_is_not_written_again():
-    """There is nobody left to tell."""
+    """There is no pod to write to."""
     w = await refused(PodGoneError("gone"))
 
     assert [] == w.background.timers

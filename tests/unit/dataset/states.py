@@ -1,4 +1,4 @@
-"""States of a cluster as the API tells them: valid ones, placed by a first-fit of their own."""
+"""States of a cluster as the API shows them: valid ones, placed by a first-fit of their own."""
 
 import copy
 from dataclasses import dataclass, field

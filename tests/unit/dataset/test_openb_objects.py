@@ -46,7 +46,7 @@ def test_node_without_gpu():
     ],
 )
 def test_instance_type(name, shape):
-    """A shape's name tells its figures, exactly."""
+    """A shape's name shows its figures, exactly."""
     assert name == instance_type(shape)
 
 

@@ -13,7 +13,7 @@ from berth.framework.status import Code, PluginError, Status
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
 from berth.testing.handles import FixedNominator
-from tests.fakes import Binds, Rejects, Scores, attempt_at, empty, framework, given, new_record, world
+from tests.fakes import Binds, Rejects, Scores, attempt_at, empty, framework, given, make_core, new_record
 
 NODES = table([make_node("n0"), make_node("n1"), make_node("n2")])
 
@@ -80,7 +80,7 @@ async def test_filters_see_what_plugins_and_other_extenders_left():
     assert {"A", "Extender"} == answer.why_not.diagnosis().unschedulable_plugins
 
 
-async def test_nobody_is_asked_about_no_nodes():
+async def test_no_extender_is_asked_about_no_nodes():
     """Once nothing is left, the other extenders are not called."""
     first, second = Extends(filter=[]), Extends(filter=["n2"])
     status = await found(profile(first, second))
@@ -91,7 +91,7 @@ async def test_nobody_is_asked_about_no_nodes():
 
 
 async def test_reasons():
-    """Failed nodes get the extender's texts; what is unresolvable counts more; nobody signs."""
+    """Failed nodes get the extender's texts; what is unresolvable counts more; no plugin signs."""
     verdicts = ExtenderVerdicts((), {"n0": "busy", "n1": "busy", "gone": "x"}, {"n1": "broken"})
     status = await found(profile(Extends(filter=verdicts), filter=[Rejects("A", {"n2": "full"})]))
 
@@ -133,7 +133,7 @@ async def test_not_interested():
 
 
 async def test_sampling_comes_first():
-    """Extenders get no more nodes than the search was told to find."""
+    """Extenders get no more nodes than the search has to find."""
     nodes = table([make_node(f"n{i}") for i in range(200)])
     extender = Extends(filter=ExtenderVerdicts([]))
     runs = profile(extender)
@@ -171,7 +171,7 @@ RANDOM = First()
 
 async def test_scores_are_added():
     """Ten times the extender's score times its weight, on top of the plugins' scores."""
-    extender = Extends(weight=3, prioritize={"n1": 2, "n0": 1, "elsewhere": 9})
+    extender = Extends(weight=3, prioritize={"n1": 2, "n0": 1, "n9": 9})
     runs = profile(extender, score=[(Scores("A", {"n0": 10, "n2": 50}), 2)])
     decision, score = await decided(runs)
 
@@ -208,7 +208,7 @@ async def bound(runs):
 
 
 async def test_binder_replaces_bind_plugins():
-    """The first interested binder binds, and nobody after it."""
+    """The first interested binder binds, and none after it."""
     plugin, second = Binds(), Extends(bind=None)
     uninterested, first = Extends(bind=None, about="other"), Extends(bind=None)
     status = await bound(profile(uninterested, first, second, bind=[plugin]))
@@ -232,7 +232,7 @@ async def test_binder_that_fails():
 async def test_a_pod_is_bound_by_an_extender():
     """Through a whole cycle."""
     extender = Extends(filter=["n1"], bind=None)
-    cluster = world(profile(extender, bind=[Binds()]), make_node("n0"), make_node("n1"))
+    cluster = make_core(profile(extender, bind=[Binds()]), make_node("n0"), make_node("n1"))
     cluster.add_pod(make_pod("p0", scheduler_name="default-scheduler"))
     await cluster.turn()
 

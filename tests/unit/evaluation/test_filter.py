@@ -126,7 +126,7 @@ async def test_a_remote_plugin_is_asked_at_once_and_read_in_order():
     assert "R" == statuses["n2"].plugin
 
 
-async def test_nobody_waits_for_a_remote_answer_that_is_not_needed():
+async def test_a_remote_answer_that_is_not_needed_is_not_awaited():
     remote = Remote("R", calls=["never answers"])
     await filtered(Rejects("A", NAMES), remote)
 
@@ -177,7 +177,7 @@ async def test_nominated_pods_count_as_if_they_were_there():
     assert 0 == attempt.state.read(OnePod).extra
 
 
-async def test_each_nominated_pod_is_told_to_the_extensions():
+async def test_each_nominated_pod_is_passed_to_the_extensions():
     plugin = OnePod(room=3)
     status, _ = await nominated(plugin, others=[make_pod("x"), make_pod("y")])
 

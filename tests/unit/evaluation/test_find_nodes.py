@@ -33,7 +33,7 @@ def diagnosis(status):
 
 
 async def test_no_nodes():
-    """Not a fit error: PostFilter does not run, nobody is blamed."""
+    """Not a fit error: PostFilter does not run, no plugin is blamed."""
     status = await find(framework(), cluster(0))
 
     assert Code.UNSCHEDULABLE_AND_UNRESOLVABLE is status.code
@@ -145,7 +145,7 @@ async def test_an_error_on_the_nominated_node_leads_to_the_full_search():
 @pytest.mark.parametrize(
     ("priority", "fits"), [(0, ["n2"]), (5, ["n2"]), (6, ["n1", "n2"])], ids=["lower", "equal", "higher"]
 )
-async def test_nominated_pods_of_no_lower_priority_are_thought_to_be_there(priority, fits):
+async def test_nominated_pods_of_no_lower_priority_count_as_placed(priority, fits):
     nodes = cluster(2)
     nominator = FixedNominator({"n1": [make_pod("other", priority=5)]})
     plugin = OnePod()

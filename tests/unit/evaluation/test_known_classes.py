@@ -69,14 +69,14 @@ class Side:
         record, state = attempt.record, attempt.state
         decision = await self.algorithm.decide(self.framework, attempt)
         counts = record.node_count, record.feasible_count, record.evaluated_count, record.score
-        told_of_it = (
-            told(decision.status),
+        described = (
+            reported(decision.status),
             decision.nominating_info,
             counts,
             state.skip_filter,
             tuple(self.dice.ties),
         )
-        return decision.node_name, (*told_of_it, self.search.rotation.start), state
+        return decision.node_name, (*described, self.search.rotation.start), state
 
     async def check_rebuilt(self, pod):
         """What is known of the pod's class is what asking about all rows gives."""
@@ -96,7 +96,7 @@ class Side:
         search = NodeSearch(self.search.nominator, Rotation(), exhaustive=True)
         found = await search.find(self.framework, attempt, answers)
         if isinstance(found, Status):
-            return told(found), None
+            return reported(found), None
         statuses = found.why_not.diagnosis().statuses()
         scores = await score_nodes(attempt, answers, found)
         ranked = dict(zip(scores.rows.tolist(), scores.totals.tolist(), strict=True))
@@ -112,7 +112,7 @@ class Side:
         return Attempt(pod, self._snapshot, state, record)
 
 
-def told(status):
+def reported(status):
     error = status.error
     if not isinstance(error, FitError):
         return status.code, status.message
@@ -121,7 +121,7 @@ def told(status):
     return status.message, statuses, diagnosis.unschedulable_plugins
 
 
-class World:
+class Comparison:
     """A cluster that changes, and two that decide on it."""
 
     def __init__(self, cluster, percentage=0, *, rebuilds=False):
@@ -253,15 +253,15 @@ async def test_remembered_as_from_nothing(cluster, templates, happens, percentag
     changed are asked about one by one, as a table of their own, or with all others.
     """
     with patch.object(find_nodes, "MIN_FEASIBLE_NODES", 1), patch.multiple(answers, **bounds):
-        world = World(cluster, percentage, rebuilds=True)
+        comparison = Comparison(cluster, percentage, rebuilds=True)
         for what, *how in happens:
             if what == "schedule":
                 for _ in range(how[1]):
-                    await world.schedule(templates[how[0]])
+                    await comparison.schedule(templates[how[0]])
             elif what == "nominated":
-                await world.schedule(templates[how[0]], how[1])
+                await comparison.schedule(templates[how[0]], how[1])
             else:
-                getattr(world, what)(*how)
+                getattr(comparison, what)(*how)
 
 
 def roomy(*names):
@@ -270,49 +270,53 @@ def roomy(*names):
 
 async def test_equal_pods_are_not_worked_out_again():
     """What is remembered of the second decides on the third; a pod like no other leaves nothing."""
-    world = World(roomy("n0", "n1", "n2"))
-    await world.schedule(make_pod("p"))
+    comparison = Comparison(roomy("n0", "n1", "n2"))
+    await comparison.schedule(make_pod("p"))
 
-    assert 0 == world.remembering.memory.size_bytes
+    assert 0 == comparison.remembering.memory.size_bytes
 
     for _ in range(4):
-        await world.schedule(make_pod("p"))
+        await comparison.schedule(make_pod("p"))
 
-    assert {"new": 1, "first": 1, "reused": 3} == world.remembering.memory.outcomes
+    assert {"new": 1, "first": 1, "reused": 3} == comparison.remembering.memory.outcomes
 
 
 async def test_default_constraints_do_not_switch_it_off():
     """Pods of a service, which the built-in constraints spread, are one question, too."""
-    world = World(roomy("n0", "n1", "n2"))
-    world.serve(Service(metadata=ObjectMeta(name="s", namespace="default"), spec=ServiceSpec({"zone": "a"})))
+    comparison = Comparison(roomy("n0", "n1", "n2"))
+    comparison.serve(
+        Service(metadata=ObjectMeta(name="s", namespace="default"), spec=ServiceSpec({"zone": "a"}))
+    )
     for _ in range(5):
-        await world.schedule(make_pod("p", labels={"zone": "a"}))
+        await comparison.schedule(make_pod("p", labels={"zone": "a"}))
 
-    assert {"new": 1, "first": 1, "reused": 3} == world.remembering.memory.outcomes
+    assert {"new": 1, "first": 1, "reused": 3} == comparison.remembering.memory.outcomes
 
 
 async def test_a_pod_with_a_nomination_is_of_the_class_of_others():
     """Its own node is looked at alone first; what is known serves where that does not fit."""
-    world = World(roomy("n0", "n1"))
+    comparison = Comparison(roomy("n0", "n1"))
     pod = make_pod("p")
     for status in (pod.status, msgspec.structs.replace(pod.status, nominated_node_name="n1")):
-        await world.schedule(msgspec.structs.replace(pod, status=status))
+        await comparison.schedule(msgspec.structs.replace(pod, status=status))
 
-    assert {"new": 1, "first": 1} == world.remembering.memory.outcomes
+    assert {"new": 1, "first": 1} == comparison.remembering.memory.outcomes
 
 
 async def test_memory_is_bounded():
     """Questions asked longest ago are forgotten as soon as all of them take too much memory."""
-    world = World(roomy("n0", "n1", "n2"))
-    memory = world.remembering.memory
+    comparison = Comparison(roomy("n0", "n1", "n2"))
+    memory = comparison.remembering.memory
     for _ in range(2):
-        await world.schedule(make_pod("p"))
+        await comparison.schedule(make_pod("p"))
     of_one = memory.size_bytes
-    world.remembering.algorithm = SchedulePod(
-        world.remembering.search, world.remembering.dice, memory := KnownClasses(world.snapshot, 3 * of_one)
+    comparison.remembering.algorithm = SchedulePod(
+        comparison.remembering.search,
+        comparison.remembering.dice,
+        memory := KnownClasses(comparison.snapshot, 3 * of_one),
     )
     for number in (0, 1, 2, 3, 0, 1, 2, 3, 0, 3):
-        await world.schedule(make_pod("p", labels={"app": str(number)}))
+        await comparison.schedule(make_pod("p", labels={"app": str(number)}))
 
     assert memory.size_bytes == 3 * of_one
     assert {"new": 4, "first": 4, "full": 1, "reused": 1} == memory.outcomes
@@ -320,70 +324,72 @@ async def test_memory_is_bounded():
 
 async def test_more_classes_in_turn_than_fit_do_not_drive_each_other_out():
     """Those that are kept serve in every round; the others come in once one of these is asked for no more."""
-    world = World(roomy("n0", "n1", "n2"))
-    memory = world.remembering.memory
+    comparison = Comparison(roomy("n0", "n1", "n2"))
+    memory = comparison.remembering.memory
     for _ in range(2):
-        await world.schedule(make_pod("p"))
-    memory = KnownClasses(world.snapshot, 3 * memory.size_bytes)
-    world.remembering.algorithm = SchedulePod(world.remembering.search, world.remembering.dice, memory)
+        await comparison.schedule(make_pod("p"))
+    memory = KnownClasses(comparison.snapshot, 3 * memory.size_bytes)
+    comparison.remembering.algorithm = SchedulePod(
+        comparison.remembering.search, comparison.remembering.dice, memory
+    )
     for number in (0, 1, 2, 3) * 4:
-        await world.schedule(make_pod("p", labels={"app": str(number)}))
+        await comparison.schedule(make_pod("p", labels={"app": str(number)}))
 
     assert {"new": 4, "first": 3, "full": 3, "reused": 6} == memory.outcomes
 
     for number in (1, 2, 3) * 2:
-        await world.schedule(make_pod("p", labels={"app": str(number)}))
+        await comparison.schedule(make_pod("p", labels={"app": str(number)}))
 
     assert {"new": 4, "first": 4, "full": 3, "reused": 11} == memory.outcomes
 
 
 async def test_a_profile_that_runs_other_plugins_begins_anew():
     """What is remembered is of the plugins that answered; a plugin that is attached has its say at once."""
-    world = World(roomy("n0", "n1", "n2"))
+    comparison = Comparison(roomy("n0", "n1", "n2"))
     for _ in range(2):
-        await world.schedule(make_pod("p"))
-    for side in (world.fresh, world.remembering):
+        await comparison.schedule(make_pod("p"))
+    for side in (comparison.fresh, comparison.remembering):
         plugins = side.framework.plugins
         side.framework.take(replace(plugins, filter=[*plugins.filter, Rejects("F", ["n0", "n2"])]))
-    await world.schedule(make_pod("p"))
+    await comparison.schedule(make_pod("p"))
 
-    assert {"new": 1, "first": 1, "unsigned": 1} == world.remembering.memory.outcomes
-    assert "n1" == world.placed[-1].node_name
+    assert {"new": 1, "first": 1, "unsigned": 1} == comparison.remembering.memory.outcomes
+    assert "n1" == comparison.placed[-1].node_name
 
 
 def crowded(n):
     """Nodes that hold one pod each, and a pod that fits on none of them any more."""
     small = {"cpu": "1", "memory": "1Gi", "pods": "110"}
-    world = World([make_node(f"n{i}", allocatable=small) for i in range(n)])
+    comparison = Comparison([make_node(f"n{i}", allocatable=small) for i in range(n)])
     for i in range(n):
-        world.cache.add_pod(make_pod(f"there-{i}", requests={"cpu": "1"}).placed_on(f"n{i}"))
-    return world, make_pod("p", requests={"cpu": "1"})
+        comparison.cache.add_pod(make_pod(f"there-{i}", requests={"cpu": "1"}).placed_on(f"n{i}"))
+    return comparison, make_pod("p", requests={"cpu": "1"})
 
 
 async def test_a_pod_that_fits_nowhere_is_one_of_its_class():
-    """Nodes are not asked about again for pods that wait; the reasons are still told."""
-    world, pod = crowded(3)
+    """Nodes are not asked about again for pods that wait; the reasons are still given."""
+    comparison, pod = crowded(3)
     for _ in range(4):
-        await world.schedule(pod)
+        await comparison.schedule(pod)
 
-    assert {"new": 1, "first": 1, "reused": 2} == world.remembering.memory.outcomes
+    assert {"new": 1, "first": 1, "reused": 2} == comparison.remembering.memory.outcomes
 
 
 async def test_answers_that_cannot_be_brought_up_to_date_are_begun_anew():
     """A plugin that raises about a row that changed is asked about all rows, and its error is the cycle's."""
-    world = World(roomy("n0", "n1", "n2"))
+    comparison = Comparison(roomy("n0", "n1", "n2"))
     for _ in range(3):
-        await world.schedule(make_pod("p"))
-    (fit,) = (p for p in world.remembering.framework.plugins.filter if p.name == "NodeResourcesFit")
+        await comparison.schedule(make_pod("p"))
+    (fit,) = (p for p in comparison.remembering.framework.plugins.filter if p.name == "NodeResourcesFit")
     failing = patch.object(type(fit), "filter", side_effect=ValueError("boom"))
-    known = next(iter(world.remembering.memory._kept.values()))[0]
+    known = next(iter(comparison.remembering.memory._kept.values()))[0]
     known._verdicts._names = None
-    world.cache.update_snapshot(world.snapshot)
+    comparison.cache.update_snapshot(comparison.snapshot)
     with failing, patch.object(type(fit), "filter_row", return_value=None):
-        decision = await world.remembering.algorithm.decide(
-            world.remembering.framework, world.remembering.attempt(make_pod("q"))
+        decision = await comparison.remembering.algorithm.decide(
+            comparison.remembering.framework, comparison.remembering.attempt(make_pod("q"))
         )
 
     assert 'running "NodeResourcesFit" filter plugin: boom' == decision.status.message
-    assert 1 == world.remembering.memory.outcomes["outdated"]
-    assert 0 == world.remembering.memory.size_bytes
+    assert 1 == comparison.remembering.memory.outcomes["outdated"]
+    assert 0 == comparison.remembering.memory.size_bytes

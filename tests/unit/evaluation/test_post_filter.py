@@ -64,5 +64,5 @@ async def test_rejections_add_up():
     assert N2 == nominating
 
 
-async def test_nobody_nominates():
+async def test_no_plugin_nominates():
     assert (unschedulable("a").from_plugin("A"), None) == await outcome(PostFilters("A", unschedulable("a")))

@@ -104,7 +104,7 @@ async def test_remote_scores_are_awaited():
     assert [5, 0, 1] == (await scored(Scores("A", {"n3": 1}), Remote("R", {"n1": 5}))).totals.tolist()
 
 
-async def test_nobody_waits_for_a_remote_score_that_is_not_needed():
+async def test_a_remote_score_that_is_not_needed_is_not_awaited():
     remote = Remote("R")
     with pytest.raises(PluginError):
         await scored(Scores("A", ValueError("boom")), remote)

@@ -4,7 +4,7 @@ import pytest
 
 from berth.testing.builders import make_pod
 from tests.hostile.work import calls
-from tests.unit.evaluation.test_known_classes import World, crowded, renamed, roomy
+from tests.unit.evaluation.test_known_classes import Comparison, crowded, renamed, roomy
 
 
 def finished(work):
@@ -13,13 +13,13 @@ def finished(work):
         work.send(None)
 
 
-async def known_class(world, template):
+async def known_class(comparison, template):
     """What a decision takes on the fourth pod of a class, after one row changed."""
     for _ in range(3):
-        await world.schedule(template)
-    side = world.remembering
-    world.cache.add_pod(make_pod("other", requests={"cpu": "1m"}).placed_on("n1"))
-    world.cache.update_snapshot(world.snapshot)
+        await comparison.schedule(template)
+    side = comparison.remembering
+    comparison.cache.add_pod(make_pod("other", requests={"cpu": "1m"}).placed_on("n1"))
+    comparison.cache.update_snapshot(comparison.snapshot)
     attempt = side.attempt(renamed(template, "fourth"))
     taken = calls(lambda: finished(side.algorithm.decide(side.framework, attempt)))
 
@@ -29,8 +29,8 @@ async def known_class(world, template):
 
 async def test_a_decision_calls_as_many_functions_on_any_number_of_nodes():
     """A hundred and sixteen hundred nodes take the same calls, and few of them."""
-    few, _ = await known_class(World(roomy(*(f"n{i}" for i in range(100)))), make_pod("p"))
-    many, record = await known_class(World(roomy(*(f"n{i}" for i in range(1600)))), make_pod("p"))
+    few, _ = await known_class(Comparison(roomy(*(f"n{i}" for i in range(100)))), make_pod("p"))
+    many, record = await known_class(Comparison(roomy(*(f"n{i}" for i in range(1600)))), make_pod("p"))
 
     assert abs(many - few) <= 5
     assert many < 250
@@ -48,21 +48,24 @@ async def test_a_pod_that_fits_nowhere_calls_as_many_on_any_number_of_nodes():
 
 async def test_a_cycle_of_a_known_class_has_two_intervals():
     """Only what was asked is in the record: the rows that changed, of Filter and of Score."""
-    _, record = await known_class(World(roomy("n0", "n1", "n2")), make_pod("p"))
+    _, record = await known_class(Comparison(roomy("n0", "n1", "n2")), make_pod("p"))
 
     assert ["Filter", "Score"] == [interval.name for interval in record.intervals]
 
 
 async def test_many_dirty_rows_ask_no_plugin_whose_answers_pods_leave_alone():
     """Where most rows changed, PreFilter and plugins that look at nodes' own objects keep their answers."""
-    world, template = World(roomy(*(f"n{i}" for i in range(100)))), make_pod("p", requests={"cpu": "1"})
+    comparison, template = (
+        Comparison(roomy(*(f"n{i}" for i in range(100)))),
+        make_pod("p", requests={"cpu": "1"}),
+    )
     for _ in range(3):
-        await world.schedule(template)
+        await comparison.schedule(template)
     for i in range(100):
-        world.cache.add_pod(make_pod(f"other-{i}", requests={"cpu": "1m"}).placed_on(f"n{i}"))
-    world.cache.update_snapshot(world.snapshot)
-    attempt = world.remembering.attempt(renamed(template, "fourth"))
-    await world.remembering.algorithm.decide(world.remembering.framework, attempt)
+        comparison.cache.add_pod(make_pod(f"other-{i}", requests={"cpu": "1m"}).placed_on(f"n{i}"))
+    comparison.cache.update_snapshot(comparison.snapshot)
+    attempt = comparison.remembering.attempt(renamed(template, "fourth"))
+    await comparison.remembering.algorithm.decide(comparison.remembering.framework, attempt)
 
     asked = {interval.name for interval in attempt.record.intervals}
     assert {"PreFilter", "PreScore", "TaintToleration", "ImageLocality"}.isdisjoint(asked)

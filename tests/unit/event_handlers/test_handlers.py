@@ -24,7 +24,7 @@ CLAIM = EventResource.PERSISTENT_VOLUME_CLAIM
 
 @dataclass
 class Calls:
-    """What the queue was told, in order; `peek` looks at the cache at the time of a move pass."""
+    """The queue's calls, in order; `peek` looks at the cache at the time of a move pass."""
 
     log: list = field(default_factory=list)
     peek: object = None
@@ -58,7 +58,7 @@ class Waiting:
 
 
 class Scene:
-    """Handlers over a real cache and a queue that writes down what it is told."""
+    """Handlers over a real cache and a queue that writes down what it is given."""
 
     def __init__(self, wanted=None, *, gang_scheduling=False):
         self.queue, self.cache, self.unassigned = Calls(), Cache(), Store()
@@ -163,7 +163,7 @@ def test_deleting_an_unknown_node_is_logged(scene, caplog):
 
 @pytest.mark.parametrize("scheduler", [PROFILE, "other"])
 def test_assigned_pod_add(scene, scheduler):
-    """1.12 add 1: a pod on a node is counted, whoever scheduled it."""
+    """1.12 add 1: a pod on a node is counted, with any scheduler's name."""
     pod = a_pod(node_name="n1", scheduler_name=scheduler)
     scene.pods.on_add(pod)
 
@@ -267,7 +267,7 @@ def test_a_foreign_binding_is_observed(scene):
 
 
 def test_unscheduled_pod_update(scene):
-    """1.12 update 3.5 and 1.13: the queue is told; counted as an update and as what changed."""
+    """1.12 update 3.5 and 1.13: the queue is called; counted as an update and as what changed."""
     old, new = a_pod(), a_pod(version="2", labels={"a": "b"})
     scene.pods.on_add(old)
     scene.pods.on_update(old, new)
@@ -364,7 +364,7 @@ def test_assumed_deletion(scene, by_update, waits, forgotten):
         assert scene.waiting[pod.uid].rejected == [("", "removed")]
 
 
-def test_a_deletion_that_is_known_is_not_told_again(scene):
+def test_a_deletion_that_is_known_is_not_reported_again(scene):
     """1.12 update 3.4: only the update that sets the deletion timestamp counts."""
     scene.assume(a_pod())
     scene.pods.on_update(a_pod(deleted=True), a_pod(version="2", deleted=True))
@@ -392,7 +392,7 @@ def a_claim(version="1"):
 
 
 def test_other_kinds():
-    """1.7.3: the store follows first, then a general event; only actions that are waited for are told."""
+    """1.7.3: the store follows first, then a general event; only actions that are waited for are reported."""
     scene, store = Scene({CLAIM: ActionType.ADD | ActionType.UPDATE_NODE_LABEL}), Store()
     handler = scene.resource(CLAIM, store)
     old, new = a_claim(), a_claim("2")

@@ -9,7 +9,7 @@ from berth.framework.listers import Store
 from berth.objects.pod import SchedulingGroup
 from berth.snapshot.pod_group_states import GroupKey, PodGroupStates
 from berth.testing.builders import make_pod
-from berth.testing.handles import ManualClock, NobodyWaits
+from berth.testing.handles import ManualClock, NoWaitingPods
 from tests.unit.event_handlers.test_handlers import PROFILE, Calls
 
 KEY = GroupKey("default", "g")
@@ -26,7 +26,7 @@ class Scene:
             self.cache,
             unassigned=Store(),
             profiles={PROFILE},
-            waiting_pods=NobodyWaits(),
+            waiting_pods=NoWaitingPods(),
             clock=ManualClock(),
             gang_scheduling=True,
         )
@@ -65,7 +65,7 @@ def test_7_3_a_bound_pod_is_assigned(scene):
     assert ([], [], ["default-a"]) == scene.standing
 
 
-def test_7_3_a_forgotten_pod_is_unscheduled_as_it_was_told_last(scene):
+def test_7_3_a_forgotten_pod_is_unscheduled_as_it_was_last_seen(scene):
     """An update while the pod is assumed is not lost when the assumption is taken back."""
     scene.handler.on_add(member())
     scene.cache.assume_pod(member(node="n0"))

@@ -13,7 +13,7 @@ from berth.explain.trying import Trying
 from berth.explain.volume_places import VolumePlaces
 from berth.framework.store import Store
 from berth.testing.builders import make_node, make_pod
-from tests.fakes import PROFILE, Binds, Normalizes, PreFilters, Rejects, Scores, framework, pending, world
+from tests.fakes import PROFILE, Binds, Normalizes, PreFilters, Rejects, Scores, framework, make_core, pending
 
 
 def unknown(*_):
@@ -23,7 +23,7 @@ def unknown(*_):
 def cluster(n=3, extenders=(), **points):
     profile = framework(bind=[Binds()], **points)
     profile.extenders = list(extenders)
-    w = world(profile, *(make_node(f"n{i}") for i in range(1, n + 1)))
+    w = make_core(profile, *(make_node(f"n{i}") for i in range(1, n + 1)))
     states = PodStates(
         queue=w.queue,
         cache=w.cache,
@@ -138,7 +138,7 @@ async def test_sampling_hides_no_node():
 
 
 @pytest.mark.parametrize("broken", [Scores("S", ValueError("boom")), Normalizes("S", add=ValueError("boom"))])
-async def test_a_plugin_that_breaks_is_told(broken):
+async def test_a_plugin_that_breaks_is_reported(broken):
     w, explainer, _ = cluster(2, score=[broken])
     w.add_pod(pending())
 
@@ -230,7 +230,7 @@ async def test_a_pod_of_another_scheduler_has_no_verdicts():
     assert (await explainer.explain("default", "p0")).nodes is None
 
 
-async def test_a_pod_that_is_gone_is_told_from_one_that_never_was():
+async def test_a_pod_that_is_gone_is_distinguished_from_one_that_never_was():
     """It was tried lately, so its last attempts are known."""
     w, explainer, attempts = cluster(1, filter=[Rejects("F", {"n1": "f"})])
     pod = w.add_pod(pending())
@@ -244,7 +244,7 @@ async def test_a_pod_that_is_gone_is_told_from_one_that_never_was():
     assert ("Gone", ["unschedulable"]) == (found.state.kind, [a.result for a in found.attempts])
 
 
-async def test_a_pod_that_nobody_knows():
+async def test_a_pod_that_is_unknown():
     _, explainer, _ = cluster(1)
 
     with pytest.raises(UnknownPodError, match="no pod default/p0 is known"):

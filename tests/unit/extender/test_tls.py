@@ -76,7 +76,7 @@ def encoded(pem):
 
 
 async def test_without_a_ca_nothing_is_verified(server_side):
-    """`enableHTTPS` alone trusts whoever answers, as in kube-scheduler."""
+    """`enableHTTPS` alone trusts any server, as in kube-scheduler."""
     assert ["n0"] == await asked(server_side(*self_signed()), enableHTTPS=True)
 
 

@@ -216,7 +216,7 @@ async def test_bind_without_an_answer(landed):
 
 
 async def test_bind_without_a_fresh_lease():
-    """A process that cannot prove that it leads has nobody bind for it."""
+    """A process that cannot prove that it leads has no extender bind for it."""
     async with serving(Webhook(bind={})) as webhook:
         entry = {"urlPrefix": webhook.url, "bindVerb": "bind"}
         async with extending(entry, guard=WriteGuard(lambda: False)) as ([client], _, _):
@@ -323,7 +323,7 @@ async def test_slow_extender():
         assert f'Post "{webhook.url}filter": no answer within 20ms' == str(caught.value)
 
 
-async def test_nobody_there():
+async def test_an_address_without_a_listener():
     """A refused connection is a failure that names the URL."""
     async with serving(Webhook()) as webhook:
         pass

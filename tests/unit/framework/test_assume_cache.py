@@ -56,8 +56,8 @@ def test_giving_up_an_older_assumption(store):
 
 
 @pytest.mark.parametrize("change", ["newer", "gone"])
-def test_nothing_is_kept_of_what_nobody_asks_about_again(store, change):
-    """An assumption goes with its version, whether somebody looks or not."""
+def test_nothing_is_kept_of_what_is_not_asked_about_again(store, change):
+    """An assumption goes with its version, whether it is read or not."""
     cache = AssumeCache(store)
     cache.assume(make_volume("v0", size="2Gi"))
     if change == "gone":

@@ -40,7 +40,7 @@ def test_an_old_answer_is_no_news():
 
 
 def test_a_claim_that_was_just_created():
-    """It counts before the watch tells of it, and no more once it is deleted."""
+    """It counts before the watch shows it, and no more once it is deleted."""
     claims, store = tracker()
     claims.assume(claim(3, allocated=True))
     assert [claim(3, allocated=True)] == list(claims)
@@ -59,8 +59,8 @@ def test_allocations_in_flight():
     assert [] == list(claims.all_in_flight())
 
 
-def test_changes_are_told_in_order():
-    """Whoever follows the claims learns what to look at again."""
+def test_changes_are_reported_in_order():
+    """Followers of the claims learn what to look at again."""
     claims, store = tracker(claim(1))
     start = claims.changes.end
     claims.begin(claim(1))
@@ -68,5 +68,5 @@ def test_changes_are_told_in_order():
     claims.end("u")
     store.put(msgspec.structs.replace(claim(2)))
 
-    told = [(c.name, c.in_flight) for c in claims.changes.since(start)]
-    assert [("u", True), ("default/c", False), ("u", True), ("default/c", False)] == told
+    reported = [(c.name, c.in_flight) for c in claims.changes.since(start)]
+    assert [("u", True), ("default/c", False), ("u", True), ("default/c", False)] == reported

@@ -166,7 +166,7 @@ def test_several_changes_of_a_node():
 
 
 def test_declared_features_have_a_gate():
-    """1.5.7: without NodeDeclaredFeatures nobody looks at them."""
+    """1.5.7: without NodeDeclaredFeatures they are not compared."""
     new = changed(NODE, "status", declared_features=("x",))
 
     assert node_events(NODE, new, declared_features=False) == []

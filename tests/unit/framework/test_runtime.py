@@ -44,7 +44,7 @@ class Stubborn(Reserves):
         raise ValueError("stuck")
 
 
-async def test_an_unreserve_that_fails_keeps_nobody_from_letting_go():
+async def test_after_an_unreserve_that_fails_the_others_run():
     calls = []
     profile = framework(reserve=[Reserves("A", calls=calls), Stubborn("B")])
     record = new_record()
@@ -166,7 +166,7 @@ async def test_a_rejecting_binder_ends_the_phase():
     assert unschedulable("no").from_plugin("A") == await bound(Binds("A", unschedulable("no")), Binds("B"))
 
 
-async def test_nobody_binds():
+async def test_no_plugin_binds():
     assert SKIP == await bound(Binds("A", SKIP))
 
 

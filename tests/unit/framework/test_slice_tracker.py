@@ -67,7 +67,7 @@ def test_slices_stay_the_same_objects(listers):
     before = listers.slice_tracker.generation
     listers.device_taint_rules.put(make_rule({"pool": "s1"}))
     untouched, tainted = listers.slice_tracker
-    listers.device_taint_rules.put(make_rule({"pool": "elsewhere"}, name="other"))
+    listers.device_taint_rules.put(make_rule({"pool": "another"}, name="other"))
 
     assert SLICES[0] is untouched
     assert (untouched, tainted) == tuple(listers.slice_tracker)

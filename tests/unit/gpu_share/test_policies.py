@@ -49,7 +49,7 @@ def kinds_of_pods():
     ],
 )
 def test_clustering_by_hand(demand, points):
-    """Its own kind alone, its own kind among others, nobody, others: 25 apart, and the fuller the better."""
+    """Its own kind alone, its own kind among others, no pod, others: 25 apart, and the fuller the better."""
     assert points == Clustering().score(demand, kinds_of_pods()).points.tolist()
 
 
@@ -77,7 +77,7 @@ def test_random_draws_a_device_with_room():
 
 
 def test_fragments_by_hand():
-    """A GPU that is left is a fragment for whoever can't use it, and for pods that want none.
+    """A GPU that is left is a fragment for pods that can't use it, and for pods that want none.
 
     Two GPUs with 600 and 1000 left. Half of the pods want 700 of one: 600 is lost to them. A quarter wants
     two whole GPUs, and a quarter none: 1600 are lost to each.
@@ -110,7 +110,7 @@ def test_fgd_keeps_cpu_beside_free_gpus():
 
 
 def test_a_known_workload_is_kept():
-    """What comes changes nothing where the usual pods were told."""
+    """What comes changes nothing where the usual pods were configured."""
     policy = FragmentationGradientDescent.knowing(Counter({Demand(1, WHOLE): 1}))
     policy.saw(Demand(1, 200))
 

@@ -1,4 +1,4 @@
-"""The file that tells FGD what usually comes."""
+"""The file from which FGD takes what usually comes."""
 
 import pytest
 
@@ -45,6 +45,6 @@ def test_what_is_wrong_is_named(tmp_path, text, complaint):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    """A path that leads nowhere is told."""
+    """A path that leads nowhere is reported."""
     with pytest.raises(WorkloadError, match="No such file"):
         usual_pods(tmp_path / "nothing.json")

@@ -36,7 +36,7 @@ def whole(*names):
         pytest.param({"NodeNames": ["n1"], "Nodes": whole("n0")}, id="both forms"),
         pytest.param({"Nodes": whole("n2")}, id="nodes"),
         pytest.param({"nodenames": ["n1"], "NODES": {"Items": whole("n0")["items"]}}, id="letter case"),
-        pytest.param({"NodeNames": [], "Nodes": None, "FailedNodes": {"n0": "why"}}, id="nobody passes"),
+        pytest.param({"NodeNames": [], "Nodes": None, "FailedNodes": {"n0": "why"}}, id="no node passes"),
         pytest.param(
             {
                 "Nodes": whole("n2"),

@@ -68,7 +68,7 @@ def asking(webhook, *verbs, **more):
 
 
 async def test_arguments_of_nothing():
-    """Without arguments, as with verbs for other pods, nobody is asked and every pod passes."""
+    """Without arguments, as with verbs for other pods, no extender is asked and every pod passes."""
     webhook = Webhook()
     async with serving(webhook), running(HttpExtender(), make_node("n0")) as host:
         assert Code.SKIP is (await host.filter(POD)).status.code
@@ -101,7 +101,7 @@ async def test_an_extender_that_is_silent():
 
 @pytest.mark.parametrize("reply", [{}, {"Error": "on strike"}])
 async def test_binding(reply):
-    """A binding is the extender's, with the pod's identity; its error is told."""
+    """A binding is the extender's, with the pod's identity; its error is reported."""
     async with serving(Webhook(bind=reply)) as webhook, asking(webhook, "bind") as host:
         status = await host.bind(POD, "n1")
 

@@ -110,8 +110,8 @@ def viewers(user):
 async def test_who_is_bound_to_the_role_may_look(tmp_path):
     """And no other user, whatever else that one may."""
     robot = service_account("team-a", "robot")
-    async with explaining(tmp_path, ["first"], viewers(JANE), live_page=True) as world:
-        url, issue = f"https://127.0.0.1:{world.ports[0]}", world.sandbox.access.issue
+    async with explaining(tmp_path, ["first"], viewers(JANE), live_page=True) as cluster:
+        url, issue = f"https://127.0.0.1:{cluster.ports[0]}", cluster.sandbox.access.issue
         for path in (
             "/live/state.json",
             "/live/nodes.json",

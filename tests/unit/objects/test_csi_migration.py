@@ -85,7 +85,7 @@ def test_inline_volumes():
     ],
 )
 def test_affinity(near, labels, expected):
-    """The driver's topology key stands for the zone, be it told by the affinity or by the volume's labels."""
+    """The driver's topology key stands for the zone, given by the affinity or by the volume's labels."""
     volume = make_volume(near=near, labels=labels, aws_elastic_block_store={"volumeID": "vol-1"})
     affinity = translated_affinity(volume, BY_SOURCE["awsElasticBlockStore"])
     (term,) = affinity.required.node_selector_terms

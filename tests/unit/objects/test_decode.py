@@ -35,7 +35,7 @@ def test_a_null_within_a_condition_is_an_absent_field():
     assert pod.status.conditions[0].last_probe_time is None
 
 
-def test_absent_and_empty_are_told_apart_where_it_matters():
+def test_absent_and_empty_are_distinguished_where_it_matters():
     assert decode_pod(b"{}").spec.node_selector is None
     assert {} == decode_pod(b'{"spec": {"nodeSelector": {}}}').spec.node_selector
     assert (0, "") == (decode_pod(b"{}").priority, decode_pod(b"{}").node_name)

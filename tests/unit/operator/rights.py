@@ -85,7 +85,7 @@ async def guarded(tmp_path, namespace, name, **options):
 
 @asynccontextmanager
 async def running(work, stop):
-    """Something at work until the block ends, which then is told to stop."""
+    """Something at work until the block ends, which then is asked to stop."""
     task = asyncio.create_task(work)
     try:
         yield task

@@ -5,7 +5,7 @@ import json
 from berth.client.errors import RejectedError
 from tests.unit.operator import kit
 from tests.unit.operator.at_work import PLUGINS, SCHEDULERS, operating
-from tests.unit.operator.bad_specs import SCHEDULERS as TOLD
+from tests.unit.operator.bad_specs import SCHEDULERS as REPORTED
 from tests.unit.operator.test_definitions import BAD_PLUGINS, BAD_SCHEDULERS
 
 
@@ -45,7 +45,7 @@ async def test_hundred(tmp_path):
         for spec, field, _ in BAD_PLUGINS:
             if not await refused(work, PLUGINS, kit.plugin(**spec)):
                 unnoticed.append(field)
-        for spec, field in TOLD:
+        for spec, field in REPORTED:
             await work.send("POST", SCHEDULERS, kit.scheduler("bad", **spec))
             await work.reach(lambda: work.condition("Degraded", "bad")[0])
             if field not in degraded(work):
@@ -55,4 +55,4 @@ async def test_hundred(tmp_path):
 
         assert before == (set(work.objects("pods")), work.objects("deployments.apps"))
     assert [] == unnoticed
-    assert 100 <= len(BAD_SCHEDULERS) + len(BAD_PLUGINS) + len(TOLD)
+    assert 100 <= len(BAD_SCHEDULERS) + len(BAD_PLUGINS) + len(REPORTED)

@@ -10,13 +10,13 @@ READY = {"status": "True", "reason": "Synced"}
 REFUSED = {"status": "False", "reason": "NotConnected", "message": "policy: 'x' is none of fgd"}
 
 
-def deployment(*, ready=1, updated=1, total=1, wanted=1, paused=False, told=()):
+def deployment(*, ready=1, updated=1, total=1, wanted=1, paused=False, reported=()):
     status = {
         "observedGeneration": 1,
         "replicas": total,
         "updatedReplicas": updated,
         "availableReplicas": ready,
-        "conditions": list(told),
+        "conditions": list(reported),
     }
     spec = {"replicas": wanted, **({"paused": True} if paused else {})}
     return {"metadata": {"name": "berth-main", "generation": 1}, "spec": spec, "status": status}
@@ -47,14 +47,17 @@ def container(name="scheduler", *, waiting="", ready=True, exit_code=None, ended
 RUNS = container("plugin-gpu-share")
 
 
-def pod(*containers, sidecars=(), unschedulable="", told=None):
+def pod(*containers, sidecars=(), unschedulable="", reported=None):
     scheduled = {
         "type": "PodScheduled",
         "status": "False" if unschedulable else "True",
         "message": unschedulable,
     }
     status = {
-        "conditions": [scheduled, *([{"type": "plugin.berth.dev/gpu-share", **told}] if told else ())],
+        "conditions": [
+            scheduled,
+            *([{"type": "plugin.berth.dev/gpu-share", **reported}] if reported else ()),
+        ],
         "containerStatuses": list(containers or [container()]),
         "initContainerStatuses": list(sidecars),
     }
@@ -142,7 +145,7 @@ WELL = {
             id="scaled to nothing",
         ),
         pytest.param(
-            deployment(ready=0, updated=0, total=0, told=[FAILED, LATE]),
+            deployment(ready=0, updated=0, total=0, reported=[FAILED, LATE]),
             [],
             None,
             {
@@ -153,7 +156,7 @@ WELL = {
             id="pods cannot be made",
         ),
         pytest.param(
-            deployment(ready=0, told=[LATE]),
+            deployment(ready=0, reported=[LATE]),
             [pod()],
             None,
             {
@@ -181,7 +184,7 @@ def test_conditions(state, pods, problem, changed):
     assert {**WELL, **changed} == reasons(conditions(state, pods, {}, problem))
 
 
-def test_cause_is_told():
+def test_cause_is_reported():
     """What a container waits for, and how it ended, is in the message."""
     crashing = pod(container(waiting="CrashLoopBackOff", exit_code=2))
     (message,) = [
@@ -196,10 +199,10 @@ def test_cause_is_told():
     [
         pytest.param([], False, "gpu-share: no pod runs it yet", id="no pod"),
         pytest.param([pod()], False, "does not run it yet", id="an old pod"),
-        pytest.param([pod(sidecars=[RUNS], told=READY)], True, "1 plugins are ready", id="ready"),
-        pytest.param([pod(sidecars=[RUNS])], False, "no scheduler has told of it yet", id="runs"),
+        pytest.param([pod(sidecars=[RUNS], reported=READY)], True, "1 plugins are ready", id="ready"),
+        pytest.param([pod(sidecars=[RUNS])], False, "no scheduler has reported it yet", id="runs"),
         pytest.param(
-            [pod(sidecars=[RUNS], told=READY), pod(sidecars=[RUNS], told=REFUSED)],
+            [pod(sidecars=[RUNS], reported=READY), pod(sidecars=[RUNS], reported=REFUSED)],
             False,
             "gpu-share: NotConnected: policy: 'x' is none of fgd (pod p)",
             id="refuses its arguments",
@@ -228,7 +231,7 @@ def test_plugins(pods, ready, words):
 
 def test_cannot_be_created():
     """What the API server said of pods that it turned down is in the message."""
-    found = conditions(deployment(ready=0, told=[FAILED]), [], {}, None)
+    found = conditions(deployment(ready=0, reported=[FAILED]), [], {}, None)
 
     assert [True, True] == [
         "FailedCreate: no PriorityClass with name nope was found" in one.message
@@ -239,7 +242,7 @@ def test_cannot_be_created():
 
 def test_earlier_deployment():
     """What the Deployment says of its last spec is not said of the present one."""
-    found = deployment(ready=0, total=0, told=[FAILED, LATE])
+    found = deployment(ready=0, total=0, reported=[FAILED, LATE])
     found["metadata"]["generation"] = 2
 
     assert (False, "AsExpected") == reasons(conditions(found, [], {}, None))["Degraded"]
@@ -253,12 +256,12 @@ def test_waits_for_scheduler():
     assert ("Starting", True) == (found.reason, "pod p waits for the scheduler absent" in found.message)
 
 
-def test_elsewhere():
+def test_a_plugin_at_an_address():
     """A plugin that runs by itself is ready where a scheduler says so."""
     far = kit.plugin(address="h:1")
     found = [
         reasons(conditions(deployment(), pods, plugin_states([far], pods), None))["PluginsReady"]
-        for pods in ([pod(told=READY)], [pod(told=REFUSED)])
+        for pods in ([pod(reported=READY)], [pod(reported=REFUSED)])
     ]
 
     assert [(True, "AllReady"), (False, "PluginNotReady")] == found

@@ -134,7 +134,7 @@ async def test_bindings_go_with_roles(tmp_path):
 
 
 async def test_failure_of_one(tmp_path):
-    """A Scheduler whose plugin's arguments are nested too deep is told so, and others are kept."""
+    """A Scheduler whose plugin's arguments are nested too deep gets that message, and others are kept."""
     arguments = 1
     for _ in range(100):
         arguments = {"a": arguments}

@@ -1,4 +1,4 @@
-"""What keeps a pod's volumes from being mounted is told by name, as soon as the kubelet has said it."""
+"""What keeps a pod's volumes from being mounted is reported by name, as soon as the kubelet has said it."""
 
 import pytest
 
@@ -63,7 +63,7 @@ def test_conditions():
     assert f"pod p: {MISSING}" in found[0].message
 
 
-async def test_told(tmp_path):
+async def test_the_cause_is_reported(tmp_path):
     """The kubelet's event becomes the Scheduler's condition, and goes with its cause."""
     async with operating(tmp_path) as work:
         await work.send("POST", SCHEDULERS, kit.scheduler())

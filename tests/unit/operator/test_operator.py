@@ -88,7 +88,7 @@ def configurations(work):
 
 
 async def drift(work):
-    """The same thing is changed by hand twice: told as one event that is repeated."""
+    """The same thing is changed by hand twice: reported as one event that is repeated."""
     path = f"/apis/apps/v1/namespaces/{SYSTEM}/deployments/berth-main"
     for _ in range(2):
         await work.send("PATCH", path, {"spec": {"progressDeadlineSeconds": 5}})

@@ -260,9 +260,9 @@ def test_renamed(tmp_path, base, renamed):
     roles = {one["metadata"]["name"]: one for one in of_kind(objects, "ClusterRole")}
     (deployment,) = of_kind(objects, "Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    told = {one["name"]: one["value"] for one in container["env"]}
+    reported = {one["name"]: one["value"] for one in container["env"]}
     settings = Settings(
-        "x", role=told["BERTH_SCHEDULER_ROLE"], affinity_role=told["BERTH_SCHEDULER_AFFINITY_ROLE"]
+        "x", role=reported["BERTH_SCHEDULER_ROLE"], affinity_role=reported["BERTH_SCHEDULER_AFFINITY_ROLE"]
     )
     may_bind = {
         name
@@ -278,7 +278,7 @@ def test_renamed(tmp_path, base, renamed):
 
     assert {settings.role, *map(settings.role_of, GROUPS), *lease} == may_bind - asked
     assert asked < may_bind < set(roles)
-    assert [told["BERTH_SCHEDULER_PRIORITY_CLASS"]] == [
+    assert [reported["BERTH_SCHEDULER_PRIORITY_CLASS"]] == [
         one["metadata"]["name"] for one in of_kind(objects, "PriorityClass")
     ]
 
@@ -296,7 +296,7 @@ def test_base_alone():
 
 
 def test_all_namespaces(tmp_path):
-    """With the component the operator is bound, and told to look, everywhere."""
+    """With the component the operator is bound, and configured to look, everywhere."""
     component = os.path.relpath(KUSTOMIZE / "components/all-namespaces", tmp_path.resolve())
     objects = transformed(tmp_path, "overlays/secondary", components=[component])
     (container,) = of_kind(objects, "Deployment")[0]["spec"]["template"]["spec"]["containers"]
@@ -328,7 +328,7 @@ def test_nothing_in_kube_system():
 
 @pytest.mark.parametrize("names", [{}, {"namePrefix": "prod-", "namespace": "sched-prod"}], ids=str)
 def test_explanations_through_the_api_server(tmp_path, names):
-    """With the component the operator is told of the Service that the APIService names, whatever its name."""
+    """With the component the operator gets the Service that the APIService names, whatever its name."""
     components = [
         os.path.relpath(KUSTOMIZE / folder, tmp_path.resolve())
         for folder in ("config", "components/explain-api")

@@ -123,15 +123,15 @@ def test_plugins_roles():
     }
 
 
-def test_elsewhere():
-    """A plugin with an address is dialled there, and runs beside nobody."""
+def test_a_plugin_at_an_address():
+    """A plugin with an address is dialled there, and has no container."""
     result = made(kit.plugin(address="localhost:50051", image=None))
 
     assert "initContainers" not in pod(result)
     assert "localhost:50051" == files(result)["plugins.yaml"]["plugins"][0]["address"]
 
 
-def test_elsewhere_without_certificates():
+def test_a_plugin_at_an_address_without_certificates():
     """A plugin on a network is refused without certificates, with the plugin and the remedy."""
     with pytest.raises(ConfigurationProblemError, match=r'plugin gpu-share: "10\.1\.2\.3:7777" .*: give tls'):
         made(kit.plugin(address="10.1.2.3:7777", image=None))

@@ -72,7 +72,7 @@ class Answers:
         return self._handle(request)
 
 
-def world():
+def cluster_objects():
     nodes = [node(f"n{i}", **{"kubernetes.io/hostname": f"n{i}"}) for i in range(2)]
     classes = [
         volumes.storage_class("local", "kubernetes.io/no-provisioner"),
@@ -98,7 +98,9 @@ async def test_enough_and_none_to_spare(tmp_path):
     gated = {POD_GROUPS, TAINT_RULES}
     roles = [one for one in documents("scheduler_rights.yaml") if one["metadata"]["name"] not in gated]
     async with guarded(tmp_path, "default", "main") as (sandbox, ledger, kubeconfig):
-        sandbox.load([*roles, *(bound(one["metadata"]["name"], ledger.user) for one in roles), *world()])
+        sandbox.load(
+            [*roles, *(bound(one["metadata"]["name"], ledger.user) for one in roles), *cluster_objects()]
+        )
         Answers(sandbox, ambiguous=500, extended=409)
         stop = asyncio.Event()
         settings = ProcessOptions(load(CONFIGURATION.format(kubeconfig=kubeconfig)), seed=1)
@@ -121,7 +123,7 @@ async def test_enough_and_none_to_spare(tmp_path):
 
 
 async def fails(sandbox, admin, ledger):
-    """A pod that does not fit is told so, again and again, as other pods go and that does not help."""
+    """A pod that does not fit gets that message, again and again, as other pods go and that does not help."""
     sandbox.load([pod("never", cpu="400")])
     await eventually(lambda: len(events(sandbox, "never")) == 1)
     async with transport_to(load_endpoint(kubeconfig=str(admin), environ={})) as transport:

@@ -11,7 +11,7 @@ A, B = Key("n", "a"), Key("n", "b")
 
 
 class Later:
-    """Notes what is to be done later, and does it when told."""
+    """Notes what is to be done later, and does it on request."""
 
     def __init__(self):
         self.waiting = []
@@ -36,7 +36,7 @@ async def test_once():
 
 
 async def test_added_meanwhile():
-    """A key that is added while it is at work is looked at again, by nobody else before that is done."""
+    """A key that is added while it is at work is looked at again, and not before that is done."""
     queue = WorkQueue(Later())
     queue.add(A)
     await queue.get()

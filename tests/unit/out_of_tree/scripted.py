@@ -245,7 +245,7 @@ def rejected(queue, pod, *plugins):
     return record
 
 
-class World:
+class Harness:
     """Cache, snapshot and host of a profile with one plugin; with a background, it orders the queue."""
 
     def __init__(
@@ -351,20 +351,20 @@ def cycle(attempt=1):
 
 @asynccontextmanager
 async def hosted(plugin, *nodes, mode=0o600, **options):
-    """The plugin served, and a host that is told to reach it."""
+    """The plugin served, and a host that has its address."""
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
         path = Path(folder, "p.sock")
-        async with plugin.served(path, mode), running(World(path, **options), *nodes) as world:
-            yield world
+        async with plugin.served(path, mode), running(Harness(path, **options), *nodes) as harness:
+            yield harness
 
 
 @asynccontextmanager
-async def running(world, *nodes):
+async def running(harness, *nodes):
     """The host's work for as long as the test lasts."""
-    world.add_nodes(*(nodes or ("n0", "n1", "n2")))
-    tasks = [asyncio.create_task(work) for _, work in world.host.work()]
+    harness.add_nodes(*(nodes or ("n0", "n1", "n2")))
+    tasks = [asyncio.create_task(work) for _, work in harness.host.work()]
     try:
-        yield world
+        yield harness
     finally:
         for task in tasks:
             task.cancel()

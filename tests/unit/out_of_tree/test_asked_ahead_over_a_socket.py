@@ -71,7 +71,7 @@ class Scheduling:
         self.side = Side(frameworks[PROFILE], self.snapshot, nominator, remembers=True)
         self._node = self.host.nodes.decoding(decoder(Node))
         self._pod = self.host.pods.decoding(decode_pod)
-        self.placed, self.told, self.count = [], [], 0
+        self.placed, self.reported, self.count = [], [], 0
 
     async def start(self):
         """Start the plugin's process, and wait until it can be asked."""
@@ -113,7 +113,7 @@ class Scheduling:
         while (info := self.queue.pop()) is not None:
             self.cache.update_snapshot(self.snapshot)
             name, said, state = await self.side.decide(info.pod)
-            self.told.append((info.pod.name, name, said))
+            self.reported.append((info.pod.name, name, said))
             self.queue.done(info.pod.uid)
             if name:
                 placed = info.pod.placed_on(name)
@@ -127,7 +127,7 @@ class Scheduling:
         """The pod if it was refused."""
         framework, record = self.side.framework, state.read(CycleRecord)
         status = await framework.run_reserve(state, placed, placed.node_name, record)
-        self.told.append((placed.name, status.code, status.reasons))
+        self.reported.append((placed.name, status.code, status.reasons))
         if status.ok:
             self.placed.append((placed, state))
             return None
@@ -220,7 +220,7 @@ def test_asked_ahead_over_a_socket_as_asked_at_its_turn(before, after):
         async with scheduling(0) as plain, scheduling(CLASSES_AHEAD) as ahead:
             for step in (*before, ("restart",), *after):
                 await asyncio.gather(plain.take(step), ahead.take(step))
-                assert plain.told == ahead.told
+                assert plain.reported == ahead.reported
 
     asyncio.run(play())
 
@@ -237,7 +237,7 @@ async def test_a_pod_of_a_known_kind_makes_no_call(monkeypatch):
         await made.schedule(["a"])
 
     assert [] == asked
-    assert 4 == len([name for _, name, *_ in made.told if name in NODES])
+    assert 4 == len([name for _, name, *_ in made.reported if name in NODES])
 
 
 async def test_a_pod_that_goes_while_its_kind_is_asked_about():
@@ -252,7 +252,7 @@ async def test_a_pod_that_goes_while_its_kind_is_asked_about():
         await made.rest(answered=True)
         await made.schedule(["a", "b"])
 
-    names = [name for _, name, *_ in made.told]
+    names = [name for _, name, *_ in made.reported]
     assert set(names) & set(NODES)
 
 
@@ -264,9 +264,9 @@ async def test_a_plugin_that_is_gone(classes_ahead):
         await made.kill()
         await made.rest(answered=False)
         await made.schedule(["a"])
-        gone = made.told[-1][1]
+        gone = made.reported[-1][1]
         await made.start()
         await made.schedule(["a"])
 
     assert "" == gone
-    assert made.told[-2][1] in NODES or made.told[-1][1] in NODES
+    assert made.reported[-2][1] in NODES or made.reported[-1][1] in NODES

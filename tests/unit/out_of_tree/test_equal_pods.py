@@ -1,4 +1,4 @@
-"""Equal pods with a plugin elsewhere: only nodes that changed are asked about, with the same outcome."""
+"""Equal pods with a sidecar: only nodes that changed are asked about, with the same outcome."""
 
 import asyncio
 import random
@@ -54,7 +54,7 @@ NODES = [
 ]
 
 
-class World:
+class Cluster:
     """A cluster with GPUs, two profiles that ask one plugin about it, and only one of them remembers."""
 
     def __init__(self, path):
@@ -133,20 +133,20 @@ class World:
 
 
 @asynccontextmanager
-async def worlds(policy="best-fit"):
-    """The plugin served on a socket, and a world whose host has connected to it."""
+async def clusters(policy="best-fit"):
+    """The plugin served on a socket, and a cluster whose host has connected to it."""
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
         path = Path(folder, "p.sock")
         server = Server(GpuShare(policy), f"unix:{path}")
         await server.start()
-        world = World(path)
+        cluster = Cluster(path)
         for document in NODES:
-            world.node(document)
-        world.cache.update_snapshot(world.snapshot)
-        tasks = [asyncio.create_task(work) for _, work in world.host.work()]
+            cluster.node(document)
+        cluster.cache.update_snapshot(cluster.snapshot)
+        tasks = [asyncio.create_task(work) for _, work in cluster.host.work()]
         try:
-            await until(lambda: world.connection.ready)
-            yield world
+            await until(lambda: cluster.connection.ready)
+            yield cluster
         finally:
             for task in tasks:
                 task.cancel()
@@ -171,71 +171,71 @@ def asked_rows(monkeypatch):
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("policy", ["best-fit", "packing"])
 async def test_with_a_sidecar_as_from_nothing(policy, seed):
-    """Pods that come, go and fail after a reservation change nothing of what an equal pod is told."""
+    """Pods that come, go and fail after a reservation change nothing of what an equal pod is answered."""
     chance = random.Random(f"{policy} {seed}")
-    async with worlds(policy) as world:
+    async with clusters(policy) as cluster:
         for _ in range(30):
             what = chance.random()
-            if what < 0.8 or not world.placed:
+            if what < 0.8 or not cluster.placed:
                 template = chance.choice(TEMPLATES)
                 for _ in range(chance.randint(1, 3)):
-                    await world.schedule(template)
+                    await cluster.schedule(template)
             elif what < 0.83:
-                await world.give_up(chance.randrange(99))
+                await cluster.give_up(chance.randrange(99))
             elif what < 0.88:
-                world.report(chance.randrange(99))
+                cluster.report(chance.randrange(99))
             elif what < 0.96:
-                placed, _ = world.placed.pop(chance.randrange(len(world.placed)))
-                world.cache.remove_pod(placed)
+                placed, _ = cluster.placed.pop(chance.randrange(len(cluster.placed)))
+                cluster.cache.remove_pod(placed)
             else:
-                world.node(gpu_node(f"n{chance.randrange(6)}", chance.randrange(5)))
-        outcomes = world.remembering.memory.outcomes
+                cluster.node(gpu_node(f"n{chance.randrange(6)}", chance.randrange(5)))
+        outcomes = cluster.remembering.memory.outcomes
 
     assert outcomes["reused"] > 5
 
 
 async def test_a_sidecar_is_asked_about_changed_nodes_only(monkeypatch):
     """Of equal pods, that is the node where the last one went."""
-    async with worlds() as world:
+    async with clusters() as cluster:
         for _ in range(2):
-            await world.schedule({"milli": 300})
+            await cluster.schedule({"milli": 300})
         asked = asked_rows(monkeypatch)
-        await world.schedule({"milli": 300})
+        await cluster.schedule({"milli": 300})
 
     assert [None, 1] == asked
 
 
 async def test_a_plugin_whose_outside_state_changed_is_asked_about_all_nodes(monkeypatch):
     """What it answered before is of no use once it says so."""
-    async with worlds() as world:
-        await world.schedule({"milli": 300})
-        world.host.news_from("gpu-share", None)
+    async with clusters() as cluster:
+        await cluster.schedule({"milli": 300})
+        cluster.host.news_from("gpu-share", None)
         asked = asked_rows(monkeypatch)
-        await world.schedule({"milli": 300})
+        await cluster.schedule({"milli": 300})
 
     assert [None, None] == asked
 
 
 async def test_a_plugin_whose_watched_object_changed_is_asked_about_all_nodes(monkeypatch):
     """What it answered may rest on that object, and a pod may come before the plugin says so."""
-    async with worlds() as world:
-        await world.schedule({"milli": 300})
-        for plugin in world.host.plugins.values():
+    async with clusters() as cluster:
+        await cluster.schedule({"milli": 300})
+        for plugin in cluster.host.plugins.values():
             plugin.caller.feed.take(state_pb2.Change(object_remove=state_pb2.ObjectRemove()))
         asked = asked_rows(monkeypatch)
-        await world.schedule({"milli": 300})
+        await cluster.schedule({"milli": 300})
 
     assert [None, None] == asked
 
 
 async def test_a_policy_that_looks_at_all_nodes_is_asked_about_all_nodes(monkeypatch):
     """Fragmentation gradient descent learns from every pod, so no answer of its holds."""
-    async with worlds("fgd") as world:
+    async with clusters("fgd") as cluster:
         for _ in range(2):
-            await world.schedule({"milli": 300})
+            await cluster.schedule({"milli": 300})
         asked = asked_rows(monkeypatch)
-        await world.schedule({"milli": 300})
-        outcomes = world.remembering.memory.outcomes
+        await cluster.schedule({"milli": 300})
+        outcomes = cluster.remembering.memory.outcomes
 
     assert [None, None] == asked
     assert {"new": 1, "first": 1, "reused": 1} == outcomes

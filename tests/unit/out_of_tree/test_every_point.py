@@ -18,7 +18,7 @@ from berth.snapshot.pod_info import PodInfo
 from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
 from berth_sdk import Nomination, Plugin, Reason
 from berth_sdk.serving import Server
-from tests.unit.out_of_tree.scripted import NAME, Scripted, World, cycle, hosted, running
+from tests.unit.out_of_tree.scripted import NAME, Harness, Scripted, cycle, hosted, running
 
 FAIL, IGNORE = FailurePolicy.FAIL, FailurePolicy.IGNORE
 FULL = "node(s) are full"
@@ -61,11 +61,11 @@ async def roomy(plugin=None):
         server = Server(plugin or Roomy(), f"unix:{path}")
         await server.start()
         try:
-            async with running(World(path)) as world:
-                world.cache.add_pod(world.pod("old").placed_on("n0"))
-                world.step()
-                await world.up()
-                yield world
+            async with running(Harness(path)) as harness:
+                harness.cache.add_pod(harness.pod("old").placed_on("n0"))
+                harness.step()
+                await harness.up()
+                yield harness
         finally:
             await server.stop(grace_seconds=0)
 
@@ -87,16 +87,16 @@ class Evicting:
         return PostFilterResult(SUCCESS, NominatingInfo(NominatingMode.OVERRIDE, node_name))
 
 
-async def test_an_answer_that_nobody_wants():
+async def test_an_answer_that_is_not_wanted():
     """A question that is dropped as it is being sent leaves the stream to all others."""
-    async with roomy() as world:
+    async with roomy() as harness:
         for _ in range(20):
-            dropped = world.plugin.filter(cycle(), world.pod(), world.snapshot)
+            dropped = harness.plugin.filter(cycle(), harness.pod(), harness.snapshot)
             for _ in range(3):
                 await asyncio.sleep(0)
             dropped.cancel()
-        assert [1, 0, 0] == (await world.plugin.filter(cycle(), world.pod(), world.snapshot)).tolist()
-        assert world.connection.starts == 1
+        assert [1, 0, 0] == (await harness.plugin.filter(cycle(), harness.pod(), harness.snapshot)).tolist()
+        assert harness.connection.starts == 1
 
 
 # The gate.
@@ -104,34 +104,34 @@ async def test_an_answer_that_nobody_wants():
 
 async def test_gate():
     """A plugin in another process lets pods into the queue, or turns them down with its reason."""
-    async with roomy() as world:
-        assert (await world.plugin.pre_enqueue(world.pod())).ok
-        status = await world.plugin.pre_enqueue(world.pod("red", labels={"team": "red"}))
+    async with roomy() as harness:
+        assert (await harness.plugin.pre_enqueue(harness.pod())).ok
+        status = await harness.plugin.pre_enqueue(harness.pod("red", labels={"team": "red"}))
 
     assert (Code.UNSCHEDULABLE, "no quota", NAME) == (status.code, status.message, status.plugin)
 
 
 async def test_gate_while_evicting():
     """A pod that room is being made for waits until that is done."""
-    async with roomy() as world:
-        world.handle.preemption = Evicting()
-        status = world.plugin.pre_enqueue(world.pod("preempting"))
+    async with roomy() as harness:
+        harness.handle.preemption = Evicting()
+        status = harness.plugin.pre_enqueue(harness.pod("preempting"))
 
     assert status.message == "waiting for the preemption for this pod to be finished"
 
 
 async def test_no_gate():
     """A plugin that does not announce the point is not asked."""
-    async with hosted(Scripted()) as world:
-        await world.up()
-        assert world.plugin.pre_enqueue(world.pod()) == SUCCESS
+    async with hosted(Scripted()) as harness:
+        await harness.up()
+        assert harness.plugin.pre_enqueue(harness.pod()) == SUCCESS
 
 
 @pytest.mark.parametrize(("filters", "passes"), [(FAIL, True), (IGNORE, False)])
 def test_gate_of_a_stranger(tmp_path, filters, passes):
     """Until a plugin's gate is known pods are held back, unless its filter turns them down."""
-    world = World(tmp_path / "p.sock", policy={ExtensionPoint.FILTER: filters})
-    answer = world.plugin.pre_enqueue(world.pod())
+    harness = Harness(tmp_path / "p.sock", policy={ExtensionPoint.FILTER: filters})
+    answer = harness.plugin.pre_enqueue(harness.pod())
     if not passes:
         answer.close()
 
@@ -145,30 +145,32 @@ async def test_broken_gate(policy, code):
     plugin.replies["PreEnqueue"] = scheduling_pb2.PreEnqueueResponse(
         status=common_pb2.Status(code=common_pb2.CODE_SKIP)
     )
-    async with hosted(plugin, policy={ExtensionPoint.PRE_ENQUEUE: policy}) as world:
-        await world.up()
-        statuses = [await world.plugin.pre_enqueue(world.pod()) for _ in range(2)]
+    async with hosted(plugin, policy={ExtensionPoint.PRE_ENQUEUE: policy}) as harness:
+        await harness.up()
+        statuses = [await harness.plugin.pre_enqueue(harness.pod()) for _ in range(2)]
 
     assert [code] * 2 == [status.code for status in statuses]
-    notes = [note for *_, note in world.handle.recorder.events]
-    told = ["held back by plugin scripted: plugin scripted: PreEnqueue says Skip"] if policy is FAIL else []
-    assert told == notes
+    notes = [note for *_, note in harness.handle.recorder.events]
+    reported = (
+        ["held back by plugin scripted: plugin scripted: PreEnqueue says Skip"] if policy is FAIL else []
+    )
+    assert reported == notes
 
 
 # Room.
 
 
-def turned_down(world):
-    diagnosis = Diagnosis(list(world.snapshot.names))
+def turned_down(harness):
+    diagnosis = Diagnosis(list(harness.snapshot.names))
     diagnosis.single[0] = Status(Code.UNSCHEDULABLE, (FULL,), NAME)
     return diagnosis
 
 
 async def test_room():
     """The plugin's victims are evicted as preemption's are, and its node is nominated."""
-    async with roomy() as world:
-        world.handle.preemption = evicting = Evicting()
-        result = await world.plugin.post_filter(cycle(), world.pod(), turned_down(world))
+    async with roomy() as harness:
+        harness.handle.preemption = evicting = Evicting()
+        result = await harness.plugin.post_filter(cycle(), harness.pod(), turned_down(harness))
 
     assert (SUCCESS, "n0") == (result.status, result.nominating_info.node_name)
     assert ["attempted", (NAME, "p", "n0", ["old"])] == evicting.asked
@@ -197,9 +199,9 @@ NO = common_pb2.Status(code=common_pb2.CODE_UNSCHEDULABLE, reasons=["no"])
 )
 async def test_nominations(answer, code, nominated):
     """A name nominates, an empty one takes back, none leaves it; victims have to be on the node."""
-    async with hosted(room(**answer), policy={ExtensionPoint.POST_FILTER: FAIL}) as world:
-        await world.up()
-        result = await world.plugin.post_filter(cycle(), world.pod(), turned_down(world))
+    async with hosted(room(**answer), policy={ExtensionPoint.POST_FILTER: FAIL}) as harness:
+        await harness.up()
+        result = await harness.plugin.post_filter(cycle(), harness.pod(), turned_down(harness))
 
     info = result.nominating_info
     assert (code, nominated) == (result.status.code, info and info.node_name)
@@ -207,9 +209,9 @@ async def test_nominations(answer, code, nominated):
 
 async def test_room_by_default_is_a_favour():
     """A PostFilter that fails leaves the pod to the next plugin."""
-    async with hosted(room()) as world:
-        await world.up()
-        result = await world.plugin.post_filter(cycle(), world.pod(), turned_down(world))
+    async with hosted(room()) as harness:
+        await harness.up()
+        result = await harness.plugin.post_filter(cycle(), harness.pod(), turned_down(harness))
 
     assert (Code.UNSCHEDULABLE, "status code 0 means nothing") == (
         result.status.code,
@@ -235,15 +237,15 @@ def test_verdicts_for_post_filter():
 
 async def test_overlays():
     """With other pods on its nodes a table is asked about anew, the others keep the cycle's verdict."""
-    async with roomy() as world:
-        state, pod = cycle(), world.pod()
-        assert [1, 0, 0] == (await world.plugin.filter(state, pod, world.snapshot)).tolist()
-        without = world.snapshot.what_if("n0", remove=list(world.snapshot.pods[0].values()))
-        assert [0] == (await world.plugin.filter(state, pod, without)).tolist()
-        crowded = world.snapshot.what_if("n2", add=[PodInfo(world.pod("nominated"))])
-        (code,) = await world.plugin.filter(state, pod, crowded)
-        assert FULL == world.plugin.filter_status(state, int(code)).message
-        assert [1] == (await world.plugin.filter(state, pod, world.snapshot.what_if("n0"))).tolist()
+    async with roomy() as harness:
+        state, pod = cycle(), harness.pod()
+        assert [1, 0, 0] == (await harness.plugin.filter(state, pod, harness.snapshot)).tolist()
+        without = harness.snapshot.what_if("n0", remove=list(harness.snapshot.pods[0].values()))
+        assert [0] == (await harness.plugin.filter(state, pod, without)).tolist()
+        crowded = harness.snapshot.what_if("n2", add=[PodInfo(harness.pod("nominated"))])
+        (code,) = await harness.plugin.filter(state, pod, crowded)
+        assert FULL == harness.plugin.filter_status(state, int(code)).message
+        assert [1] == (await harness.plugin.filter(state, pod, harness.snapshot.what_if("n0"))).tolist()
 
 
 async def test_without_overlays():
@@ -260,11 +262,11 @@ async def test_without_overlays():
         )
 
     plugin.replies["Filter"] = full
-    async with hosted(plugin) as world:
-        await world.up()
-        state, pod = cycle(), world.pod()
-        crowded = world.snapshot.what_if("n1", add=[PodInfo(world.pod("nominated"))])
-        assert [1] == (await world.plugin.filter(state, pod, crowded)).tolist()
+    async with hosted(plugin) as harness:
+        await harness.up()
+        state, pod = cycle(), harness.pod()
+        crowded = harness.snapshot.what_if("n1", add=[PodInfo(harness.pod("nominated"))])
+        assert [1] == (await harness.plugin.filter(state, pod, crowded)).tolist()
 
 
 # Binding.
@@ -273,10 +275,10 @@ async def test_without_overlays():
 async def test_bind():
     """A plugin that binds gets the annotations that others want written with the binding."""
     plugin = Roomy()
-    async with roomy(plugin) as world:
+    async with roomy(plugin) as harness:
         state = cycle()
         state.binding_annotations["gpu"] = "1"
-        assert (await world.plugin.bind(state, world.pod(), "n1")).ok
+        assert (await harness.plugin.bind(state, harness.pod(), "n1")).ok
 
     assert [("p", "n1", {"gpu": "1"})] == plugin.bound
 
@@ -294,15 +296,15 @@ async def test_bind_that_fails(landed, policy, status):
         await asyncio.sleep(0)
         return landed and node_name == "n1"
 
-    async with hosted(plugin, policy={ExtensionPoint.BIND: policy}, landed=read) as world:
-        await world.up()
-        answer = await world.plugin.bind(cycle(), world.pod(), "n1")
+    async with hosted(plugin, policy={ExtensionPoint.BIND: policy}, landed=read) as harness:
+        await harness.up()
+        answer = await harness.plugin.bind(cycle(), harness.pod(), "n1")
 
     assert answer == status if status is not None else answer.code is Code.ERROR
 
 
 async def test_bind_not_served():
     """A plugin that does not bind leaves it to the next."""
-    async with hosted(Scripted()) as world:
-        await world.up()
-        assert SKIP == await world.plugin.bind(cycle(), world.pod(), "n1")
+    async with hosted(Scripted()) as harness:
+        await harness.up()
+        assert SKIP == await harness.plugin.bind(cycle(), harness.pod(), "n1")

@@ -40,32 +40,32 @@ def all_of(request, *, queue):
     return queueing_pb2.QueueingHintsResponse(hints=[queueing_pb2.Hint(all=queue) for _ in request.events])
 
 
-def node(world, name="new", version="1", **fields):
+def node(harness, name="new", version="1", **fields):
     """A node that the watch has brought."""
     document = documents.make_node(name, **fields)
     document["metadata"]["resourceVersion"] = version
-    return world.host.nodes.decoding(decoder(Node))(msgspec.json.encode(document))
+    return harness.host.nodes.decoding(decoder(Node))(msgspec.json.encode(document))
 
 
-def waiting(world, *names):
+def waiting(harness, *names):
     """Pods that the plugin rejected."""
-    return [rejected(world.queue, world.pod(name), NAME) for name in names]
+    return [rejected(harness.queue, harness.pod(name), NAME) for name in names]
 
 
-def active(world):
-    return sorted(record.pod.name for record in world.queue._places.active)
+def active(harness):
+    return sorted(record.pod.name for record in harness.queue._places.active)
 
 
 async def test_asked_once_for_all_pods():
     """One event and many pods are one call; the pods it names are queued, the others stay."""
     listed = queueing_pb2.Hint(listed=queueing_pb2.PodColumns(columns=[1]))
     plugin = asking(queueing_pb2.QueueingHintsResponse(hints=[listed]))
-    async with hosted(plugin) as world:
-        await world.up()
-        waiting(world, "a", "b", "c")
-        world.queue.move_all(NODE_ADD, None, node(world))
-        await until(lambda: active(world))
-        assert ["b"] == active(world)
+    async with hosted(plugin) as harness:
+        await harness.up()
+        waiting(harness, "a", "b", "c")
+        harness.queue.move_all(NODE_ADD, None, node(harness))
+        await until(lambda: active(harness))
+        assert ["b"] == active(harness)
 
     (request,) = plugin.requests("QueueingHints")
     assert [f"pod-default-{name}" for name in "abc"] == [ref.uid for ref in request.pods]
@@ -86,26 +86,26 @@ async def test_asked_once_for_all_pods():
 )
 async def test_an_update_of_the_waiting_pod(change, queued):
     """It is tried again where it changed, not because its failed attempt was written to it."""
-    async with hosted(asking(all_of)) as world:
-        await world.up()
-        (record,) = waiting(world, "a")
+    async with hosted(asking(all_of)) as harness:
+        await harness.up()
+        (record,) = waiting(harness, "a")
         old = record.pod
         metadata, status = old.metadata, old.status
         if "annotations" in change:
             metadata = msgspec.structs.replace(metadata, **change)
         else:
             status = msgspec.structs.replace(status, **change)
-        world.queue.update(old, msgspec.structs.replace(old, metadata=metadata, status=status))
+        harness.queue.update(old, msgspec.structs.replace(old, metadata=metadata, status=status))
 
-        assert queued == active(world)
+        assert queued == active(harness)
 
 
 async def test_what_is_awaited_is_what_the_plugin_announced():
     """It registers for every event of pods and nodes; an explanation names what it declared, and its news."""
-    async with hosted(asking(all_of)) as world:
-        before = [*world.hints.awaited_by(NAME)]
-        await world.up()
-        after = [*world.hints.awaited_by(NAME)]
+    async with hosted(asking(all_of)) as harness:
+        before = [*harness.hints.awaited_by(NAME)]
+        await harness.up()
+        after = [*harness.hints.awaited_by(NAME)]
 
     added_or_relabelled = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
     assert ClusterEvent(EventResource.POD, ActionType.ALL) in before
@@ -115,13 +115,13 @@ async def test_what_is_awaited_is_what_the_plugin_announced():
 async def test_both_versions_are_shown():
     """A changed object goes along as it was and as it is, byte by byte."""
     plugin = asking(lambda request: all_of(request, queue=True))
-    async with hosted(plugin) as world:
-        await world.up()
-        waiting(world, "a")
-        old = node(world, labels={"zone": "a"})
-        new = node(world, version="2", labels={"zone": "b"})
-        world.queue.move_all(NODE_LABEL, old, new)
-        await until(lambda: active(world))
+    async with hosted(plugin) as harness:
+        await harness.up()
+        waiting(harness, "a")
+        old = node(harness, labels={"zone": "a"})
+        new = node(harness, version="2", labels={"zone": "b"})
+        harness.queue.move_all(NODE_LABEL, old, new)
+        await until(lambda: active(harness))
 
     (event,) = plugin.requests("QueueingHints")[0].events
     assert [b'"zone":"a"' in event.old_object, b'"zone":"b"' in event.new_object] == [True, True]
@@ -137,11 +137,11 @@ async def test_a_burst_is_few_calls():
         return all_of(request, queue=False)
 
     plugin.replies["QueueingHints"] = slow
-    async with hosted(plugin) as world:
-        await world.up()
-        waiting(world, "a")
+    async with hosted(plugin) as harness:
+        await harness.up()
+        waiting(harness, "a")
         for i in range(10):
-            world.queue.move_all(NODE_ADD, None, node(world, f"m{i}"))
+            harness.queue.move_all(NODE_ADD, None, node(harness, f"m{i}"))
             await asyncio.sleep(0)
         await until(lambda: plugin.requests("QueueingHints"))
         release.set()
@@ -159,12 +159,12 @@ async def test_unknown_pods_are_asked_about_again():
         return queueing_pb2.QueueingHintsResponse(hints=[queueing_pb2.Hint(all=False)], unknown_pods=b"\2")
 
     plugin = asking(answer)
-    async with hosted(plugin) as world:
-        await world.up()
-        waiting(world, "a", "b")
-        world.queue.move_all(NODE_ADD, None, node(world))
-        await until(lambda: active(world))
-        assert ["b"] == active(world)
+    async with hosted(plugin) as harness:
+        await harness.up()
+        waiting(harness, "a", "b")
+        harness.queue.move_all(NODE_ADD, None, node(harness))
+        await until(lambda: active(harness))
+        assert ["b"] == active(harness)
 
     first, second = plugin.requests("QueueingHints")
     assert ([2, 1], ["b"]) == ([len(first.pods), len(second.pods)], [ref.name for ref in second.pods])
@@ -180,12 +180,12 @@ async def test_many_unknown_pods(monkeypatch):
         return queueing_pb2.QueueingHintsResponse(hints=[queueing_pb2.Hint(all=False)], unknown_pods=b"\7")
 
     plugin = asking(answer)
-    async with hosted(plugin) as world:
-        await world.up()
-        waiting(world, "a", "b", "c")
-        world.queue.move_all(NODE_ADD, None, node(world))
-        await until(lambda: len(active(world)) == 2)
-        assert ["a", "c"] == active(world)
+    async with hosted(plugin) as harness:
+        await harness.up()
+        waiting(harness, "a", "b", "c")
+        harness.queue.move_all(NODE_ADD, None, node(harness))
+        await until(lambda: len(active(harness)) == 2)
+        assert ["a", "c"] == active(harness)
 
     assert [3, 1, 1, 1] == [len(request.pods) for request in plugin.requests("QueueingHints")]
 
@@ -201,13 +201,13 @@ async def test_too_many_events_for_a_slow_plugin(monkeypatch):
         return all_of(request, queue=False)
 
     plugin.replies["QueueingHints"] = slow
-    async with hosted(plugin) as world:
-        await world.up()
-        waiting(world, "a")
+    async with hosted(plugin) as harness:
+        await harness.up()
+        waiting(harness, "a")
         for i in range(3):
-            assert [] == active(world)
-            world.queue.move_all(NODE_ADD, None, node(world, f"m{i}"))
-        assert ["a"] == active(world)
+            assert [] == active(harness)
+            harness.queue.move_all(NODE_ADD, None, node(harness, f"m{i}"))
+        assert ["a"] == active(harness)
         release.set()
 
 
@@ -221,23 +221,23 @@ async def test_too_many_events_for_a_slow_plugin(monkeypatch):
 )
 async def test_an_error_means_queue(answer):
     """Whatever goes wrong with a question, the pods are tried again."""
-    async with hosted(asking(answer)) as world:
-        await world.up()
-        waiting(world, "a", "b")
-        world.queue.move_all(NODE_ADD, None, node(world))
-        await until(lambda: len(active(world)) == 2)
+    async with hosted(asking(answer)) as harness:
+        await harness.up()
+        waiting(harness, "a", "b")
+        harness.queue.move_all(NODE_ADD, None, node(harness))
+        await until(lambda: len(active(harness)) == 2)
 
 
 async def test_what_the_host_can_tell_is_not_asked():
     """A declared condition that fails keeps the pod where it is, without a call."""
     plugin = asking(None, label_selector="zone=b")
-    async with hosted(plugin) as world:
-        await world.up()
-        waiting(world, "a")
-        world.queue.move_all(NODE_ADD, None, node(world))
+    async with hosted(plugin) as harness:
+        await harness.up()
+        waiting(harness, "a")
+        harness.queue.move_all(NODE_ADD, None, node(harness))
         await asyncio.sleep(0)
-        assert [] == active(world)
-        assert world.plugin.caller.connection.ready
+        assert [] == active(harness)
+        assert harness.plugin.caller.connection.ready
 
     assert [] == plugin.requests("QueueingHints")
 
@@ -254,14 +254,14 @@ async def test_pods_that_belong_to_the_object(interest, queued):
     """Namespace, equal labels or a label with the object's name decide without a call."""
     actions = [identity_pb2.ACTION_TYPE_ADD]
     events = [identity_pb2.EventInterest(resource="Node", actions=actions, **interest)]
-    async with hosted(Scripted(identity_pb2.EXTENSION_POINT_FILTER, events=events)) as world:
-        await world.up()
+    async with hosted(Scripted(identity_pb2.EXTENSION_POINT_FILTER, events=events)) as harness:
+        await harness.up()
         labels = {"same": {"team": "red"}, "other": {"team": "blue"}, "none": {}, "named": {"wants": "new"}}
         for name, theirs in labels.items():
-            rejected(world.queue, world.pod(name, labels=theirs), NAME)
-        world.queue.move_all(NODE_ADD, None, node(world, labels={"team": "red"}))
+            rejected(harness.queue, harness.pod(name, labels=theirs), NAME)
+        harness.queue.move_all(NODE_ADD, None, node(harness, labels={"team": "red"}))
 
-    assert queued == active(world)
+    assert queued == active(harness)
 
 
 @pytest.mark.parametrize(

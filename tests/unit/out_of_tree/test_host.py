@@ -1,4 +1,4 @@
-"""What plugins are told of the cluster, and what they say about the queue."""
+"""What plugins are sent of the cluster, and what they say about the queue."""
 
 import msgspec
 import pytest
@@ -14,67 +14,67 @@ from berth.out_of_tree.queueing.event_interest import compiled
 from berth.testing.builders import make_node
 from berth_plugin_proto import identity_pb2, queueing_pb2, scheduling_pb2, state_pb2
 from berth_sdk import testing as documents
-from tests.unit.out_of_tree.scripted import NAME, PROFILE, Scripted, World, hosted, rejected, until
+from tests.unit.out_of_tree.scripted import NAME, PROFILE, Harness, Scripted, hosted, rejected, until
 
 GPU = "example.com/gpu"
 
 
 @pytest.fixture
-def world(tmp_path):
+def harness(tmp_path):
     """A host that has not been started, with three nodes."""
-    found = World(tmp_path / "p.sock")
+    found = Harness(tmp_path / "p.sock")
     found.add_nodes("n0", "n1", "n2")
     return found
 
 
-def feed_of(world):
-    return world.plugin.caller.feed
+def feed_of(harness):
+    return harness.plugin.caller.feed
 
 
 def changes(delta):
     return [change.WhichOneof("change") for change in delta.changes]
 
 
-def test_steps_follow_rows(world):
+def test_steps_follow_rows(harness):
     """A removed node's row is taken by the last one, and later steps count on that."""
-    world.cache.remove_node(world.cache.node_info("n0").node)
-    world.add_nodes("n3")
+    harness.cache.remove_node(harness.cache.node_info("n0").node)
+    harness.add_nodes("n3")
 
-    (delta,) = feed_of(world).since(1)
+    (delta,) = feed_of(harness).since(1)
     assert ["node_remove", "node_upsert"] == changes(delta)
     assert (0, "n0") == (delta.changes[0].node_remove.index, delta.changes[0].node_remove.name)
     assert (2, 3) == (delta.changes[1].node_upsert.index, delta.node_count)
-    assert ["n2", "n1", "n3"] == world.snapshot.names
+    assert ["n2", "n1", "n3"] == harness.snapshot.names
 
 
-def test_pod_stages(world):
+def test_pod_stages(harness):
     """An assumed pod comes with its attempt, its placed form without a removal in between."""
-    pod = world.pod().placed_on("n1")
-    feed_of(world).reserving(pod.uid, 3)
-    world.cache.assume_pod(pod)
-    world.step()
-    world.cache.add_pod(pod)
-    world.step()
+    pod = harness.pod().placed_on("n1")
+    feed_of(harness).reserving(pod.uid, 3)
+    harness.cache.assume_pod(pod)
+    harness.step()
+    harness.cache.add_pod(pod)
+    harness.step()
 
-    stages = [delta.changes[0].pod_upsert for delta in feed_of(world).since(1)]
+    stages = [delta.changes[0].pod_upsert for delta in feed_of(harness).since(1)]
     assert [
         (state_pb2.POD_STAGE_ASSUMED, 3),
         (state_pb2.POD_STAGE_PLACED, 0),
     ] == [(upsert.stage, upsert.attempt) for upsert in stages]
 
 
-def test_a_pod_that_goes_before_the_next_step(world):
+def test_a_pod_that_goes_before_the_next_step(harness):
     """A plugin that was asked to hold something for it sees it come and go."""
-    held, other = (world.pod(name).placed_on("n1") for name in ("held", "other"))
-    feed_of(world).reserving(held.uid, 3)
-    world.cache.assume_pod(held)
-    world.cache.add_pod(other)
+    held, other = (harness.pod(name).placed_on("n1") for name in ("held", "other"))
+    feed_of(harness).reserving(held.uid, 3)
+    harness.cache.assume_pod(held)
+    harness.cache.add_pod(other)
     for pod in (held, other):
-        world.cache.remove_pod(pod)
-        world.host.pods.drop(pod.uid)
-    world.step()
+        harness.cache.remove_pod(pod)
+        harness.host.pods.drop(pod.uid)
+    harness.step()
 
-    (delta,) = feed_of(world).since(1)
+    (delta,) = feed_of(harness).since(1)
     assert ["pod_upsert", "pod_remove", "pod_remove"] == changes(delta)
     came = delta.changes[0].pod_upsert
     assert (held.uid, "n1", state_pb2.POD_STAGE_ASSUMED, 3) == (
@@ -87,103 +87,103 @@ def test_a_pod_that_goes_before_the_next_step(world):
     assert held.uid == delta.changes[1].pod_remove.uid
 
 
-def test_a_pod_is_reserved_again(world):
+def test_a_pod_is_reserved_again(harness):
     """What an attempt left behind does not stay: after the pod's first step nothing is known of it."""
-    pod = world.pod().placed_on("n1")
-    feed_of(world).reserving(pod.uid, 1)
-    world.cache.assume_pod(pod)
-    world.step()
-    world.cache.forget_pod(pod)
-    world.step()
-    world.cache.assume_pod(pod)
-    world.step()
+    pod = harness.pod().placed_on("n1")
+    feed_of(harness).reserving(pod.uid, 1)
+    harness.cache.assume_pod(pod)
+    harness.step()
+    harness.cache.forget_pod(pod)
+    harness.step()
+    harness.cache.assume_pod(pod)
+    harness.step()
 
-    removal, again = feed_of(world).since(2)
+    removal, again = feed_of(harness).since(2)
     assert (["pod_remove"], ["pod_upsert"]) == (changes(removal), changes(again))
     assert 0 == again.changes[0].pod_upsert.attempt
 
 
 @pytest.mark.parametrize(
-    ("without_status", "changed", "told", "noted"),
+    ("without_status", "changed", "sent", "noted"),
     [
         pytest.param(False, {"phase": "Running"}, ["pod_upsert"], ["n1"], id="status"),
         pytest.param(True, {"phase": "Running"}, [], [], id="status, not wanted"),
         pytest.param(True, {"annotations": {"a": "b"}}, ["pod_upsert"], ["n1"], id="annotations"),
-        pytest.param(True, {"labels": {"a": "b"}}, ["pod_upsert"], [], id="labels, as the row tells"),
+        pytest.param(True, {"labels": {"a": "b"}}, ["pod_upsert"], [], id="labels, as the row shows"),
     ],
 )
-def test_another_version_of_a_pod(world, without_status, changed, told, noted):
-    """It is sent unless nothing changed that the plugin wants; its node is noted where no row tells of it."""
+def test_another_version_of_a_pod(harness, without_status, changed, sent, noted):
+    """It is sent unless nothing changed that the plugin wants; its node is noted where no row reports it."""
     wanted = identity_pb2.StateInterest(nodes=True, pods=True, pods_without_status=without_status)
-    feed_of(world).narrow(wanted)
-    pod = world.pod().placed_on("n1")
-    world.cache.add_pod(pod)
-    world.step()
-    position, rows = feed_of(world).touched.end, world.snapshot.changed_footprints.end
+    feed_of(harness).narrow(wanted)
+    pod = harness.pod().placed_on("n1")
+    harness.cache.add_pod(pod)
+    harness.step()
+    position, rows = feed_of(harness).touched.end, harness.snapshot.changed_footprints.end
     metadata, status = pod.metadata, pod.status
     if "phase" in changed:
         status = msgspec.structs.replace(status, **changed)
     else:
         metadata = msgspec.structs.replace(metadata, **changed)
-    world.cache.update_pod(pod, msgspec.structs.replace(pod, metadata=metadata, status=status))
-    world.step()
+    harness.cache.update_pod(pod, msgspec.structs.replace(pod, metadata=metadata, status=status))
+    harness.step()
 
-    (delta,) = feed_of(world).since(2)
-    assert told == changes(delta)
-    assert noted == list(feed_of(world).touched.since(position))
-    assert (world.snapshot.changed_footprints.end > rows) == ("labels" in changed)
+    (delta,) = feed_of(harness).since(2)
+    assert sent == changes(delta)
+    assert noted == list(feed_of(harness).touched.since(position))
+    assert (harness.snapshot.changed_footprints.end > rows) == ("labels" in changed)
 
 
-def test_a_pod_that_is_placed_is_sent_without_its_status_too(world):
+def test_a_pod_that_is_placed_is_sent_without_its_status_too(harness):
     """From assumed to placed is no change of the status alone."""
-    feed_of(world).narrow(identity_pb2.StateInterest(nodes=True, pods=True, pods_without_status=True))
-    pod = world.pod().placed_on("n1")
-    world.cache.assume_pod(pod)
-    world.step()
-    world.cache.add_pod(pod)
-    world.step()
+    feed_of(harness).narrow(identity_pb2.StateInterest(nodes=True, pods=True, pods_without_status=True))
+    pod = harness.pod().placed_on("n1")
+    harness.cache.assume_pod(pod)
+    harness.step()
+    harness.cache.add_pod(pod)
+    harness.step()
 
-    stages = [delta.changes[0].pod_upsert.stage for delta in feed_of(world).since(1)]
+    stages = [delta.changes[0].pod_upsert.stage for delta in feed_of(harness).since(1)]
     assert [state_pb2.POD_STAGE_ASSUMED, state_pb2.POD_STAGE_PLACED] == stages
 
 
-def test_patched_pod(world):
+def test_patched_pod(harness):
     """After a metadata patch the next step brings the assumed pod again."""
-    pod = world.pod().placed_on("n1")
-    world.cache.assume_pod(pod)
-    world.step()
-    world.plugin.caller.around.patched(pod, {"annotations": {"gpu": "1"}})
-    world.add_nodes("n3")
+    pod = harness.pod().placed_on("n1")
+    harness.cache.assume_pod(pod)
+    harness.step()
+    harness.plugin.caller.around.patched(pod, {"annotations": {"gpu": "1"}})
+    harness.add_nodes("n3")
 
-    last = feed_of(world).since(2)[-1]
+    last = feed_of(harness).since(2)[-1]
     assert ["node_upsert", "pod_upsert"] == changes(last)
     assert b'"gpu":"1"' in last.changes[1].pod_upsert.object
 
 
-def test_transfer_after_a_pod_was_deleted(world):
+def test_transfer_after_a_pod_was_deleted(harness):
     """A pod whose bytes went before the next step is left out of the whole state."""
     for name in ("stays", "goes"):
-        world.cache.add_pod(world.pod(name).placed_on("n0"))
-    world.step()
-    gone = next(info for info in world.snapshot.pods[0].values() if info.pod.metadata.name == "goes")
-    world.host.pods.drop(gone.uid)
+        harness.cache.add_pod(harness.pod(name).placed_on("n0"))
+    harness.step()
+    gone = next(info for info in harness.snapshot.pods[0].values() if info.pod.metadata.name == "goes")
+    harness.host.pods.drop(gone.uid)
 
-    (chunk, _) = feed_of(world).transfer()
+    (chunk, _) = feed_of(harness).transfer()
     pods = [change.pod_upsert for change in chunk.chunk.changes if change.HasField("pod_upsert")]
 
     assert [b"stays"] == [name for pod in pods for name in (b"stays", b"goes") if name in pod.object]
     assert all(pod.object for pod in pods)
 
 
-def test_large_step(world, monkeypatch):
+def test_large_step(harness, monkeypatch):
     """A step too large for a message goes out as a transfer, in chunks."""
     monkeypatch.setattr(state_feed, "MAX_DELTA_BYTES", 1000)
     monkeypatch.setattr(state_feed, "CHUNK_BYTES", 1000)
-    world.add_nodes(*(f"m{i}" for i in range(20)))
+    harness.add_nodes(*(f"m{i}" for i in range(20)))
 
-    bodies = [request.WhichOneof("body") for request in feed_of(world).transfer()]
-    assert feed_of(world).since(1) is None
-    assert [] == feed_of(world).since(2)
+    bodies = [request.WhichOneof("body") for request in feed_of(harness).transfer()]
+    assert feed_of(harness).since(1) is None
+    assert [] == feed_of(harness).since(2)
     assert bodies[-1] == "commit"
     assert bodies.count("chunk") > 3
 
@@ -197,29 +197,29 @@ def test_large_step(world, monkeypatch):
         pytest.param({"nodes": True, "pods": True, "pod_resources": [GPU]}, (3, 1), id="pods with GPUs"),
     ],
 )
-def test_interest(world, wanted, expected):
+def test_interest(harness, wanted, expected):
     """A plugin is sent what it asked for, and counted the nodes that it is sent."""
-    feed_of(world).narrow(identity_pb2.StateInterest(**wanted))
-    world.cache.add_pod(world.pod("plain").placed_on("n0"))
-    world.cache.add_pod(world.pod("gpu", requests={GPU: "1"}).placed_on("n0"))
-    world.step()
+    feed_of(harness).narrow(identity_pb2.StateInterest(**wanted))
+    harness.cache.add_pod(harness.pod("plain").placed_on("n0"))
+    harness.cache.add_pod(harness.pod("gpu", requests={GPU: "1"}).placed_on("n0"))
+    harness.step()
 
-    *chunks, commit = feed_of(world).transfer()
+    *chunks, commit = feed_of(harness).transfer()
     sent = [change.WhichOneof("change") for each in chunks for change in each.chunk.changes]
     assert expected == (sent.count("node_upsert"), sent.count("pod_upsert"))
-    assert expected[0] == commit.commit.node_count == feed_of(world).since(1)[-1].node_count
+    assert expected[0] == commit.commit.node_count == feed_of(harness).since(1)[-1].node_count
 
 
-def interested(world, **interest):
+def interested(harness, **interest):
     """The hint for updates of nodes, by a plugin that declared one interest."""
-    world.connection.starts = 1
-    world.connection.interests = compiled([identity_pb2.EventInterest(resource="Node", **interest)])
-    return hint_for_nodes(world)
+    harness.connection.starts = 1
+    harness.connection.interests = compiled([identity_pb2.EventInterest(resource="Node", **interest)])
+    return hint_for_nodes(harness)
 
 
-def hint_for_nodes(world):
+def hint_for_nodes(harness):
     """The plugin's hint function for nodes."""
-    registered = {str(each.event.resource): each.hint for each in world.plugin.events_to_register()}
+    registered = {str(each.event.resource): each.hint for each in harness.plugin.events_to_register()}
     return registered[EventResource.NODE]
 
 
@@ -256,17 +256,17 @@ POD = decode_pod(msgspec.json.encode(documents.make_pod("waiting")))
         ),
     ],
 )
-def test_hints(world, interest, hint):
-    """Declared conditions are evaluated here; what cannot be told counts as worth an attempt."""
+def test_hints(harness, interest, hint):
+    """Declared conditions are evaluated here; what is unknown counts as worth an attempt."""
     old, new = (make_node("n9", labels={"zone": zone}) for zone in "ab")
     assert isinstance(new, Node)
 
-    assert hint is interested(world, **interest)(POD, old, new)
+    assert hint is interested(harness, **interest)(POD, old, new)
 
 
-def test_hint_of_a_stranger(world):
+def test_hint_of_a_stranger(harness):
     """Until a plugin has introduced itself its pods are queued at every event."""
-    assert QueueingHint.QUEUE is hint_for_nodes(world)(POD, None, make_node("n0"))
+    assert QueueingHint.QUEUE is hint_for_nodes(harness)(POD, None, make_node("n0"))
 
 
 @pytest.mark.parametrize(
@@ -277,13 +277,13 @@ def test_hint_of_a_stranger(world):
         ({}, []),
     ],
 )
-def test_requeue(world, action, activated):
-    """A plugin brings back the pods that it rejected, all or some, and nobody else's."""
+def test_requeue(harness, action, activated):
+    """A plugin brings back the pods that it rejected, all or some, and no other plugin's."""
     for name, rejector in {"mine": NAME, "mine-too": NAME, "other": "X"}.items():
-        rejected(world.queue, world.pod(name), rejector)
-    world.host._on_requeue(world.connection, queueing_pb2.RequeueResponse(**action))
+        rejected(harness.queue, harness.pod(name), rejector)
+    harness.host._on_requeue(harness.connection, queueing_pb2.RequeueResponse(**action))
 
-    assert activated == [record.pod.name for record in iter(world.queue.pop, None)]
+    assert activated == [record.pod.name for record in iter(harness.queue.pop, None)]
 
 
 def fit_error(*plugins):
@@ -303,14 +303,18 @@ def fit_error(*plugins):
 async def test_cycle_done(result, status, outcome, rejected):
     """At the end of an attempt the plugin hears how it ended, and whether that was its own doing."""
     plugin = Scripted()
-    async with hosted(plugin) as world:
-        await world.up()
+    async with hosted(plugin) as harness:
+        await harness.up()
         record = CycleRecord(
-            world.pod(), PROFILE, 4, b"t" * 16, b"s" * 8, 0, 0, 0, status=status, result=result
+            harness.pod(), PROFILE, 4, b"t" * 16, b"s" * 8, 0, 0, 0, status=status, result=result
         )
-        for _, work in world.host.cycles_done(record):
+        for _, work in harness.host.cycles_done(record):
             await work
         await until(lambda: plugin.requests("CycleDone"))
 
-    (told,) = plugin.requests("CycleDone")
-    assert (outcome, rejected, 4) == (told.outcome, told.rejected_by_plugin, told.call.pod.attempt)
+    (reported,) = plugin.requests("CycleDone")
+    assert (outcome, rejected, 4) == (
+        reported.outcome,
+        reported.rejected_by_plugin,
+        reported.call.pod.attempt,
+    )

@@ -25,7 +25,7 @@ plugins:
 
 
 class Wary(Colours):
-    """Notes how it is configured, and refuses what it is told to."""
+    """Notes how it is configured, and refuses what a test says."""
 
     def __init__(self, version):
         super().__init__(version)
@@ -39,28 +39,28 @@ class Wary(Colours):
 
 async def test_into_the_shadow_and_back(folder):
     """In shadow a plugin takes part in nothing and is still there; then it takes part as before."""
-    async with at_work(folder, Colours("v1")) as world:
-        await world.attaching.attach(wanted(folder, "v1", PROFILE))
-        await world.attaching.shadow("colours", on=True)
-        plugins = world.frameworks[PROFILE].plugins
-        assert (["n0", "n1"], [], {}) == (await world.fitting(), plugins.reserve, plugins.by_name)
-        assert world.frameworks[PROFILE].witnesses
-        assert {PROFILE} == set(world.attaching.describe("colours")["comparison"])
-        await world.attaching.shadow("colours", on=False)
+    async with at_work(folder, Colours("v1")) as harness:
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE))
+        await harness.attaching.shadow("colours", on=True)
+        plugins = harness.frameworks[PROFILE].plugins
+        assert (["n0", "n1"], [], {}) == (await harness.fitting(), plugins.reserve, plugins.by_name)
+        assert harness.frameworks[PROFILE].witnesses
+        assert {PROFILE} == set(harness.attaching.describe("colours")["comparison"])
+        await harness.attaching.shadow("colours", on=False)
 
-        assert ["n0"] == await world.fitting()
-        assert [] == world.frameworks[PROFILE].witnesses
-        assert {} == world.attaching.describe("colours")["comparison"]
+        assert ["n0"] == await harness.fitting()
+        assert [] == harness.frameworks[PROFILE].witnesses
+        assert {} == harness.attaching.describe("colours")["comparison"]
 
 
 async def test_attached_in_shadow(folder):
     """A plugin whose entry says so joins as a shadow, and takes part once the entry says otherwise."""
-    async with at_work(folder, Colours("v1")) as world:
-        await world.attaching.attach(wanted(folder, "v1", PROFILE, shadow=True))
-        assert (True, ["n0", "n1"]) == (world.attaching.list()[0]["shadow"], await world.fitting())
-        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+    async with at_work(folder, Colours("v1")) as harness:
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE, shadow=True))
+        assert (True, ["n0", "n1"]) == (harness.attaching.list()[0]["shadow"], await harness.fitting())
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE))
 
-        assert (False, ["n0"]) == (world.attaching.list()[0]["shadow"], await world.fitting())
+        assert (False, ["n0"]) == (harness.attaching.list()[0]["shadow"], await harness.fitting())
 
 
 async def test_attempts_under_way(folder):
@@ -69,36 +69,36 @@ async def test_attempts_under_way(folder):
     waiting = SimpleNamespace(
         pending_plugins=lambda: ["colours"], reject=lambda _plugin, text: refusals.append(text)
     )
-    async with at_work(folder, plugin) as world:
-        await world.attaching.attach(wanted(folder, "v1", PROFILE))
-        world.host._waiting_pods = [waiting]
+    async with at_work(folder, plugin) as harness:
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE))
+        harness.host._waiting_pods = [waiting]
         state = cycle()
-        await world.fitting(state)
-        here = world.plugin()
-        turning = asyncio.create_task(world.attaching.shadow("colours", on=True))
+        await harness.fitting(state)
+        here = harness.plugin()
+        turning = asyncio.create_task(harness.attaching.shadow("colours", on=True))
         await until(lambda: here.leaving)
-        assert ["n0", "n1"] == await world.fitting(cycle(attempt=2))
-        assert [] == world.frameworks[PROFILE].witnesses
+        assert ["n0", "n1"] == await harness.fitting(cycle(attempt=2))
+        assert [] == harness.frameworks[PROFILE].witnesses
         await here.reserve(state, record_of(state).pod, "n0")
-        world.end(state)
+        harness.end(state)
         await turning
 
         assert ([("p", "n0")], ["plugin colours is in shadow now"]) == (plugin.held, refusals)
-        assert world.frameworks[PROFILE].witnesses
+        assert harness.frameworks[PROFILE].witnesses
 
 
 @pytest.mark.parametrize("on", [True, False])
 async def test_refused(folder, on):
     """A plugin that refuses stays what it was."""
     plugin = Wary("v1")
-    async with at_work(folder, plugin) as world:
-        await world.attaching.attach(wanted(folder, "v1", PROFILE, shadow=not on))
+    async with at_work(folder, plugin) as harness:
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE, shadow=not on))
         plugin.refuses = True
         with pytest.raises(AttachError, match="not like this"):
-            await world.attaching.shadow("colours", on=on)
+            await harness.attaching.shadow("colours", on=on)
 
-        assert (["n0"] if on else ["n0", "n1"]) == await world.fitting()
-        assert (not on) is world.attaching.list()[0]["shadow"]
+        assert (["n0"] if on else ["n0", "n1"]) == await harness.fitting()
+        assert (not on) is harness.attaching.list()[0]["shadow"]
 
 
 async def test_the_list_says_so(folder):
@@ -108,15 +108,15 @@ async def test_the_list_says_so(folder):
     async def keep():
         """There is nothing to keep."""
 
-    async with at_work(folder, Colours("v1")) as world:
-        file = PluginListFile(str(listed), {}, world.attaching, keep)
+    async with at_work(folder, Colours("v1")) as harness:
+        file = PluginListFile(str(listed), {}, harness.attaching, keep)
         found = []
         for shadow in ("true", "false", "true"):
             listed.write_text(LIST.format(address=f"unix:{folder}/v1.sock", profile=PROFILE, shadow=shadow))
             await file.look()
             state = cycle()
-            found.append(await world.fitting(state))
-            world.end(state)
+            found.append(await harness.fitting(state))
+            harness.end(state)
 
         assert [["n0", "n1"], ["n0"], ["n0", "n1"]] == found
 
@@ -124,14 +124,14 @@ async def test_the_list_says_so(folder):
 async def test_arguments_stay(folder):
     """What profiles are configured with stays, whether it comes from the entry or from the profile itself."""
     plugin = Colours("v1")
-    async with at_work(folder, plugin) as world:
-        await world.attaching.attach(wanted(folder, "v1", PROFILE, OTHER))
-        await world.host.connections["colours"].reconfigure(OTHER, {"colour": "blue"})
-        known = world.attaching.describe("colours")["arguments"]
-        await world.attaching.attach(wanted(folder, "v1", shadow=True))
+    async with at_work(folder, plugin) as harness:
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE, OTHER))
+        await harness.host.connections["colours"].reconfigure(OTHER, {"colour": "blue"})
+        known = harness.attaching.describe("colours")["arguments"]
+        await harness.attaching.attach(wanted(folder, "v1", shadow=True))
 
         assert {PROFILE: {"colour": "red"}, OTHER: {"colour": "blue"}} == known
-        assert known == world.attaching.describe("colours")["arguments"]
+        assert known == harness.attaching.describe("colours")["arguments"]
 
 
 @pytest.mark.parametrize(
@@ -140,27 +140,30 @@ async def test_arguments_stay(folder):
 )
 async def test_replaced(folder, was, is_now, fitting):
     """Another version takes over as its entry says, in shadow or not."""
-    async with at_work(folder, Colours("v1"), Colours("v2")) as world:
-        await world.attaching.attach(wanted(folder, "v1", PROFILE, shadow=was))
-        await world.attaching.attach(wanted(folder, "v2", colour="blue", shadow=is_now))
+    async with at_work(folder, Colours("v1"), Colours("v2")) as harness:
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE, shadow=was))
+        await harness.attaching.attach(wanted(folder, "v2", colour="blue", shadow=is_now))
 
-        assert fitting == await world.fitting()
-        assert ("v2", is_now) == (world.attaching.list()[0]["version"], world.attaching.list()[0]["shadow"])
+        assert fitting == await harness.fitting()
+        assert ("v2", is_now) == (
+            harness.attaching.list()[0]["version"],
+            harness.attaching.list()[0]["shadow"],
+        )
 
 
 async def test_detached(folder):
     """A plugin in shadow leaves like any other, and nothing of it stays."""
     plugin = Colours("v1")
-    async with at_work(folder, plugin) as world:
-        await world.attaching.attach(wanted(folder, "v1", PROFILE, shadow=True))
-        await world.attaching.detach("colours")
+    async with at_work(folder, plugin) as harness:
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE, shadow=True))
+        await harness.attaching.detach("colours")
 
-        assert ([], [], {}) == (world.attaching.list(), plugin.profiles, world.host.plugins)
-        assert [] == world.frameworks[PROFILE].witnesses
+        assert ([], [], {}) == (harness.attaching.list(), plugin.profiles, harness.host.plugins)
+        assert [] == harness.frameworks[PROFILE].witnesses
 
 
 def test_places():
-    """Whoever steps aside comes back to its place, whatever the others did meanwhile."""
+    """A plugin that leaves a point comes back to its place, whatever the others did meanwhile."""
     a, b, c = (SimpleNamespace(name=name, in_process=True, leaving=False) for name in "abc")
     framework = Framework(PROFILE, PluginSet(filter=[a, b], score=[(a, 3), (b, 1)], by_name={"a": a, "b": b}))
     roster = Roster(framework)

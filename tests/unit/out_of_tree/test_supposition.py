@@ -36,29 +36,29 @@ def supposing(pod, **changes):
 
 async def test_it_is_sent_the_pod_as_it_would_be(plugin):
     """Under a UID that it never heard of; nothing is kept of what it says."""
-    async with hosted(plugin) as world:
-        await world.up()
-        pod = world.pod()
-        await world.filter(pod)
+    async with hosted(plugin) as harness:
+        await harness.up()
+        pod = harness.pod()
+        await harness.filter(pod)
         state, changed, supposed = supposing(pod, priority=7)
-        codes = await world.filter(changed, state)
+        codes = await harness.filter(changed, state)
 
     sent = plugin.requests("FilterScore")[-1].call.pod
     document = msgspec.json.decode(sent.object)
     assert [0, 0, 0] == codes.tolist()
     assert (supposed.uid, pod.name, 0) == (sent.uid, sent.name, sent.attempt)
     assert (7, supposed.uid) == (document["spec"]["priority"], document["metadata"]["uid"])
-    assert (2, 1) == (len(plugin.requests("FilterScore")), len(world.plugin.known))
+    assert (2, 1) == (len(plugin.requests("FilterScore")), len(harness.plugin.known))
 
 
 async def test_it_is_not_asked_about_a_change_that_it_does_not_look_at(plugin):
     """What it said of the pod as it is holds for the pod as it would be."""
-    async with hosted(plugin) as world:
-        await world.up()
-        pod = world.pod()
-        await world.filter(pod)
+    async with hosted(plugin) as harness:
+        await harness.up()
+        pod = harness.pod()
+        await harness.filter(pod)
         state, changed, _ = supposing(pod, node_selector={"disk": "ssd"})
-        codes = await world.filter(changed, state)
+        codes = await harness.filter(changed, state)
 
     assert [0, 0, 0] == codes.tolist()
     assert 1 == len(plugin.requests("FilterScore"))
@@ -66,11 +66,11 @@ async def test_it_is_not_asked_about_a_change_that_it_does_not_look_at(plugin):
 
 async def test_a_plugin_that_names_no_fields_is_asked_each_time():
     plugin = plugin_of()
-    async with hosted(plugin) as world:
-        await world.up()
-        pod = world.pod()
+    async with hosted(plugin) as harness:
+        await harness.up()
+        pod = harness.pod()
         state, changed, _ = supposing(pod, node_selector={"disk": "ssd"})
-        await world.filter(changed, state)
+        await harness.filter(changed, state)
 
     (request,) = plugin.requests("FilterScore")
     assert {"disk": "ssd"} == msgspec.json.decode(request.call.pod.object)["spec"]["nodeSelector"]

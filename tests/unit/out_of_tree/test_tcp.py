@@ -1,4 +1,4 @@
-"""Plugins over TCP: both sides show certificates, and nobody else is heard."""
+"""Plugins over TCP: both sides show certificates, and no other client is served."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ from berth.out_of_tree.lifecycle.attaching import AttachError, Wanted
 from berth.out_of_tree.transport.channels import open_channel
 from berth_sdk.serving import Server
 from tests.unit.extender.test_tls import self_signed
-from tests.unit.out_of_tree.lifecycle.test_attaching import Colours, World
+from tests.unit.out_of_tree.lifecycle.test_attaching import Colours, Harness
 from tests.unit.out_of_tree.scripted import PROFILE
 
 
@@ -43,10 +43,10 @@ async def attached(files, *, ca="plugin", shown="host"):
     spec = SidecarSpec("colours", f"localhost:{port}", Duration(10**9), args={"colour": "red"}, tls=tls)
     try:
         async with asyncio.TaskGroup() as tasks:
-            world = World(tasks)
-            await world.attaching.attach(Wanted(spec, (PROFILE,)))
-            fitting = await world.fitting()
-            world.host.versions["colours"].task.cancel()
+            harness = Harness(tasks)
+            await harness.attaching.attach(Wanted(spec, (PROFILE,)))
+            fitting = await harness.fitting()
+            harness.host.versions["colours"].task.cancel()
             return fitting
     except BaseExceptionGroup as group:
         raise group.exceptions[0] from None
@@ -77,8 +77,8 @@ async def test_no_certificates_on_a_network():
 async def test_files_that_are_not_there(files, monkeypatch):
     """A certificate that can't be read is named."""
     monkeypatch.setattr(attaching, "READY_SECONDS", 0.5)
-    with pytest.raises(AttachError, match=r"nobody\.crt: No such file"):
-        await attached(files, ca="nobody")
+    with pytest.raises(AttachError, match=r"missing\.crt: No such file"):
+        await attached(files, ca="missing")
 
 
 LIST = """

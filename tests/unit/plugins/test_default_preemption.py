@@ -20,7 +20,7 @@ WAITING = unresolvable("waiting for the preemption for this pod to be finished")
 
 
 class Preemption:
-    """Answers as told and remembers what it was asked."""
+    """Answers as scripted and remembers what it was asked."""
 
     def __init__(self, result=None, running=()):
         self.result, self.of_uids = result, set(running)
@@ -143,7 +143,7 @@ def test_6_6_gate_pods_of_groups_wait_for_their_group_where_groups_preempt_toget
     running = Preemption(running=["uid-g", OF_GROUP.uid])
     gate = plugin(running, WorkloadAwarePreemption=True)
 
-    assert SUCCESS == gate.pre_enqueue(OF_GROUP), "a group that is missing holds nobody back"
+    assert SUCCESS == gate.pre_enqueue(OF_GROUP), "a group that is missing gates no pod"
     waiting = unresolvable("waiting for the preemption for this pod group to be finished")
     assert waiting == with_group(gate, None).pre_enqueue(OF_GROUP)
 

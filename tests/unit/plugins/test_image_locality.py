@@ -21,7 +21,7 @@ def on(holders, total, sizes):
 
 
 def using(count, images):
-    names = [f"image{i}:1" if i < images else "elsewhere:1" for i in range(count)]
+    names = [f"image{i}:1" if i < images else "other:1" for i in range(count)]
     return make_pod(containers=[Container(f"c{i}", name) for i, name in enumerate(names)])
 
 

@@ -61,7 +61,7 @@ def everywhere_but(*fits, reason=NOT_NEAR):
     [
         pytest.param(near(term()), [on("x1")], everywhere_but("x1", "x2"), id="in its domain"),
         pytest.param(near(term()), [on("bare")], everywhere_but(), id="a domain needs the label"),
-        pytest.param(near(term()), [], everywhere_but(), id="nobody there"),
+        pytest.param(near(term()), [], everywhere_but(), id="no pod there"),
         pytest.param(near(term(), labels=WEB), [], {"bare": NOT_NEAR}, id="the first of a series"),
         pytest.param(near(term(), labels=WEB), [on("y1")], everywhere_but("y1"), id="not the first"),
         pytest.param(near(term()), [on("x1", namespace="other")], everywhere_but(), id="another namespace"),
@@ -126,7 +126,7 @@ def test_namespace_selector(selector, meant):
 
 
 def test_skip():
-    """A pod without required terms that nobody avoids has nothing to filter."""
+    """A pod without required terms that no pod avoids has nothing to filter."""
     plugin = make_plugin(InterPodAffinity)
     pod = preferring(near=[(1, term())], labels=WEB)
 
@@ -311,7 +311,7 @@ def test_a_pod_with_terms_has_no_basis():
     assert basis() is None
 
 
-def test_whoever_comes_or_goes_with_a_term_makes_another_generation():
+def test_a_pod_with_a_term_that_comes_or_goes_makes_another_generation():
     plugin, cache, nodes, _ = basis_beside()
     before = plugin.basis_generation(nodes)
     cache.add_pod(on("x1"))

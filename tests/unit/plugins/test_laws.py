@@ -70,7 +70,7 @@ def test_score_one_node_at_a_time(kind, pod, nodes, placed):
 @law
 @given(pod=pods(), nodes=clusters(), placed=placed_pods)
 def test_pods_on_nodes_do_not_matter(kind, pod, nodes, placed):
-    """Whoever looks at nodes' objects alone answers for full nodes what it answers for empty ones."""
+    """Plugins that look at nodes' objects alone answer alike for full nodes and for empty ones."""
     plugin, empty, full = make_plugin(kind), table(nodes), table(nodes, placed)
 
     if isinstance(plugin, FilterPlugin):

@@ -42,7 +42,7 @@ def declaring(name, *features):
     ],
 )
 def test_required_features(pod, features):
-    """A pod's spec tells which features it needs."""
+    """A pod's spec says which features it needs."""
     assert features == required_features(pod)
 
 

@@ -61,7 +61,7 @@ def test_filter(pod, used, expected):
 
 @given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=4), st.integers(0, 3))
 def test_few_nodes(offers, wanted):
-    """A small table is told what each of its nodes is told in a large one, bit by bit."""
+    """A small table has the scores that its nodes have in a large one, bit by bit."""
     few = [
         node(f"n{i}", cpu=f"{cpu}m", gpu=str(gpu), pods=str(pods))
         for i, (cpu, gpu, pods) in enumerate(offers)
@@ -84,7 +84,7 @@ def test_few_nodes(offers, wanted):
         pytest.param(
             asking(cpu="6m", memory="21"), Code.UNSCHEDULABLE_AND_UNRESOLVABLE, id="one of two never fits"
         ),
-        pytest.param(asking(gpu="1"), Code.UNSCHEDULABLE_AND_UNRESOLVABLE, id="a scalar nobody offers"),
+        pytest.param(asking(gpu="1"), Code.UNSCHEDULABLE_AND_UNRESOLVABLE, id="a scalar that no node offers"),
     ],
 )
 def test_code(pod, code):
@@ -137,7 +137,7 @@ def test_order_of_reasons(asked):
     ],
 )
 def test_ignored(args, pod, fits):
-    """Extended resources can be left to somebody else, by name or by group; nothing else can."""
+    """Extended resources can be left to an extender, by name or by group; nothing else can."""
     assert fits == bool(feasible(make_plugin(NodeResourcesFit, args), pod, [node()]))
 
 

@@ -227,7 +227,7 @@ steps = st.lists(
 )
 
 
-class World:
+class ChangingCluster:
     """A cluster that changes by steps; a step taken twice is undone."""
 
     def __init__(self):
@@ -283,9 +283,9 @@ class World:
 @given(steps)
 def test_kept_up_to_date(steps):
     """However things came and went, the verdicts are those of a plugin that sees them for the first time."""
-    world = World()
+    cluster = ChangingCluster()
     for name, *arguments in [*steps, ("ask",)]:
-        getattr(world, name)(*arguments)
+        getattr(cluster, name)(*arguments)
 
 
 def codes(plugin, claim, nodes):

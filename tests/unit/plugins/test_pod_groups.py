@@ -168,7 +168,7 @@ def placements(plugin, parent=WHOLE):
         pytest.param(gang(), [], {"": [0, 1, 2, 3]}, id="no constraint"),
         pytest.param(topology(), [], {"a": [0, 2], "b": [1]}, id="a domain for each value"),
         pytest.param(topology(), [member("p", "n2")], {"a": [0, 2]}, id="where the group is already"),
-        pytest.param(topology("rack"), [], {}, id="nobody has the label"),
+        pytest.param(topology("rack"), [], {}, id="no node has the label"),
         pytest.param(
             topology(),
             [member("p", "n3")],
@@ -216,7 +216,7 @@ def test_pods_count(placed, sizes, scores):
 
 
 def test_pods_count_of_nothing():
-    """Placements that nobody goes to cannot be compared."""
+    """Placements without pods cannot be compared."""
     with pytest.raises(PluginError, match="no pods from pod group are assigned to any of the candidate"):
         made(PodGroupPodsCount).score_placements(CycleState(), KEY, NODES, proposed(0, 0))
 

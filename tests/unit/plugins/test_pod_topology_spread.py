@@ -54,7 +54,7 @@ def web(*node_names, namespace="default"):
         pytest.param(spreading(hard(max_skew=2)), web("x1"), {}, id="skew allowed"),
         pytest.param(spreading(hard()), web("x1", namespace="other"), {}, id="another namespace"),
         pytest.param(spreading(hard(), labels={}), web("x1"), {}, id="does not count itself"),
-        pytest.param(spreading(hard(selector={})), web("x1"), {}, id="an empty selector counts nobody"),
+        pytest.param(spreading(hard(selector={})), web("x1"), {}, id="an empty selector counts no pod"),
         pytest.param(spreading(hard(selector=None)), web("x1", "x1"), {}, id="no selector, too"),
         pytest.param(
             spreading(hard("host"), hard()), web("x1"), {"x1": SKEWED, "x2": SKEWED}, id="two constraints"
@@ -213,7 +213,9 @@ OTHER = make_pod("o", labels=WEB, node_name="n0")
         pytest.param(None, OTHER, QUEUE, id="matching pod comes"),
         pytest.param(None, make_pod("o", node_name="n0"), SKIP, id="another pod comes"),
         pytest.param(None, make_pod("o", labels=WEB), SKIP, id="a waiting one"),
-        pytest.param(None, make_pod("o", namespace="x", labels=WEB, node_name="n0"), SKIP, id="elsewhere"),
+        pytest.param(
+            None, make_pod("o", namespace="x", labels=WEB, node_name="n0"), SKIP, id="another namespace"
+        ),
         pytest.param(OTHER, None, QUEUE, id="matching pod goes"),
         pytest.param(
             OTHER, make_pod("o", labels={**WEB, "a": "b"}, node_name="n0"), SKIP, id="still matches"

@@ -65,17 +65,17 @@ def test_nodes_that_do_not_count():
 @pytest.mark.parametrize("seed", range(6))
 def test_sums_follow(seed):
     """Sums over domains are those made anew, whatever comes, goes and is labelled otherwise."""
-    world, nodes = World(seed), Snapshot()
+    cluster, nodes = ChangingCluster(seed), Snapshot()
     for step in range(120):
-        world.change(f"{step}")
-        world.cache.update_snapshot(nodes)
+        cluster.change(f"{step}")
+        cluster.cache.update_snapshot(nodes)
         for key in KEYS:
             assert anew(nodes, key, nodes.count(ANY)) == count_in(nodes, key, ANY).tolist()
             for held in nodes.placed.held():
                 assert anew(nodes, key, nodes.holders(held)) == holders_in(nodes, key, held).tolist()
 
 
-class World:
+class ChangingCluster:
     """A cluster in which things happen by chance."""
 
     def __init__(self, seed):

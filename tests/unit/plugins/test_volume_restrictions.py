@@ -64,7 +64,7 @@ def test_disks(wanted, used, conflict):
 
 
 @pytest.mark.parametrize(("wanted", "used", "conflict"), CONFLICTS)
-def test_disks_of_pods_thought_to_be_there(wanted, used, conflict):
+def test_disks_of_pods_added_on_trial(wanted, used, conflict):
     """The answer is the same for a node as it would be with a pod more."""
     holder = make_pod("holder", volumes=(used,), node_name="n0")
     plugin, pod = make_plugin(VolumeRestrictions), make_pod(volumes=(wanted,))
@@ -110,7 +110,7 @@ def test_missing_claim():
 
 
 def test_skip():
-    """Claims that nobody uses, and volumes of other kinds, leave nothing to filter."""
+    """Claims that no pod uses, and volumes of other kinds, leave nothing to filter."""
     plugin = make_plugin(VolumeRestrictions, listers=listers_with(rwop()))
 
     assert pre_filtered(plugin, CycleState(), with_claims("c0"), table(NODES)).status.skip
@@ -118,15 +118,15 @@ def test_skip():
 
 
 def test_following_pods():
-    """A holder thought away frees the claim, whatever its namespace; simulations leave the cycle alone."""
+    """A user evicted on trial frees the claim, in any namespace; simulations leave the cycle alone."""
     plugin = make_plugin(VolumeRestrictions, listers=listers_with(rwop()))
     holder = with_claims("c0", name="holder", node_name="n0")
     nodes, state, pod = table(NODES, [holder]), CycleState(), with_claims("c0")
     plugin.pre_filter(state, pod, nodes)
     twin = state.clone()
-    elsewhere = with_claims("c0", name="other", namespace="b", node_name="n0")
+    beside = with_claims("c0", name="other", namespace="b", node_name="n0")
 
-    plugin.remove_pod(twin, pod, PodInfo(elsewhere), nodes)
+    plugin.remove_pod(twin, pod, PodInfo(beside), nodes)
     assert [0, 0] == plugin.filter(twin, pod, nodes).tolist()
     plugin.add_pod(twin, pod, PodInfo(holder), nodes)
     assert [2, 2] == plugin.filter(twin, pod, nodes).tolist() == plugin.filter(state, pod, nodes).tolist()

@@ -35,7 +35,7 @@ def with_volume(labels):
     ],
 )
 def test_filter(volume, node, fits):
-    """A node has to be in one of the volume's zones and regions, if it tells where it is."""
+    """A node has to be in one of the volume's zones and regions, if it says where it is."""
     assert fits == bool(feasible(with_volume(volume), POD, [make_node(labels=node)]))
 
 

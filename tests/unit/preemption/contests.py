@@ -37,7 +37,7 @@ _ports = st.sampled_from(((), (), (ContainerPort(80),)))
 @st.composite
 def _placed(draw, name, with_ports):
     on = draw(_nodes)
-    # Two pods with one port are never on one node, unless somebody bypassed the scheduler.
+    # Two pods with one port are never on one node, unless a client bypassed the scheduler.
     ports = () if on in with_ports else draw(_ports)
     if ports:
         with_ports.add(on)

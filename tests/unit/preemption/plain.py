@@ -9,7 +9,7 @@ from berth.snapshot.pod_info import PodInfo
 
 
 class Node:
-    """One node with pods thought away; each question is asked on a table made for it."""
+    """One node with pods evicted on trial; each question is asked on a table made for it."""
 
     def __init__(self, framework, attempt, name, nominated):
         self.framework, self.attempt, self.name = framework, attempt, name
@@ -96,7 +96,7 @@ async def plain_dry_run(framework, attempt: Attempt, row, *, budgets, nominated_
     return Candidate(name, tuple(info.pod for info in victims), violations)
 
 
-def told(outcome):
+def reported(outcome):
     """An outcome in a form that can be compared."""
     if isinstance(outcome, Candidate):
         return outcome

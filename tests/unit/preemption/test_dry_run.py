@@ -16,14 +16,14 @@ from berth.preemption.dry_run import NO_VICTIMS
 from berth.snapshot.pod_info import PodInfo
 from tests.unit.preemption.contests import contests
 from tests.unit.preemption.kit import NOW, budget, node, placed, preemptor, stage
-from tests.unit.preemption.plain import Node, plain_dry_run, told
+from tests.unit.preemption.plain import Node, plain_dry_run, reported
 
 # A busy machine makes single examples slow; that is no failure of a law.
 law = settings(max_examples=80, deadline=None)
 
 
 class Forgets(IN_TREE["NodePorts"]):
-    """Turns the node down until pods are thought away from it, and never after that."""
+    """Turns the node down until pods are evicted from it on trial, and never after that."""
 
     def pre_filter(self, state, pod, nodes):
         return PreFilterResult()
@@ -201,7 +201,7 @@ async def as_the_plain_algorithm(contest):
         plain = await plain_dry_run(
             s.framework, attempt, row, budgets=budgets, nominated_pods=promised, now=NOW
         )
-        assert told(plain) == told(outcome)
+        assert reported(plain) == reported(outcome)
 
 
 @law
@@ -251,5 +251,5 @@ async def nothing_lost(contest):
     by_name = {candidate.node_name: candidate for candidate in found.found}
     assert {o.node_name: o for o in wanted if isinstance(o, Candidate)} == by_name
     if not by_name:
-        said = [told(found.diagnosis.node_status(row)) for row in np.flatnonzero(potential)]
-        assert [told(outcome) for outcome in wanted] == said
+        said = [reported(found.diagnosis.node_status(row)) for row in np.flatnonzero(potential)]
+        assert [reported(outcome) for outcome in wanted] == said

@@ -74,5 +74,5 @@ def test_6_3_3_victims_that_leave_the_nominated_node_are_waited_for(victim, expe
     assert expected == reason(NOMINATED, [victim])
 
 
-def test_6_3_4_without_a_nomination_nobody_is_waited_for():
+def test_6_3_4_without_a_nomination_no_victim_is_waited_for():
     assert "" == reason(preemptor(), [LEAVING])

@@ -1,4 +1,4 @@
-"""Pods that preempt through an API server, as its watch tells it."""
+"""Pods that preempt through an API server, as its watch shows it."""
 
 from collections import Counter
 
@@ -66,7 +66,7 @@ class Watcher:
 
 
 async def test_fifty_pods_preempt_on_full_nodes(tmp_path):
-    """50 pods each need a node of 60 that two pods fill: all are bound, and nobody else had to go."""
+    """50 pods each need a node of 60 that two pods fill: all are bound, and no more pods had to go."""
     names = [f"n{i}" for i in range(60)]
     nodes = [node(name) for name in names]
     low = [pod(f"low-{i}-{name}", 2, on=name) for i in range(2) for name in names]

@@ -86,7 +86,7 @@ async def test_6_2_3_an_error_without_candidates_is_an_error():
     assert expected == outcome(await s.preempt(preemptor()))
 
 
-async def test_6_2_3_several_errors_are_told_together():
+async def test_6_2_3_several_errors_are_reported_together():
     s = stage(
         [node("n1"), node("n2")],
         [placed("v", "4", on="n1"), placed("w", "4", on="n2")],

@@ -69,7 +69,7 @@ class Numbers:
 
 
 class Scene:
-    """Evictions on fakes; `known` is what the watch has told of victims."""
+    """Evictions on fakes; `known` is what the watch has shown of victims."""
 
     def __init__(self, tasks, nominated=()):
         self.server, self.numbers, self.activated = Server(), Numbers(), []
@@ -105,7 +105,7 @@ async def settle():
         await asyncio.sleep(0)
 
 
-async def test_6_6_3_a_victim_is_told_why_then_deleted_and_an_event_tells_users():
+async def test_6_6_3_a_victim_gets_a_condition_then_is_deleted_with_an_event():
     async with scene() as s:
         s.start(A)
     (_, name, condition, nominated), deletion = s.server.calls
@@ -253,7 +253,7 @@ async def test_6_6_2_a_victim_in_pre_bind_is_stopped_if_there_is_time(in_time, d
 
 
 async def test_6_6_gate_running_until_the_last_victim_was_evicted():
-    """And until the watch has told of it: on nodes as they were, the pod would preempt once more."""
+    """And until the watch has shown it: on nodes as they were, the pod would preempt once more."""
     async with scene() as s:
         s.server.at_once = False
         s.start(A, B)

@@ -91,7 +91,7 @@ async def test_few_victims_among_many_take_few_tries():
 
 
 async def test_without_units_nothing_is_tried():
-    """A group that is more important than nobody is told so."""
+    """A group that no pod is less important than gets that message."""
     pool = Pool(0, [], 1)
 
     assert NO_VICTIMS is await search(pool).candidate([])

@@ -31,7 +31,7 @@ class Numbers:
         self.of_victims.append(count)
 
     def evicted(self, seconds, *, failed):
-        """Told in another test."""
+        """Counted in another test."""
 
 
 class Life:
@@ -63,7 +63,7 @@ class Life:
             self.core.pod_handler.on_add(pod)
 
     def update(self, old, **status):
-        """The watch tells of a new version of a pod."""
+        """The watch shows a new version of a pod."""
         self.versions += 1
         metadata = msgspec.structs.replace(old.metadata, resource_version=str(self.versions))
         new = msgspec.structs.replace(
@@ -158,7 +158,7 @@ async def test_11_8_2_policy_never(live):
 
 
 async def test_6_6_gate_an_event_during_the_evictions_does_not_bring_the_preemptor_back(live):
-    """The other victim's end would: but evictions are still going on, until the watch tells of the last."""
+    """The other victim's end would: but evictions are still going on, until the watch shows the last."""
     first, last = placed("first", "2", 5), placed("last", "2", 1)
     life = live(first, last)
     life.core.pod_handler.on_add(HIGH)
@@ -211,7 +211,7 @@ async def test_6_3_3_a_nomination_that_was_not_written_yet_counts(live):
     assert [LOW] == life.writer.deleted
 
 
-async def test_6_3_3_while_victims_leave_nobody_else_has_to(live):
+async def test_6_3_3_while_victims_leave_no_other_pod_has_to(live):
     """The nominated pod, tried again in between, keeps its nomination and evicts no second victim."""
     life = live(LOW)
     life.core.pod_handler.on_add(HIGH)

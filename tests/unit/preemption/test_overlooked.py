@@ -70,7 +70,7 @@ def test_6_4_law_a_node_without_its_victims_is_as_if_they_had_gone(placed, asks)
 
 
 def without_shared_ports(placed):
-    """Two pods with one port are never on one node, unless somebody bypassed the scheduler."""
+    """Two pods with one port are never on one node, unless a client bypassed the scheduler."""
     with_ports = set()
     for on, goes, (claims, disks, ports) in placed:
         yield on, goes, (claims, disks, set() if on in with_ports else ports)

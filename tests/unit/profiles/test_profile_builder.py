@@ -118,7 +118,7 @@ def test_the_profile_s_percentage_goes_before_the_common_one(built):
     assert (40, 30) == tuple(f.percentage_of_nodes_to_score for f in built[0].values())
 
 
-def test_whoever_stands_at_a_point_serves_it(built):
+def test_plugins_listed_at_a_point_serve_it(built):
     """Every in-tree plugin of the default profile is what its points ask for."""
     plugins = built[0]["first"].plugins
 

@@ -122,7 +122,7 @@ class Bench:
     woken: list[float]
 
     def add(self, name="p0", **fields: Any) -> Pod:
-        """A new pod, told to the lister and the queue."""
+        """A new pod, passed to the lister and the queue."""
         pod = a_pod(name, **fields)
         self.known[pod.key] = pod
         self.queue.add(pod)

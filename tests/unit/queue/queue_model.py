@@ -1,4 +1,4 @@
-"""The scheduling queue once more, as plainly as core 2 tells it: no heaps, no groups, no lazy anything."""
+"""The scheduling queue once more, as plainly as core 2 has it: no heaps, no groups, no lazy anything."""
 
 from dataclasses import dataclass, field
 from math import floor, inf
@@ -130,8 +130,8 @@ class QueueModel:
             self.add(new)
             return
         entry.pod = new
-        untold = not (old.nominated_node_name or new.nominated_node_name)
-        self.nominate(new, self.promised.get(new.uid) if untold else None)
+        unreported = not (old.nominated_node_name or new.nominated_node_name)
+        self.nominate(new, self.promised.get(new.uid) if unreported else None)
         if entry.place == "pool":
             for event in pod_events(old, new):
                 self.requeue(entry, self.worth(entry, event, new))

@@ -90,7 +90,7 @@ def test_expiry_is_kept():
 
 
 def test_which_heap():
-    """2.5: a pod that nobody rejected waits in the error heap, any other in the normal one."""
+    """2.5: a pod without a rejecting plugin waits in the error heap, any other in the normal one."""
     bench = a_bench()
     failed, rejected = bench.popped("failed"), bench.popped("rejected")
     bench.fail(failed)

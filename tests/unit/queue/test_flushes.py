@@ -62,7 +62,7 @@ def test_leftovers(waited, place):
     assert bench.metrics.incoming["active", "UnschedulableTimeout"] == (place == "active")
 
 
-def test_leftovers_are_told_to_pods_in_flight():
+def test_leftovers_reach_pods_in_flight():
     """2.15: the wildcard event is recorded, but only if there was anything to flush."""
     bench = a_bench()
     record = bench.popped()

@@ -71,7 +71,7 @@ def test_no_plugin_activates_it(bench, moved):
     assert ("resting" if moved else "pool") == bench.where(record.pod)
 
 
-def test_no_answer_of_a_plugin_elsewhere_does(bench):
+def test_no_answer_of_a_sidecar_does(bench):
     record = hold(bench, rejectors=(), pending=("A",))
     bench.queue.move_all(NODE_ADD, None, None)
     bench.queue.hints_answered([HintQuestion("A", NODE_ADD, None, None, record, record.attempts)])

@@ -104,7 +104,7 @@ def test_an_empty_list_is_a_list():
     assert not build_hint_map([Rejector("A", {})]).registrations
 
 
-def test_failures_are_told_together():
+def test_failures_are_reported_together():
     """1.10.7: what several plugins raise ends up in one error."""
     with pytest.raises(EventRegistrationError, match=r"(?s)one.*two"):
         build_hint_map([Broken("one"), Broken("two")])

@@ -158,7 +158,7 @@ def test_pop_of_an_empty_queue():
 
 
 def test_close_ends_all_flights_and_wakes():
-    """2.13: Close is Done for every pod in flight and wakes whoever waits."""
+    """2.13: Close is Done for every pod in flight and wakes pops that wait."""
     bench = a_bench()
     bench.popped()
     bench.woken.clear()

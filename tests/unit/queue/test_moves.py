@@ -16,7 +16,7 @@ from tests.unit.queue.kit import (
 
 
 def test_a_new_pod_becomes_active():
-    """2.7: an ungated pod enters activeQ, which is counted, timed and told to the waiting popper."""
+    """2.7: an ungated pod enters activeQ, which is counted, timed and given to the waiting pop."""
     bench = a_bench()
     pod = bench.add()
 
@@ -73,7 +73,7 @@ def test_immediately_skips_the_backoff():
 
 
 def test_skip_leaves_everything_as_it_is():
-    """2.9.3: a pod that nobody wants back stays, without a count and without a wake-up."""
+    """2.9.3: a pod for which no hint says Queue stays, uncounted, and wakes no pop."""
     bench = a_bench([Rejector("A", {NODE_ADD: skip_it})])
     record = bench.pooled()
     bench.woken.clear()
@@ -86,7 +86,7 @@ def test_skip_leaves_everything_as_it_is():
 
 
 def test_only_rejecting_plugins_are_asked():
-    """2.8.4: nobody else's hint is called, however many pods wait."""
+    """2.8.4: no other plugin's hint is called, however many pods wait."""
     bench = a_bench([Rejector("A", {NODE_ADD: skip_it}), Rejector("B", {NODE_ADD: skip_it})])
     bench.pooled("p0", rejectors=["A"])
     bench.pooled("p1", rejectors=["A"])
@@ -96,7 +96,7 @@ def test_only_rejecting_plugins_are_asked():
     assert bench.metrics.hints == {("A", "NodeAdd", "QueueSkip"): 2, ("B", "NodeAdd", "QueueSkip"): 1}
 
 
-def test_an_event_nobody_waits_for():
+def test_an_event_that_no_plugin_waits_for():
     """2.9.1 and 11.3.5: it has no effect and is not recorded for pods in flight."""
     bench = a_bench()
     bench.popped("flying")
@@ -139,7 +139,7 @@ def test_a_pass_scans_the_pool_alone():
 def test_a_wildcard_reaches_pods_without_registrations():
     """2.9.1: a wildcard is of interest to all."""
     bench = a_bench()
-    record = bench.pooled(rejectors=["nobody"])
+    record = bench.pooled(rejectors=["Other"])
     bench.queue.move_all(FORCE_ACTIVATE, None, None)
 
     assert bench.where(record.pod) == "active"

@@ -152,7 +152,7 @@ ONLY_CONDITIONS = {"conditions": (PodCondition("PodScheduled", "False"),), "nomi
         pytest.param({"extended_resource_claim_status": {}}, False, id="a claim for extended resources"),
     ],
 )
-def test_a_status_tells_pods_apart_unless_it_is_an_attempts(status, alike):
+def test_a_status_distinguishes_pods_unless_it_is_an_attempts(status, alike):
     plain, other = a_pod("p0"), a_pod("p1")
     other = msgspec.structs.replace(other, status=msgspec.structs.replace(other.status, **status))
 

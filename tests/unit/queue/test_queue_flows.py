@@ -1,4 +1,4 @@
-"""Core 11.3: the flows that are not told with the rule they show."""
+"""Core 11.3: the flows that are not tested with their rule."""
 
 from berth.framework.cluster_event import UNSCHEDULABLE_TIMEOUT
 from tests.unit.queue.kit import NODE_ADD, a_bench

@@ -67,11 +67,11 @@ class QueueMachine(RuleBasedStateMachine):
         self._update(old, priority=priority, gates=gates, labels={"label": label}, nominated_node_name=node)
 
     @precondition(lambda self: self.known)
-    @rule(data=st.data(), nominating=NOMINATIONS, told=st.booleans())
-    def nominate_and_update(self, data, nominating, told):
+    @rule(data=st.data(), nominating=NOMINATIONS, observed=st.booleans())
+    def nominate_and_update(self, data, nominating, observed):
         pod = self.known[self._one_of(data)]
         self._nominate(pod, nominating)
-        self._update(pod, priority=pod.priority, nominated_node_name="n0" if told else "")
+        self._update(pod, priority=pod.priority, nominated_node_name="n0" if observed else "")
 
     def _update(self, old, **fields):
         new = a_pod(old.name, uid=old.uid, **fields)

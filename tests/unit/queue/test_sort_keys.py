@@ -13,7 +13,7 @@ from berth.queue.scheduling_queue import SchedulingQueue
 from berth.testing.handles import ManualClock
 from tests.fakes import Steps
 from tests.unit.queue.kit import PROFILE, CountingMetrics, Gates, a_pod
-from tests.unit.queue.test_asked_elsewhere import FarGate
+from tests.unit.queue.test_asked_sidecars import FarGate
 
 
 class Sorter(KeyedQueueSortPlugin):

@@ -43,7 +43,7 @@ B = Rejector("B", {NODE_ADD: skip_it})
 @pytest.mark.parametrize(
     ("unschedulable", "pending", "strategy"),
     [
-        pytest.param("", "", BACKOFF, id="1: nobody rejected it"),
+        pytest.param("", "", BACKOFF, id="1: no plugin rejected it"),
         pytest.param("A", "", BACKOFF, id="4: queue"),
         pytest.param("B", "", SKIP, id="4: skip"),
         pytest.param("C", "", SKIP, id="5: its rejector waits for nothing"),

@@ -52,7 +52,7 @@ def test_lint(made):
 
 def test_another_namespace(rendered):
     """Nothing names another namespace than the release's."""
-    assert "berth-system" not in json.dumps(list(rendered({}, "elsewhere").values()))
+    assert "berth-system" not in json.dumps(list(rendered({}, "another").values()))
 
 
 def test_a_registry_of_ones_own(rendered):

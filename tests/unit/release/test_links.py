@@ -19,7 +19,7 @@ def test_links_lead_somewhere(page):
         ("README.md", ""),
         ("docs", ""),
         ("no-such-page.md", "leads nowhere"),
-        ("../elsewhere.md", "leads out of the repository"),
+        ("../another.md", "leads out of the repository"),
         ("README.md#no-such-heading", "no heading is called that"),
     ],
 )

@@ -7,7 +7,7 @@ from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.recordings.recording import Extent
 from berth.replay import Options, replay
 from berth_sdk import Plugin, Server
-from tests.unit.out_of_tree.scripted import World, cycle, running
+from tests.unit.out_of_tree.scripted import Harness, cycle, running
 
 NAME = "teams"
 
@@ -50,18 +50,21 @@ async def serving(plugin):
 @asynccontextmanager
 async def at_work(plugin, *nodes):
     """The host's parts, with the plugin ready."""
-    async with serving(plugin) as address, running(World(_path(address), name=plugin.name), *nodes) as world:
-        await world.up()
-        yield world
+    async with (
+        serving(plugin) as address,
+        running(Harness(_path(address), name=plugin.name), *nodes) as harness,
+    ):
+        await harness.up()
+        yield harness
 
 
 def _path(address):
     return address.removeprefix("unix:")
 
 
-def begun(world, **extent):
+def begun(harness, **extent):
     """A recording that begins now."""
-    return world.host.versions[NAME].record(Extent(**extent))
+    return harness.host.versions[NAME].record(Extent(**extent))
 
 
 async def written(recording, path):
@@ -72,27 +75,27 @@ async def written(recording, path):
     return path
 
 
-async def tried(world, name, attempt=1, reserve="", **fields):
+async def tried(harness, name, attempt=1, reserve="", **fields):
     """An attempt to schedule that pod, as far as this plugin sees of it."""
-    pod, state = world.pod(name, **fields), cycle(attempt)
+    pod, state = harness.pod(name, **fields), cycle(attempt)
     with suppress(SidecarError):
-        await world.filter(pod, state)
-        await world.score(state, pod)
+        await harness.filter(pod, state)
+        await harness.score(state, pod)
     if reserve:
-        await world.plugin.reserve(state, pod, reserve)
+        await harness.plugin.reserve(state, pod, reserve)
 
 
 async def a_run(path, plugin=None):
     """The recording of a run with rows that move: two teams' pods, a node that goes, nodes that come."""
-    async with at_work(plugin or Teams()) as world:
-        recording = begun(world)
-        world.add_nodes("red", labels={"team": "red"})
-        await tried(world, "a", labels={"team": "red"}, reserve="red")
-        await tried(world, "b", labels={"team": "blue"})
-        node = next(each for each in world.snapshot.nodes if each.name == "n0")
-        world.cache.remove_node(node)
-        world.add_nodes("blue", labels={"team": "blue"})
-        await tried(world, "c", labels={"team": "blue"}, reserve="blue")
+    async with at_work(plugin or Teams()) as harness:
+        recording = begun(harness)
+        harness.add_nodes("red", labels={"team": "red"})
+        await tried(harness, "a", labels={"team": "red"}, reserve="red")
+        await tried(harness, "b", labels={"team": "blue"})
+        node = next(each for each in harness.snapshot.nodes if each.name == "n0")
+        harness.cache.remove_node(node)
+        harness.add_nodes("blue", labels={"team": "blue"})
+        await tried(harness, "c", labels={"team": "blue"}, reserve="blue")
         recording.end(1)
         return await written(recording, path)
 

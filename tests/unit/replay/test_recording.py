@@ -12,7 +12,7 @@ from berth.out_of_tree.recordings.recorded_stub import RecordedStub
 from berth.replay import RecordingError, read_recording
 from berth.replay.writing import RecordingWriter
 from berth_plugin_proto import identity_pb2, queueing_pb2, recording_pb2, state_pb2
-from tests.unit.out_of_tree.scripted import Scripted, World, hosted, passing, until
+from tests.unit.out_of_tree.scripted import Harness, Scripted, hosted, passing, until
 from tests.unit.replay.kit import Teams, a_run, at_work, begun, replayed, tried, written
 
 
@@ -36,10 +36,10 @@ async def test_what_it_holds(tmp_path):
 
 async def test_calls_cost_nothing_otherwise(tmp_path):
     """The connection's own stub is asked before and after a recording, and no other."""
-    async with at_work(Teams()) as world:
-        connection, version = world.connection, world.host.versions["teams"]
+    async with at_work(Teams()) as harness:
+        connection, version = harness.connection, harness.host.versions["teams"]
         own = connection.scheduling
-        recording = begun(world)
+        recording = begun(harness)
         assert isinstance(connection.scheduling, RecordedStub)
         version.stop_recording(recordings.STOPPED)
         await written(recording, tmp_path / "r")
@@ -48,18 +48,18 @@ async def test_calls_cost_nothing_otherwise(tmp_path):
         assert connection.recording is None
 
 
-def test_the_plugin_is_not_told(tmp_path):
-    """The state that goes into a recording does not count as told to the plugin: it hears what it has to."""
-    world = World(tmp_path / "p.sock")
-    world.add_nodes("n1")
-    feed = world.plugin.caller.feed
+def test_the_plugin_is_not_sent_a_recordings_state(tmp_path):
+    """The state that goes into a recording does not count as sent to the plugin: it hears what it has to."""
+    harness = Harness(tmp_path / "p.sock")
+    harness.add_nodes("n1")
+    feed = harness.plugin.caller.feed
     feed.narrow(identity_pb2.StateInterest(nodes=True, pods=True, pods_without_status=True))
-    pod = world.pod().placed_on("n1")
-    world.cache.assume_pod(pod)
-    world.step()
-    world.cache.add_pod(pod)
+    pod = harness.pod().placed_on("n1")
+    harness.cache.assume_pod(pod)
+    harness.step()
+    harness.cache.add_pod(pod)
     last = list(feed.picture())[-1]
-    world.step()
+    harness.step()
     changes = feed.since(2)[0].changes
 
     assert (2, 1) == (last.commit.generation, last.commit.node_count)
@@ -147,10 +147,10 @@ def test_other_formats(tmp_path, header, says):
 async def test_size(tmp_path):
     """A recording never gets larger than it may, and its end says that this is why it ended."""
     whole = (await a_run(tmp_path / "whole")).stat().st_size
-    async with at_work(Teams()) as world:
-        recording = begun(world, max_bytes=whole - 500)
+    async with at_work(Teams()) as harness:
+        recording = begun(harness, max_bytes=whole - 500)
         for name in "abcdefgh":
-            await tried(world, name)
+            await tried(harness, name)
         path = await written(recording, tmp_path / "r")
 
     assert whole - 2000 < path.stat().st_size <= whole - 500
@@ -159,9 +159,9 @@ async def test_size(tmp_path):
 
 async def test_too_small_for_the_state(tmp_path):
     """A state that does not fit makes a recording that can't be replayed, and says what to do."""
-    async with at_work(Teams()) as world:
-        recording = begun(world, max_bytes=600)
-        await tried(world, "a")
+    async with at_work(Teams()) as harness:
+        recording = begun(harness, max_bytes=600)
+        await tried(harness, "a")
         path = await written(recording, tmp_path / "r")
 
     assert path.stat().st_size <= 600
@@ -170,12 +170,12 @@ async def test_too_small_for_the_state(tmp_path):
 
 
 async def test_a_reader_that_does_not_read(tmp_path, monkeypatch):
-    """What waits to be written is bounded: a recording that nobody takes ends, and says so."""
+    """What waits to be written is bounded: a recording that is not read ends, and says so."""
     monkeypatch.setattr(recordings, "MAX_BUFFERED", 3000)
-    async with at_work(Teams()) as world:
-        recording = begun(world)
+    async with at_work(Teams()) as harness:
+        recording = begun(harness)
         for name in "abcdefgh":
-            await tried(world, name)
+            await tried(harness, name)
         assert recording.over
         path = await written(recording, tmp_path / "r")
 
@@ -184,10 +184,10 @@ async def test_a_reader_that_does_not_read(tmp_path, monkeypatch):
 
 async def test_the_plugin_leaves(tmp_path):
     """The end of a plugin is the end of its recording."""
-    async with at_work(Teams()) as world:
-        recording = begun(world)
-        await tried(world, "a")
-        await world.host.versions["teams"].close()
+    async with at_work(Teams()) as harness:
+        recording = begun(harness)
+        await tried(harness, "a")
+        await harness.host.versions["teams"].close()
         path = await written(recording, tmp_path / "r")
 
     assert "the plugin was detached or replaced" in read_recording(path).warnings[0]
@@ -195,9 +195,9 @@ async def test_the_plugin_leaves(tmp_path):
 
 async def test_seconds(tmp_path):
     """A recording for some time ends in order, with the answers to what was asked within that time."""
-    async with at_work(Teams()) as world:
-        recording = begun(world, seconds=0.01)
-        await tried(world, "a")
+    async with at_work(Teams()) as harness:
+        recording = begun(harness, seconds=0.01)
+        await tried(harness, "a")
         file = read_recording(await written(recording, tmp_path / "r"))
 
     assert [] == file.warnings
@@ -213,13 +213,13 @@ async def test_refusals_and_silence(tmp_path):
     async def wait(_request, _context):
         await asyncio.Event().wait()
 
-    async with hosted(scripted, timeout_seconds=0.3) as world:
-        await world.up()
-        recording = world.host.versions["scripted"].record(recordings.Extent())
+    async with hosted(scripted, timeout_seconds=0.3) as harness:
+        await harness.up()
+        recording = harness.host.versions["scripted"].record(recordings.Extent())
         for reply in (refuse, wait):
             scripted.replies["FilterScore"] = reply
             with pytest.raises(SidecarError):
-                await world.filter()
+                await harness.filter()
         recording.end(1)
         file = read_recording(await written(recording, tmp_path / "r"))
 
@@ -236,14 +236,14 @@ async def test_news_and_another_connection(tmp_path):
         return passing(request)
 
     scripted.replies["FilterScore"] = pass_all
-    async with hosted(scripted) as world:
-        await world.up()
-        version = world.host.versions["scripted"]
+    async with hosted(scripted) as harness:
+        await harness.up()
+        version = harness.host.versions["scripted"]
         recording = version.record(recordings.Extent())
         version.connection._exchanged(queueing_pb2.RequeueResponse(cause="price"))
         version.connection.hang_up("a test says so")
         await until(lambda: version.connection.starts == 2)
-        await world.filter()
+        await harness.filter()
         recording.end(1)
         file = read_recording(await written(recording, tmp_path / "r"))
 
@@ -274,7 +274,7 @@ def test_the_writer_is_given_nonsense():
 
 
 def test_a_reason_of_a_later_version(tmp_path):
-    """An end for a reason that is not known yet is told as such."""
+    """An end for a reason that is not known yet is reported as such."""
     path = tmp_path / "r"
     header = recording_pb2.RecordingHeader(format=1, plugin="p")
     end = recording_pb2.RecordingEnd(reason=99)

@@ -136,7 +136,7 @@ async def test_a_call_that_failed(tmp_path):
 
 
 async def test_a_point_that_is_gone(tmp_path):
-    """What the plugin does not announce any more is told once, and its calls are left out."""
+    """What the plugin does not announce any more is reported once, and its calls are left out."""
     outcome = await replayed(await a_run(tmp_path / "r"), OnlyFilters())
 
     assert ("Handshake", "") == said(outcome)[0][:2]
@@ -168,8 +168,8 @@ async def test_refused_arguments(tmp_path):
 
 async def test_nothing_recorded(tmp_path):
     """A recording without calls is no proof of anything."""
-    async with at_work(Teams()) as world:
-        recording = begun(world)
+    async with at_work(Teams()) as harness:
+        recording = begun(harness)
         recording.end(1)
         path = await written(recording, tmp_path / "r")
 
@@ -215,7 +215,7 @@ async def test_exit_code_of_what_is_none(tmp_path):
     assert "is no recording of a plugin: make one with `berth plugin record`" in result.output
 
 
-async def test_nobody_there(tmp_path):
+async def test_an_address_without_a_listener(tmp_path):
     """A plugin that does not run is named, with what to do."""
     path = await a_run(tmp_path / "r")
     line = ["plugin", "replay", str(path), f"unix:{tmp_path}/p.sock"]
@@ -256,11 +256,11 @@ async def test_a_call_about_what_was(tmp_path):
 
 
 async def test_a_second_attempt(tmp_path):
-    """Attempts of one pod are told apart."""
-    async with at_work(Teams()) as world:
-        recording = begun(world)
+    """Attempts of one pod are distinguished."""
+    async with at_work(Teams()) as harness:
+        recording = begun(harness)
         for attempt in (1, 2):
-            await tried(world, "a", attempt, labels={"team": "red"})
+            await tried(harness, "a", attempt, labels={"team": "red"})
         recording.end(1)
         path = await written(recording, tmp_path / "r")
 

@@ -32,7 +32,7 @@ CHECKER = "system:kube-aggregator"
 JANE = User("jane", ("devs", "system:authenticated"), "7")
 
 
-class World:
+class Aggregated:
     """A sandbox with RBAC, the authority of the server behind it, and who that server was asked by."""
 
     def __init__(self, sandbox):
@@ -85,96 +85,98 @@ class World:
 
 
 @pytest.fixture
-async def world():
+async def aggregated():
     async with await serve(Options(rbac=True)) as sandbox:
-        yield World(sandbox)
+        yield Aggregated(sandbox)
 
 
-async def test_the_user_goes_along(world):
+async def test_the_user_goes_along(aggregated):
     """The server behind learns who asks from this one alone."""
-    async with world.serving(f"{SERVICE}.berth-system.svc") as port:
-        world.load(slice_of(0, port))
-        await eventually(lambda: available(world))
-        root = world.sandbox.access.issue(User("root", ("system:masters",)))
+    async with aggregated.serving(f"{SERVICE}.berth-system.svc") as port:
+        aggregated.load(slice_of(0, port))
+        await eventually(lambda: available(aggregated))
+        root = aggregated.sandbox.access.issue(User("root", ("system:masters",)))
         path = f"{explanation('default', 'p')}?allReasons=true"
-        code, document = await ask(world.sandbox.url, path, root, **{"X-Remote-User": "forged"})
+        code, document = await ask(aggregated.sandbox.url, path, root, **{"X-Remote-User": "forged"})
 
     assert (200, "p", {"allReasons": "true"}) == (code, document["pod"], document["query"])
-    assert ["root"] == [user.username for user in world.users]
+    assert ["root"] == [user.username for user in aggregated.users]
 
 
-async def test_uid_and_groups(world):
+async def test_uid_and_groups(aggregated):
     """All that is known of the user goes along."""
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "r"}}
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "r"}
     rule = {"apiGroups": ["explain.berth.dev"], "resources": ["podexplanations"], "verbs": ["get"]}
     subjects = [{"kind": "Group", "name": "devs"}]
     binding = {**role, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": subjects}
-    async with world.serving(f"{SERVICE}.berth-system.svc") as port:
-        world.load(slice_of(0, port), {**role, "rules": [rule]}, binding)
-        await eventually(lambda: available(world))
-        await ask(world.sandbox.url, explanation("default", "p"), world.sandbox.access.issue(JANE))
+    async with aggregated.serving(f"{SERVICE}.berth-system.svc") as port:
+        aggregated.load(slice_of(0, port), {**role, "rules": [rule]}, binding)
+        await eventually(lambda: available(aggregated))
+        await ask(aggregated.sandbox.url, explanation("default", "p"), aggregated.sandbox.access.issue(JANE))
 
-    assert [("jane", "7", JANE.groups)] == [(one.username, one.uid, one.groups) for one in world.users]
+    assert [("jane", "7", JANE.groups)] == [(one.username, one.uid, one.groups) for one in aggregated.users]
 
 
-async def test_who_may_not_is_refused_here(world):
+async def test_who_may_not_is_refused_here(aggregated):
     """The server behind is not asked."""
-    async with world.serving(f"{SERVICE}.berth-system.svc") as port:
-        world.load(slice_of(0, port))
-        await eventually(lambda: available(world))
-        code, _ = await ask(world.sandbox.url, explanation("default", "p"), world.sandbox.access.issue(JANE))
+    async with aggregated.serving(f"{SERVICE}.berth-system.svc") as port:
+        aggregated.load(slice_of(0, port))
+        await eventually(lambda: available(aggregated))
+        code, _ = await ask(
+            aggregated.sandbox.url, explanation("default", "p"), aggregated.sandbox.access.issue(JANE)
+        )
 
-    assert (403, []) == (code, world.users)
+    assert (403, []) == (code, aggregated.users)
 
 
-async def test_discovery_shows_what_is_served(world):
+async def test_discovery_shows_what_is_served(aggregated):
     """While there is an APIService its group stands among the others, and not after."""
-    root = world.sandbox.access.issue(User("root", ("system:masters",)))
+    root = aggregated.sandbox.access.issue(User("root", ("system:masters",)))
 
     async def groups():
-        _, found = await ask(world.sandbox.url, "/apis", root)
+        _, found = await ask(aggregated.sandbox.url, "/apis", root)
         return [one["name"] for one in found["groups"]]
 
     before = await groups()
-    async with world.serving(f"{SERVICE}.berth-system.svc") as port:
-        world.load(slice_of(0, port))
-        await eventually(lambda: available(world))
-        during, (_, listed) = await groups(), await ask(world.sandbox.url, ROOT, root)
-    services = world.sandbox.api.catalogue.by_kind("apiregistration.k8s.io/v1", "APIService")
-    world.sandbox.store.collection(services.store_name).delete(NAME, {"metadata": {"name": NAME}})
-    await eventually(lambda: world.sandbox.api.catalogue.by_kind(ROOT[6:], "Explanation") is None)
+    async with aggregated.serving(f"{SERVICE}.berth-system.svc") as port:
+        aggregated.load(slice_of(0, port))
+        await eventually(lambda: available(aggregated))
+        during, (_, listed) = await groups(), await ask(aggregated.sandbox.url, ROOT, root)
+    services = aggregated.sandbox.api.catalogue.by_kind("apiregistration.k8s.io/v1", "APIService")
+    aggregated.sandbox.store.collection(services.store_name).delete(NAME, {"metadata": {"name": NAME}})
+    await eventually(lambda: aggregated.sandbox.api.catalogue.by_kind(ROOT[6:], "Explanation") is None)
 
     assert ["explain.berth.dev"] == sorted(set(during) - set(before))
     assert "APIResourceList" == listed["kind"]
     assert before == await groups()
 
 
-async def test_without_endpoints(world):
+async def test_without_endpoints(aggregated):
     """The condition says what is missing, and requests are answered with 503."""
-    world.load()
-    await eventually(lambda: world.condition() == ("False", "MissingEndpoints"))
-    root = world.sandbox.access.issue(User("root", ("system:masters",)))
-    code, status = await ask(world.sandbox.url, explanation("default", "p"), root)
+    aggregated.load()
+    await eventually(lambda: aggregated.condition() == ("False", "MissingEndpoints"))
+    root = aggregated.sandbox.access.issue(User("root", ("system:masters",)))
+    code, status = await ask(aggregated.sandbox.url, explanation("default", "p"), root)
 
     assert (503, f'no endpoints available for service "{SERVICE}"') == (code, status["message"])
 
 
-async def test_a_server_of_another_name(world):
+async def test_a_server_of_another_name(aggregated):
     """A certificate for another name is not trusted."""
-    async with world.serving("other.berth-system.svc") as port:
-        world.load(slice_of(0, port))
-        await eventually(lambda: world.condition() == ("False", "FailedDiscoveryCheck"))
+    async with aggregated.serving("other.berth-system.svc") as port:
+        aggregated.load(slice_of(0, port))
+        await eventually(lambda: aggregated.condition() == ("False", "FailedDiscoveryCheck"))
 
-    assert [] == world.users
+    assert [] == aggregated.users
 
 
-async def test_no_such_service(world):
-    document, _ = api_service(world.authorities.bundle())
-    world.sandbox.load([document])
-    await eventually(lambda: world.condition() == ("False", "ServiceNotFound"))
+async def test_no_such_service(aggregated):
+    document, _ = api_service(aggregated.authorities.bundle())
+    aggregated.sandbox.load([document])
+    await eventually(lambda: aggregated.condition() == ("False", "ServiceNotFound"))
 
-    assert [] == world.users
+    assert [] == aggregated.users
 
 
 @pytest.mark.parametrize(

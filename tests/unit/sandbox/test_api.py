@@ -151,7 +151,7 @@ def test_pages(server):
 
 
 def test_watch_from_list(server):
-    """A watch from a list's revision tells what happened since."""
+    """A watch from a list's revision says what happened since."""
     server.post(CONFIG_MAPS, config_map("a"))
     _, listed = server.get(CONFIG_MAPS)
     watch = server.watch(CONFIG_MAPS, resourceVersion=listed["metadata"]["resourceVersion"])
@@ -159,8 +159,8 @@ def test_watch_from_list(server):
     server.patch(f"{CONFIG_MAPS}/a", {"data": {"k": "v"}})
     server.delete(f"{CONFIG_MAPS}/b")
 
-    told = [(kind, obj["metadata"]["name"]) for kind, obj in events(watch)]
-    assert [("ADDED", "b"), ("MODIFIED", "a"), ("DELETED", "b")] == told
+    reported = [(kind, obj["metadata"]["name"]) for kind, obj in events(watch)]
+    assert [("ADDED", "b"), ("MODIFIED", "a"), ("DELETED", "b")] == reported
 
 
 def test_watch_from_nothing(server):

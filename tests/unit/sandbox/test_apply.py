@@ -34,7 +34,7 @@ def test_two_managers(server):
 
 
 def test_abandoned(server):
-    """What a manager no longer applies, and nobody else does, goes."""
+    """What a manager no longer applies, and no other does, goes."""
     apply(server, "one", config_map(x="1", y="1"))
     apply(server, "two", config_map(y="1"))
     apply(server, "one", config_map())

@@ -1,4 +1,4 @@
-"""A port for a server that has to be told its own."""
+"""A port for a server that cannot choose its own."""
 
 import itertools
 import random
@@ -20,7 +20,7 @@ def test_another_each_time():
 
 
 def test_used_ones_are_passed_over(monkeypatch):
-    """A port that somebody listens on is not given."""
+    """A port that has a listener is not given."""
     used = free_port()
     free = free_port()
     monkeypatch.setattr(module, "_UNTRIED", itertools.cycle([used, free]))

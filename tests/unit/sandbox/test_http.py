@@ -97,7 +97,7 @@ async def test_body_in_pieces(client):
 
 
 async def test_expect_continue(client):
-    """A client that asks first is told to go on."""
+    """A client that asks first may go on."""
     body = json.dumps(POD).encode()
     head = f"POST {PODS} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: {len(body)}\r\n\r\n"
     client.writer.write(head.encode())
@@ -215,7 +215,7 @@ async def test_watch_hung_up(sandbox, client):
 
 
 async def test_client_that_does_not_read():
-    """The sandbox ends even if somebody does not take what it has to say."""
+    """The sandbox ends even if a client does not read its answer."""
     metadata = {"name": "large", "annotations": {"text": "x" * 200_000}}
     running = await serve(Options())
     running.load([{**POD, "apiVersion": "v1", "kind": "Pod", "metadata": metadata}])

@@ -33,7 +33,7 @@ class Guarded(Server):
         self.headers = {"authorization": f"Bearer {token}"} if token else {}
 
     def acting(self, user):
-        """Act as somebody from now on."""
+        """Act as that user from now on."""
         self.use(self.tokens.issue(user))
         return self
 
@@ -68,8 +68,8 @@ def allow(api, *rules, namespace="", kind="ServiceAccount", name="robot"):
     return api.acting(ROBOT)
 
 
-def test_nobody(api):
-    """A token that is nobody's is refused; without one only health and version are told."""
+def test_an_unknown_token(api):
+    """A token of no user is refused; without one only health and version are served."""
     api.use("stolen")
     assert 401 == api.get(PODS)[0]
 
@@ -159,7 +159,7 @@ def test_aggregated(api):
     ],
 )
 def test_escalation(api, extra, status):
-    """Nobody binds a role with more rights than they have, unless they may bind that role."""
+    """Users bind no role with more rights than they have, unless they may bind that role."""
     api.post(f"{RBAC}/clusterroles", {"metadata": {"name": "reader"}, "rules": [rule("list", "secrets")]})
     allow(api, rule("create", "clusterrolebindings", group=GROUP), *extra)
     reference = {"apiGroup": GROUP, "kind": "ClusterRole", "name": "reader"}
@@ -169,7 +169,7 @@ def test_escalation(api, extra, status):
 
 
 def test_escalating_role(api):
-    """Nobody writes a role with more rights than they have."""
+    """Users write no role with more rights than they have."""
     allow(api, rule("create", "clusterroles", group=GROUP), rule("list", "pods"))
 
     made = api.post(

@@ -45,7 +45,7 @@ def test_not_executable(tmp_path):
 
 
 def test_loopback_only(tmp_path):
-    """Neither program listens to anything but loopback, on the ports that it is told."""
+    """Neither program listens to anything but loopback, on the ports that it is given."""
     addresses = [
         argument.partition("=")[2]
         for argument in (
@@ -59,7 +59,7 @@ def test_loopback_only(tmp_path):
 
 
 def test_files_named(tmp_path):
-    """Every file that the API server is told to read is there, for its owner only."""
+    """Every file that the API server has to read is there, for its owner only."""
     write_files(tmp_path, "secret")
     arguments = api_server_command(ASSETS, tmp_path, PORTS, rbac=False, pod_groups=True)
     named = {Path(one.partition("=")[2]) for one in arguments if "-file=" in one}
@@ -69,7 +69,7 @@ def test_files_named(tmp_path):
 
 
 def test_grace():
-    """Both servers have ended before whoever ends the sandbox loses patience, and would leave them behind."""
+    """Both servers have ended before the sandbox's caller gives up, which would leave them behind."""
     assert 2 * SERVER_GRACE_SECONDS < GRACE_SECONDS
 
 

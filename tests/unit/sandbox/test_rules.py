@@ -131,7 +131,7 @@ def test_not_asked(things):
     ],
 )
 def test_transition(things, change, refused):
-    """A rule about the old value is asked where the old value can be told."""
+    """A rule about the old value is asked where the old value is known."""
     things.post(THINGS, thing(low=1, kind="a", rows=[{"name": "x", "size": 2}]))
     status, answer = things.patch(f"{THINGS}/g", {"spec": change})
 
@@ -150,7 +150,7 @@ def test_transition(things, change, refused):
     ],
 )
 def test_bad_rule(server, rule, problem):
-    """A definition whose rule cannot work is refused, and told why."""
+    """A definition whose rule cannot work is refused, with the reason."""
     status, answer = server.post(CRDS, described({**SPEC, "x-kubernetes-validations": [{"rule": rule}]}))
 
     assert 422 == status

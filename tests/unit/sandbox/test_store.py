@@ -78,7 +78,7 @@ def test_prefix(writes, prefix):
 
 @given(writes=WRITES, limit=st.integers(1, 8))
 def test_bounded_history(writes, limit):
-    """A watch gets all writes after its revision, or is told that they are gone."""
+    """A watch gets all writes after its revision, or the error that they are gone."""
     store = Store(history_limit=limit)
     things = store.collection("things")
     write(things, writes)
@@ -93,7 +93,7 @@ def test_bounded_history(writes, limit):
 
 
 def test_compacted_position():
-    """A watcher whose position was trimmed away is told so."""
+    """A watcher whose position was trimmed away gets that error."""
     things = Store().collection("things")
     start = things.end_position()
     things.put("x", document(1))

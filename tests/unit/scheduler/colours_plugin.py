@@ -1,4 +1,4 @@
-"""A plugin as a process of its own: takes nodes of its colour, and misbehaves when told to.
+"""A plugin as a process of its own: takes nodes of its colour, and misbehaves when asked to.
 
 Called by tests as `python colours_plugin.py SOCKET VERSION COLOUR`. While a file MISBEHAVE stands beside the
 socket, what it holds is done: `hang` answers nothing, `garbage` answers what no filter may.
@@ -24,7 +24,7 @@ class Colours(Plugin):
 
     async def pre_filter(self, pod):
         del pod
-        while self._orders.exists() and self._orders.read_text() == "hang":  # noqa: ASYNC110 - a file tells
+        while self._orders.exists() and self._orders.read_text() == "hang":  # noqa: ASYNC110 - a file says it
             await asyncio.sleep(0.02)
 
     def filter(self, pod, node):

@@ -44,7 +44,7 @@ class Points(Plugin):
                 if "evictable" in placed.pod.labels:
                     self.note("room for", pod.name, "on", node.name)
                     return Nomination(node.name, (uid,))
-        return "nobody is evictable"
+        return "no pod is evictable"
 
     def pod_upserted(self, placed):
         if placed.stage is PodStage.NOMINATED:

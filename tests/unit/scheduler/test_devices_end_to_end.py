@@ -112,7 +112,7 @@ async def test_devices_come_with_the_node(tmp_path):
 
 
 async def test_rules_taint_devices(tmp_path):
-    """A device that an administrator's rule taints is given to nobody until the rule is taken back."""
+    """A device that an administrator's rule taints is given to no pod until the rule is taken back."""
     rule = {
         "apiVersion": "resource.k8s.io/v1beta2",
         "kind": "DeviceTaintRule",
@@ -144,5 +144,5 @@ async def test_extended_resources_get_a_claim(tmp_path):
 
         assert name.startswith("x-extended-resources-")
         assert [("n1", "gpu-0"), ("n1", "gpu-1")] == results(made)
-        told = stored(sandbox, "pods")["x"]["status"]["extendedResourceClaimStatus"]
-        assert name == told["resourceClaimName"]
+        reported = stored(sandbox, "pods")["x"]["status"]["extendedResourceClaimStatus"]
+        assert name == reported["resourceClaimName"]

@@ -20,7 +20,7 @@ BINDER = ("DefaultBinder",)
 """Comes after the plugin in these profiles: it would bind every pod before it otherwise."""
 
 
-class World:
+class SchedulerAtWork:
     """A sandbox with a scheduler on it, and what the plugin has done."""
 
     def __init__(self, sandbox, folder):
@@ -79,7 +79,7 @@ async def at_work(*nodes, without=(), last=()):
             await served(socket, plugin)
             profile = {"sidecars": {"points": f"unix:{socket}"}, "without": without, "last": last}
             async with scheduling(kubeconfig, *map(node, nodes), **profile) as (sandbox, _):
-                yield World(sandbox, folder)
+                yield SchedulerAtWork(sandbox, folder)
         finally:
             plugin.terminate()
             await plugin.wait()
@@ -87,71 +87,73 @@ async def at_work(*nodes, without=(), last=()):
 
 async def test_pre_enqueue():
     """A pod that the gate holds back is not tried, while others are; it goes on once the gate lets it."""
-    async with at_work("n0") as world:
-        world.create("held", gate="closed")
-        world.create("other")
-        await world.bound("other")
-        assert world.node_of("held") is None
-        await world.label("held", gate="open")
+    async with at_work("n0") as cluster:
+        cluster.create("held", gate="closed")
+        cluster.create("other")
+        await cluster.bound("other")
+        assert cluster.node_of("held") is None
+        await cluster.label("held", gate="open")
 
-        assert ["n0"] == await world.bound("held")
-        assert [] == world.notes("FailedScheduling")
+        assert ["n0"] == await cluster.bound("held")
+        assert [] == cluster.notes("FailedScheduling")
 
 
 async def test_post_filter():
     """The pod that the plugin names is evicted, and the node promised to the pod that it made room for."""
-    async with at_work("n0", "n1", without=["DefaultPreemption"]) as world:
-        world.create("stays", "4", on="n0")
-        world.create("goes", "4", on="n1", evictable="yes")
-        world.create("waits", "4")
+    async with at_work("n0", "n1", without=["DefaultPreemption"]) as cluster:
+        cluster.create("stays", "4", on="n0")
+        cluster.create("goes", "4", on="n1", evictable="yes")
+        cluster.create("waits", "4")
 
-        assert ["n1"] == await world.bound("waits")
-        assert {"stays", "waits"} == world.names()
-        assert ["room for waits on n1", "waits is promised n1"] == world.done()[:2]
-        await eventually(lambda: 1 == len(world.notes("Preempted")))
+        assert ["n1"] == await cluster.bound("waits")
+        assert {"stays", "waits"} == cluster.names()
+        assert ["room for waits on n1", "waits is promised n1"] == cluster.done()[:2]
+        await eventually(lambda: 1 == len(cluster.notes("Preempted")))
 
 
-async def test_nobody_to_evict():
-    """Where the plugin finds nobody, the pod waits, and is told why by the plugin, too."""
-    async with at_work("n0", without=["DefaultPreemption"]) as world:
-        world.create("stays", "4", on="n0")
-        world.create("waits", "4")
-        await eventually(lambda: world.notes("FailedScheduling"))
-        (note,) = world.notes("FailedScheduling")
+async def test_no_pod_to_evict():
+    """Where the plugin finds no victims, the pod waits, with the plugin's reason among the others."""
+    async with at_work("n0", without=["DefaultPreemption"]) as cluster:
+        cluster.create("stays", "4", on="n0")
+        cluster.create("waits", "4")
+        await eventually(lambda: cluster.notes("FailedScheduling"))
+        (note,) = cluster.notes("FailedScheduling")
 
     assert "0/1 nodes are available: 1 Insufficient cpu." in note
-    assert "nobody is evictable" in note
+    assert "no pod is evictable" in note
 
 
 async def test_bind():
     """The plugin binds its own pods, and leaves the others to the next binder."""
-    async with at_work("n0", without=BINDER, last=BINDER) as world:
-        world.create("own", binder="own")
-        world.create("other")
+    async with at_work("n0", without=BINDER, last=BINDER) as cluster:
+        cluster.create("own", binder="own")
+        cluster.create("other")
 
-        assert ["n0", "n0"] == await world.bound("own", "other")
-        assert ["binds own"] == world.done()
+        assert ["n0", "n0"] == await cluster.bound("own", "other")
+        assert ["binds own"] == cluster.done()
 
 
 async def test_bind_fails():
     """A binding that the plugin did not get done is tried again, and the pod's room is its own meanwhile."""
-    async with at_work("n0", without=BINDER, last=BINDER) as world:
-        world.create("own", "3", binder="own", fails="once")
-        await world.bound("own")
+    async with at_work("n0", without=BINDER, last=BINDER) as cluster:
+        cluster.create("own", "3", binder="own", fails="once")
+        await cluster.bound("own")
 
-        assert any("not this time" in note for note in world.notes("FailedScheduling"))
-        assert ["binds own"] == world.done()
+        assert any("not this time" in note for note in cluster.notes("FailedScheduling"))
+        assert ["binds own"] == cluster.done()
 
 
 @pytest.mark.parametrize("nodes", [2, 8])
 async def test_dry_run(nodes):
     """Preemption asks about all nodes at once: when they are empty, and whenever a pod of each comes back."""
     names = [f"n{i}" for i in range(nodes)]
-    async with at_work(*names) as world:
+    async with at_work(*names) as cluster:
         for name in names:
             for number in range(4):
-                world.create(f"low-{name}-{number}", on=name)
-        world.create("high", "2", priority=10)
-        await world.bound("high")
+                cluster.create(f"low-{name}-{number}", on=name)
+        cluster.create("high", "2", priority=10)
+        await cluster.bound("high")
 
-        assert [f"overlays {nodes}"] * 5 == [line for line in world.done() if line.startswith("overlays")][:5]
+        assert [f"overlays {nodes}"] * 5 == [line for line in cluster.done() if line.startswith("overlays")][
+            :5
+        ]

@@ -11,10 +11,10 @@ from tests.unit.scheduler.fence_model import RULES, counterexample
 
 
 def test_no_order_of_events_overcommits_a_node():
-    found, worlds = counterexample(RULES)
+    found, states = counterexample(RULES)
 
     assert found is None
-    assert worlds > 10_000
+    assert states > 10_000
 
 
 @pytest.mark.parametrize("rule", sorted(RULES))

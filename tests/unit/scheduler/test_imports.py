@@ -30,7 +30,7 @@ LATER = {
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory):
-    """The modules of a plain scheduler: one profile, the default port, no plugins elsewhere."""
+    """The modules of a plain scheduler: one profile, the default port, no sidecars."""
     kubeconfig = tmp_path_factory.mktemp("imports") / "kubeconfig"
     cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}
     context = {"name": "x", "context": {"cluster": "c"}}

@@ -30,7 +30,7 @@ BY_RISK = {"strategy": "LoadVariationRiskBalancing", "fetchIntervalSeconds": 1, 
 
 
 class Metrics:
-    """A server of metrics: the share of each node that is in use, as either provider tells it."""
+    """A server of metrics: the share of each node that is in use, as either provider shows it."""
 
     def __init__(self, **shares):
         self.shares, self.down, self.asked = shares, False, 0

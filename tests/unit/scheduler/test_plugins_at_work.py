@@ -41,7 +41,7 @@ def roomy(document):
     return document
 
 
-class World:
+class SchedulerAtWork:
     """A sandbox with nodes of two colours, a scheduler on it, and plugin processes."""
 
     def __init__(self, sandbox, folder, port):
@@ -110,7 +110,7 @@ class World:
 
 @asynccontextmanager
 async def at_work(*nodes, policy=FailurePolicy.FAIL, listed=True, shadow=False, seconds=0.3):
-    """A scheduler, with the plugin in its list or without; nobody serves it yet. Two nodes unless given.
+    """A scheduler, with the plugin in its list or without; it is not served yet. Two nodes unless given.
 
     `seconds` is how long the plugin may take over an answer.
     """
@@ -135,99 +135,99 @@ async def at_work(*nodes, policy=FailurePolicy.FAIL, listed=True, shadow=False, 
                 serving=Serving("127.0.0.1", surface.port, always_allowed=("/*",)),
             )
             process = asyncio.create_task(run(settings, stop, on_ready=lambda _: ready.set()))
-            world = World(sandbox, folder, surface.port)
+            cluster = SchedulerAtWork(sandbox, folder, surface.port)
             try:
                 await eventually(lambda: process.done() or ready.is_set())
                 assert not process.done(), process.result()
-                yield world
+                yield cluster
                 stop.set()
                 async with asyncio.timeout(30):
                     await process
             finally:
                 process.cancel()
                 await asyncio.gather(process, return_exceptions=True)
-                for version in list(world.processes):
-                    await world.kill(version)
+                for version in list(cluster.processes):
+                    await cluster.kill(version)
 
 
 async def test_killed_and_restarted():
     """Without its plugin a profile whose filter fails closed binds nothing; nothing is lost meanwhile."""
-    async with at_work() as world:
-        await world.start("v1", "red")
-        assert {"red"} == await world.bound(world.create(5))
-        await world.kill("v1")
-        waiting = world.create(5)
-        await eventually(lambda: world.notes("PluginNotReady"))
-        assert "False" == (await world.conditions())["Ready"][0]
-        assert [None] * 5 == world.nodes_of(waiting)
-        (world.folder / "v1.sock").unlink(missing_ok=True)
-        await world.start("v1", "blue")
+    async with at_work() as cluster:
+        await cluster.start("v1", "red")
+        assert {"red"} == await cluster.bound(cluster.create(5))
+        await cluster.kill("v1")
+        waiting = cluster.create(5)
+        await eventually(lambda: cluster.notes("PluginNotReady"))
+        assert "False" == (await cluster.conditions())["Ready"][0]
+        assert [None] * 5 == cluster.nodes_of(waiting)
+        (cluster.folder / "v1.sock").unlink(missing_ok=True)
+        await cluster.start("v1", "blue")
 
-        assert {"blue"} == await world.bound(waiting)
-        assert "True" == (await world.conditions())["Ready"][0]
+        assert {"blue"} == await cluster.bound(waiting)
+        assert "True" == (await cluster.conditions())["Ready"][0]
 
 
 @pytest.mark.parametrize("how", ["hang", "garbage"])
 async def test_misbehaves(how):
     """A plugin that hangs or answers nonsense holds its pods up until it is itself again."""
-    async with at_work() as world:
-        await world.start("v1", "red")
-        await world.bound(world.create(3))
-        world.misbehave(how)
-        waiting = world.create(10)
-        await eventually(lambda: world.notes("PluginNotReady", "PluginNotCircuitClosed"))
-        assert [None] * 10 == world.nodes_of(waiting)
-        world.misbehave(None)
+    async with at_work() as cluster:
+        await cluster.start("v1", "red")
+        await cluster.bound(cluster.create(3))
+        cluster.misbehave(how)
+        waiting = cluster.create(10)
+        await eventually(lambda: cluster.notes("PluginNotReady", "PluginNotCircuitClosed"))
+        assert [None] * 10 == cluster.nodes_of(waiting)
+        cluster.misbehave(None)
 
-        assert {"red"} == await world.bound(waiting)
+        assert {"red"} == await cluster.bound(waiting)
 
 
 @pytest.mark.parametrize("how", ["hang", "garbage"])
 async def test_misbehaves_and_is_ignored(how):
     """Where that was chosen, pods are scheduled without the plugin's word."""
-    async with at_work(policy=FailurePolicy.IGNORE) as world:
-        await world.start("v1", "red")
-        await world.bound(world.create(3))
-        world.misbehave(how)
+    async with at_work(policy=FailurePolicy.IGNORE) as cluster:
+        await cluster.start("v1", "red")
+        await cluster.bound(cluster.create(3))
+        cluster.misbehave(how)
 
-        assert {"red", "blue"} == await world.bound(world.create(30))
+        assert {"red", "blue"} == await cluster.bound(cluster.create(30))
 
 
 async def test_attached_replaced_and_detached_under_load():
     """While pods keep coming a plugin joins, is replaced and leaves, and no attempt fails for that."""
-    async with at_work(listed=False) as world:
-        await world.bound(world.create(3))
-        first, second = await world.start("v1", "red"), await world.start("v2", "blue")
+    async with at_work(listed=False) as cluster:
+        await cluster.bound(cluster.create(3))
+        first, second = await cluster.start("v1", "red"), await cluster.start("v2", "blue")
         created, stop = [], asyncio.Event()
 
         async def load_it():
             while not stop.is_set():
-                created.extend(world.create(2))
+                created.extend(cluster.create(2))
                 await asyncio.sleep(0.02)
 
         loading = asyncio.create_task(load_it())
-        said = await world.berth("attach", "colours", "--address", first, "--profile", PROFILE)
+        said = await cluster.berth("attach", "colours", "--address", first, "--profile", PROFILE)
         assert "colours attached" == said.splitlines()[0]
-        with_red = world.create(5)
-        assert {"red"} == await world.bound(with_red)
-        await world.berth("attach", "colours", "--address", second)
-        assert {"blue"} == await world.bound(world.create(5))
-        assert "v2" in await world.berth("list")
-        await world.berth("detach", "colours")
+        with_red = cluster.create(5)
+        assert {"red"} == await cluster.bound(with_red)
+        await cluster.berth("attach", "colours", "--address", second)
+        assert {"blue"} == await cluster.bound(cluster.create(5))
+        assert "v2" in await cluster.berth("list")
+        await cluster.berth("detach", "colours")
         stop.set()
         await loading
-        await world.bound(created)
-        assert {"red", "blue"} == await world.bound(world.create(20))
-        await eventually(lambda: world.notes("PluginReady"))
-        assert [] == world.notes("FailedScheduling")
+        await cluster.bound(created)
+        assert {"red", "blue"} == await cluster.bound(cluster.create(20))
+        await eventually(lambda: cluster.notes("PluginReady"))
+        assert [] == cluster.notes("FailedScheduling")
 
 
 async def test_berth_plugin_refuses():
     """What can't be done is said in words, with a non-zero exit."""
-    async with at_work(listed=False) as world:
-        assert "no plugin nobody" in await world.berth("describe", "nobody", code=2)
-        assert "no plugin nobody" in await world.berth("detach", "nobody", code=2)
-        wrong = await world.berth("attach", "a", "--address", "x", "--profile", PROFILE, code=2)
+    async with at_work(listed=False) as cluster:
+        assert "no plugin missing" in await cluster.berth("describe", "missing", code=2)
+        assert "no plugin missing" in await cluster.berth("detach", "missing", code=2)
+        wrong = await cluster.berth("attach", "a", "--address", "x", "--profile", PROFILE, code=2)
         assert 'plugins[0].address: "x" is no address' in wrong
-        nobody = await world.berth("attach", "a", "--address", "unix:/x", "--profile", "other", code=2)
-        assert "no profile other; there are: default-scheduler" in nobody
+        refused = await cluster.berth("attach", "a", "--address", "unix:/x", "--profile", "other", code=2)
+        assert "no profile other; there are: default-scheduler" in refused

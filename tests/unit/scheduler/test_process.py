@@ -175,7 +175,7 @@ async def test_a_leader_schedules_and_gives_its_lease_back(tmp_path):
 
 
 @pytest.mark.parametrize("delayed", [True, False])
-async def test_a_standby_knows_everything_unless_told_to_wait(tmp_path, delayed):
+async def test_a_standby_knows_everything_unless_configured_to_wait(tmp_path, delayed):
     """With delayCacheUntilActive nothing is listed before the lease is held."""
     held = {"holderIdentity": "other", "leaseDurationSeconds": 1, "renewTime": "2026-01-01T00:00:00.000000Z"}
     lease = {
@@ -211,7 +211,7 @@ async def test_a_loop_that_breaks_ends_the_process_and_lets_the_lease_go(tmp_pat
 
 
 async def test_stopping_before_the_first_list_is_complete(tmp_path):
-    """An API server that cannot be reached keeps nobody from ending the process."""
+    """An API server that cannot be reached does not keep the process from ending."""
     async with await serve(Options(kubelets=False)) as sandbox:
         path = tmp_path / "kubeconfig"
         sandbox.write_kubeconfig(path)

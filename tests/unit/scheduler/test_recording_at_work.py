@@ -38,23 +38,23 @@ async def process(socket, *command):
         socket.unlink(missing_ok=True)
 
 
-async def recorded(world, name, count, *options):
+async def recorded(cluster, name, count, *options):
     """A recording in which these many pods come, the pods, and what the command says."""
-    return await recorded_while(world, name, lambda: world.create(count), *options)
+    return await recorded_while(cluster, name, lambda: cluster.create(count), *options)
 
 
-async def recorded_while(world, name, work, *options):
+async def recorded_while(cluster, name, work, *options):
     """A recording that begins before that work, what the work gives, and what the command says."""
-    file = world.folder / "run.recording"
-    recording = asyncio.create_task(world.berth("record", name, "-o", str(file), *options))
+    file = cluster.folder / "run.recording"
+    recording = asyncio.create_task(cluster.berth("record", name, "-o", str(file), *options))
     await eventually(lambda: recording.done() or (file.exists() and file.stat().st_size))
     done = work()
     return file, done, await recording
 
 
-async def colours(world, file, version, colour):
+async def colours(cluster, file, version, colour):
     """What comes of the recording with that plugin."""
-    server = Server(Colours(version, colour, world.folder / "none"), f"unix:{world.folder}/replayed.sock")
+    server = Server(Colours(version, colour, cluster.folder / "none"), f"unix:{cluster.folder}/replayed.sock")
     await server.start()
     try:
         return await replay(file, Options(server.address))
@@ -63,15 +63,15 @@ async def colours(world, file, version, colour):
 
 
 async def test_record_and_replay():
-    """What a plugin said in a run it says again; of another version just what it changes is told."""
-    async with at_work() as world:
-        await world.start("v1", "red")
-        await world.bound(world.create(3))
-        file, pods, said = await recorded(world, "colours", 8, "--cycles", "8")
-        assert {"red"} == await world.bound(pods)
-        again = await world.berth("record", "colours", "-o", str(file), "--cycles", "1", code=2)
-        same = await colours(world, file, "v1", "red")
-        other = await colours(world, file, "v2", "blue")
+    """What a plugin said in a run it says again; of another version just what it changes is reported."""
+    async with at_work() as cluster:
+        await cluster.start("v1", "red")
+        await cluster.bound(cluster.create(3))
+        file, pods, said = await recorded(cluster, "colours", 8, "--cycles", "8")
+        assert {"red"} == await cluster.bound(pods)
+        again = await cluster.berth("record", "colours", "-o", str(file), "--cycles", "1", code=2)
+        same = await colours(cluster, file, "v1", "red")
+        other = await colours(cluster, file, "v2", "blue")
         mode, warnings = stat.S_IMODE(file.stat().st_mode), read_recording(file).warnings
 
     assert (0o600, []) == (mode, warnings)
@@ -100,13 +100,13 @@ async def hello_in_typescript(_folder):
 async def test_other_languages(tmp_path, hello):
     """A plugin in any language is recorded and replayed to: its answers are those of the run."""
     command = await hello(tmp_path)
-    async with at_work(listed=False) as world:
-        async with process(world.folder / "hello.sock", *command) as address:
-            await world.berth("attach", "hello", "--address", address, "--profile", PROFILE)
-            await world.bound(world.create(2))
-            file, pods, _ = await recorded(world, "hello", 5, "--cycles", "5")
-            await world.bound(pods)
-        async with process(world.folder / "again.sock", *command) as address:
+    async with at_work(listed=False) as cluster:
+        async with process(cluster.folder / "hello.sock", *command) as address:
+            await cluster.berth("attach", "hello", "--address", address, "--profile", PROFILE)
+            await cluster.bound(cluster.create(2))
+            file, pods, _ = await recorded(cluster, "hello", 5, "--cycles", "5")
+            await cluster.bound(pods)
+        async with process(cluster.folder / "again.sock", *command) as address:
             outcome = await replay(file, Options(address))
 
     assert [] == outcome.differences
@@ -119,19 +119,19 @@ async def test_gpu_share(policy):
     """A plugin that chooses devices and holds them answers in a new process as it did in the first."""
     before = [gpu_pod(f"before-{i}", milli) for i, milli in enumerate((600, 300, 600, 1000, 250))]
     shares = [gpu_pod(f"share-{i}", 100 + 150 * i) for i in range(6)]
-    others = [gpu_pod("two", count=2), gpu_pod("odd", 500, count=2), gpu_pod("elsewhere", models="T4")]
-    async with at_work(*(gpu_node(f"n{i}", 2 + i) for i in range(4)), listed=False) as world:
-        usual = world.folder / "workload.json"
+    others = [gpu_pod("two", count=2), gpu_pod("odd", 500, count=2), gpu_pod("another-model", models="T4")]
+    async with at_work(*(gpu_node(f"n{i}", 2 + i) for i in range(4)), listed=False) as cluster:
+        usual = cluster.folder / "workload.json"
         usual.write_text('[{"number": 2, "cpu": 1000, "count": 1, "milli": 300}]')
         command = (program("berth-gpu-share"), "--policy", policy, "--workload", str(usual))
-        async with process(world.folder / "gpu-share.sock", *command) as address:
+        async with process(cluster.folder / "gpu-share.sock", *command) as address:
             attachment = ("gpu-share", "--address", address, "--profile", PROFILE, "--timeout", "30s")
-            await world.berth("attach", *attachment)
-            world.sandbox.load(before)
-            await world.bound([each["metadata"]["name"] for each in before])
-            load = partial(world.sandbox.load, [*shares, *others])
-            file, _, _ = await recorded_while(world, "gpu-share", load, "--cycles", "9")
-        async with process(world.folder / "again.sock", *command) as address:
+            await cluster.berth("attach", *attachment)
+            cluster.sandbox.load(before)
+            await cluster.bound([each["metadata"]["name"] for each in before])
+            load = partial(cluster.sandbox.load, [*shares, *others])
+            file, _, _ = await recorded_while(cluster, "gpu-share", load, "--cycles", "9")
+        async with process(cluster.folder / "again.sock", *command) as address:
             outcome = await replay(file, Options(address))
 
     assert ([], []) == (outcome.differences, outcome.warnings)
@@ -144,24 +144,24 @@ async def test_gpu_share(policy):
 
 async def test_refused():
     """What can't be recorded is said in words, with a non-zero exit."""
-    async with at_work() as world:
-        file = world.folder / "file"
-        assert "no plugin nobody" in await world.berth("record", "nobody", "-o", str(file), code=2)
-        assert "colours has never been ready" in await world.berth(
+    async with at_work() as cluster:
+        file = cluster.folder / "file"
+        assert "no plugin missing" in await cluster.berth("record", "missing", "-o", str(file), code=2)
+        assert "colours has never been ready" in await cluster.berth(
             "record", "colours", "-o", str(file), code=2
         )
-        await world.start("v1", "red")
-        await world.bound(world.create(1))
-        address = f"{world.server}/plugins/colours/recording"
+        await cluster.start("v1", "red")
+        await cluster.bound(cluster.create(1))
+        address = f"{cluster.server}/plugins/colours/recording"
         async with aiohttp.ClientSession() as session:
             async with session.post(f"{address}?attempts=none", ssl=False) as response:
                 wrong = response.status, (await response.json())["message"]
             async with session.post(f"{address}?attempts=9", ssl=False) as response:
                 await response.content.readany()
-                second = await world.berth("record", "colours", "-o", str(file), code=2)
+                second = await cluster.berth("record", "colours", "-o", str(file), code=2)
         assert not file.exists()
-        # Nobody reads any more, which the scheduler finds out by itself.
-        while "Recorded now:      yes" in await world.berth("describe", "colours"):  # noqa: ASYNC110 - as above
+        # The reader is gone, which the scheduler finds out by itself.
+        while "Recorded now:      yes" in await cluster.berth("describe", "colours"):  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.01)
 
     assert (400, "attempts: must be a number from 1 on, not 'none'") == wrong

@@ -13,7 +13,7 @@ from tests.unit.scheduler.test_plugins_at_work import at_work
 from tests.unit.scheduler_at_work import eventually, node
 
 COUNT = 40
-ELSEWHERE = "green"
+OTHER_COLOUR = "green"
 """A colour that no node has."""
 
 
@@ -26,14 +26,14 @@ def nodes():
     return made
 
 
-async def decisions(world):
+async def decisions(cluster):
     """The nodes of pods that come in two waves; between them the plugin may be done something to."""
-    first = world.create(COUNT)
-    await world.bound(first)
+    first = cluster.create(COUNT)
+    await cluster.bound(first)
     yield None
-    second = world.create(COUNT)
-    await world.bound(second)
-    yield world.nodes_of(first + second)
+    second = cluster.create(COUNT)
+    await cluster.bound(second)
+    yield cluster.nodes_of(first + second)
 
 
 @pytest.fixture(scope="module")
@@ -45,33 +45,33 @@ def alone():
 async def undisturbed(alone):
     """The nodes of the same pods where there is no plugin."""
     if not alone:
-        async with at_work(*nodes(), listed=False) as world:
-            alone[:] = [found async for found in decisions(world)][-1]
+        async with at_work(*nodes(), listed=False) as cluster:
+            alone[:] = [found async for found in decisions(cluster)][-1]
     return alone
 
 
-async def comparison(world):
+async def comparison(cluster):
     """What `berth plugin describe` says of the comparison."""
-    return json.loads(await world.berth("describe", "colours", "-o", "json"))["comparison"][
+    return json.loads(await cluster.berth("describe", "colours", "-o", "json"))["comparison"][
         "default-scheduler"
     ]
 
 
-async def counted(world, count):
+async def counted(cluster, count):
     """How so many attempts compared, once they are all counted."""
     async with asyncio.timeout(60):
-        while sum((known := (await comparison(world))["attempts"]).values()) < count:  # noqa: ASYNC110 - asked over HTTP
+        while sum((known := (await comparison(cluster))["attempts"]).values()) < count:  # noqa: ASYNC110 - asked over HTTP
             await asyncio.sleep(0.01)
     return known
 
 
-async def metrics(world):
+async def metrics(cluster):
     """The scheduler's metrics as text."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     async with (
         aiohttp.ClientSession() as client,
-        client.get(f"{world.server}/metrics", ssl=context) as answer,
+        client.get(f"{cluster.server}/metrics", ssl=context) as answer,
     ):
         return await answer.text()
 
@@ -80,45 +80,47 @@ async def metrics(world):
 async def test_changes_nothing(alone, how):
     """A plugin in shadow that rejects every node, hangs, talks nonsense or dies changes no decision."""
     expected = await undisturbed(alone)
-    async with at_work(*nodes(), shadow=True) as world:
+    async with at_work(*nodes(), shadow=True) as cluster:
         if how != "not there":
-            await world.start("v1", ELSEWHERE)
-            await eventually(lambda: world.notes("PluginReady"))
+            await cluster.start("v1", OTHER_COLOUR)
+            await eventually(lambda: cluster.notes("PluginReady"))
         if how in {"hang", "garbage"}:
-            world.misbehave(how)
-        waves = decisions(world)
+            cluster.misbehave(how)
+        waves = decisions(cluster)
         await anext(waves)
         if how == "dies":
-            await world.kill("v1")
+            await cluster.kill("v1")
         found = await anext(waves)
         await waves.aclose()
 
         assert expected == found
-        counts = await counted(world, 2 * COUNT)
+        counts = await counted(cluster, 2 * COUNT)
         assert (2 * COUNT, False) == (sum(counts.values()), "same" in counts)
-        assert [] == world.notes("FailedScheduling")
+        assert [] == cluster.notes("FailedScheduling")
 
 
 async def test_counts():
     """Each attempt is compared with what the plugin says of it, in describe and in the metrics."""
-    async with at_work(shadow=True, seconds=30) as world:
-        await world.start("v1", "red")
-        await eventually(lambda: world.notes("PluginReady"))
+    async with at_work(shadow=True, seconds=30) as cluster:
+        await cluster.start("v1", "red")
+        await eventually(lambda: cluster.notes("PluginReady"))
         names = []
         for i in range(8):
-            names += world.create(1)
-            await world.bound(names)
-            await counted(world, i + 1)
-        on_blue = [name for name, where in zip(names, world.nodes_of(names), strict=True) if where == "blue"]
-        found = await comparison(world)
+            names += cluster.create(1)
+            await cluster.bound(names)
+            await counted(cluster, i + 1)
+        on_blue = [
+            name for name, where in zip(names, cluster.nodes_of(names), strict=True) if where == "blue"
+        ]
+        found = await comparison(cluster)
 
         assert {"same": 8 - len(on_blue), "rejected": len(on_blue)} == found["attempts"]
         assert found["nodesRejected"] == 8
         assert [f"default/{name}" for name in on_blue] == [each["pod"] for each in found["latest"]]
         assert {"node(s) of another colour"} == {each["detail"] for each in found["latest"]}
-        assert "In the shadow of default-scheduler:" in await world.berth("describe", "colours")
+        assert "In the shadow of default-scheduler:" in await cluster.berth("describe", "colours")
         labels = 'plugin="colours",profile="default-scheduler"'
-        text = await metrics(world)
+        text = await metrics(cluster)
         assert f"berth_plugin_shadow_nodes_rejected_total{{{labels}}} 8.0" in text
         outcomes = f'berth_plugin_shadow_attempts_total{{outcome="rejected",{labels}}}'
         assert f"{outcomes} {len(on_blue)}.0" in text
@@ -126,27 +128,27 @@ async def test_counts():
 
 async def test_switched_while_pods_come():
     """In shadow the plugin decides nothing; out of it, it decides again."""
-    async with at_work() as world:
-        await world.start("v1", "red")
-        assert {"red"} == await world.bound(world.create(5))
-        assert "colours is in shadow" in await world.berth("shadow", "colours")
-        assert {"red", "blue"} == await world.bound(world.create(20))
-        assert "yes" in await world.berth("list")
-        assert "colours takes part" in await world.berth("shadow", "colours", "--off")
+    async with at_work() as cluster:
+        await cluster.start("v1", "red")
+        assert {"red"} == await cluster.bound(cluster.create(5))
+        assert "colours is in shadow" in await cluster.berth("shadow", "colours")
+        assert {"red", "blue"} == await cluster.bound(cluster.create(20))
+        assert "yes" in await cluster.berth("list")
+        assert "colours takes part" in await cluster.berth("shadow", "colours", "--off")
 
-        assert {"red"} == await world.bound(world.create(10))
-        assert "no plugin nobody" in await world.berth("shadow", "nobody", code=2)
+        assert {"red"} == await cluster.bound(cluster.create(10))
+        assert "no plugin missing" in await cluster.berth("shadow", "missing", code=2)
 
 
 async def test_what_it_rejected():
     """Pods that no node would do for are tried again at once when the plugin steps into the shadow."""
-    async with at_work() as world:
-        await world.start("v1", ELSEWHERE)
-        waiting = world.create(3)
-        await eventually(lambda: len(world.notes("FailedScheduling")) >= 1)
-        await world.berth("shadow", "colours")
+    async with at_work() as cluster:
+        await cluster.start("v1", OTHER_COLOUR)
+        waiting = cluster.create(3)
+        await eventually(lambda: len(cluster.notes("FailedScheduling")) >= 1)
+        await cluster.berth("shadow", "colours")
 
-        assert {"red", "blue"} >= await world.bound(waiting)
+        assert {"red", "blue"} >= await cluster.bound(waiting)
 
 
 class Usurper(Plugin):
@@ -166,30 +168,30 @@ class Usurper(Plugin):
 
 
 async def test_room():
-    """A plugin that would evict others for a waiting pod is quoted, and nobody is evicted."""
+    """A plugin that would evict others for a waiting pod is quoted, and no pod is evicted."""
     small = node("red", colour="red")
     for offered in small["status"].values():
         offered["pods"] = "1"
-    async with at_work(small, shadow=True, seconds=30) as world:
+    async with at_work(small, shadow=True, seconds=30) as cluster:
         usurper = Usurper()
-        server = Server(usurper, f"unix:{world.folder}/v1.sock")
+        server = Server(usurper, f"unix:{cluster.folder}/v1.sock")
         await server.start()
-        await eventually(lambda: world.notes("PluginReady"))
-        [first] = world.create(1)
-        await world.bound([first])
+        await eventually(lambda: cluster.notes("PluginReady"))
+        [first] = cluster.create(1)
+        await cluster.bound([first])
         await eventually(lambda: usurper.placed)
-        [second] = world.create(1)
-        await eventually(lambda: world.notes("FailedScheduling"))
-        assert {"room": 1} == await counted(world, 1)
+        [second] = cluster.create(1)
+        await eventually(lambda: cluster.notes("FailedScheduling"))
+        assert {"room": 1} == await counted(cluster, 1)
 
         line = f"default/{second}: room: nominates red, evicts default/{first}"
-        assert line in await world.berth("describe", "colours")
-        assert ["red", None] == world.nodes_of([first, second])
+        assert line in await cluster.berth("describe", "colours")
+        assert ["red", None] == cluster.nodes_of([first, second])
         await server.stop(0)
 
 
 class Closed(Plugin):
-    """A gate that nobody passes."""
+    """A gate that no pod passes."""
 
     name = "colours"
 
@@ -204,14 +206,14 @@ class Closed(Plugin):
 @pytest.mark.parametrize("leave", [("shadow", "colours"), ("detach", "colours")])
 async def test_what_it_held_back(leave):
     """Pods behind the plugin's gate go on at once when it steps into the shadow, or leaves."""
-    async with at_work() as world:
+    async with at_work() as cluster:
         gate = Closed()
-        server = Server(gate, f"unix:{world.folder}/v1.sock")
+        server = Server(gate, f"unix:{cluster.folder}/v1.sock")
         await server.start()
-        await eventually(lambda: world.notes("PluginReady"))
-        waiting = world.create(3)
+        await eventually(lambda: cluster.notes("PluginReady"))
+        waiting = cluster.create(3)
         await eventually(lambda: gate.asked == set(waiting))
-        await world.berth(*leave)
+        await cluster.berth(*leave)
 
-        assert {"red", "blue"} >= await world.bound(waiting)
+        assert {"red", "blue"} >= await cluster.bound(waiting)
         await server.stop(0)

@@ -92,12 +92,12 @@ async def test_defaults_and_what_is_given():
     ],
 )
 async def test_wrong(given, errors):
-    """Everything that is wrong is told with its path, and what was in force stays."""
+    """Everything that is wrong is reported with its path, and what was in force stays."""
     made = Configured()
     async with running(made, make_node("n"), arguments={"label": "kept"}) as host:
-        told = await host.configure(given)
+        reported = await host.configure(given)
 
-        assert errors == list(told)
+        assert errors == list(reported)
         assert "kept" == made.arguments_for(host.profile).label
 
 

@@ -28,11 +28,11 @@ def recorded(work, metadata, **environment):
     tracing.shutdown()
     (ended,) = exporter.get_finished_spans()
     assert 0 < ended.start_time <= ended.end_time
-    told = json.loads(ended.to_json())
-    for event in told["events"]:
+    reported = json.loads(ended.to_json())
+    for event in reported["events"]:
         del event["timestamp"], event["attributes"]["exception.stacktrace"]
-    del told["start_time"], told["end_time"], told["context"]["span_id"]
-    return told | {"scope": ended.instrumentation_scope.name}
+    del reported["start_time"], reported["end_time"], reported["context"]["span_id"]
+    return reported | {"scope": ended.instrumentation_scope.name}
 
 
 def nothing(span):

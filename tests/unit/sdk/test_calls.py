@@ -327,17 +327,17 @@ async def test_requeue_reaches_the_host():
 
 
 class Waiting(Plugin):
-    """Answers once it is told to, about the nodes that it was given."""
+    """Answers once it is asked to, about the nodes that it was given."""
 
     name = "waiting"
     reasons = (Reason("second"),)
 
     def __init__(self):
-        self.asked, self.told, self.ended = asyncio.Event(), asyncio.Event(), 0
+        self.asked, self.reported, self.ended = asyncio.Event(), asyncio.Event(), 0
 
     async def filter_nodes(self, _pod, nodes):
         self.asked.set()
-        await self.told.wait()
+        await self.reported.wait()
         return np.array([node.name != "n1" for node in nodes])
 
     async def score_nodes(self, _pod, nodes):
@@ -357,7 +357,7 @@ async def test_vectors_that_wait():
         await plugin.asked.wait()
         host.cluster.remove_node("n0")
         await host.update()
-        plugin.told.set()
+        plugin.reported.set()
         answer = await waiting
         later = await host.filter(RED)
 

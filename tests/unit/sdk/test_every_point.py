@@ -70,7 +70,7 @@ async def host(request):
 
 
 async def test_overlays(host):
-    """Each overlay is a world of its own, and afterwards everything is as it was."""
+    """Overlays do not see each other, and afterwards everything is as it was."""
     old, other = make_pod("old"), make_pod("other")
     answers = await host.filter_overlays(
         make_pod("p"), ("n0", [old], []), ("n0", [], []), ("n1", [], [other]), ("n0", [old], [other])

@@ -107,7 +107,7 @@ def test_durations():
     [
         pytest.param(None, "OK", id="answered"),
         pytest.param(ValueError("x"), "INVALID_ARGUMENT", id="no sense"),
-        pytest.param(asyncio.CancelledError(), "CANCELLED", id="nobody waits"),
+        pytest.param(asyncio.CancelledError(), "CANCELLED", id="the caller left"),
     ],
 )
 def test_codes(error, code):
@@ -164,7 +164,7 @@ sys.exit(main(Counting()))
 
 
 async def test_program(tmp_path):
-    """A program serves the plugin and its pages as its flags say, and ends in order when told to."""
+    """A program serves the plugin and its pages as its flags say, and ends in order when asked to."""
     flags_given = ("--address", f"unix:{tmp_path}/x.sock", "--metrics-address", "127.0.0.1:0", "--grace", "0")
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", PROGRAM, *flags_given, stderr=asyncio.subprocess.PIPE

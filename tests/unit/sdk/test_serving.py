@@ -113,7 +113,7 @@ async def test_addresses_that_are_not_served(tmp_path, address, complaint):
 
 
 async def test_an_address_in_use_is_refused(tmp_path):
-    """A socket that somebody serves is not taken over."""
+    """A socket that is served is not taken over."""
     servers = [Server(Passes(), f"unix:{tmp_path}/x.sock") for _ in range(2)]
     await servers[0].start()
     with pytest.raises(AddressError, match="in use"):

@@ -187,7 +187,7 @@ async def test_transfer_after_nack():
     assert (answer.ack.generation, session.plugin.column) == (1, ["a"])
 
 
-async def test_epoch_change_is_told():
+async def test_epoch_change_is_reported():
     """Columns learn whether a transfer belongs to the scheduler they know."""
     session, stream, cluster = await session_with("a")
     for epoch in ("e", "f"):

@@ -47,7 +47,7 @@ pytestmark = pytest.mark.parametrize(
 
 
 async def test_a_host_in_another_language(command, tmp_path):
-    """It answers a host that is written in Python, and goes when it is told to."""
+    """It answers a host that is written in Python, and goes when it is asked to."""
     program = await asyncio.to_thread(command, tmp_path)
     address = f"unix:{tmp_path / 'hello.sock'}"
     process = await asyncio.create_subprocess_exec(*program, "--address", address, "--log-level", "error")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.node_toolchain import FROM_SOURCE, NODE, NODE_SDK, PACKAGES, ROOT, install, run_node, run_tests
 from tests.sockets import served
-from tests.unit.out_of_tree.scripted import World, running
+from tests.unit.out_of_tree.scripted import Harness, running
 
 HELLO = NODE_SDK / "template/hello.ts"
 
@@ -41,12 +41,12 @@ async def test_the_scheduler_s_host(tmp_path):
     process = await started("--address", f"unix:{socket}", "--log-level", "error")
     try:
         await served(socket, process)
-        async with running(World(socket, name="hello", arguments={"label": "team"})) as world:
-            world.add_nodes("red", labels={"team": "red"})
-            await world.up()
-            first = await world.filter(world.pod(labels={"team": "blue"}))
-            world.add_nodes("other", labels={"team": "red"})
-            then = await world.filter(world.pod("q", labels={"team": "red"}))
+        async with running(Harness(socket, name="hello", arguments={"label": "team"})) as harness:
+            harness.add_nodes("red", labels={"team": "red"})
+            await harness.up()
+            first = await harness.filter(harness.pod(labels={"team": "blue"}))
+            harness.add_nodes("other", labels={"team": "red"})
+            then = await harness.filter(harness.pod("q", labels={"team": "red"}))
     finally:
         process.terminate()
         await process.wait()

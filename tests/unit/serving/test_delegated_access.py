@@ -48,7 +48,7 @@ def server():
         pytest.param(Asked("t-jane", "delete", "/metrics"), Access("jane", False), id="another verb"),
         pytest.param(Asked("t-root", "get", "/configz"), Access("root", True), id="superuser"),
         pytest.param(Asked("", "get", "/metrics"), Access("system:anonymous", False), id="no token"),
-        pytest.param(Asked("t-x", "get", "/metrics"), None, id="nobody's token"),
+        pytest.param(Asked("t-x", "get", "/metrics"), None, id="an unknown token"),
     ],
 )
 async def test_verdict(server, asked, expected):
@@ -57,7 +57,7 @@ async def test_verdict(server, asked, expected):
 
 
 async def test_review_names_the_groups(server):
-    """The API server is told everything that it said about the user."""
+    """The API server is sent everything that it said about the user."""
     await DelegatedAccess(server)(Asked("t-jane", "get", "/metrics"))
     plural, namespace, spec = server.seen[1]
 
@@ -80,7 +80,7 @@ async def test_answers_are_kept_for_a_while(server):
 
 
 async def test_no_answer_means_no(server, caplog):
-    """While the API server can't be asked nobody is let in, and the log says why."""
+    """While the API server can't be asked no request is let in, and the log says why."""
     server.error = DeadlineError("late")
 
     assert Access("system:anonymous", False) == await DelegatedAccess(server)(Asked("t-jane", "get", "/x"))

@@ -187,7 +187,7 @@ def unready():
     ],
 )
 async def test_health_in_detail(serve, unready, path, expected):
-    """Checks are listed where one fails or on demand; one by name tells its reason."""
+    """Checks are listed where one fails or on demand; one by name shows its reason."""
     async with serve(unready, review=allow_all) as client:
         assert expected == await fetch(client, path)
 
@@ -237,7 +237,7 @@ def test_port_0_serves_nothing():
 
 
 def test_port_in_use():
-    """A port that somebody else has is named, with the remedy."""
+    """A port that is taken is named, with the remedy."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         expected = (
@@ -278,7 +278,7 @@ def test_notes_are_shown(reason, listed, single):
 
 
 async def test_too_many_unknown_clients(serve):
-    """They are told to come again, and when."""
+    """They are asked to come again, and when."""
 
     async def review(_asked):
         raise TooManyReviewsError

@@ -18,7 +18,7 @@ def subject(tmp_path):
 
 
 class Worker:
-    """Does runs here, and fails where it is told to."""
+    """Does runs here, and fails where it is asked to."""
 
     def __init__(self, fails_after=100):
         self.did = []

@@ -1,4 +1,4 @@
-"""A node with pods thought added or removed looks like one where that has happened."""
+"""A node with pods added or removed on trial looks like one where that has happened."""
 
 import pytest
 from hypothesis import given
@@ -26,16 +26,16 @@ def on_b(prefix, shapes):
 
 @given(stay=PODS, leave=PODS, come=PODS)
 def test_what_if_is_what_would_be(stay, leave, come):
-    """Pods added and removed in thought give the row that the real change gives."""
+    """Pods added and removed on trial give the row that the real change gives."""
     staying, leaving, coming = on_b("s", stay), on_b("l", leave), on_b("c", come)
     all_resources = make_pod("x", requests={"example.com/gpu": 0}, node_name="a")
     before = table(NODES, [all_resources, *staying, *leaving])
     after = table(NODES, [all_resources, *staying, *coming])
 
-    thought = before.what_if("b", add=map(PodInfo, coming), remove=map(PodInfo, leaving))
+    simulated = before.what_if("b", add=map(PodInfo, coming), remove=map(PodInfo, leaving))
 
     expected = node_facts(after, after.row_of["b"])
-    found = node_facts(thought, 0)
+    found = node_facts(simulated, 0)
     # Counts over the cluster stay as they are: plugins follow in their own state.
     assert {**expected, "counts": []} == {**found, "counts": []}
 

@@ -167,7 +167,7 @@ def test_plugins_are_timed_in_one_of_ten_cycles(first_byte, count):
 
 
 def test_preemption_metrics():
-    """What preemption tells is shown under upstream's names, also after a reset."""
+    """What preemption counts is shown under upstream's names, also after a reset."""
     metrics = SchedulerMetrics()
     metrics.preemption.attempted()
     metrics.reset()
@@ -186,7 +186,7 @@ def test_preemption_metrics():
 
 
 def test_queue_metrics():
-    """What the queue tells is shown under upstream's names."""
+    """What the queue counts is shown under upstream's names."""
     metrics = SchedulerMetrics()
     queue: QueueMetrics = metrics.queue
     queue.pod_incoming("active", "UnschedulablePodAdd")

@@ -95,7 +95,7 @@ def test_root_tells_of_the_pod_and_the_outcome():
 
 
 def test_ids_of_the_record_are_kept():
-    """Trace, root and sidecar calls keep the ids that others were told of."""
+    """Trace, root and sidecar calls keep the ids that others were sent."""
     record = scheduled_record()
     spans = by_name(record)
 
@@ -160,7 +160,7 @@ def records(draw):
     for index in range(draw(st.integers(0, 12))):
         now += draw(st.integers(0, 50))
         ended = draw(st.just(0) | st.integers(now, now + 50))
-        span_id = draw(st.sampled_from([b"", b"told" + index.to_bytes(4, "big")]))
+        span_id = draw(st.sampled_from([b"", b"sent" + index.to_bytes(4, "big")]))
         intervals.append(Interval("x", now, ended, draw(st.integers(-1, index - 1)), {}, span_id, SUCCESS))
         now = draw(st.sampled_from([now, max(now, ended)]))
     return make_record(

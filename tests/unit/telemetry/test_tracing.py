@@ -211,7 +211,7 @@ def test_file_of_the_environment(tmp_path, monkeypatch):
 
 
 def test_nothing_is_on_unasked():
-    """Without variables no cycle is exported, and sidecars are not told to."""
+    """Without variables no cycle is exported, and sidecars are not asked to."""
     tracing = Tracing.from_environment()
     tracing.on_record(scheduled_record())
 
@@ -277,7 +277,7 @@ def test_file_that_cannot_be_opened(tmp_path):
 
 
 def test_line_that_is_no_span(tmp_path):
-    """A broken line is told by its number."""
+    """A broken line is reported by its number."""
     path = tmp_path / "t"
     path.write_text("{}\n")
 

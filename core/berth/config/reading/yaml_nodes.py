@@ -107,7 +107,7 @@ class _Stream(Reader, Scanner, Parser):
             self.forward(length)
             return [blanks]
         self.forward(length)
-        # An empty list tells the scanner that the scalar has ended.
+        # An empty list is how the scanner learns that the scalar has ended.
         return super().scan_plain_spaces(indent, start_mark) or []
 
 

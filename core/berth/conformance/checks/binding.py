@@ -57,7 +57,7 @@ async def permit(subject: Subject) -> None:
 
 @check(
     "permit/timeout",
-    "a pod that has to wait is told for how long",
+    "a wait has a timeout",
     CLAUSE,
     needs=("PERMIT",),
     after=("permit/answer",),

@@ -206,7 +206,7 @@ async def side_by_side(subject: Subject) -> None:
     needs=NEEDS,
     after=("calls/waits",),
 )
-async def waiting_holds_up_nobody(subject: Subject) -> None:
+async def waiting_holds_up_no_other_call(subject: Subject) -> None:
     """Not even once it was given up."""
     host = await shown(subject)
     request = host.request("Filter", subject.pods[0], of_call={"generation": 99})

@@ -41,7 +41,7 @@ async def handshake_errors(subject: Subject) -> None:
 
 @check("configure/not-json", "arguments that are no JSON are an error in the reply", CLAUSE)
 async def not_json(subject: Subject) -> None:
-    """Every error found is told, as text."""
+    """Every error found is reported, as text."""
     errors = await subject.configure(OTHER, arguments=b'{"a":')
     expect(any(errors), "errors", "none")
 

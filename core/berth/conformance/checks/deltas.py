@@ -51,7 +51,7 @@ async def wrong_name(subject: Subject) -> None:
     host = await shown(subject)
     change = host.drop_node(0)
     if change is not None:
-        change.node_remove.name = "somebody-else"
+        change.node_remove.name = "another-node"
     await host.stream.write(delta=host.delta(change))
     await host.stream.nacked(state_pb2.NACK_REASON_MISMATCH)
 
@@ -103,11 +103,11 @@ async def _refused_a_delta(subject: Subject) -> HostState:
 
 @check("sync/unknown-removals", "removals of what is not there are ignored", CLAUSE)
 async def unknown_removals(subject: Subject) -> None:
-    """Pods and watched objects that the plugin was not told of."""
+    """Pods and watched objects that the plugin was never sent."""
     host = await shown(subject)
-    key = state_pb2.ObjectKey(version="v1", resource="nothings", name="nobody")
+    key = state_pb2.ObjectKey(version="v1", resource="nothings", name="missing")
     await host.step(
-        state_pb2.Change(pod_remove=state_pb2.PodRemove(uid="nobody")),
+        state_pb2.Change(pod_remove=state_pb2.PodRemove(uid="missing")),
         state_pb2.Change(object_remove=state_pb2.ObjectRemove(key=key)),
     )
 

@@ -34,7 +34,7 @@ async def becomes(subject: Subject, wanted: str) -> None:
         expect(met=False, expected=f"{wanted} under {READINESS}", came=came)
 
 
-@check("health/live", "liveness is told under the empty name", CLAUSE)
+@check("health/live", "liveness is reported under the empty name", CLAUSE)
 async def live(subject: Subject) -> None:
     """A plugin that answers is alive, configured or not."""
     came = await status(subject, "")

@@ -65,7 +65,7 @@ async def fields(subject: Subject) -> None:
 
 @check(
     "equal-pods/other-nodes-pods",
-    "pods elsewhere change no node's answer",
+    "pods on other nodes change no node's answer",
     CLAUSE,
     needs=("node_local", "nodes", "pods"),
 )
@@ -75,7 +75,7 @@ async def other_nodes_pods(subject: Subject) -> None:
     rows = list(range(1, len(host.nodes)))
     before = [await decided(host, pod, rows) for pod in subject.pods]
     for number, pod in enumerate(subject.pods):
-        await host.step(host.put_pod(renamed(pod, f"elsewhere-{number}"), host.names[0]))
+        await host.step(host.put_pod(renamed(pod, f"another-{number}"), host.names[0]))
     same(
         before,
         [await decided(host, pod, rows) for pod in subject.pods],
@@ -85,7 +85,7 @@ async def other_nodes_pods(subject: Subject) -> None:
 
 @check(
     "equal-pods/other-reservations",
-    "a reservation elsewhere changes no node's answer",
+    "a reservation on another node changes no node's answer",
     CLAUSE,
     needs=("node_local", "nodes", "RESERVE"),
     after=(

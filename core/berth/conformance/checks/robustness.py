@@ -184,7 +184,7 @@ async def malformed(subject: Subject) -> None:
     after=("trace/context",),
 )
 async def spans(subject: Subject) -> None:
-    """One trace tells of a pod's whole way."""
+    """One trace has a pod's whole way."""
     if subject.options.trace_file is None:
         raise skip("no --trace-file: start the plugin with BERTH_TRACE_FILE and name the same file")
     host = await shown(subject)
@@ -207,11 +207,11 @@ def _spans_of(subject: Subject, trace: str) -> list[str]:
     return [line for line in file.read_text().splitlines() if trace in line and msgspec.json.decode(line)]
 
 
-@check("stop/ends", "the plugin ends when it is told to", "Transport")
+@check("stop/ends", "the plugin ends when it is asked to", "Transport")
 async def ends(subject: Subject) -> None:
     """On SIGTERM, streams that are open notwithstanding, and then nothing answers."""
     if subject.options.stop is None:
-        raise skip("no --pid: the kit was not told which process to end")
+        raise skip("no --pid: the kit does not know which process to end")
     await shown(subject)
     try:
         async with asyncio.timeout(STOP_SECONDS):

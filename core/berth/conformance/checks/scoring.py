@@ -12,7 +12,7 @@ NEEDS = ("SCORE",)
 
 
 def _rows(subject: Subject, n: int) -> list[int] | None:
-    """All nodes, named one by one where the plugin wants to be told."""
+    """All nodes, named one by one where the plugin wants that."""
     return list(range(n)) if subject.capabilities.score_needs_feasible else None
 
 

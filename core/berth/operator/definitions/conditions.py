@@ -7,7 +7,7 @@ _MESSAGE_LENGTH = 32768
 
 
 def conditions(about: str) -> Schema:
-    """A list of conditions, told apart by their types."""
+    """A list of conditions, distinguished by their types."""
     condition = fields(
         {
             "type": text(longest=316),

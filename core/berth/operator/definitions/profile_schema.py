@@ -23,7 +23,7 @@ _MAX_PLUGINS = 64
 
 
 def profiles() -> Schema:
-    """The list of profiles, told apart by scheduler name."""
+    """The list of profiles, distinguished by scheduler name."""
     return keyed(
         _profile(),
         "schedulerName",

@@ -89,7 +89,7 @@ def duration(about: str = "", **more: Any) -> Schema:
 
 
 def keyed(items: Schema, key: str, about: str = "", *, most: int, **more: Any) -> Schema:
-    """A list whose items are told apart by one field, so that patches merge it."""
+    """A list whose items are distinguished by one field, so that patches merge it."""
     made: Schema = {
         "type": "array",
         "maxItems": most,

@@ -1,1 +1,1 @@
-"""What plugins are told of the cluster: every step of the snapshot, and objects of further kinds."""
+"""What plugins are sent of the cluster: every step of the snapshot, and objects of further kinds."""

@@ -1,4 +1,4 @@
-"""Pods that were promised a node, as one plugin is told of them.
+"""Pods that were promised a node, as one plugin is sent them.
 
     queue's nominator --changes--> Nominations --PodRemove, PodUpsert NOMINATED--> StateFeed
 
@@ -29,43 +29,43 @@ NOTHING = News([], [])
 
 
 class Nominations:
-    """What a plugin was told, by node, and what has changed since."""
+    """What a plugin was sent, by node, and what has changed since."""
 
     def __init__(self, nominator: Nominator, pods: RawObjects[Pod]) -> None:
         self._nominator = nominator
         self._pods = pods
         self._position = -1
         self._resources: Collection[str] = ()
-        self._told: dict[str, dict[str, bytes]] = {}
+        self._sent: dict[str, dict[str, bytes]] = {}
 
     def begin(self, resources: Collection[str]) -> None:
-        """Tell of pods that request one of these, of all where none is named; nothing was told yet."""
-        self._resources, self._position, self._told = resources, -1, {}
+        """Tell of pods that request one of these, of all where none is named; nothing was sent yet."""
+        self._resources, self._position, self._sent = resources, -1, {}
 
     def stale(self) -> bool:
         """Whether there may be something to tell."""
         return self._nominator.changes.end != self._position
 
     def news(self, dropped: Collection[str] = ()) -> News:
-        """What changed since the last time. `dropped` are pods that the plugin is told to drop before."""
+        """What changed since the last time. `dropped` are pods that the plugin is asked to drop before."""
         nominator = self._nominator
         for uid in dropped:
-            self._told.get(nominator.node_of(uid), {}).pop(uid, None)
+            self._sent.get(nominator.node_of(uid), {}).pop(uid, None)
         names = self._changed(nominator, dropped)
-        before = {(uid, name): data for name in names for uid, data in self._told.pop(name, {}).items()}
+        before = {(uid, name): data for name in names for uid, data in self._sent.pop(name, {}).items()}
         upserts = []
         for name in names:
             now = dict(self._promised(nominator, name))
             if now:
-                self._told[name] = now
+                self._sent[name] = now
             upserts += [_upsert(uid, name, now[uid]) for uid in now if before.get((uid, name)) != now[uid]]
-        still = {uid for name in names for uid in self._told.get(name, ())}
+        still = {uid for name in names for uid in self._sent.get(name, ())}
         gone = [uid for uid, _ in before if uid not in still]
         return News([_removal(uid) for uid in gone], upserts)
 
     def everything(self) -> Iterator[state_pb2.Change]:
-        """All that was told, for a full transfer."""
-        for name, pods in self._told.items():
+        """All that was sent, for a full transfer."""
+        for name, pods in self._sent.items():
             for uid, data in pods.items():
                 yield _upsert(uid, name, data)
 
@@ -74,7 +74,7 @@ class Nominations:
         names = nominator.changes.since(self._position) if self._position >= 0 else None
         self._position = nominator.changes.end
         if names is None:
-            names = (*self._told, *nominator.nodes_with_nominations())
+            names = (*self._sent, *nominator.nodes_with_nominations())
         return dict.fromkeys((*names, *filter(None, map(nominator.node_of, dropped))))
 
     def _promised(self, nominator: Nominator, name: str) -> Iterator[tuple[str, bytes]]:

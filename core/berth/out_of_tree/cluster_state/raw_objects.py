@@ -1,7 +1,7 @@
 """The API server's own bytes of objects, kept for plugins that decode them with their own types.
 
 Kept only while there are sidecars. Bytes are taken where objects are decoded, and dropped when the watch
-tells that the object is gone. What an object was before is kept for a while, for hints that compare.
+says that the object is gone. What an object was before is kept for a while, for hints that compare.
 """
 
 from collections import OrderedDict

@@ -1,4 +1,4 @@
-"""What one plugin is told of the cluster: every step of the snapshot as a delta, and the whole on demand.
+"""What one plugin is sent of the cluster: every step of the snapshot as a delta, and the whole on demand.
 
 A feed follows the snapshot row by row, so that a node's index in a call is its row. It keeps the last deltas,
 so that a plugin that reconnects resumes, and a call can carry what the stream has not brought yet.
@@ -63,7 +63,7 @@ class StateFeed:
         self._reserved: dict[str, Reserved] = {}
         """Pods that are assumed or about to be, by UID."""
         self.touched: Journal[str] = Journal()
-        """Nodes that the plugin was told something about which no row of the snapshot shows."""
+        """Nodes about which the plugin was sent something that no row of the snapshot shows."""
         self.unanswered = 0
         """How many calls that may change what the plugin says of nodes have no answer yet."""
         self.disturbances = 0
@@ -80,7 +80,7 @@ class StateFeed:
         self._rows: dict[str, int] = {}
         self._deltas: deque[state_pb2.Delta] = deque(maxlen=KEPT_DELTAS)
         self._patched: dict[str, Pod] = {}
-        self._told_as_assumed: set[str] = set()
+        self._sent_as_assumed: set[str] = set()
         """Pods that the plugin knows as assumed, by UID."""
 
     def begin(self) -> None:
@@ -118,7 +118,7 @@ class StateFeed:
         self._own_step([change])
 
     def nominated(self, node_name: str) -> None:
-        """Others were promised that node than before: `catch_up` tells who, or the next step."""
+        """Others were promised that node than before: `catch_up` says who, or the next step."""
         if self.wanted.nominations:
             self.touched.note(node_name)
 
@@ -185,18 +185,18 @@ class StateFeed:
         return deltas if sum(delta.ByteSize() for delta in deltas) <= MAX_CARRIED_BYTES else []
 
     def transfer(self) -> Iterator[state_pb2.SyncRequest]:
-        """The whole state as it is now, as chunks and a commit: the plugin is told all of it."""
-        self._told_as_assumed = {info.uid for info in self._pods_of_interest() if self._is_assumed(info.uid)}
+        """The whole state as it is now, as chunks and a commit: the plugin is sent all of it."""
+        self._sent_as_assumed = {info.uid for info in self._pods_of_interest() if self._is_assumed(info.uid)}
         return self.picture()
 
     def picture(self) -> Iterator[state_pb2.SyncRequest]:
-        """The same for another reader: nothing counts as told to the plugin."""
+        """The same for another reader: nothing counts as sent to the plugin."""
         commit = state_pb2.Commit(generation=self.generation, node_count=self._node_count)
         return _in_chunks(self._everything(), commit)
 
     @property
     def _node_count(self) -> int:
-        """How many nodes the plugin is told of."""
+        """How many nodes the plugin is sent."""
         return len(self._names) if self.wanted.nodes else 0
 
     def _everything(self) -> list[state_pb2.Change]:
@@ -242,19 +242,19 @@ class StateFeed:
             if not (self.wanted.pods and self._concerns(info)):
                 continue
             if sign < 0:
-                if reserved is not None and reserved.data and uid not in self._told_as_assumed:
+                if reserved is not None and reserved.data and uid not in self._sent_as_assumed:
                     # Gone before any step showed it: a plugin that holds something for it has to see it go.
                     yield state_pb2.Change(pod_upsert=_assumed(info, reserved))
-                self._told_as_assumed.discard(uid)
+                self._sent_as_assumed.discard(uid)
                 yield state_pb2.Change(pod_remove=state_pb2.PodRemove(uid=uid))
             elif not self._is_old_news(info, before.get(uid)):
-                yield self._told(info)
+                yield self._as_sent(info)
 
     def _is_old_news(self, info: PodInfo, before: PodInfo | None) -> bool:
-        """Whether the plugin need not hear of the new version; notes its node where no row tells of it."""
+        """Whether the plugin need not hear of the new version; notes its node where no row reports it."""
         if before is None or not info.counts_like(before):
             return False
-        same_stage = self._is_assumed(info.uid) == (info.uid in self._told_as_assumed)
+        same_stage = self._is_assumed(info.uid) == (info.uid in self._sent_as_assumed)
         old, new = before.pod.metadata, info.pod.metadata
         if self.wanted.pods_without_status and same_stage and old.annotations == new.annotations:
             return True
@@ -276,7 +276,7 @@ class StateFeed:
                 info = PodInfo(pod)
                 self.touched.note(pod.node_name)
                 if self.wanted.pods and self._concerns(info):
-                    yield self._told(info)
+                    yield self._as_sent(info)
 
     def _concerns(self, info: PodInfo) -> bool:
         resources = self.wanted.pod_resources
@@ -285,13 +285,13 @@ class StateFeed:
     def _node(self, row: int, node: Node) -> state_pb2.NodeUpsert:
         return state_pb2.NodeUpsert(index=row, name=node.name, object=self._nodes.get(node.uid))
 
-    def _told(self, info: PodInfo) -> state_pb2.Change:
+    def _as_sent(self, info: PodInfo) -> state_pb2.Change:
         """The pod's change for the next step; remembers in which stage the plugin then knows it."""
         pod = self._pod(info)
         if pod.stage == state_pb2.POD_STAGE_ASSUMED:
-            self._told_as_assumed.add(info.uid)
+            self._sent_as_assumed.add(info.uid)
         else:
-            self._told_as_assumed.discard(info.uid)
+            self._sent_as_assumed.discard(info.uid)
         return state_pb2.Change(pod_upsert=pod)
 
     def _pod(self, info: PodInfo) -> state_pb2.PodUpsert:

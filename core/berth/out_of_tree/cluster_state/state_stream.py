@@ -36,7 +36,7 @@ CALLS_FIRST_SECONDS = 0.02
 
 
 class StateStream:
-    """The stream to one plugin; `on_ack` is told of each Ack, `exchanged` of each message on it.
+    """The stream to one plugin; `on_ack` is called with each Ack, `exchanged` with each message on it.
 
     A plugin that acknowledges no step for a while, or wants the whole state too often, loses the stream.
     """

@@ -1,4 +1,4 @@
-"""Objects of further kinds that plugins want to see: one watch a kind, told to every plugin that wants it.
+"""Objects of further kinds that plugins want to see: one watch a kind, sent to every plugin that wants it.
 
     handshake --StateInterest.resources--> WatchedObjects --start--> a reflector of the scheduler process
     its objects, as the API server's bytes --changes--> StateFeed of each plugin that wants the kind
@@ -44,11 +44,11 @@ class WatchedObject(NamedTuple):
 Stop = Callable[[], None]
 """Ends a watch."""
 OnEvent = Callable[[ClusterEvent, WatchedObject | None, WatchedObject | None], None]
-"""Told of what happened to an object, which was the old and is the new one."""
+"""Called with what an object was, and what it is now."""
 
 
 class Follower(Protocol):
-    """Who is told of changes."""
+    """Who is notified of changes."""
 
     def take(self, change: state_pb2.Change) -> None:
         """Hear of one change."""
@@ -93,7 +93,7 @@ class ObjectsOfKind:
         self._tell(self._upsert(obj))
 
     def on_synced(self) -> None:
-        """What is there has been told already; followers hear that it is all."""
+        """What is there has been reported already; followers hear that it is all."""
         self._listed("")
 
     def on_overdue(self, why: str) -> None:

@@ -269,7 +269,7 @@ class Attaching:
     def _cast(self, plugins: Mapping[str, SidecarPlugin], *, was: SidecarSpec, is_now: SidecarSpec) -> None:
         """Let plugins, by profile, step into the shadow or out of it, where that is another thing now."""
         if is_now.shadow and not was.shadow:
-            # What it held back or turned down is told while its events are still waited for.
+            # What it held back or turned down is reported while its events are still waited for.
             self._host.news_from(is_now.name, None)
             self._set_aside(plugins)
         elif was.shadow and not is_now.shadow:
@@ -365,7 +365,7 @@ class Attaching:
     def _disable(self, profile: str, plugin: SidecarPlugin) -> None:
         self._host.shadows.leave(plugin, self._frameworks[profile])
         self._rosters[profile].disable(plugin)
-        # What it held back or turned down has to be told while its events are still waited for.
+        # What it held back or turned down has to be reported while its events are still waited for.
         self._host.news_from(plugin.name, None)
         self._host.forget(plugin, profile)
         self._host.rewire(profile)
@@ -383,4 +383,4 @@ async def _released(version: Version, profile: str) -> None:
         await version.connection.release(profile)
     except Exception as error:  # noqa: BLE001 - it is not needed any more, whatever it says to that
         name = version.connection.spec.name
-        log.info("plugin not told that a profile left plugin=%s error=%s", name, error)
+        log.info("plugin not notified that a profile left plugin=%s error=%s", name, error)

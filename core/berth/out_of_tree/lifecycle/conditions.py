@@ -37,7 +37,7 @@ class Condition:
 
 
 OnChange = Callable[[str, Condition], None]
-"""Told of a plugin's condition whenever it comes to hold, or ceases to."""
+"""Notified of a plugin's condition whenever it comes to hold, or ceases to."""
 
 
 class Conditions:

@@ -5,7 +5,7 @@
        +------- backoff <----------+------------------------+--- broken, or late -+
 
 The scheduler starts and schedules without its plugins: everything here happens beside it. A plugin that lets
-calls run out of time is hung up on and greeted again, which tells whether it is back; from then on one late
+calls run out of time is hung up on and greeted again, which says whether it is back; from then on one late
 call more is enough, until one is answered. What it answers wrongly opens its circuit (`breaker.py`).
 
 Source: docs/protocol.md "Order of calls", "Failures".
@@ -114,7 +114,7 @@ class Connection:
         """What is shown everything that passes."""
         self.came_up = asyncio.Event()
         self.settled = asyncio.Event()
-        """Set once the plugin came up, or was refused, or refused what it was told."""
+        """Set once the plugin came up, or was refused, or refused its configuration."""
         self.refusal = ""
         self.arguments = dict(arguments)
         self.conditions = Conditions(spec.name, SYSTEM_CLOCK.now, listeners.condition)
@@ -436,7 +436,7 @@ def _innermost(error: BaseException) -> BaseException:
 
 
 def _end_if_cancelled() -> None:
-    """End where an end was asked for while the connection broke: a task group then tells of the break only.
+    """End where an end was asked for while the connection broke: a task group then reports the break only.
 
     Raises: CancelledError.
     """

@@ -39,7 +39,7 @@ POST_BIND = identity_pb2.EXTENSION_POINT_POST_BIND
 class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, BindPlugin, PostBindPlugin):
     """The points of a pod that has a node."""
 
-    def holds_elsewhere(self) -> bool:
+    def reserves_remotely(self) -> bool:
         """Whether the plugin is asked at Reserve or Permit."""
         return self._offers(self.caller, RESERVE) or self._offers(self.caller, PERMIT)
 

@@ -43,7 +43,7 @@ ACTIONS: Mapping[int, ActionType] = {
     ),
 }
 
-UNTOLD = object()
+UNKNOWN = object()
 """A field that decoded objects leave out."""
 
 _TERM = re.compile(r"\s*([^\s!=(),]+)\s+(in|notin)\s*\(([^()]*)\)\s*\Z")
@@ -68,7 +68,7 @@ class Interest:
     naming_label: str
 
     @property
-    def tells_pods_apart(self) -> bool:
+    def distinguishes_pods(self) -> bool:
         """Whether it depends on the waiting pod, too."""
         return self.same_namespace or bool(self.equal_labels or self.naming_label)
 
@@ -172,7 +172,7 @@ def _requirement(text: str) -> Requirement:
 
 def _differs(pointer: str, old: Any, new: Any, data: Bytes) -> bool:
     before, after = _at(old, pointer), _at(new, pointer)
-    if before is not UNTOLD and after is not UNTOLD:
+    if before is not UNKNOWN and after is not UNKNOWN:
         return bool(before != after)
     versions = data(old), data(new)
     if not all(versions):
@@ -182,16 +182,16 @@ def _differs(pointer: str, old: Any, new: Any, data: Bytes) -> bool:
 
 
 def _at(value: Any, pointer: str) -> Any:
-    """What a JSON pointer (RFC 6901) names, None where there is nothing, UNTOLD where that is not known."""
+    """What a JSON pointer (RFC 6901) names, None where there is nothing, UNKNOWN where that is not known."""
     for part in pointer.split("/")[1:]:
         key = part.replace("~1", "/").replace("~0", "~")
         if isinstance(value, msgspec.Struct):
             names = {field.encode_name: field.name for field in msgspec.structs.fields(value)}
-            value = getattr(value, names[key]) if key in names else UNTOLD
+            value = getattr(value, names[key]) if key in names else UNKNOWN
         elif isinstance(value, Mapping):
             value = value.get(key)
         elif isinstance(value, list | tuple) and key.isdigit() and int(key) < len(value):
             value = value[int(key)]
         else:
-            return None if value is None or isinstance(value, list | tuple | str | int | float) else UNTOLD
+            return None if value is None or isinstance(value, list | tuple | str | int | float) else UNKNOWN
     return value

@@ -101,7 +101,7 @@ class _Hint:
         if not connection.starts or isinstance(new, Pod):
             return None
         covering = self._hints.covering(connection, self._resource, old, new)
-        if any(interest.tells_pods_apart or not interest.asks for interest in covering):
+        if any(interest.distinguishes_pods or not interest.asks for interest in covering):
             return None
         if not covering:
             return QueueingHint.SKIP

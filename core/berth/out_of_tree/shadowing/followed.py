@@ -24,7 +24,7 @@ PENDING = "pending"
 class Followed:
     """An attempt, from the choice of a node, or from there being none, to its end.
 
-    `asked` says that it is compared, not only told of. `record` is the attempt's own, None once others may
+    `asked` says that it is compared, not only followed. `record` is the attempt's own, None once others may
     read it; `state` is of the plugin's calls alone.
     """
 

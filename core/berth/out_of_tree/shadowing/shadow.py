@@ -1,11 +1,11 @@
-"""One plugin in one profile's shadow: asked beside live attempts, told what became of them, without a say.
+"""One plugin in one profile's shadow: asked beside live attempts, notified of their outcome, without a say.
 
     a node is chosen --chose--> inbox --> Filter, Score, PreEnqueue --> compared --> Reserve --> counted
     no node is left --found_none--> inbox --> PostFilter --> compared --> counted
     the attempt is over --ended--> inbox --> Unreserve, if it failed --> CycleDone
 
 The inbox is worked off one by one, so that the plugin hears of things in their order. An attempt is asked
-about only while the inbox is empty: what the plugin can't keep up with is skipped, and counted. It is told of
+about only while the inbox is empty: what the plugin can't keep up with is skipped, and counted. It gets
 reservations all the same, as long as there is room. Permit, PreBind, Bind and PostBind are never called.
 
 Source: docs/protocol.md "Shadow"; docs/decisions/0016-shadow.md.
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 SCORE = identity_pb2.EXTENSION_POINT_SCORE
 CYCLE_DONE = identity_pb2.EXTENSION_POINT_CYCLE_DONE
 MOST_WAITING = 256
-"""How many things the plugin may yet have to be told; what comes on top it is not told."""
+"""How many notifications may wait for the plugin; what comes on top is dropped."""
 _ASKED = (("filter", FILTER), ("score", SCORE), ("pre_enqueue", PRE_ENQUEUE))
 
 Job = Callable[[], Awaitable[None]]
@@ -108,8 +108,8 @@ class Shadow:
     def _may_make_room(self, caller: Caller, room: PostFilterResult) -> bool:
         if not self._offers(caller, "post_filter", POST_FILTER):
             return False
-        nobody_did = room.status.code is Code.UNSCHEDULABLE
-        return nobody_did or self._roster.turn_comes(self.plugin, room.status.plugin)
+        no_plugin_did = room.status.code is Code.UNSCHEDULABLE
+        return no_plugin_did or self._roster.turn_comes(self.plugin, room.status.plugin)
 
     def _looks_at_nodes(self, caller: Caller) -> bool:
         return any(self._offers(caller, name, point) for name, point in _ASKED)

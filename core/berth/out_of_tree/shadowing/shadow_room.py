@@ -50,10 +50,10 @@ class RoomQuestion:
             succeeded(self.caller.plugin, "PostFilter", status)
         if not nominated or (nominated == pod.nominated_node_name and not victims):
             return ShadowOutcome.SAME, ""
-        return ShadowOutcome.ROOM, _told(nominated, sorted(victim.key for victim in victims))
+        return ShadowOutcome.ROOM, _described(nominated, sorted(victim.key for victim in victims))
 
 
-def _told(node_name: str, victims: list[str]) -> str:
+def _described(node_name: str, victims: list[str]) -> str:
     if not victims:
         return f"nominates {node_name}"
     more = "" if len(victims) <= MOST_NAMED else f" and {len(victims) - MOST_NAMED} more"

@@ -49,7 +49,7 @@ class _Witnesses:
 
 
 class Shadows:
-    """Who is in shadow where; `tell_done` is how plugins are told of an attempt's end."""
+    """Who is in shadow where; `tell_done` is how plugins are notified of an attempt's end."""
 
     def __init__(self, tell_done: Callable[..., Awaitable[None]]) -> None:
         self._tell_done = tell_done
@@ -64,7 +64,7 @@ class Shadows:
             framework.witnesses.append(witnesses)
 
     def leave(self, plugin: SidecarPlugin, framework: Framework) -> None:
-        """Let the plugin follow no more attempts; what it was told to hold it is still told to give back."""
+        """Let the plugin follow no more attempts; what it reserved it is still asked to unreserve."""
         witnesses = self._by_profile.get(framework.profile_name)
         if witnesses is None:
             return
@@ -94,16 +94,16 @@ class Shadows:
             shadow.ending(record)
 
     def ended(self, record: CycleRecord) -> frozenset[str]:
-        """Let every shadow know what became of the attempt; the plugins that are told of it here."""
+        """Let every shadow know what became of the attempt; gives the plugins that are notified here."""
         if not (self._leaving or record.profile in self._by_profile):
             return frozenset()
         left = [shadow for profile, shadow in self._leaving if profile == record.profile]
-        told = {each.plugin.name for each in left if each.ended(record, followed_only=True)}
+        followed = {each.plugin.name for each in left if each.ended(record, followed_only=True)}
         self._leaving = [(profile, shadow) for profile, shadow in self._leaving if not shadow.over]
         if record.profile in self._by_profile:
             shadows = self._by_profile[record.profile].shadows
-            told |= {each.plugin.name for each in shadows if each.ended(record)}
-        return frozenset(told)
+            followed |= {each.plugin.name for each in shadows if each.ended(record)}
+        return frozenset(followed)
 
     def _of(self, profile: str) -> Iterator[Shadow]:
         if profile in self._by_profile:

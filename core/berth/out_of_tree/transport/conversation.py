@@ -114,7 +114,7 @@ class Conversation:
                 await self._stream.write(message)
                 message = None
         except (asyncio.InvalidStateError, asyncio.CancelledError, grpc.aio.AioRpcError):
-            pass  # the stream has ended, and its reader tells why
+            pass  # the stream has ended, and its reader says why
         except Exception as error:
             log.exception("calls not sent")
             broken = RpcError(grpc.StatusCode.INTERNAL, f"could not be sent: {error!r}")

@@ -56,7 +56,7 @@ class DeadEnds:
         self._for: dict[tuple[int, str], Devices] = {}
         """What each alternative can get, by claim and name."""
         self._traits: list[Devices] = []
-        """Sets of devices that some request tells from others."""
+        """Sets of devices that some request distinguishes from others."""
         self._shared: Devices = 0
         self._likeness: dict[DeviceId, int] = {}
         self._kinds: dict[Hashable, int] = {}

@@ -96,7 +96,7 @@ class Demands:
 
 
 class RuleReader:
-    """Reads the rules between members, and tells which members are alike."""
+    """Reads the rules between members, and says which members are alike."""
 
     def __init__(self, handle: Handle) -> None:
         self._terms = OwnTermsReader(handle.listers)

@@ -29,7 +29,7 @@ NODE_EVENTS = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDAT
 
 
 class Hints:
-    """The registrations; `names` tells which resources devices stand behind, None where that is off."""
+    """The registrations; `names` says which resources devices stand behind, None where that is off."""
 
     def __init__(self, names: DeviceClassNames | None) -> None:
         self._names = names

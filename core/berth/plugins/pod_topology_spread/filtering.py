@@ -62,8 +62,8 @@ class Tally:
         order = np.argsort(counts)[:2]
         least, second = (*counts[order].tolist(), MANY, MANY)[:2]
         emptiest = np.flatnonzero(self.known)[order[0]] if order.size else -1
-        elsewhere = np.where(where == emptiest, second, least)
-        smallest = np.where(self.known[where] | delta.touched, np.minimum(elsewhere, pods), elsewhere)
+        others = np.where(where == emptiest, second, least)
+        smallest = np.where(self.known[where] | delta.touched, np.minimum(others, pods), others)
         domains = counts.size + (delta.touched & ~self.known[where])
         return pods, np.where(domains < max(min_domains, 1), 0, smallest)
 

@@ -58,7 +58,7 @@ def after_csi_driver(pod: Pod, old: Any, new: Any) -> QueueingHint:
 
 
 def after_capacity(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """QUEUE for a new capacity, and for one that grew or is told for the first time."""
+    """QUEUE for a new capacity, and for one that grew or is reported for the first time."""
     del pod
     before, after = maybe(CSIStorageCapacity, old), expected(CSIStorageCapacity, new)
     if before is None:

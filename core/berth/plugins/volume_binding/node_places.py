@@ -75,7 +75,7 @@ class NodePlaces:
         return self._allowed(volume.spec.node_affinity)
 
     def reach_migrated(self, volume: PersistentVolume) -> Rows:
-        """The same, with topology labels as the driver tells them wherever it serves the volume."""
+        """The same, with topology labels as the driver gives them wherever it serves the volume."""
         found = persistent_migration(volume)
         taken_over = None if found is None else self._migrated.on(found[0].plugin)
         if found is None or taken_over is None:

@@ -23,7 +23,7 @@ UNKNOWN = -1
 class Provision:
     """Where a volume would be made for the claim, and what its part of the cluster has left.
 
-    Shapes: wanted bool (n,); capacity int64 (n,), bytes, UNKNOWN where nothing is told.
+    Shapes: wanted bool (n,); capacity int64 (n,), bytes, UNKNOWN where nothing is reported.
     """
 
     claim: PersistentVolumeClaim

@@ -44,7 +44,7 @@ class CapacityScorer:
         self._at = np.array([broken_linear(points, percent) for percent in at], dtype=np.int64)
 
     def scores(self, found: Found) -> Scores:
-        """Free volumes count where a node has any, new ones elsewhere; nodes without either get 0.
+        """Free volumes count where a node has any, new ones on the others; nodes without either get 0.
 
         Shapes: result int64 (n,).
         """
@@ -95,7 +95,7 @@ def _add(sums: Ints, where: Mask, amounts: int | Ints) -> None:
 
 
 def _add_new(use: ClassUse, provision: Provision, without_static: Mask) -> None:
-    told = provision.wanted & without_static & (provision.capacity != UNKNOWN)
-    _add(use.requested, told, whole(provision.claim.requested_nanos))
-    use.capacity[told] = provision.capacity[told]
-    use.counts |= told
+    known = provision.wanted & without_static & (provision.capacity != UNKNOWN)
+    _add(use.requested, known, whole(provision.claim.requested_nanos))
+    use.capacity[known] = provision.capacity[known]
+    use.counts |= known

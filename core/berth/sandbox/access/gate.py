@@ -81,7 +81,7 @@ EVERYBODY: Access = _Everybody()
 
 
 class Gate:
-    """Access by tokens and the RBAC objects; `denied` is told of every refusal."""
+    """Access by tokens and the RBAC objects; `denied` is called for every refusal."""
 
     def __init__(self, tokens: Tokens, rbac: Rbac, denied: Callable[[User, Asked], None]) -> None:
         self._tokens = tokens

@@ -1,6 +1,6 @@
 """Objects that a client sends as protobuf, read into the same documents as JSON.
 
-Some kubectl verbs (`create namespace`, `create deployment`, `auth can-i` and their like) and, unless told
+Some kubectl verbs (`create namespace`, `create deployment`, `auth can-i` and others) and, unless configured
 otherwise, kube-scheduler send protobuf and do not fall back to JSON. Answers are never protobuf: those
 clients accept JSON too.
 
@@ -21,7 +21,7 @@ from berth.sandbox.store import Json
 
 MAGIC: Final = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-# Empty messages that mean something; elsewhere they are Go structs that are not filled in.
+# Empty messages that mean something; all others are Go structs that are not filled in.
 _KEPT_EMPTY: Final = frozenset({"selector", "emptyDir", "podSelector", "namespaceSelector", "labelSelector"})
 # Go writes these numbers and flags always; as JSON it leaves them out when they are zero.
 _ZERO_IS_UNSET: Final = frozenset(

@@ -26,16 +26,16 @@ def check_bindings(
     scheduled = _scheduled_by_uid(events)
     for pod in pods:
         subject = f"pod {key_of(pod)}"
-        told, node = scheduled.get(uid_of(pod), []), node_of(pod)
+        found, node = scheduled.get(uid_of(pod), []), node_of(pod)
         missing_is_fine = missing_events_allowed or key_of(pod) in placed_by_others
-        if node and not told and not missing_is_fine:
+        if node and not found and not missing_is_fine:
             yield Violation(Rule.BOUND_ONCE, subject, f"is on node {node} without a Scheduled event")
-        if (times := sum(map(_times, told))) > 1:
-            nodes = ", ".join(_node_told(event) for event in told)
+        if (times := sum(map(_times, found))) > 1:
+            nodes = ", ".join(_node_of_event(event) for event in found)
             yield Violation(Rule.BOUND_ONCE, subject, f"was scheduled {times} times, to {nodes}")
-        for event in told:
-            if _node_told(event) != node:
-                text = f"was scheduled to {_node_told(event)} and is on {node or 'no node'}"
+        for event in found:
+            if _node_of_event(event) != node:
+                text = f"was scheduled to {_node_of_event(event)} and is on {node or 'no node'}"
                 yield Violation(Rule.BOUND_ONCE, subject, text)
 
 
@@ -60,7 +60,7 @@ def _times(event: Document) -> int:
     return max(1, *(int(count or 0) for count in counts))
 
 
-def _node_told(event: Document) -> str:
+def _node_of_event(event: Document) -> str:
     note = str(event.get("note") or event.get("message") or "")
     match = _ASSIGNED.fullmatch(note)
     return match[2] if match else f"a node it does not name ({note!r})"

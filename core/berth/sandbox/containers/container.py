@@ -152,20 +152,20 @@ class Container:
             )
 
     async def _probe(self, launch: Launch) -> None:
-        def prober(name: str, told: Callable[[bool], None]) -> Prober | None:
+        def prober(name: str, on_verdict: Callable[[bool], None]) -> Prober | None:
             probe = self.spec.get(name)
-            return Prober(probe, self.spec, launch.address, told, launch.translate) if probe else None
+            return Prober(probe, self.spec, launch.address, on_verdict, launch.translate) if probe else None
 
-        startup = prober("startupProbe", self._told_started)
+        startup = prober("startupProbe", self._on_started)
         if startup is not None:
             await startup.run(until_good=True)
-        parts = [prober("readinessProbe", self._told_ready), prober("livenessProbe", self._told_alive)]
+        parts = [prober("readinessProbe", self._on_readiness), prober("livenessProbe", self._on_liveness)]
         async with asyncio.TaskGroup() as tasks:
             for part in parts:
                 if part is not None:
                     tasks.create_task(part.run())
 
-    def _told_started(self, good: bool) -> None:
+    def _on_started(self, good: bool) -> None:
         if not good:
             self._restart()
             return
@@ -174,12 +174,12 @@ class Container:
         self.running.set()
         self.changed()
 
-    def _told_ready(self, good: bool) -> None:
+    def _on_readiness(self, good: bool) -> None:
         if good is not self.ready:
             self.ready = good
             self.changed()
 
-    def _told_alive(self, good: bool) -> None:
+    def _on_liveness(self, good: bool) -> None:
         if not good:
             self._restart()
 

@@ -51,7 +51,7 @@ class Sources:
         return None
 
     def account(self) -> Files:
-        """Give what every pod is told about the API: token, authority, namespace."""
+        """Give what every pod needs to know of the API: token, authority, namespace."""
         return self._account
 
     def _projected(self, source: Json, pod: Json) -> Files:

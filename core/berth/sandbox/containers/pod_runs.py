@@ -1,4 +1,4 @@
-"""All pods that really run: started, told of changed ConfigMaps, stopped.
+"""All pods that really run: started, given changed ConfigMaps, stopped.
 
 Called by: the fake kubelet, which leaves to it the pods whose images are known.
 """

@@ -15,20 +15,20 @@ _GOOD = range(200, 400)
 
 
 class Prober:
-    """One probe of one container; `told` hears each change of its verdict."""
+    """One probe of one container; `on_verdict` is called with each change of its verdict."""
 
     def __init__(
         self,
         probe: Json,
         container: Json,
         address: str,
-        told: Callable[[bool], None],
+        on_verdict: Callable[[bool], None],
         translate: Callable[[str], str],
     ) -> None:
         self._probe = probe
         self._container = container
         self._address = address
-        self._told = told
+        self._on_verdict = on_verdict
         self._translate = translate
 
     async def run(self, *, until_good: bool = False) -> None:
@@ -42,7 +42,7 @@ class Prober:
             last = good
             needed = probe.get("successThreshold", 1) if good else probe.get("failureThreshold", 3)
             if streak >= needed:
-                self._told(good)
+                self._on_verdict(good)
                 if good and until_good:
                     return
             # A cluster asks once a period; here the first success should not take that long.

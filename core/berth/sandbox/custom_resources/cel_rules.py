@@ -1,7 +1,7 @@
 """The rules of a custom resource's schema (x-kubernetes-validations), asked of a document.
 
 A rule that mentions `oldSelf` is a transition rule: it is asked on an update only, where the old value can be
-told: through fields, and through lists that are keyed, but not through other lists.
+known: through fields, and through lists that are keyed, but not through other lists.
 
 The costs of rules are not estimated.
 Source: staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go (v1.36).

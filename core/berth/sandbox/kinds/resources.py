@@ -1,4 +1,4 @@
-"""The table of built-in resources: one row a resource, the same facts discovery tells to clients.
+"""The table of built-in resources: one row a resource, the same facts that discovery gives to clients.
 
 Source: staging/src/k8s.io/api and pkg/registry/*/storage (v1.36).
 """

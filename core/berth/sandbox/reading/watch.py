@@ -111,7 +111,7 @@ class Watch:
             parts += (_HEAD[EventType.ADDED], self._render(self._initial.pop()), _TAIL)
         if self._initial_bookmark and not self._initial:
             self._initial_bookmark = False
-            # As of when the objects were read: what was written since has yet to be told.
+            # As of when the objects were read: what was written since has yet to be reported.
             parts.append(self._bookmark(self._initial_revision, {INITIAL_EVENTS_END: "true"}))
         return parts
 
@@ -149,13 +149,13 @@ class Watch:
 
 
 def error_event(wanted: int, oldest: int) -> bytes:
-    """Encode the event that tells a watcher to list again."""
+    """Encode the event that shows a watcher to list again."""
     status = ApiError.expired(f"too old resource version: {wanted} ({oldest})").status()
     return b'{"type":"ERROR","object":' + encode(status) + _TAIL
 
 
 def _last_match(event: Event) -> Entry:
-    # A watcher that loses sight of an object is told its last visible state, at the new revision.
+    # A watcher that loses sight of an object is reported its last visible state, at the new revision.
     if event.type is EventType.DELETED or event.previous is None:
         return event.entry
     document = event.previous.decode()

@@ -110,7 +110,7 @@ class RemoteKubelets:
 
 
 class _Listener:
-    """Tells of every object as it is now."""
+    """Reports every object as it is now."""
 
     def __init__(self, look: Callable[[Json], None]) -> None:
         self._look = look

@@ -1,4 +1,4 @@
-"""Whether cache, queue and snapshot still say what the watches told, and what they hold: for people.
+"""Whether cache, queue and snapshot still say what the watches showed, and what they hold: for people.
 
 On SIGUSR2 the comparison and a dump go into the log; `/debug/cache` answers with the same as JSON. Both are
 taken between two turns of the scheduling loop, when everything that is under way has a place where it counts.
@@ -80,14 +80,14 @@ class CacheDebugger:
         }
 
     def _differences(self) -> Iterator[str]:
-        told = {pod.uid: pod for pod in self.pods.objects()}
-        placed = {uid: pod for uid, pod in told.items() if pod.node_name}
-        yield from self._of_placed_pods(told, placed)
-        yield from self._of_waiting_pods(told)
-        yield from self._of_groups(told)
+        watched = {pod.uid: pod for pod in self.pods.objects()}
+        placed = {uid: pod for uid, pod in watched.items() if pod.node_name}
+        yield from self._of_placed_pods(watched, placed)
+        yield from self._of_waiting_pods(watched)
+        yield from self._of_groups(watched)
         yield from self._of_nodes(self._rebuilt(placed.values()))
 
-    def _of_placed_pods(self, told: Mapping[str, Pod], placed: Mapping[str, Pod]) -> Iterator[str]:
+    def _of_placed_pods(self, watched: Mapping[str, Pod], placed: Mapping[str, Pod]) -> Iterator[str]:
         cache = self.scheduler.cache
         cached = {pod.uid: pod for info in cache.node_infos() for pod in (p.pod for p in info.pods.values())}
         for uid, pod in placed.items():
@@ -97,16 +97,16 @@ class CacheDebugger:
             elif held.node_name != pod.node_name or cache.is_assumed(uid):
                 yield f"pod {pod.key} is on {pod.node_name}, the cache has not taken that over"
         for uid, pod in cached.items():
-            if uid not in told:
+            if uid not in watched:
                 yield f"pod {pod.key} is in the cache and does not exist"
             elif uid not in placed and not cache.is_assumed(uid):
                 yield f"pod {pod.key} is in the cache and on no node"
 
-    def _of_waiting_pods(self, told: Mapping[str, Pod]) -> Iterator[str]:
+    def _of_waiting_pods(self, watched: Mapping[str, Pod]) -> Iterator[str]:
         scheduler = self.scheduler
         queued = {pod.uid: pod for pod in scheduler.queue.pending_pods()[0]}
         in_flight = set(scheduler.queue.in_flight())
-        for uid, pod in told.items():
+        for uid, pod in watched.items():
             ours = pod.spec.scheduler_name in self.scheduler.profiles.frameworks and not pod.node_name
             known = uid in queued or uid in in_flight or scheduler.cache.is_assumed(uid)
             if ours and not known and not pod.terminating:
@@ -114,17 +114,17 @@ class CacheDebugger:
             if uid in queued and scheduler.cache.is_assumed(uid):
                 yield f"pod {pod.key} is assumed and in the queue"
         for uid, pod in queued.items():
-            if uid not in told or told[uid].node_name:
+            if uid not in watched or watched[uid].node_name:
                 yield f"pod {pod.key} is in the queue and not to be scheduled"
-        yield from (f"pod {uid} is in flight and does not exist" for uid in in_flight if uid not in told)
+        yield from (f"pod {uid} is in flight and does not exist" for uid in in_flight if uid not in watched)
 
-    def _of_groups(self, told: Mapping[str, Pod]) -> Iterator[str]:
+    def _of_groups(self, watched: Mapping[str, Pod]) -> Iterator[str]:
         """Which pods each group has, and how far they are; nothing where groups are not kept."""
         cache = self.scheduler.cache
         if cache.pod_groups is None:
             return
         rebuilt = PodGroupStates()
-        for uid, pod in told.items():
+        for uid, pod in watched.items():
             if pod.node_name or pod.spec.scheduler_name in self.scheduler.profiles.frameworks:
                 rebuilt.add(pod)
                 if cache.is_assumed(uid) and (assumed := cache.get_pod(uid)) is not None:
@@ -135,7 +135,7 @@ class CacheDebugger:
                 yield f"pod group {key} has pods {held}, rebuilt {wanted}"
 
     def _rebuilt(self, placed: Iterable[Pod]) -> Cache:
-        """A cache made from nothing of what the watches told and what is assumed."""
+        """A cache made from nothing of what the watches showed and what is assumed."""
         current, rebuilt = self.scheduler.cache, Cache()
         for node in self.nodes.objects():
             rebuilt.add_node(node)

@@ -28,7 +28,7 @@ from berth.scheduler.pages.explain_access import ExplainAccess
 from berth.scheduler.process_options import ProcessOptions
 from berth.scheduler.process_recording import no_plugins_while_recorded
 from berth.scheduler.scheduler import Scheduler
-from berth.scheduler.sidecars.plugin_changes import KEPT_BY, changed_elsewhere, how_long
+from berth.scheduler.sidecars.plugin_changes import KEPT_BY, how_long, where_to_change
 from berth.scheduler.sidecars.plugin_upkeep import PluginUpkeep
 from berth.serving.health import Check, NotedCheck, ping
 from berth.telemetry.logs import set_verbosity
@@ -114,7 +114,7 @@ class StatusPages:
 
     def _why_plugins_are_kept(self) -> str:
         """Why no request may change the plugins; "" where one may."""
-        return no_plugins_while_recorded(self.options) or changed_elsewhere(
+        return no_plugins_while_recorded(self.options) or where_to_change(
             os.environ.get(KEPT_BY, ""), self.leaderships.first
         )
 

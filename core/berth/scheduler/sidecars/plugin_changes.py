@@ -21,7 +21,7 @@ class Leads(Protocol):
         """Who does."""
 
 
-def changed_elsewhere(kept_by: str, leadership: Leads) -> str:
+def where_to_change(kept_by: str, leadership: Leads) -> str:
     """Say where plugins are to be changed, if not in this process."""
     if kept_by:
         namespace = kept_by.partition("/")[0]

@@ -109,7 +109,7 @@ class PluginDirectory:
             await self._attaching.attach(Wanted.of(spec))
         except (AttachError, ClientError) as error:
             self._resting[spec.name] = identity, RETRY_LOOKS
-            log.error("plugin not attached plugin=%s error=%s", spec.name, error)  # noqa: TRY400 (told, not traced)
+            log.error("plugin not attached plugin=%s error=%s", spec.name, error)  # noqa: TRY400 (reported, not traced)
         else:
             self._resting.pop(spec.name, None)
             self._joined.add(spec.name)

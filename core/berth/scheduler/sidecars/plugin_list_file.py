@@ -24,7 +24,7 @@ LOOK_SECONDS = 1.0
 class PluginListFile:
     """Follows the file of --plugins; `known` are its entries by name, kept as the file has them.
 
-    `keep_objects` is awaited before a plugin joins; `use_directory` is told which directory the list names.
+    `keep_objects` is awaited before a plugin joins; `use_directory` is called with the list's directory.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class PluginListFile:
         try:
             specs, directory = read_plugin_list(content, str(self._path))
         except PluginListError as error:
-            log.error("list of plugins not taken over error=%s", "; ".join(error.messages))  # noqa: TRY400 (told, not traced)
+            log.error("list of plugins not taken over error=%s", "; ".join(error.messages))  # noqa: TRY400 (reported, not traced)
             return
         wanted = {spec.name: spec for spec in specs}
         self._use_directory(directory)

@@ -21,7 +21,7 @@ from berth.out_of_tree.lifecycle.conditions import Kind
 log = logging.getLogger(__name__)
 
 POD_NAME, POD_NAMESPACE = "POD_NAME", "POD_NAMESPACE"
-"""Where the process is told of its pod, by the downward API."""
+"""Where the process learns of its pod, by the downward API."""
 TYPE_PREFIX = "plugin.berth.dev/"
 LOOK_SECONDS = 1.0
 
@@ -48,7 +48,7 @@ class PluginReadiness:
         self._attaching = attaching
         self._pods = pods
         self._pod = pod
-        self._told: dict[str, Json] = {}
+        self._written: dict[str, Json] = {}
 
     async def follow(self) -> None:
         """Write what changed, for as long as the process runs; what can't be written is tried again."""
@@ -69,13 +69,14 @@ class PluginReadiness:
         Raises: ClientError.
         """
         found = {each["name"]: self._condition(each["name"]) for each in self._attaching.list()}
-        changed = [condition for name, condition in found.items() if self._told.get(name) != condition]
+        changed = [condition for name, condition in found.items() if self._written.get(name) != condition]
         changed += [
-            {"type": f"{TYPE_PREFIX}{name}", "$patch": "delete"} for name in self._told.keys() - found.keys()
+            {"type": f"{TYPE_PREFIX}{gone}", "$patch": "delete"}
+            for gone in self._written.keys() - found.keys()
         ]
         if changed:
             await self._pods.patch_status(*self._pod, {"status": {"conditions": changed}})
-            self._told = found
+            self._written = found
 
     def _condition(self, name: str) -> Json:
         conditions = self._attaching.describe(name)["conditions"]

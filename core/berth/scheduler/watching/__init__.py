@@ -1,1 +1,1 @@
-"""Which kinds are watched, and when what they told is complete."""
+"""Which kinds are watched, and when what they showed is complete."""

@@ -1,4 +1,4 @@
-"""What has to be known before the first pod is tried: every watch has told of all its objects."""
+"""What has to be known before the first pod is tried: every watch has reported all its objects."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ PLUGIN_GRACE_SECONDS = 2.0
 
 
 class FirstSync:
-    """Starts the watches and waits for them, once; `synced` is set once all have told.
+    """Starts the watches and waits for them, once; `synced` is set once all have reported.
 
     `settle` gives plugins in other processes that long to follow.
     """
@@ -43,7 +43,7 @@ class FirstSync:
             await reflector.synced.wait()
         log.info("Sync completed")
         leave_alone_what_there_is()
-        # Plugins are told of the first generation before the first pod is tried.
+        # Plugins are sent the first generation before the first pod is tried.
         self._scheduler.cache.update_snapshot(self._scheduler.snapshot)
         self.synced.set()
         await self._settle(PLUGIN_GRACE_SECONDS)

@@ -102,8 +102,8 @@ class ApiClaimWriter:
 
     async def publish(self, pod: Pod, claim_name: str, mappings: Sequence[Mapping[str, Any]]) -> None:
         """Tell in the pod's status which claim serves its extended resources, and how."""
-        told = {"resourceClaimName": claim_name, "requestMappings": list(mappings)}
-        patch = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": told}}
+        served = {"resourceClaimName": claim_name, "requestMappings": list(mappings)}
+        patch = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": served}}
         path = PODS.path(pod.namespace, pod.name, "status")
         await self._api.call("PATCH", path, encode(patch), content_type=MERGE_PATCH, guard=self._may_write)
 

@@ -90,7 +90,7 @@ class PodWriter:
         backoff = Backoff(0.05, cap=5.0, rng=self._rng)
         refusals = 0
         while not isinstance(outcome, Bound):
-            # What an earlier try did is open until a read tells, whatever became of this one.
+            # What an earlier try did is open until a read shows, whatever became of this one.
             if await self.landed(pod, node_name):
                 return
             refusals = refusals + 1 if _is_refusal(outcome) else 0

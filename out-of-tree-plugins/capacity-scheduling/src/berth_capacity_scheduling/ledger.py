@@ -1,6 +1,6 @@
-"""Who uses what: reservations of attempts, and the pods that the cluster's state tells of.
+"""Who uses what: reservations of attempts, and the pods in the cluster's state.
 
-(nothing) --reserve--> used by (uid, attempt) --the state tells of it--> used --it is gone--> (nothing)
+(nothing) --reserve--> used by (uid, attempt) --the state shows it--> used --it is gone--> (nothing)
                             |
                             +--unreserve (same attempt)--> (nothing)
 """

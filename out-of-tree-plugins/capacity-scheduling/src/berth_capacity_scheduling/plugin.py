@@ -127,7 +127,7 @@ class CapacityScheduling(Plugin):
         rows = [self._hints(pods, event) for event in events]
         return np.array(rows, np.bool_).reshape(len(events), len(pods))
 
-    # -- told about the cluster -----------------------------------------------------------------------------
+    # -- the cluster's changes ------------------------------------------------------------------------------
 
     def state_reset(self, *, epoch_changed: bool) -> None:
         """Forget everything; pods that leave for a promise are marked on themselves."""

@@ -40,7 +40,7 @@ class FairShare(Plugin):
 
     def __init__(self) -> None:
         self.shares = Shares()
-        self._told: dict[str, SortKey] = {}
+        self._sent: dict[str, SortKey] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._rows: list[str] = []
 
@@ -60,19 +60,19 @@ class FairShare(Plugin):
         if new is not None:
             self._tell(new, self.shares.share_of(new))
         self._refresh_soon()
-        return self._told[metadata.uid]
+        return self._sent[metadata.uid]
 
     def pods_left(self, uids: Sequence[str]) -> None:
         """Count those pods no more among the waiting."""
         for uid in uids:
             self.shares.leave(uid)
-            self._told.pop(uid, None)
+            self._sent.pop(uid, None)
         self._refresh_soon()
 
     def queue_reset(self, profile: str) -> None:
         """Forget who waits for that profile."""
         for uid in self.shares.leave_profile(profile):
-            self._told.pop(uid, None)
+            self._sent.pop(uid, None)
 
     def cycle_done(self, key: PodKey, outcome: CycleOutcome, node_name: str | None) -> None:
         """Let a pod that fits nowhere hold back no other one."""
@@ -128,7 +128,7 @@ class FairShare(Plugin):
         settings: Settings = self.arguments_for(pod.profile)
         weight = settings.weights.get(pod.namespace, settings.weight)
         first = -pod.priority if settings.first == "priority" else -int(pod.priority >= SYSTEM_CRITICAL)
-        key = self._told[pod.uid] = (first, int(share_ppm / weight))
+        key = self._sent[pod.uid] = (first, int(share_ppm / weight))
         return key
 
     def _refresh_soon(self) -> None:
@@ -142,12 +142,12 @@ class FairShare(Plugin):
         namespaces, self.shares.changed = self.shares.changed, set()
         for namespace in namespaces:
             for pod, share in self.shares.shares(namespace):
-                old = self._told.get(pod.uid)
+                old = self._sent.get(pod.uid)
                 new = self._tell(pod, share)
                 if old is None or old[0] != new[0] or abs(new[1] - old[1]) >= TOLERANCE_PPM:
                     changed[pod.uid] = new
                 else:
-                    self._told[pod.uid] = old
+                    self._sent[pod.uid] = old
         if changed:
             self.requeue.sort_keys(changed, "shares changed")
 

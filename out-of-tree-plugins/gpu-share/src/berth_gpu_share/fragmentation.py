@@ -114,7 +114,7 @@ class Remembered:
 
 @dataclass
 class FragmentationGradientDescent:
-    """Score nodes by the fragmentation that a pod adds or removes to the usual pods, told or learnt.
+    """Score nodes by the fragmentation that a pod adds or removes to the usual pods, configured or learnt.
 
     Cost: a row with room is computed once for each demand and change of the row, so a cycle pays for the rows
         that changed since the same demand was seen last: some 10 us each.

@@ -1,6 +1,6 @@
-"""Who holds what: reservations of attempts, and pods that the cluster's state tells of.
+"""Who holds what: reservations of attempts, and pods in the cluster's state.
 
-(nothing) --hold--> held by (uid, attempt) --confirm--> told by the state --drop--> (nothing)
+(nothing) --hold--> held by (uid, attempt) --confirm--> in the state --drop--> (nothing)
                         |                                        ^
                         +--release (same attempt)--> (nothing)   +--confirm, without a hold: after a restart
 """

@@ -196,7 +196,7 @@ class GpuShare(Plugin):
         """Give an attempt its devices again that was reserved before a restart."""
         return self.reserve(pod, node)
 
-    # -- told about the cluster -----------------------------------------------------------------------------
+    # -- the cluster's changes ------------------------------------------------------------------------------
 
     def state_reset(self, *, epoch_changed: bool) -> None:
         """Forget everything but the devices of attempts that go on."""

@@ -46,7 +46,7 @@ SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
 }
 
-_SAID_ELSEWHERE = {
+_SET_BESIDE = {
     "preemptVerb": "the plugin protocol can't carry it; keep an extender that preempts under `extenders`",
     "weight": "the plugin's weight is what counts; write it as `weight` in the plugin's entry of the list",
     "ignorable": "write failurePolicy: {filter: Ignore, bind: Ignore} in the plugin's entry of the list",
@@ -116,14 +116,14 @@ def settings_of(arguments: dict[str, Any]) -> Settings:
 
 
 def _mistakes(given: dict[str, Any], known: dict[str, Any], path: str) -> list[str]:
-    """What is of the wrong kind, is not known, or has to be said elsewhere."""
+    """What is of the wrong kind, is not known, or belongs to another object."""
     errors = []
     for name, value in given.items():
         kind = known.get(name)
         if kind is None:
             errors.append(f"{path}{name}: unknown argument; known ones are {', '.join(sorted(known))}")
         elif "const" in kind:
-            errors += [f"{path}{name}: {_SAID_ELSEWHERE[name]}"] if value not in (kind["const"], None) else []
+            errors += [f"{path}{name}: {_SET_BESIDE[name]}"] if value not in (kind["const"], None) else []
         elif not isinstance(value, _TYPES[kind["type"]][0]):
             errors.append(f"{path}{name}: {value!r} is not {_TYPES[kind['type']][1]}")
         elif "properties" in kind:

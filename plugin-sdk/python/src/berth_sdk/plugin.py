@@ -119,7 +119,7 @@ class Plugin:
     wants_nominations: bool = False
     watches: tuple[WatchedResource, ...] = ()
     node_local: bool = False
-    """A node's verdict and score depend on the pod, the node and the pods on it, never on pods elsewhere."""
+    """A node's verdict and score depend on the pod, the node and the pods on it, on no other node's pods."""
     score_needs_feasible: bool = False
     arguments: type[Any] | None = None
     """A dataclass: what a profile may say, with defaults; see `arguments_for`."""

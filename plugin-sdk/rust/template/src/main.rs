@@ -1,5 +1,5 @@
 //! Hello keeps pods on their own team's nodes, and off nodes without a team where it can: a
-//! template to copy. Teams are told by a label of nodes and pods.
+//! template to copy. Teams are named by a label of nodes and pods.
 
 use std::process::ExitCode;
 

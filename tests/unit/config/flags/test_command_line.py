@@ -135,15 +135,15 @@ def test_warnings():
     assert ("--profiling is deprecated, use --config",) == parse_flags(["--profiling"]).warnings
 
 
-def test_gates_that_lead_nowhere_are_told():
+def test_gates_that_lead_nowhere_are_reported():
     """A gate whose behaviour is missing is accepted, and what then happens is said; by default none is on."""
     options = parse_flags(["--feature-gates=DRANodeAllocatableResources=true,DRAListTypeAttributes=true"])
 
-    told = "is not covered by Berth yet:"
+    reported = "is not covered by Berth yet:"
     unmet = "devices take nothing from the node's allocatable resources"
     assert (
-        f"feature gate DRAListTypeAttributes {told} attributes that are lists are not read",
-        f"feature gate DRANodeAllocatableResources {told} {unmet}",
+        f"feature gate DRAListTypeAttributes {reported} attributes that are lists are not read",
+        f"feature gate DRANodeAllocatableResources {reported} {unmet}",
     ) == options.warnings
     assert () == parse_flags([]).warnings
 

@@ -76,7 +76,7 @@ def test_all_of_a_stage():
     ],
 )
 def test_wrong_setting(value, message):
-    """A wrong setting is told in kube-scheduler's words."""
+    """A wrong setting is reported in kube-scheduler's words."""
     assert message == error_of(value)
 
 

@@ -190,7 +190,7 @@ def test_refused(text, error):
 
 
 def test_all_mistakes_at_once():
-    """Every mistake is told, not only the first."""
+    """Every mistake is reported, not only the first."""
     text = HEAD + "- {name: a, address: 'localhost:1'}\n- {name: a, address: x, timeout: x}\n"
 
     assert 3 == len(errors_of(text))

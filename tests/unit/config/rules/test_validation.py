@@ -144,7 +144,7 @@ def test_removed_plugin(point):
 
 
 @pytest.mark.parametrize("point", ["multiPoint", "placementGenerate", "placementScore"])
-def test_removed_plugin_elsewhere(point):
+def test_removed_plugin_at_another_point(point):
     """At other points a removed plugin is just unknown."""
     with pytest.raises(BuildError, match="does not exist"):
         load(profile_file(plugins={point: {"enabled": names("EBSLimits")}}))

@@ -20,14 +20,14 @@ def wanting(**interest):
     return Scripted(state=identity_pb2.StateInterest(**interest))
 
 
-def promise(world, pod, node_name):
+def promise(harness, pod, node_name):
     """Nominate the pod to the node, or to none any more."""
-    world.pending[pod.namespace, pod.name] = pod
-    world.queue.nominator.add(pod, NominatingInfo(NominatingMode.OVERRIDE, node_name))
+    harness.pending[pod.namespace, pod.name] = pod
+    harness.queue.nominator.add(pod, NominatingInfo(NominatingMode.OVERRIDE, node_name))
 
 
-def told(plugin):
-    """What the plugin was told of pods, in order."""
+def received(plugin):
+    """What the plugin was sent of pods, in order."""
     words = []
     for request in plugin.synced:
         body = request.WhichOneof("body")
@@ -43,51 +43,53 @@ def told(plugin):
 
 
 async def test_come_move_and_go():
-    """A nominated pod is told of as it comes, changes node and goes, while nothing else happens."""
+    """A nominated pod is sent as it comes, changes node and goes, while nothing else happens."""
     plugin = wanting()
-    async with hosted(plugin) as world:
-        await world.up()
-        pod = world.pod("p")
+    async with hosted(plugin) as harness:
+        await harness.up()
+        pod = harness.pod("p")
         for node_name in ("n0", "n1", ""):
-            promise(world, pod, node_name)
-            seen = len(told(plugin))
-            await until(lambda: len(told(plugin)) > seen)  # noqa: B023 - awaited at once
+            promise(harness, pod, node_name)
+            seen = len(received(plugin))
+            await until(lambda: len(received(plugin)) > seen)  # noqa: B023 - awaited at once
 
-    assert ["p nominated on n0", "p nominated on n1", "p gone"] == told(plugin)
+    assert ["p nominated on n0", "p nominated on n1", "p gone"] == received(plugin)
 
 
 async def test_transfer():
     """A plugin that comes later is shown those that there are."""
     plugin = wanting()
-    async with hosted(plugin) as world:
-        await world.up()
-        promise(world, world.pod("p"), "n1")
-        await until(lambda: told(plugin))
-        world.connection._state.start_over()
-        await until(lambda: len(told(plugin)) == 2)
+    async with hosted(plugin) as harness:
+        await harness.up()
+        promise(harness, harness.pod("p"), "n1")
+        await until(lambda: received(plugin))
+        harness.connection._state.start_over()
+        await until(lambda: len(received(plugin)) == 2)
 
-    assert ["p nominated on n1"] * 2 == told(plugin)
+    assert ["p nominated on n1"] * 2 == received(plugin)
 
 
 async def test_assumed_and_given_back():
     """A pod that is assumed counts as that, and as nominated again when its attempt fails."""
     plugin = wanting()
-    async with hosted(plugin) as world:
-        await world.up()
-        pod = world.pod("p")
-        promise(world, pod, "n1")
-        await until(lambda: told(plugin))
+    async with hosted(plugin) as harness:
+        await harness.up()
+        pod = harness.pod("p")
+        promise(harness, pod, "n1")
+        await until(lambda: received(plugin))
         on_node = pod.placed_on("n1")
-        world.cache.assume_pod(on_node)
-        world.queue.nominator.delete(pod)
-        world.step()
-        await until(lambda: "p assumed on n1" in told(plugin))
-        world.cache.forget_pod(on_node)
-        promise(world, pod, "n1")
-        world.step()
-        await until(lambda: len(told(plugin)) >= 5)
+        harness.cache.assume_pod(on_node)
+        harness.queue.nominator.delete(pod)
+        harness.step()
+        await until(lambda: "p assumed on n1" in received(plugin))
+        harness.cache.forget_pod(on_node)
+        promise(harness, pod, "n1")
+        harness.step()
+        await until(lambda: len(received(plugin)) >= 5)
 
-    assert ["p nominated on n1", "p gone", "p assumed on n1", "p gone", "p nominated on n1"] == told(plugin)
+    assert ["p nominated on n1", "p gone", "p assumed on n1", "p gone", "p nominated on n1"] == received(
+        plugin
+    )
 
 
 async def test_a_call_is_about_it():
@@ -98,12 +100,12 @@ async def test_a_call_is_about_it():
         return passing(request)
 
     plugin.replies["FilterScore"] = answer
-    async with hosted(plugin) as world:
-        await world.up()
-        promise(world, world.pod("p"), "n1")
-        await world.filter(world.pod("q"), cycle())
+    async with hosted(plugin) as harness:
+        await harness.up()
+        promise(harness, harness.pod("p"), "n1")
+        await harness.filter(harness.pod("q"), cycle())
         (request,) = plugin.requests("FilterScore")
-        newest = world.connection._feed.generation
+        newest = harness.connection._feed.generation
 
     assert newest == request.call.generation
     (change,) = request.call.deltas[-1].changes
@@ -120,13 +122,13 @@ async def test_a_call_is_about_it():
     ],
 )
 async def test_interest(interest, expected):
-    """A plugin is told of those that it wants to see."""
+    """A plugin is sent those that it wants to see."""
     plugin = wanting(**interest)
-    async with hosted(plugin) as world:
-        await world.up()
-        promise(world, world.pod("cpu", requests={"cpu": "1"}), "n0")
-        promise(world, world.pod("gpu", requests={"example.com/gpu": "1"}), "n0")
-        world.add_nodes("last")
-        await until(lambda: plugin.held.generation == world.connection._feed.generation)
+    async with hosted(plugin) as harness:
+        await harness.up()
+        promise(harness, harness.pod("cpu", requests={"cpu": "1"}), "n0")
+        promise(harness, harness.pod("gpu", requests={"example.com/gpu": "1"}), "n0")
+        harness.add_nodes("last")
+        await until(lambda: plugin.held.generation == harness.connection._feed.generation)
 
-    assert expected == told(plugin)
+    assert expected == received(plugin)

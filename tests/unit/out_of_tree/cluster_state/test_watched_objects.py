@@ -39,18 +39,18 @@ def nothing(_event, _old, _new):
 class Watches:
     """Stands for the scheduler process: hands each kind's watch to the test."""
 
-    def __init__(self, world):
+    def __init__(self, harness):
         self.handlers = {}
         self.stopped = []
-        world.watch = self.start
+        harness.watch = self.start
 
     def start(self, kind, handler):
         self.handlers[kind] = handler
         return lambda: self.stopped.append(kind)
 
 
-def told(plugin):
-    """What the plugin was told of objects: their names, with a minus where they went."""
+def received(plugin):
+    """What the plugin was sent of objects: their names, with a minus where they went."""
     batches = [
         getattr(request, body).changes
         for request in plugin.synced
@@ -67,29 +67,29 @@ def told(plugin):
 
 
 async def test_objects_reach_the_plugin():
-    """A plugin is told of the kinds it wants, as they come, change and go, while nothing else happens."""
+    """A plugin is sent the kinds it wants, as they come, change and go, while nothing else happens."""
     plugin = Scripted(state=interest(GROUPS))
-    async with hosted(plugin) as world:
-        watches = Watches(world)
-        await world.up()
+    async with hosted(plugin) as harness:
+        watches = Watches(harness)
+        await harness.up()
         handler = watches.handlers[GROUPS]
         handler.on_add(group("a"))
         handler.on_update(group("a"), group("a", b'{"x":1}'))
         handler.on_delete(group("a"))
-        await until(lambda: len(told(plugin)) == 3)
+        await until(lambda: len(received(plugin)) == 3)
 
-    assert ["a {}", 'a {"x":1}', "- a"] == told(plugin)
+    assert ["a {}", 'a {"x":1}', "- a"] == received(plugin)
 
 
 async def test_a_late_plugin_gets_what_there_is():
     """The transfer to a plugin brings the objects that were there before it."""
     plugin = Scripted(state=interest(GROUPS))
-    async with hosted(plugin) as world:
-        world.watch = lambda _kind, handler: handler.on_add(group("a"))
-        await world.up()
-        await until(lambda: told(plugin))
+    async with hosted(plugin) as harness:
+        harness.watch = lambda _kind, handler: handler.on_add(group("a"))
+        await harness.up()
+        await until(lambda: received(plugin))
 
-    assert ["a {}"] == told(plugin)
+    assert ["a {}"] == received(plugin)
 
 
 async def test_generations_count_both():
@@ -100,13 +100,13 @@ async def test_generations_count_both():
 
     plugin = Scripted(state=interest(GROUPS))
     plugin.replies["FilterScore"] = reply
-    async with hosted(plugin) as world:
-        watches = Watches(world)
-        await world.up()
+    async with hosted(plugin) as harness:
+        watches = Watches(harness)
+        await harness.up()
         watches.handlers[GROUPS].on_add(group("a"))
-        world.add_nodes("n3")
+        harness.add_nodes("n3")
         watches.handlers[GROUPS].on_add(group("b"))
-        await world.filter()
+        await harness.filter()
         [request] = plugin.requests("FilterScore")
 
     deltas = list(request.call.deltas)
@@ -115,7 +115,7 @@ async def test_generations_count_both():
 
 
 def test_a_plugin_that_changed_its_mind():
-    """Whoever wants a kind no longer hears no more of it, and a kind is watched once for all."""
+    """A follower that leaves a kind gets no more of it, and a kind is watched once for all."""
     heard, started = [], []
     objects = WatchedObjects(lambda kind, handler: started.append((kind, handler)), nothing)
 
@@ -163,12 +163,12 @@ def test_wishes_that_change_every_time():
 async def test_a_kind_that_is_not_listed():
     """A kind that the API server does not have is a condition of the plugin, which is ready without it."""
     plugin = Scripted(state=interest(GROUPS))
-    async with hosted(plugin) as world:
-        watches = Watches(world)
-        await world.up()
-        conditions = world.connection.conditions
+    async with hosted(plugin) as harness:
+        watches = Watches(harness)
+        await harness.up()
+        conditions = harness.connection.conditions
         watches.handlers[GROUPS].on_overdue("podgroups not listed")
-        assert world.connection.ready
+        assert harness.connection.ready
         assert not conditions.holds(Kind.KINDS_LISTED)
 
         watches.handlers[GROUPS].on_synced()
@@ -208,16 +208,16 @@ async def test_events_of_a_kind(name, labels, asks, queued):
     points = [identity_pb2.EXTENSION_POINT_FILTER, identity_pb2.EXTENSION_POINT_QUEUEING_HINTS]
     plugin = Scripted(*points, state=interest(GROUPS), events=[declared])
     plugin.replies["QueueingHints"] = queueing_pb2.QueueingHintsResponse(hints=[queueing_pb2.Hint(all=True)])
-    async with hosted(plugin) as world:
-        watches = Watches(world)
-        await world.up()
-        world.queue._strategies._profiles[PROFILE] = QueueProfile([], build_hint_map([world.plugin]))
-        rejected(world.queue, world.pod(labels={"group": "mine"}), NAME)
+    async with hosted(plugin) as harness:
+        watches = Watches(harness)
+        await harness.up()
+        harness.queue._strategies._profiles[PROFILE] = QueueProfile([], build_hint_map([harness.plugin]))
+        rejected(harness.queue, harness.pod(labels={"group": "mine"}), NAME)
         old, new = (group(name, data)._replace(labels=labels) for data in (b'{"a": 1}', b'{"a": 2}'))
         watches.handlers[GROUPS].on_add(old)
-        assert not world.queue.sizes().active
+        assert not harness.queue.sizes().active
         watches.handlers[GROUPS].on_update(old, new)
-        await until(lambda: world.queue.sizes().active == len(queued))
+        await until(lambda: harness.queue.sizes().active == len(queued))
 
     asked = [
         (event.resource, event.new_object) for r in plugin.requests("QueueingHints") for event in r.events

@@ -71,7 +71,7 @@ class Colours(Plugin):
         self.held.remove((key.name, node_name))
 
 
-class World:
+class Harness:
     """Two profiles without plugins, a host, and what attaches plugins to them."""
 
     def __init__(self, tasks):
@@ -141,16 +141,16 @@ def folder():
 
 @asynccontextmanager
 async def at_work(folder, *plugins):
-    """A world and these plugins, each served at a socket of its version's name."""
+    """A harness and these plugins, each served at a socket of its version's name."""
     async with AsyncExitStack() as stack:
         for plugin in plugins:
             server = Server(plugin, f"unix:{folder}/{plugin.version}.sock")
             await server.start()
             stack.push_async_callback(server.stop, 0)
         async with asyncio.TaskGroup() as tasks:
-            world = World(tasks)
-            yield world
-            for version in [*world.host.versions.values(), *world.host.others]:
+            harness = Harness(tasks)
+            yield harness
+            for version in [*harness.host.versions.values(), *harness.host.others]:
                 version.task.cancel()
 
 
@@ -162,27 +162,27 @@ def wanted(folder, version, *profiles, colour="red", **fields):
 
 async def test_attach(folder):
     """A plugin joins the profiles named, and takes part from the next attempt on."""
-    async with at_work(folder, Colours("v1")) as world:
-        assert ["n0", "n1"] == await world.fitting()
-        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+    async with at_work(folder, Colours("v1")) as harness:
+        assert ["n0", "n1"] == await harness.fitting()
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE))
 
-        assert ["n0"] == await world.fitting()
-        assert ["n0", "n1"] == await world.fitting(profile=OTHER)
+        assert ["n0"] == await harness.fitting()
+        assert ["n0", "n1"] == await harness.fitting(profile=OTHER)
         assert [("colours", "v1", [PROFILE])] == [
-            (each["name"], each["version"], each["profiles"]) for each in world.attaching.list()
+            (each["name"], each["version"], each["profiles"]) for each in harness.attaching.list()
         ]
-        assert PROFILE in world.rewired
+        assert PROFILE in harness.rewired
 
 
-async def test_nobody_there(folder, monkeypatch):
+async def test_an_address_without_a_listener(folder, monkeypatch):
     """A plugin that does not get ready changes nothing."""
     monkeypatch.setattr(attaching, "READY_SECONDS", 0.5)
-    async with at_work(folder) as world:
+    async with at_work(folder) as harness:
         with pytest.raises(AttachError, match=r"not ready within 0.5 s: .*v1.sock: No such file"):
-            await world.attaching.attach(wanted(folder, "v1", PROFILE))
+            await harness.attaching.attach(wanted(folder, "v1", PROFILE))
 
-        assert ([], ["n0", "n1"]) == (world.attaching.list(), await world.fitting())
-        assert [] == world.host.others
+        assert ([], ["n0", "n1"]) == (harness.attaching.list(), await harness.fitting())
+        assert [] == harness.host.others
 
 
 class Without(Plugin):
@@ -197,27 +197,27 @@ class Without(Plugin):
 async def test_refused_arguments(folder, monkeypatch):
     """A plugin that refuses its arguments is given up at once, with its own words, and changes nothing."""
     monkeypatch.setattr(attaching, "READY_SECONDS", 3600)
-    async with at_work(folder, Without()) as world, asyncio.timeout(60):
+    async with at_work(folder, Without()) as harness, asyncio.timeout(60):
         with pytest.raises(AttachError, match=r"^profile default-scheduler: colour: unknown argument"):
-            await world.attaching.attach(wanted(folder, "v1", PROFILE))
+            await harness.attaching.attach(wanted(folder, "v1", PROFILE))
 
-        assert ([], []) == (world.attaching.list(), world.host.others)
+        assert ([], []) == (harness.attaching.list(), harness.host.others)
 
 
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
         ({"profiles": ()}, "colours is new here: name the profiles that are to have it"),
-        ({"profiles": ("nobody",)}, "no profile nobody; there are: default-scheduler, other"),
+        ({"profiles": ("missing",)}, "no profile missing; there are: default-scheduler, other"),
         ({"spec": SidecarSpec("NodeName", "h:1")}, "NodeName is an in-tree plugin: choose another name"),
     ],
 )
 async def test_refused(folder, changes, says):
     """What makes no sense is refused with a text that says what to do."""
-    async with at_work(folder) as world:
+    async with at_work(folder) as harness:
         asked = wanted(folder, "v1", PROFILE)
         with pytest.raises(AttachError, match=says):
-            await world.attaching.attach(
+            await harness.attaching.attach(
                 Wanted(changes.get("spec", asked.spec), changes.get("profiles", asked.profiles))
             )
 
@@ -225,106 +225,106 @@ async def test_refused(folder, changes, says):
 async def test_replace(folder):
     """New attempts begin with the new version; an attempt that began with the old one ends with it."""
     old, new = Colours("v1"), Colours("v2")
-    async with at_work(folder, old, new) as world:
-        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+    async with at_work(folder, old, new) as harness:
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE))
         state = cycle()
-        await world.fitting(state)
+        await harness.fitting(state)
         record = record_of(state)
-        await world.attaching.attach(wanted(folder, "v2", colour="blue"))
-        assert ["n1"] == await world.fitting(cycle(attempt=2))
-        (draining,) = world.attaching.describe("colours")["draining"]
+        await harness.attaching.attach(wanted(folder, "v2", colour="blue"))
+        assert ["n1"] == await harness.fitting(cycle(attempt=2))
+        (draining,) = harness.attaching.describe("colours")["draining"]
         assert ("v1", 1) == (draining["version"], draining["attempts"])
-        await world.plugin().reserve(state, record.pod, "n0")
+        await harness.plugin().reserve(state, record.pod, "n0")
         assert ([("p", "n0")], []) == (old.held, new.held)
-        await world.plugin().unreserve(state, record.pod, "n0")
-        world.end(state)
-        await until(lambda: not world.host.others)
+        await harness.plugin().unreserve(state, record.pod, "n0")
+        harness.end(state)
+        await until(lambda: not harness.host.others)
 
-        assert [] == world.attaching.describe("colours")["draining"]
+        assert [] == harness.attaching.describe("colours")["draining"]
 
 
 async def test_a_version_that_is_not_there_replaces_nothing(folder, monkeypatch):
     """The old version goes on where the new one does not get ready."""
-    async with at_work(folder, Colours("v1")) as world:
-        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+    async with at_work(folder, Colours("v1")) as harness:
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE))
         monkeypatch.setattr(attaching, "READY_SECONDS", 0.1)
         with pytest.raises(AttachError, match="not ready"):
-            await world.attaching.attach(wanted(folder, "v2"))
+            await harness.attaching.attach(wanted(folder, "v2"))
 
-        assert ["n0"] == await world.fitting()
+        assert ["n0"] == await harness.fitting()
 
 
 async def test_reconfigure(folder):
     """Other arguments are handed over without another connection; those that are refused change nothing."""
     plugin = Colours("v1")
-    async with at_work(folder, plugin) as world:
-        await world.attaching.attach(wanted(folder, "v1", PROFILE))
-        await world.attaching.attach(wanted(folder, "v1", colour="blue"))
-        assert ["n1"] == await world.fitting()
+    async with at_work(folder, plugin) as harness:
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE))
+        await harness.attaching.attach(wanted(folder, "v1", colour="blue"))
+        assert ["n1"] == await harness.fitting()
         with pytest.raises(AttachError, match="colour: there is no such colour"):
-            await world.attaching.attach(wanted(folder, "v1", colour="none"))
+            await harness.attaching.attach(wanted(folder, "v1", colour="none"))
 
-        assert ["n1"] == await world.fitting()
-        assert {PROFILE: {"colour": "blue"}} == world.attaching.describe("colours")["arguments"]
-        assert world.host.versions["colours"].connection.starts == 1
+        assert ["n1"] == await harness.fitting()
+        assert {PROFILE: {"colour": "blue"}} == harness.attaching.describe("colours")["arguments"]
+        assert harness.host.versions["colours"].connection.starts == 1
 
 
 async def test_another_profile(folder):
     """A plugin that is there joins a further profile."""
     plugin = Colours("v1")
-    async with at_work(folder, plugin) as world:
-        await world.attaching.attach(wanted(folder, "v1", PROFILE))
-        await world.attaching.attach(wanted(folder, "v1", OTHER))
+    async with at_work(folder, plugin) as harness:
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE))
+        await harness.attaching.attach(wanted(folder, "v1", OTHER))
 
-        assert ["n0"] == await world.fitting(profile=OTHER)
+        assert ["n0"] == await harness.fitting(profile=OTHER)
         assert {PROFILE, OTHER} == set(plugin.profiles)
 
 
 async def test_detach(folder):
     """Attempts that began with the plugin end with it, later ones do without; then it is hung up on."""
     plugin = Colours("v1")
-    async with at_work(folder, plugin) as world:
-        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+    async with at_work(folder, plugin) as harness:
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE))
         state = cycle()
-        await world.fitting(state)
+        await harness.fitting(state)
         record = record_of(state)
-        here = world.plugin()
-        leaving = asyncio.create_task(world.attaching.detach("colours"))
+        here = harness.plugin()
+        leaving = asyncio.create_task(harness.attaching.detach("colours"))
         await until(lambda: here.leaving)
-        assert ["n0", "n1"] == await world.fitting(cycle(attempt=3))
+        assert ["n0", "n1"] == await harness.fitting(cycle(attempt=3))
         late, pod = cycle(attempt=2), record.pod
         assert (await here.reserve(late, pod, "n1")).ok
         await here.reserve(state, pod, "n0")
         assert [("p", "n0")] == plugin.held
-        world.end(state, late)
+        harness.end(state, late)
         await leaving
 
-        assert ([], [], {}) == (world.attaching.list(), plugin.profiles, world.host.plugins)
-        assert [] == world.frameworks[PROFILE].plugins.reserve
+        assert ([], [], {}) == (harness.attaching.list(), plugin.profiles, harness.host.plugins)
+        assert [] == harness.frameworks[PROFILE].plugins.reserve
 
 
 async def test_detach_from_one_profile(folder):
     """A plugin that leaves one profile stays in the others."""
     plugin = Colours("v1")
-    async with at_work(folder, plugin) as world:
-        await world.attaching.attach(wanted(folder, "v1", PROFILE, OTHER))
-        await world.attaching.detach("colours", [OTHER])
+    async with at_work(folder, plugin) as harness:
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE, OTHER))
+        await harness.attaching.detach("colours", [OTHER])
 
-        assert (["n0"], ["n0", "n1"]) == (await world.fitting(), await world.fitting(profile=OTHER))
+        assert (["n0"], ["n0", "n1"]) == (await harness.fitting(), await harness.fitting(profile=OTHER))
         assert [PROFILE] == plugin.profiles
         with pytest.raises(AttachError, match="profile other does not have colours"):
-            await world.attaching.detach("colours", [OTHER])
+            await harness.attaching.detach("colours", [OTHER])
 
 
 async def test_an_attempt_that_does_not_end(folder, monkeypatch):
     """A plugin is not waited for for ever."""
     monkeypatch.setattr(versions, "DRAIN_SECONDS", 0.05)
-    async with at_work(folder, Colours("v1")) as world:
-        await world.attaching.attach(wanted(folder, "v1", PROFILE))
-        await world.fitting()
-        await world.attaching.detach("colours")
+    async with at_work(folder, Colours("v1")) as harness:
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE))
+        await harness.fitting()
+        await harness.attaching.detach("colours")
 
-        assert [] == world.attaching.list()
+        assert [] == harness.attaching.list()
 
 
 async def test_pods_that_wait_for_it_go_on(folder):
@@ -333,10 +333,10 @@ async def test_pods_that_wait_for_it_go_on(folder):
     waiting = SimpleNamespace(
         pending_plugins=lambda: ["colours"], reject=lambda plugin, text: refusals.append((plugin, text))
     )
-    async with at_work(folder, Colours("v1")) as world:
-        await world.attaching.attach(wanted(folder, "v1", PROFILE))
-        world.host._waiting_pods = [waiting]
-        await world.attaching.detach("colours")
+    async with at_work(folder, Colours("v1")) as harness:
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE))
+        harness.host._waiting_pods = [waiting]
+        await harness.attaching.detach("colours")
 
     assert [("colours", "plugin colours was detached")] == refusals
 
@@ -344,83 +344,83 @@ async def test_pods_that_wait_for_it_go_on(folder):
 # What `berth plugin list` shows.
 
 
-def states(world):
+def states(harness):
     """The version and state of each line of the list."""
-    return [(line["version"], line["state"]) for line in world.attaching.list()]
+    return [(line["version"], line["state"]) for line in harness.attaching.list()]
 
 
 async def test_a_draining_version_has_a_line_and_a_recording_of_its_own(folder):
     """A recording of the new version is none of the old one, which is in the list until its attempts end."""
-    async with at_work(folder, Colours("v1"), Colours("v2")) as world:
-        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+    async with at_work(folder, Colours("v1"), Colours("v2")) as harness:
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE))
         state = cycle()
-        await world.fitting(state)
-        await world.attaching.attach(wanted(folder, "v2"))
-        recording = world.attaching.record("colours", Extent())
-        assert [("v2", "ready"), ("v1", "draining")] == states(world)
-        described = world.attaching.describe("colours")
+        await harness.fitting(state)
+        await harness.attaching.attach(wanted(folder, "v2"))
+        recording = harness.attaching.record("colours", Extent())
+        assert [("v2", "ready"), ("v1", "draining")] == states(harness)
+        described = harness.attaching.describe("colours")
         assert (True, [False]) == (
             described["recording"],
             [old["recording"] for old in described["draining"]],
         )
 
-        world.attaching.end_recording(recording)
-        world.end(state)
-        await until(lambda: not world.host.others)
-        assert [("v2", "ready")] == states(world)
+        harness.attaching.end_recording(recording)
+        harness.end(state)
+        await until(lambda: not harness.host.others)
+        assert [("v2", "ready")] == states(harness)
 
 
 async def test_a_version_that_gets_ready_is_not_draining(folder):
     """A version beside the one in use is no old one before it took its place."""
-    async with at_work(folder, Colours("v1")) as world:
-        await world.attaching.attach(wanted(folder, "v1", PROFILE))
-        new = asyncio.create_task(world.attaching.attach(wanted(folder, "v9")))
-        await until(lambda: world.host.others)
+    async with at_work(folder, Colours("v1")) as harness:
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE))
+        new = asyncio.create_task(harness.attaching.attach(wanted(folder, "v9")))
+        await until(lambda: harness.host.others)
 
-        assert [("v1", "ready")] == states(world)
-        assert [] == world.attaching.describe("colours")["draining"]
+        assert [("v1", "ready")] == states(harness)
+        assert [] == harness.attaching.describe("colours")["draining"]
         new.cancel()
         await asyncio.gather(new, return_exceptions=True)
 
 
 async def test_a_plugin_on_its_way_out_is_draining(folder):
     """While a detachment waits for attempts, the plugin begins none."""
-    async with at_work(folder, Colours("v1")) as world:
-        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+    async with at_work(folder, Colours("v1")) as harness:
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE))
         state = cycle()
-        await world.fitting(state)
-        leaving = asyncio.create_task(world.attaching.detach("colours"))
-        await until(lambda: world.plugin().leaving)
+        await harness.fitting(state)
+        leaving = asyncio.create_task(harness.attaching.detach("colours"))
+        await until(lambda: harness.plugin().leaving)
 
-        assert [("v1", "draining")] == states(world)
-        world.end(state)
+        assert [("v1", "draining")] == states(harness)
+        harness.end(state)
         await leaving
 
 
-async def test_slow_hung_and_failing_are_told_apart(folder):
+async def test_slow_hung_and_failing_are_distinguished(folder):
     """A late call makes a plugin slow; three in a row hung, until it is back; wrong answers failing."""
-    async with at_work(folder, Colours("v1")) as world:
-        await world.attaching.attach(wanted(folder, "v1", PROFILE))
-        connection = world.host.connections["colours"]
+    async with at_work(folder, Colours("v1")) as harness:
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE))
+        connection = harness.host.connections["colours"]
         connection.late()
-        assert [("v1", "slow")] == states(world)
+        assert [("v1", "slow")] == states(harness)
         for _ in range(LATE_CALLS - 1):
             connection.late()
         await until(lambda: not connection.ready)
-        assert [("v1", "hung")] == states(world)
-        assert f"{LATE_CALLS} calls in a row" in world.attaching.list()[0]["error"]
+        assert [("v1", "hung")] == states(harness)
+        assert f"{LATE_CALLS} calls in a row" in harness.attaching.list()[0]["error"]
 
         await until(lambda: connection.ready)
         for _ in range(FAILURES_IN_A_ROW):
             connection.failed(ProtocolError("colours", "wrong"))
-        assert [("v1", "failing")] == states(world)
+        assert [("v1", "failing")] == states(harness)
 
 
 async def test_slow_for_a_while_only(folder, monkeypatch):
     """What was late long ago says nothing of today."""
-    async with at_work(folder, Colours("v1")) as world:
-        await world.attaching.attach(wanted(folder, "v1", PROFILE))
+    async with at_work(folder, Colours("v1")) as harness:
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE))
         monkeypatch.setattr(connection_module, "SLOW_SECONDS", 0.0)
-        world.host.connections["colours"].late()
+        harness.host.connections["colours"].late()
 
-        assert [("v1", "ready")] == states(world)
+        assert [("v1", "ready")] == states(harness)

@@ -84,30 +84,30 @@ def test_another_process_is_probed_at_once():
 
 
 class Counting:
-    """Metrics that note what they are told."""
+    """Metrics that note what they are given."""
 
     def __init__(self):
-        self.told = []
+        self.reported = []
 
     def called(self, plugin, method, outcome, seconds):
         assert plugin == NAME
         assert seconds >= 0
-        self.told.append((method, outcome))
+        self.reported.append((method, outcome))
 
     def ignored(self, plugin, point):
-        self.told.append((plugin, point))
+        self.reported.append((plugin, point))
 
     def hinted(self, plugin, answer, count):
-        self.told.append((plugin, answer, count))
+        self.reported.append((plugin, answer, count))
 
     def requeued(self, plugin):
-        self.told.append(("requeued", plugin))
+        self.reported.append(("requeued", plugin))
 
     def rescued(self, plugin):
-        self.told.append(("rescued", plugin))
+        self.reported.append(("rescued", plugin))
 
     def compared(self, plugin, outcome):
-        self.told.append((plugin, outcome))
+        self.reported.append((plugin, outcome))
 
 
 async def test_garbage_opens_the_circuit():
@@ -119,24 +119,24 @@ async def test_garbage_opens_the_circuit():
         return passing(request, **({"generation": 99} if wrong else {}))
 
     plugin.replies["FilterScore"] = reply
-    async with hosted(plugin, metrics=metrics) as world:
-        await world.up()
+    async with hosted(plugin, metrics=metrics) as harness:
+        await harness.up()
         for _ in range(FAILURES_IN_A_ROW):
             with pytest.raises(ProtocolError):
-                await world.filter()
+                await harness.filter()
         with pytest.raises(NotConnectedError, match="not called: plugin scripted: it holds generation 99"):
-            await world.filter()
+            await harness.filter()
         assert FAILURES_IN_A_ROW == len(plugin.requests("FilterScore"))
-        conditions = {condition.kind: condition for condition in world.connection.conditions}
+        conditions = {condition.kind: condition for condition in harness.connection.conditions}
         assert not conditions[Kind.CIRCUIT_CLOSED].holds
         assert "it holds generation 99" in conditions[Kind.CIRCUIT_CLOSED].message
         wrong = False
-        world.connection.breaker.restarted()
-        await world.filter()
-        assert world.connection.conditions.holds(Kind.CIRCUIT_CLOSED)
+        harness.connection.breaker.restarted()
+        await harness.filter()
+        assert harness.connection.conditions.holds(Kind.CIRCUIT_CLOSED)
 
     garbled = [("FilterScore", "garbled")] * FAILURES_IN_A_ROW
-    assert [*garbled, ("FilterScore", "refused"), ("FilterScore", "ok")] == metrics.told
+    assert [*garbled, ("FilterScore", "refused"), ("FilterScore", "ok")] == metrics.reported
 
 
 @pytest.mark.parametrize(
@@ -145,12 +145,12 @@ async def test_garbage_opens_the_circuit():
 async def test_exempt_pods(exempt):
     """A failure costs exempt pods nothing: a plugin's own pod is scheduled while the plugin is down."""
     plugin, metrics = Scripted(), Counting()
-    async with hosted(plugin, exempt=exempt, metrics=metrics) as world:
-        await world.up()
-        codes = await world.filter(world.pod(labels={"app": "x"}))
+    async with hosted(plugin, exempt=exempt, metrics=metrics) as harness:
+        await harness.up()
+        codes = await harness.filter(harness.pod(labels={"app": "x"}))
 
     assert [0, 0, 0] == codes.tolist()
-    assert (NAME, "filter") in metrics.told
+    assert (NAME, "filter") in metrics.reported
 
 
 def test_who_is_exempt():
@@ -165,16 +165,16 @@ def test_who_is_exempt():
 
 
 async def test_cycle_budget():
-    """A cycle that has used its time up asks nobody any more, and that is not the plugin's fault."""
-    async with hosted(Scripted()) as world:
-        await world.up()
+    """A cycle that has used its time up asks no plugin any more, and that is not the plugin's fault."""
+    async with hosted(Scripted()) as harness:
+        await harness.up()
         state = cycle()
         time_budget.seconds_left(state, "Filter")
         key = (time_budget._Deadline, False)
         state.write(key, time_budget._Deadline(state.get(key).at - CYCLE_SECONDS))
         with pytest.raises(OutOfTimeError, match="the cycle's time is used up"):
-            await world.filter(state=state)
-        assert world.connection.breaker.circuit is Circuit.CLOSED
+            await harness.filter(state=state)
+        assert harness.connection.breaker.circuit is Circuit.CLOSED
 
 
 def test_wanted_deadlines():

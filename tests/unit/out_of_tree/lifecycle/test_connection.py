@@ -18,8 +18,8 @@ from berth_sdk import Plugin
 from berth_sdk.serving import Server
 from tests.unit.out_of_tree.scripted import (
     SUCCESS,
+    Harness,
     Scripted,
-    World,
     cycle,
     hosted,
     passing,
@@ -63,9 +63,9 @@ def begins(plugin):
 async def test_configured_and_synced():
     """A plugin is greeted, configured with the profile's arguments, and given the state, then asked."""
     plugin = Scripted()
-    async with hosted(plugin) as world:
-        await world.up()
-        assert Phase.READY is world.connection.phase
+    async with hosted(plugin) as harness:
+        await harness.up()
+        assert Phase.READY is harness.connection.phase
 
     assert ["Handshake", "Configure"] == [name for name, _ in plugin.asked]
     assert b'{"a":1}' == plugin.requests("Configure")[0].arguments
@@ -74,38 +74,38 @@ async def test_configured_and_synced():
 
 async def test_without_plugin(folder):
     """Without its plugin a call fails at once, with the reason."""
-    async with running(World(folder / "absent.sock")) as world:
-        await until(lambda: world.connection.last_error)
+    async with running(Harness(folder / "absent.sock")) as harness:
+        await until(lambda: harness.connection.last_error)
         with pytest.raises(NotConnectedError, match=r"not connected: .*absent\.sock: No such file"):
-            await world.filter()
+            await harness.filter()
 
 
 async def test_plugin_restarts(folder):
     """A plugin that is replaced by a new process is configured and synced anew, and asked again."""
     path = folder / "p.sock"
-    async with running(World(path, name="colours")) as world:
+    async with running(Harness(path, name="colours")) as harness:
         for starts in (1, 2):
             server = Server(Colours(), f"unix:{path}")
             await server.start()
-            await until(lambda starts=starts: world.connection.starts == starts)
-            wants = world.pod(f"p{starts}", labels={"wants": "n1"})
-            assert [1, 0, 1] == (await world.filter(wants, cycle())).tolist()
+            await until(lambda starts=starts: harness.connection.starts == starts)
+            wants = harness.pod(f"p{starts}", labels={"wants": "n1"})
+            assert [1, 0, 1] == (await harness.filter(wants, cycle())).tolist()
             await server.stop(grace_seconds=0)
-            await until(lambda: not world.connection.ready)
+            await until(lambda: not harness.connection.ready)
             with pytest.raises(SidecarError):
-                await world.filter(wants, cycle())
+                await harness.filter(wants, cycle())
 
 
 async def test_resumes(folder):
     """A plugin that kept its state across a lost connection gets only what came since."""
     plugin, path = Scripted(), folder / "p.sock"
-    async with running(World(path)) as world:
+    async with running(Harness(path)) as harness:
         async with plugin.served(path):
-            await world.up()
-        await until(lambda: not world.connection.ready)
-        world.add_nodes("n3")
+            await harness.up()
+        await until(lambda: not harness.connection.ready)
+        harness.add_nodes("n3")
         async with plugin.served(path):
-            await world.up()
+            await harness.up()
             await until(lambda: plugin.synced[-1].HasField("delta"))
 
     assert [None, 1] == begins(plugin)
@@ -120,8 +120,8 @@ async def test_other_epoch(folder):
     """A plugin that holds the state of another host gets everything."""
     plugin = Scripted()
     plugin.held = state_pb2.Held(epoch="another", generation=1)
-    async with plugin.served(folder / "p.sock"), running(World(folder / "p.sock")) as world:
-        await world.up()
+    async with plugin.served(folder / "p.sock"), running(Harness(folder / "p.sock")) as harness:
+        await harness.up()
 
     assert [None] == begins(plugin)
 
@@ -129,16 +129,16 @@ async def test_other_epoch(folder):
 async def test_refused_step():
     """After a Nack everything is sent again, on the same stream."""
     plugin = Scripted()
-    async with hosted(plugin) as world:
-        await world.up()
+    async with hosted(plugin) as harness:
+        await harness.up()
         refusal = state_pb2.Nack(generation=2, reason=state_pb2.NACK_REASON_MISMATCH, message="no")
         plugin.refusals.append(refusal)
-        world.add_nodes("n3")
+        harness.add_nodes("n3")
         await until(lambda: len(begins(plugin)) == 2 and plugin.synced[-1].HasField("commit"))
-        await until(lambda: world.connection.acknowledged == 2)
+        await until(lambda: harness.connection.acknowledged == 2)
 
     assert [None, None] == begins(plugin)
-    assert 1 == world.connection.starts
+    assert 1 == harness.connection.starts
 
 
 async def test_acknowledges_the_future():
@@ -152,11 +152,11 @@ async def test_acknowledges_the_future():
                 yield state_pb2.SyncResponse(ack=state_pb2.Ack(generation=99))
 
     plugin.sync = lying
-    async with hosted(plugin) as world:
-        await until(lambda: world.connection.last_error)
+    async with hosted(plugin) as harness:
+        await until(lambda: harness.connection.last_error)
 
-    assert "it holds generation 99, the newest is 1" in world.connection.last_error
-    assert not world.connection.starts
+    assert "it holds generation 99, the newest is 1" in harness.connection.last_error
+    assert not harness.connection.starts
 
 
 def offering(*points):
@@ -180,10 +180,10 @@ async def test_handshake_problems(changes, says):
     plugin = Scripted()
     given = {"name": "scripted", "supported_versions": [1], "capabilities": plugin.capabilities, **changes}
     plugin.replies["Handshake"] = identity_pb2.HandshakeResponse(**given)
-    async with hosted(plugin) as world:
-        await until(lambda: world.connection.last_error)
+    async with hosted(plugin) as harness:
+        await until(lambda: harness.connection.last_error)
 
-    assert f"plugin scripted: {says}" == world.connection.last_error
+    assert f"plugin scripted: {says}" == harness.connection.last_error
     assert [says] == list(plugin.requests("Configure")[0].handshake_errors)
 
 
@@ -191,10 +191,10 @@ async def test_arguments_refused():
     """Errors in a profile's arguments keep the plugin out, with its own text."""
     plugin = Scripted()
     plugin.replies["Configure"] = identity_pb2.ConfigureResponse(errors=["a: must be 2"])
-    async with hosted(plugin) as world:
-        await until(lambda: world.connection.last_error)
+    async with hosted(plugin) as harness:
+        await until(lambda: harness.connection.last_error)
 
-    assert "profile default-scheduler: a: must be 2" in world.connection.last_error
+    assert "profile default-scheduler: a: must be 2" in harness.connection.last_error
 
 
 async def test_late_answer():
@@ -205,10 +205,10 @@ async def test_late_answer():
         await asyncio.Event().wait()
 
     plugin.replies["FilterScore"] = never
-    async with hosted(plugin, timeout_seconds=0.02) as world:
-        await world.up()
+    async with hosted(plugin, timeout_seconds=0.02) as harness:
+        await harness.up()
         with pytest.raises(CallFailedError, match="FilterScore was not answered in time"):
-            await world.filter()
+            await harness.filter()
 
 
 async def test_hung_plugin():
@@ -222,22 +222,22 @@ async def test_hung_plugin():
         return passing(request)
 
     plugin.replies["FilterScore"] = slow
-    async with hosted(plugin, timeout_seconds=0.02) as world:
-        await world.up()
+    async with hosted(plugin, timeout_seconds=0.02) as harness:
+        await harness.up()
         for _ in range(LATE_CALLS):
             with pytest.raises(CallFailedError):
-                await world.filter()
+                await harness.filter()
         with pytest.raises(NotConnectedError, match=f"{LATE_CALLS} calls in a row were not answered"):
-            await world.filter()
+            await harness.filter()
         hangs = False
-        await until(lambda: world.connection.starts == 2)
-        codes = await world.plugin.filter(cycle(), world.pod(), world.snapshot)
+        await until(lambda: harness.connection.starts == 2)
+        codes = await harness.plugin.filter(cycle(), harness.pod(), harness.snapshot)
 
     assert [0, 0, 0] == codes.tolist()
 
 
 async def test_dies_while_asked(folder):
-    """A plugin that dies with a call on its hands fails that call, and cancels nobody."""
+    """A plugin that dies during a call fails that call, and cancels no task."""
     plugin, path = Scripted(), folder / "p.sock"
     asked = asyncio.Event()
 
@@ -246,10 +246,10 @@ async def test_dies_while_asked(folder):
         await asyncio.Event().wait()
 
     plugin.replies["FilterScore"] = never
-    async with running(World(path)) as world:
+    async with running(Harness(path)) as harness:
         async with plugin.served(path):
-            await world.up()
-            call = asyncio.create_task(world.filter())
+            await harness.up()
+            call = asyncio.create_task(harness.filter())
             await asked.wait()
         with pytest.raises(SidecarError):
             await call
@@ -258,7 +258,7 @@ async def test_dies_while_asked(folder):
 
 
 async def test_cancelled_caller():
-    """Whoever gives up on a call is cancelled as anywhere else."""
+    """A caller that gives up on a call is cancelled as usual."""
     plugin = Scripted()
     asked = asyncio.Event()
 
@@ -267,9 +267,9 @@ async def test_cancelled_caller():
         await asyncio.Event().wait()
 
     plugin.replies["FilterScore"] = never
-    async with hosted(plugin) as world:
-        await world.up()
-        call = asyncio.create_task(world.filter())
+    async with hosted(plugin) as harness:
+        await harness.up()
+        call = asyncio.create_task(harness.filter())
         await asked.wait()
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -279,11 +279,11 @@ async def test_cancelled_caller():
 async def test_refuses_open_socket():
     """A socket that others may write to is not dialled."""
     plugin = Scripted()
-    async with hosted(plugin, mode=0o666) as world:
-        await until(lambda: world.connection.last_error)
+    async with hosted(plugin, mode=0o666) as harness:
+        await until(lambda: harness.connection.last_error)
 
-    assert "others may write to " in world.connection.last_error
-    assert "(mode 0666): make it 0600" in world.connection.last_error
+    assert "others may write to " in harness.connection.last_error
+    assert "(mode 0666): make it 0600" in harness.connection.last_error
     assert [] == plugin.asked
 
 
@@ -295,7 +295,7 @@ def test_no_socket(folder):
         check_socket("p", str(folder / "p.sock"))
 
 
-def test_nobody_listens(folder):
+def test_an_address_without_a_listener(folder):
     """A socket that its process left behind is refused as the system says."""
     path = folder / "p.sock"
     with socket.socket(socket.AF_UNIX) as left_behind:
@@ -370,38 +370,38 @@ async def test_unavailable_call():
         await context.abort(grpc.StatusCode.INTERNAL, "bug")
 
     plugin.replies["FilterScore"] = refuse
-    async with hosted(plugin) as world:
-        await world.up()
+    async with hosted(plugin) as harness:
+        await harness.up()
         with pytest.raises(CallFailedError, match="FilterScore failed: INTERNAL: bug"):
-            await world.filter()
+            await harness.filter()
 
 
 async def test_pod_object_goes_along():
     """The pod travels as the API server's own bytes; one that is gone travels by its name."""
     plugin = Scripted()
     plugin.replies["Reserve"] = scheduling_pb2.ReserveResponse(status=SUCCESS)
-    async with hosted(plugin) as world:
-        await world.up()
-        pod = world.pod()
-        await world.plugin.reserve(cycle(), pod, "n0")
-        await world.plugin.reserve(cycle(), type(pod).of(pod.metadata.__class__(uid="gone")), "n0")
+    async with hosted(plugin) as harness:
+        await harness.up()
+        pod = harness.pod()
+        await harness.plugin.reserve(cycle(), pod, "n0")
+        await harness.plugin.reserve(cycle(), type(pod).of(pod.metadata.__class__(uid="gone")), "n0")
 
     known, gone = (request.call.pod for request in plugin.requests("Reserve"))
-    assert world.host.pods.get(pod.uid) == known.object
+    assert harness.host.pods.get(pod.uid) == known.object
     assert not gone.HasField("object")
 
 
 async def test_a_cluster_without_nodes(folder):
-    """A plugin is ready where there is no node yet: what it is told first is that there is none."""
-    world, server = World(folder / "p.sock", name="colours"), Server(Colours(), f"unix:{folder}/p.sock")
+    """A plugin is ready where there is no node yet: it is sent first that there is none."""
+    harness, server = Harness(folder / "p.sock", name="colours"), Server(Colours(), f"unix:{folder}/p.sock")
     await server.start()
-    world.step()
-    working = [asyncio.create_task(work) for _, work in world.host.work()]
+    harness.step()
+    working = [asyncio.create_task(work) for _, work in harness.host.work()]
     try:
-        await world.up()
-        before = world.connection.acknowledged
-        world.add_nodes("n0")
-        await until(lambda: world.connection.acknowledged > before)
+        await harness.up()
+        before = harness.connection.acknowledged
+        harness.add_nodes("n0")
+        await until(lambda: harness.connection.acknowledged > before)
     finally:
         for task in working:
             task.cancel()
@@ -409,4 +409,4 @@ async def test_a_cluster_without_nodes(folder):
         await server.stop(0)
 
     assert 1 == before
-    assert ["n0"] == world.snapshot.names
+    assert ["n0"] == harness.snapshot.names

@@ -44,17 +44,17 @@ def replying(**changes):
 async def test_verdicts_and_scores_in_one_call():
     """Codes point into the reason table; scores come along and are not asked for again."""
     plugin = replying(verdicts=verdicts(b"\0\1\0", NO_ROOM), scores=scores(uint8=b"\5\6\7"))
-    async with hosted(plugin) as world:
-        await world.up()
-        state, pod = cycle(), world.pod()
-        codes = await world.filter(pod, state)
-        raw = await world.score(state, pod)
+    async with hosted(plugin) as harness:
+        await harness.up()
+        state, pod = cycle(), harness.pod()
+        codes = await harness.filter(pod, state)
+        raw = await harness.score(state, pod)
 
     assert [0, 1, 0] == codes.tolist()
     assert [5, 6, 7] == raw.tolist()
     assert (Code.UNSCHEDULABLE, "no room") == (
-        world.plugin.filter_status(state, 1).code,
-        world.plugin.filter_status(state, 1).message,
+        harness.plugin.filter_status(state, 1).code,
+        harness.plugin.filter_status(state, 1).message,
     )
     assert ["FilterScore"] == [name for name, _ in plugin.asked if name in {"FilterScore", "Score"}]
 
@@ -99,10 +99,10 @@ async def test_verdicts_and_scores_in_one_call():
 )
 async def test_wrong_verdicts(changes, says):
     """A verdict that breaks the protocol fails the call with a text that names plugin and fault."""
-    async with hosted(replying(**changes)) as world:
-        await world.up()
+    async with hosted(replying(**changes)) as harness:
+        await harness.up()
         with pytest.raises(SidecarError) as caught:
-            await world.filter()
+            await harness.filter()
 
     assert str(caught.value).startswith("plugin scripted: ")
     assert says in str(caught.value)
@@ -116,25 +116,25 @@ async def test_unreadable_reply():
         return b"\xff\xff\xff\xff"
 
     plugin.replies["FilterScore"] = garbage
-    async with hosted(plugin) as world:
-        await world.up()
+    async with hosted(plugin) as harness:
+        await harness.up()
         with pytest.raises(SidecarError, match="the reply to FilterScore can't be read"):
-            await world.filter()
+            await harness.filter()
 
 
 @pytest.mark.parametrize("points", [(ExtensionPoint.FILTER, IGNORE), (ExtensionPoint.FILTER, FAIL)])
 async def test_filter_policy(points):
     """A failed Filter fails the attempt by default; ignored, it lets every node pass and has no opinion."""
     point, policy = points
-    async with hosted(replying(generation=99), policy={point: policy}) as world:
-        await world.up()
-        state, pod = cycle(), world.pod()
+    async with hosted(replying(generation=99), policy={point: policy}) as harness:
+        await harness.up()
+        state, pod = cycle(), harness.pod()
         if policy is FAIL:
             with pytest.raises(SidecarError):
-                await world.filter(pod, state)
+                await harness.filter(pod, state)
         else:
-            assert [0, 0, 0] == (await world.filter(pod, state)).tolist()
-            assert [0, 0, 0] == (await world.score(state, pod)).tolist()
+            assert [0, 0, 0] == (await harness.filter(pod, state)).tolist()
+            assert [0, 0, 0] == (await harness.score(state, pod)).tolist()
 
 
 WRONG_SCORES = [
@@ -150,15 +150,15 @@ WRONG_SCORES = [
 @pytest.mark.parametrize("policy", [FAIL, IGNORE])
 async def test_wrong_scores(changes, says, policy):
     """Scores that break the protocol are no opinion by default, and fail the attempt where asked for."""
-    async with hosted(replying(**changes), policy={ExtensionPoint.SCORE: policy}) as world:
-        await world.up()
-        state, pod = cycle(), world.pod()
-        await world.filter(pod, state)
+    async with hosted(replying(**changes), policy={ExtensionPoint.SCORE: policy}) as harness:
+        await harness.up()
+        state, pod = cycle(), harness.pod()
+        await harness.filter(pod, state)
         if policy is FAIL:
             with pytest.raises(SidecarError, match=says):
-                await world.score(state, pod)
+                await harness.score(state, pod)
         else:
-            assert [0, 0, 0] == (await world.score(state, pod)).tolist()
+            assert [0, 0, 0] == (await harness.score(state, pod)).tolist()
 
 
 async def test_missing_scores():
@@ -169,12 +169,12 @@ async def test_missing_scores():
         return scheduling_pb2.FilterScoreResponse(filter=passing(request).filter)
 
     plugin.replies["FilterScore"] = reply
-    async with hosted(plugin, policy={ExtensionPoint.SCORE: FAIL}) as world:
-        await world.up()
-        state, pod = cycle(), world.pod()
-        await world.filter(pod, state)
+    async with hosted(plugin, policy={ExtensionPoint.SCORE: FAIL}) as harness:
+        await harness.up()
+        state, pod = cycle(), harness.pod()
+        await harness.filter(pod, state)
         with pytest.raises(SidecarError, match="let nodes pass and did not score them"):
-            await world.score(state, pod)
+            await harness.score(state, pod)
 
 
 @pytest.mark.parametrize(
@@ -219,9 +219,9 @@ async def test_failed_precondition(reason):
         return passing(request)
 
     plugin.replies["FilterScore"] = reply
-    async with hosted(plugin) as world:
-        await world.up()
-        codes = await world.filter()
+    async with hosted(plugin) as harness:
+        await harness.up()
+        codes = await harness.filter()
 
     assert [0, 0, 0] == codes.tolist()
     assert 2 == len(plugin.requests("FilterScore"))
@@ -239,10 +239,10 @@ async def test_failed_precondition_twice():
         await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "who?", trailing)
 
     plugin.replies["FilterScore"] = reply
-    async with hosted(plugin) as world:
-        await world.up()
+    async with hosted(plugin) as harness:
+        await harness.up()
         with pytest.raises(SidecarError, match=r"FilterScore failed: FAILED_PRECONDITION: who\?"):
-            await world.filter()
+            await harness.filter()
 
     assert 2 == len(plugin.requests("FilterScore"))
 
@@ -250,26 +250,26 @@ async def test_failed_precondition_twice():
 async def test_pod_rejected():
     """A verdict on the pod as a whole stands for every node."""
     plugin = replying(status=status(common_pb2.CODE_UNSCHEDULABLE_AND_UNRESOLVABLE, "no such GPU"))
-    async with hosted(plugin) as world:
-        await world.up()
+    async with hosted(plugin) as harness:
+        await harness.up()
         state = cycle()
-        codes = await world.filter(state=state)
+        codes = await harness.filter(state=state)
 
     assert [1, 1, 1] == codes.tolist()
-    assert "no such GPU" == world.plugin.filter_status(state, 1).message
+    assert "no such GPU" == harness.plugin.filter_status(state, 1).message
 
 
 async def test_other_table():
     """Another table of the same nodes gets the answers by the nodes' names."""
     plugin = replying(verdicts=verdicts(b"\0\1\0", NO_ROOM), scores=scores(uint8=b"\5\6\7"))
-    async with hosted(plugin) as world:
-        await world.up()
-        backwards = type(world.snapshot)()
+    async with hosted(plugin) as harness:
+        await harness.up()
+        backwards = type(harness.snapshot)()
         for name in ("n2", "n1", "n0"):
-            backwards.take([world.cache.node_info(name)])
-        state, pod = cycle(), world.pod()
-        codes = await world.plugin.filter(state, pod, backwards)
-        raw = await world.score(state, pod, backwards)
+            backwards.take([harness.cache.node_info(name)])
+        state, pod = cycle(), harness.pod()
+        codes = await harness.plugin.filter(state, pod, backwards)
+        raw = await harness.score(state, pod, backwards)
 
     assert ["n2", "n1", "n0"] == backwards.names
     assert [0, 1, 0] == codes.tolist()
@@ -282,15 +282,15 @@ async def test_reserve_to_pre_bind():
     plugin.replies["Reserve"] = scheduling_pb2.ReserveResponse(
         status=SUCCESS, metadata_patch=b'{"labels":{"scripted/gpu":"1"}}'
     )
-    async with hosted(plugin) as world:
-        await world.up()
-        state, pod = cycle(), world.pod()
-        assert (await world.plugin.reserve(state, pod, "n0")).ok
-        assert world.plugin.pre_bind_pre_flight(state, pod, "n0").status.ok
-        assert (await world.plugin.pre_bind(state, pod, "n0")).ok
+    async with hosted(plugin) as harness:
+        await harness.up()
+        state, pod = cycle(), harness.pod()
+        assert (await harness.plugin.reserve(state, pod, "n0")).ok
+        assert harness.plugin.pre_bind_pre_flight(state, pod, "n0").status.ok
+        assert (await harness.plugin.pre_bind(state, pod, "n0")).ok
 
-    assert [(pod, {"labels": {"scripted/gpu": "1"}})] == world.writer.patches
-    assert b'"scripted/gpu":"1"' in world.host.pods.get(pod.uid)
+    assert [(pod, {"labels": {"scripted/gpu": "1"}})] == harness.writer.patches
+    assert b'"scripted/gpu":"1"' in harness.host.pods.get(pod.uid)
     assert [] == plugin.requests("PreBind")
 
 
@@ -300,18 +300,18 @@ async def test_binding_annotations():
     plugin.replies["Reserve"] = scheduling_pb2.ReserveResponse(
         status=SUCCESS, metadata_patch=b'{"annotations":{"scripted/gpu":"1"}}'
     )
-    async with hosted(plugin) as world:
-        await world.up()
-        state, pod = cycle(), world.pod()
-        before = world.host.pods.get(pod.uid)
-        assert (await world.plugin.reserve(state, pod, "n0")).ok
-        assert world.plugin.pre_bind_pre_flight(state, pod, "n0").status.skip
-        assert b'"scripted/gpu":"1"' in world.host.pods.get(pod.uid)
-        await world.plugin.unreserve(state, pod, "n0")
+    async with hosted(plugin) as harness:
+        await harness.up()
+        state, pod = cycle(), harness.pod()
+        before = harness.host.pods.get(pod.uid)
+        assert (await harness.plugin.reserve(state, pod, "n0")).ok
+        assert harness.plugin.pre_bind_pre_flight(state, pod, "n0").status.skip
+        assert b'"scripted/gpu":"1"' in harness.host.pods.get(pod.uid)
+        await harness.plugin.unreserve(state, pod, "n0")
 
     assert {"scripted/gpu": "1"} == state.binding_annotations
-    assert [] == world.writer.patches
-    assert before == world.host.pods.get(pod.uid)
+    assert [] == harness.writer.patches
+    assert before == harness.host.pods.get(pod.uid)
 
 
 async def test_write_fails():
@@ -319,15 +319,15 @@ async def test_write_fails():
     plugin = Scripted()
     reply = scheduling_pb2.PreBindResponse(status=SUCCESS, metadata_patch=b'{"labels":{"scripted/a":"b"}}')
     plugin.replies["PreBind"] = reply
-    async with hosted(plugin) as world:
-        await world.up()
-        pod = world.pod()
-        before = world.host.pods.get(pod.uid)
-        world.writer.failure = ConnectionError("refused")
+    async with hosted(plugin) as harness:
+        await harness.up()
+        pod = harness.pod()
+        before = harness.host.pods.get(pod.uid)
+        harness.writer.failure = ConnectionError("refused")
         with pytest.raises(ConnectionError):
-            await world.plugin.pre_bind(cycle(), pod, "n0")
+            await harness.plugin.pre_bind(cycle(), pod, "n0")
 
-    assert before == world.host.pods.get(pod.uid)
+    assert before == harness.host.pods.get(pod.uid)
 
 
 @pytest.mark.parametrize(
@@ -342,13 +342,13 @@ async def test_wrong_patch(patch, says):
     """A patch of anything but labels and annotations fails the attempt, and nothing is written."""
     plugin = Scripted()
     plugin.replies["Reserve"] = scheduling_pb2.ReserveResponse(status=SUCCESS, metadata_patch=patch)
-    async with hosted(plugin) as world:
-        await world.up()
-        reserved = await world.plugin.reserve(cycle(), world.pod(), "n0")
+    async with hosted(plugin) as harness:
+        await harness.up()
+        reserved = await harness.plugin.reserve(cycle(), harness.pod(), "n0")
 
     assert Code.ERROR is reserved.code
     assert says in reserved.message
-    assert [] == world.writer.patches
+    assert [] == harness.writer.patches
 
 
 @pytest.mark.parametrize(
@@ -362,9 +362,9 @@ async def test_wrong_patch(patch, says):
 @pytest.mark.parametrize("policy", [FAIL, IGNORE])
 async def test_action_policy(call, point, policy):
     """A failed Reserve, Permit or PreBind fails the attempt, or is as good as a success where ignored."""
-    async with hosted(Scripted(), policy={point: policy}) as world:  # replies have no status
-        await world.up()
-        answer = await getattr(world.plugin, call)(cycle(), world.pod(), "n0")
+    async with hosted(Scripted(), policy={point: policy}) as harness:  # replies have no status
+        await harness.up()
+        answer = await getattr(harness.plugin, call)(cycle(), harness.pod(), "n0")
         answer = getattr(answer, "status", answer)
 
     assert (Code.ERROR if policy is FAIL else Code.SUCCESS) is answer.code
@@ -375,11 +375,11 @@ async def test_permit_waits():
     plugin = Scripted()
     waiting = scheduling_pb2.PermitResponse(status=status(common_pb2.CODE_WAIT))
     plugin.replies["Permit"] = waiting
-    async with hosted(plugin) as world:
-        await world.up()
-        unbounded = await world.plugin.permit(cycle(), world.pod(), "n0")
+    async with hosted(plugin) as harness:
+        await harness.up()
+        unbounded = await harness.plugin.permit(cycle(), harness.pod(), "n0")
         waiting.timeout.FromSeconds(3)
-        bounded = await world.plugin.permit(cycle(), world.pod(), "n0")
+        bounded = await harness.plugin.permit(cycle(), harness.pod(), "n0")
 
     assert "Permit says Wait and not for how long" in unbounded.status.message
     assert (Code.WAIT, 3.0) == (bounded.status.code, bounded.timeout_seconds)
@@ -388,13 +388,13 @@ async def test_permit_waits():
 async def test_unreserve_follows_reserve():
     """Unreserve goes to a plugin that Reserve was sent to, and to no other."""
     plugin = Scripted()
-    async with hosted(plugin) as world:
-        await world.up()
-        state, pod = cycle(), world.pod()
-        await world.plugin.unreserve(state, pod, "n0")
+    async with hosted(plugin) as harness:
+        await harness.up()
+        state, pod = cycle(), harness.pod()
+        await harness.plugin.unreserve(state, pod, "n0")
         assert [] == plugin.requests("Unreserve")
-        await world.plugin.reserve(state, pod, "n0")
-        await world.plugin.unreserve(state, pod, "n0")
+        await harness.plugin.reserve(state, pod, "n0")
+        await harness.plugin.unreserve(state, pod, "n0")
 
     assert [1] == [request.call.pod.attempt for request in plugin.requests("Unreserve")]
 
@@ -402,12 +402,12 @@ async def test_unreserve_follows_reserve():
 async def test_unannounced_calls():
     """What a plugin does not announce is not called."""
     plugin = Scripted(identity_pb2.EXTENSION_POINT_PERMIT)
-    async with hosted(plugin) as world:
-        await world.up()
-        state, pod = cycle(), world.pod()
-        assert [0, 0, 0] == (await world.filter(pod, state)).tolist()
-        assert (await world.plugin.reserve(state, pod, "n0")).ok
-        assert world.plugin.pre_bind_pre_flight(state, pod, "n0").status.skip
+    async with hosted(plugin) as harness:
+        await harness.up()
+        state, pod = cycle(), harness.pod()
+        assert [0, 0, 0] == (await harness.filter(pod, state)).tolist()
+        assert (await harness.plugin.reserve(state, pod, "n0")).ok
+        assert harness.plugin.pre_bind_pre_flight(state, pod, "n0").status.skip
 
     assert {"Handshake", "Configure"} == {name for name, _ in plugin.asked}
 
@@ -423,10 +423,10 @@ async def test_calls_run_side_by_side():
 
     plugin.replies["Permit"] = slow
     plugin.replies["Reserve"] = scheduling_pb2.ReserveResponse(status=SUCCESS)
-    async with hosted(plugin) as world:
-        await world.up()
-        permit = asyncio.create_task(world.plugin.permit(cycle(), world.pod(), "n0"))
-        assert (await world.plugin.reserve(cycle(), world.pod("q"), "n0")).ok
+    async with hosted(plugin) as harness:
+        await harness.up()
+        permit = asyncio.create_task(harness.plugin.permit(cycle(), harness.pod(), "n0"))
+        assert (await harness.plugin.reserve(cycle(), harness.pod("q"), "n0")).ok
         assert not permit.done()
         let_go.set()
         assert (await permit).status.ok

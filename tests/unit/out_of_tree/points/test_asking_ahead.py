@@ -123,7 +123,7 @@ async def turns():
         await asyncio.sleep(0)
 
 
-class World:
+class Harness:
     """A snapshot, a plugin and a profile's side of it."""
 
     def __init__(self, *, classes=CLASSES_AHEAD, answers_late=False):
@@ -201,7 +201,7 @@ def test_asked_ahead_as_asked_at_its_turn(steps, answers_late):
     """Whatever happens between question, answer and turn, a pod finds what the plugin would say now."""
 
     async def play():
-        w = World(answers_late=answers_late)
+        w = Harness(answers_late=answers_late)
         for what, *how in steps:
             if what == "change":
                 w.change(how[0], shown=how[1])
@@ -222,7 +222,7 @@ def test_asked_ahead_as_asked_at_its_turn(steps, answers_late):
 
 async def test_a_known_pod_waits_for_nothing():
     """What changed was asked about before the pod came, and its turn takes no call."""
-    w = World()
+    w = Harness()
     await w.cycle("a")
     w.change(2, shown=True)
     w.finding.ask_ahead()
@@ -235,7 +235,7 @@ async def test_a_known_pod_waits_for_nothing():
 
 async def test_an_answer_stays_until_something_touches_its_rows():
     """Pods of a kind that is known are not asked about again while nothing happens."""
-    w = World()
+    w = Harness()
     for _ in range(3):
         await w.cycle("a")
 
@@ -244,7 +244,7 @@ async def test_an_answer_stays_until_something_touches_its_rows():
 
 async def test_kinds_that_are_next_are_asked_together():
     """While a pod of a new kind waits, the plugin is asked about the next kinds, so many at a time."""
-    w = World()
+    w = Harness()
     w.queued = [w.pod(label) for label in LABELS]
     await w.cycle("a")
     await turns()
@@ -259,7 +259,7 @@ async def test_kinds_that_are_next_are_asked_together():
 
 async def test_nothing_is_asked_while_an_answer_may_change_others():
     """A Reserve that was not answered yet may change what the plugin says of its node."""
-    w = World()
+    w = Harness()
     await w.cycle("a")
     w.plugin.feed.unanswered = 1
     w.change(2, shown=False)
@@ -271,7 +271,7 @@ async def test_nothing_is_asked_while_an_answer_may_change_others():
 
 async def test_a_failure_ahead_costs_the_pod_nothing():
     """The pod asks itself; nothing is asked ahead again until something changes."""
-    w = World()
+    w = Harness()
     await w.cycle("a")
     w.change(2, shown=True)
     w.finding.ask_ahead()
@@ -293,7 +293,7 @@ async def test_a_failure_ahead_costs_the_pod_nothing():
 )
 async def test_a_plugin_whose_answers_do_not_last_is_not_asked_ahead(without):
     """It is asked about all nodes for every pod, at its turn."""
-    w = World()
+    w = Harness()
     wanted = w.plugin.connection.capabilities
     for name, value in without.items():
         if value is None:
@@ -313,7 +313,7 @@ async def test_a_plugin_whose_answers_do_not_last_is_not_asked_ahead(without):
 
 async def test_without_classes_nothing_is_asked_ahead():
     """The bound of 0 switches it off."""
-    w = World(classes=0)
+    w = Harness(classes=0)
     w.queued = [w.pod("b")]
     await w.cycle("a")
     w.change(2, shown=True)

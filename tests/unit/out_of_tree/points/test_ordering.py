@@ -22,7 +22,7 @@ from berth_fair_share import FairShare
 from berth_plugin_proto import identity_pb2, queueing_pb2
 from berth_sdk import Plugin
 from berth_sdk.serving import Server
-from tests.unit.out_of_tree.scripted import NAME, PROFILE, Scripted, World, running, until
+from tests.unit.out_of_tree.scripted import NAME, PROFILE, Harness, Scripted, running, until
 
 QUEUE_SORT = identity_pb2.EXTENSION_POINT_QUEUE_SORT
 
@@ -61,8 +61,8 @@ class Counting(NoPluginMetrics):
         self.keys[outcome] = self.keys.get(outcome, 0) + count
 
 
-class Ordered(World):
-    """A world whose queue the plugin orders."""
+class Ordered(Harness):
+    """A harness whose queue the plugin orders."""
 
     def add(self, name, turn=None):
         """A pod with that turn is queued."""
@@ -82,16 +82,16 @@ class Ordered(World):
 
 @asynccontextmanager
 async def ordered(path, plugin=None, **options):
-    """Such a world, with a plugin of the SDK served or with none there yet."""
+    """Such a harness, with a plugin of the SDK served or with none there yet."""
     async with AsyncExitStack() as stack:
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         if plugin is not None:
             server = Server(plugin, f"unix:{path}")
             await server.start()
             stack.push_async_callback(server.stop, 0)
-        world = Ordered(path, background=AsyncioBackground(tasks), metrics=Counting(), **options)
-        yield await stack.enter_async_context(running(world))
-        for each in world.host.plugins.values():
+        harness = Ordered(path, background=AsyncioBackground(tasks), metrics=Counting(), **options)
+        yield await stack.enter_async_context(running(harness))
+        for each in harness.host.plugins.values():
             each.keys.close()
 
 
@@ -105,65 +105,65 @@ def path():
 async def test_pods_are_popped_as_the_plugin_says(path):
     """Keys are asked for many pods in a call, and the lowest is popped first."""
     plugin = ByTeam()
-    async with ordered(path, plugin) as world:
-        await world.up()
+    async with ordered(path, plugin) as harness:
+        await harness.up()
         for name, turn in (("c", 3), ("a", 1), ("b", 2)):
-            world.add(name, turn)
+            harness.add(name, turn)
 
-        assert ["a", "b", "c"] == await world.order(3)
-        assert ({"given": 3}, ["c", "a", "b"], 1) == (world.counts, plugin.asked, plugin.resets)
+        assert ["a", "b", "c"] == await harness.order(3)
+        assert ({"given": 3}, ["c", "a", "b"], 1) == (harness.counts, plugin.asked, plugin.resets)
 
 
 async def test_a_failure_for_one_pod_is_the_key_zero(path):
     """The SDK gives a pod that the author's function fails for the key 0; others have theirs."""
-    async with ordered(path, ByTeam()) as world:
-        await world.up()
+    async with ordered(path, ByTeam()) as harness:
+        await harness.up()
         for name, turn in (("after", 1), ("broken", "none"), ("before", -1)):
-            world.add(name, turn)
+            harness.add(name, turn)
 
-        assert ["before", "broken", "after"] == await world.order(3)
+        assert ["before", "broken", "after"] == await harness.order(3)
 
 
 async def test_the_plugin_changes_its_mind(path):
     """A key that the plugin sends by itself moves its pod; one of a pod it was not asked about is counted."""
     plugin = ByTeam()
-    async with ordered(path, plugin) as world:
-        await world.up()
-        pods = [world.add(name, turn) for name, turn in (("a", 1), ("b", 2))]
-        await until(lambda: world.queue.sizes().active == 2)
+    async with ordered(path, plugin) as harness:
+        await harness.up()
+        pods = [harness.add(name, turn) for name, turn in (("a", 1), ("b", 2))]
+        await until(lambda: harness.queue.sizes().active == 2)
         plugin.requeue.sort_keys({pods[0].uid: (9,), "stranger": (0,)}, "a test")
-        await until(lambda: "unknown" in world.counts)
+        await until(lambda: "unknown" in harness.counts)
 
-        assert ["b", "a"] == await world.order(2)
-        assert {"given": 2, "changed": 1, "unknown": 1} == world.counts
+        assert ["b", "a"] == await harness.order(2)
+        assert {"given": 2, "changed": 1, "unknown": 1} == harness.counts
 
 
 async def test_a_plugin_that_is_away_holds_up_no_pod(path):
     """Pods go on with the key 0, in PrioritySort's order; once it is there it is asked about all of them."""
-    async with ordered(path) as world:
+    async with ordered(path) as harness:
         for name, turn in (("late", 2), ("early", 1)):
-            world.add(name, turn)
-        await until(lambda: world.queue.sizes().active == 2)
-        assert [NO_KEY] * 2 == [record.sort_key for record in world.queue._places.active]
+            harness.add(name, turn)
+        await until(lambda: harness.queue.sizes().active == 2)
+        assert [NO_KEY] * 2 == [record.sort_key for record in harness.queue._places.active]
         server = Server(ByTeam(), f"unix:{path}")
         await server.start()
-        await until(lambda: world.counts.get("changed") == 2)
+        await until(lambda: harness.counts.get("changed") == 2)
 
-        assert ["early", "late"] == await world.order(2)
+        assert ["early", "late"] == await harness.order(2)
         await server.stop(0)
 
 
 async def test_a_plugin_that_comes_again_is_asked_anew(path):
     """Another process knows nothing of what the one before was asked."""
     first, second = ByTeam(), ByTeam()
-    async with ordered(path) as world:
+    async with ordered(path) as harness:
         server = Server(first, f"unix:{path}")
         await server.start()
-        await world.up()
-        world.add("p", 1)
-        await until(lambda: world.queue.sizes().active == 1)
+        await harness.up()
+        harness.add("p", 1)
+        await until(lambda: harness.queue.sizes().active == 1)
         await server.stop(0)
-        await until(lambda: not world.connection.ready)
+        await until(lambda: not harness.connection.ready)
         server = Server(second, f"unix:{path}")
         await server.start()
         await until(lambda: second.asked)
@@ -176,11 +176,11 @@ async def test_the_plugin_hears_who_left(path, monkeypatch):
     """Pods that were bound or deleted are named in the next call, or in one of their own."""
     monkeypatch.setattr(sort_key_asker, "LEFT_SECONDS", 0.0)
     plugin = ByTeam()
-    async with ordered(path, plugin) as world:
-        await world.up()
-        pod = world.add("p", 1)
-        await world.order(1)
-        world.queue.delete(pod)
+    async with ordered(path, plugin) as harness:
+        await harness.up()
+        pod = harness.add("p", 1)
+        await harness.order(1)
+        harness.queue.delete(pod)
         await until(lambda: plugin.gone)
 
         assert [pod.uid] == plugin.gone
@@ -201,15 +201,15 @@ async def test_a_late_plugin_holds_up_no_pod(path, monkeypatch):
         return keys(request, 5)
 
     plugin.replies["SortKeys"] = slowly
-    async with plugin.served(path), ordered(path, timeout_seconds=0.05) as world:
-        await world.up()
-        world.add("p")
-        await until(lambda: world.queue.sizes().active == 1)
-        assert NO_KEY == world.queue.record("default", "p").sort_key
+    async with plugin.served(path), ordered(path, timeout_seconds=0.05) as harness:
+        await harness.up()
+        harness.add("p")
+        await until(lambda: harness.queue.sizes().active == 1)
+        assert NO_KEY == harness.queue.record("default", "p").sort_key
 
         gate.set()
-        await until(lambda: world.queue.record("default", "p").sort_key[0] == 5)
-        assert 1 == world.counts["changed"]
+        await until(lambda: harness.queue.record("default", "p").sort_key[0] == 5)
+        assert 1 == harness.counts["changed"]
 
 
 @pytest.mark.parametrize(
@@ -228,12 +228,12 @@ async def test_an_answer_that_is_none(path, monkeypatch, answer, why):
         return answers.pop(0)(request) if answers else keys(request, 3)
 
     plugin.replies["SortKeys"] = once
-    async with plugin.served(path), ordered(path) as world:
-        await world.up()
-        world.add("p")
-        await until(lambda: world.queue.sizes().active == 1)
-        assert why in world.connection.last_failure
-        await until(lambda: world.queue.record("default", "p").sort_key[0] == 3)
+    async with plugin.served(path), ordered(path) as harness:
+        await harness.up()
+        harness.add("p")
+        await until(lambda: harness.queue.sizes().active == 1)
+        assert why in harness.connection.last_failure
+        await until(lambda: harness.queue.record("default", "p").sort_key[0] == 3)
 
 
 async def test_pods_queued_after_a_failure_do_not_ask_one_by_one(path, monkeypatch):
@@ -241,13 +241,13 @@ async def test_pods_queued_after_a_failure_do_not_ask_one_by_one(path, monkeypat
     monkeypatch.setattr(sort_key_asker, "RETRY_SECONDS", 3600.0)
     plugin = Scripted(QUEUE_SORT)
     plugin.replies["SortKeys"] = queueing_pb2.SortKeysResponse(keys=[queueing_pb2.SortKey()] * 7)
-    async with plugin.served(path), ordered(path) as world:
-        await world.up()
-        world.add("p0")
-        await until(lambda: world.counts.get("failed") == 1)
+    async with plugin.served(path), ordered(path) as harness:
+        await harness.up()
+        harness.add("p0")
+        await until(lambda: harness.counts.get("failed") == 1)
         for number in range(1, 20):
-            world.add(f"p{number}")
-        await until(lambda: world.queue.sizes().active == 20)
+            harness.add(f"p{number}")
+        await until(lambda: harness.queue.sizes().active == 20)
 
         assert 1 == len(plugin.requests("SortKeys"))
 
@@ -255,23 +255,23 @@ async def test_pods_queued_after_a_failure_do_not_ask_one_by_one(path, monkeypat
 # What profiles name at queueSort stays.
 
 
-async def attaching(world):
+async def attaching(harness):
     """What attaches plugins to a profile that the plugin orders."""
-    framework = Framework(PROFILE, PluginSet(queue_sort=[world.plugin], by_name={NAME: world.plugin}))
-    return Attaching(world.host, {PROFILE: framework}, {PROFILE: world.handle}, lambda _work, _name: None)
+    framework = Framework(PROFILE, PluginSet(queue_sort=[harness.plugin], by_name={NAME: harness.plugin}))
+    return Attaching(harness.host, {PROFILE: framework}, {PROFILE: harness.handle}, lambda _work, _name: None)
 
 
 async def test_an_order_cannot_be_taken_away(path):
     """The plugin is neither detached nor put into shadow: no other one orders the queue."""
-    async with ordered(path, ByTeam()) as world:
-        await world.up()
-        there = await attaching(world)
+    async with ordered(path, ByTeam()) as harness:
+        await harness.up()
+        there = await attaching(harness)
         with pytest.raises(AttachError, match="orders the queue and can't be taken out"):
             await there.detach(NAME)
         with pytest.raises(AttachError, match="orders the queue and can't stand in shadow"):
             await there.shadow(NAME, on=True)
         with pytest.raises(AttachError, match="orders the queue and can't stand in shadow"):
-            await there.attach(Wanted(replace(world.connection.spec, shadow=True)))
+            await there.attach(Wanted(replace(harness.connection.spec, shadow=True)))
 
         assert "ready" == there.list()[0]["state"]
 
@@ -291,17 +291,17 @@ def test_an_attached_plugin_takes_no_place_of_the_only_one():
 async def test_a_version_that_was_replaced_changes_no_keys(path):
     """What an old version says of the order counts no more once another one is asked."""
     plugin = ByTeam()
-    async with ordered(path, plugin) as world:
-        await world.up()
-        pod = world.add("p", 1)
-        await until(lambda: world.queue.sizes().active == 1)
-        old = world.connection
-        new = world.host.new_version(old.spec, dict(old.arguments))
-        world.plugin.use(world.host.caller(new, PROFILE))
+    async with ordered(path, plugin) as harness:
+        await harness.up()
+        pod = harness.add("p", 1)
+        await until(lambda: harness.queue.sizes().active == 1)
+        old = harness.connection
+        new = harness.host.new_version(old.spec, dict(old.arguments))
+        harness.plugin.use(harness.host.caller(new, PROFILE))
         plugin.requeue.sort_keys({pod.uid: (9,)}, "a test")
-        await until(lambda: "unknown" in world.counts)
+        await until(lambda: "unknown" in harness.counts)
 
-        assert [1, -1] == list(world.queue.record("default", "p").sort_key[:2])
+        assert [1, -1] == list(harness.queue.record("default", "p").sort_key[:2])
 
 
 # A plugin of the repository.
@@ -309,12 +309,12 @@ async def test_a_version_that_was_replaced_changes_no_keys(path):
 
 async def test_fair_share_orders_a_queue(path):
     """However many pods one namespace submits first, another one's are next but one."""
-    async with ordered(path, FairShare(), name="fair-share", arguments={}) as world:
-        await world.up()
+    async with ordered(path, FairShare(), name="fair-share", arguments={}) as harness:
+        await harness.up()
         for number in range(6):
-            world.queue.add(world.pod(f"a{number}", namespace="a", requests={"cpu": "1"}))
-        await until(lambda: world.queue.sizes().active == 6)
+            harness.queue.add(harness.pod(f"a{number}", namespace="a", requests={"cpu": "1"}))
+        await until(lambda: harness.queue.sizes().active == 6)
         for number in range(2):
-            world.queue.add(world.pod(f"b{number}", namespace="b", requests={"cpu": "1"}))
+            harness.queue.add(harness.pod(f"b{number}", namespace="b", requests={"cpu": "1"}))
 
-        assert ["a0", "b0", "a1", "b1", "a2", "a3", "a4", "a5"] == await world.order(8)
+        assert ["a0", "b0", "a1", "b1", "a2", "a3", "a4", "a5"] == await harness.order(8)

@@ -23,7 +23,7 @@ from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
 from berth_sdk import SKIP, Normalization, Plugin, Scores
 from berth_sdk import testing as documents
 from berth_sdk.serving import Server
-from tests.unit.out_of_tree.scripted import NAME, PROFILE, SUCCESS, Scripted, World, cycle, hosted, running
+from tests.unit.out_of_tree.scripted import NAME, PROFILE, SUCCESS, Harness, Scripted, cycle, hosted, running
 
 GENERATE = identity_pb2.EXTENSION_POINT_PLACEMENT_GENERATE
 SCORE = identity_pb2.EXTENSION_POINT_PLACEMENT_SCORE
@@ -77,34 +77,36 @@ def group_cycle(*members):
 
 
 class Trial:
-    """A group's cycle in a world whose profile has the plugin."""
+    """A group's cycle in a harness whose profile has the plugin."""
 
-    def __init__(self, world):
-        self.world = world
-        world.pod("p")
-        plugins = PluginSet(placement_generate=[world.plugin], placement_score=[(world.plugin, 2)])
+    def __init__(self, harness):
+        self.harness = harness
+        harness.pod("p")
+        plugins = PluginSet(placement_generate=[harness.plugin], placement_score=[(harness.plugin, 2)])
         self.framework = Framework(PROFILE, plugins)
         self.members = [member("p"), member("q")]
         self.state = group_cycle(*self.members)
 
     async def placements(self, name="gang"):
         """What comes of the plugin's placements, as names of nodes by name."""
-        found = await run_generate(self.framework, self.state, GroupKey("default", name), self.world.snapshot)
-        names = np.array(self.world.snapshot.names)
+        found = await run_generate(
+            self.framework, self.state, GroupKey("default", name), self.harness.snapshot
+        )
+        names = np.array(self.harness.snapshot.names)
         return found.status, {each.name: names[each.rows].tolist() for each in found.placements}
 
     async def scores(self, *nodes, name="gang"):
         """The total scores of placements in which both pods go to these nodes."""
         proposed = [
             ProposedPlacement(
-                Placement(f"on-{i}", np.array([self.world.snapshot.row_of[node]])),
+                Placement(f"on-{i}", np.array([self.harness.snapshot.row_of[node]])),
                 [(each, node) for each in self.members],
             )
             for i, node in enumerate(nodes)
         ]
         return (
             await run_placement_scores(
-                self.framework, self.state, GroupKey("default", name), self.world.snapshot, proposed
+                self.framework, self.state, GroupKey("default", name), self.harness.snapshot, proposed
             )
         ).tolist()
 
@@ -117,9 +119,9 @@ async def racks(plugin):
         server = Server(plugin, f"unix:{path}")
         await server.start()
         try:
-            async with running(World(path), *NAMES) as world:
-                await world.up()
-                yield Trial(world)
+            async with running(Harness(path), *NAMES) as harness:
+                await harness.up()
+                yield Trial(harness)
         finally:
             await server.stop(0)
 
@@ -188,9 +190,9 @@ async def scripted(placements=(), scores=None, status=SUCCESS, **options):
         )
 
     plugin.replies |= {"GeneratePlacements": generate, "ScorePlacements": score}
-    async with hosted(plugin, **options) as world:
-        await world.up()
-        yield Trial(world)
+    async with hosted(plugin, **options) as harness:
+        await harness.up()
+        yield Trial(harness)
 
 
 @pytest.mark.parametrize(
@@ -232,8 +234,8 @@ async def test_a_failure_to_score_may_fail_the_group():
 
 async def test_what_is_not_announced_is_not_asked():
     """A plugin at these points that does not serve them has no opinion."""
-    async with hosted(Scripted()) as world:
-        await world.up()
-        trial = Trial(world)
+    async with hosted(Scripted()) as harness:
+        await harness.up()
+        trial = Trial(harness)
         assert {"": ["n0", "n1", "n2"]} == (await trial.placements())[1]
         assert [0, 0] == await trial.scores("n0", "n1")

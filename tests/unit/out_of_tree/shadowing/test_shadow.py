@@ -1,4 +1,4 @@
-"""A plugin in shadow: what it is asked and told, and how its answers are compared with what was decided."""
+"""A plugin in shadow: what it is asked and notified of, and how its answers are compared with decisions."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -45,15 +45,15 @@ NO_ROOM = PostFilterResult(Status(Code.UNSCHEDULABLE, ("no victims",), "DefaultP
 class Followed:
     """A profile whose only plugin is in its shadow."""
 
-    def __init__(self, world):
-        self.world = world
+    def __init__(self, harness):
+        self.harness = harness
         self.framework = Framework(
             PROFILE, PluginSet(post_filter=[SimpleNamespace(name="DefaultPreemption")])
         )
         self.roster = Roster(self.framework)
-        self.roster.enable(world.plugin, SidecarSpec(NAME, "h:1"), 2)
-        self.roster.set_aside(world.plugin)
-        world.host.shadows.enter(world.plugin, self.framework, self.roster)
+        self.roster.enable(harness.plugin, SidecarSpec(NAME, "h:1"), 2)
+        self.roster.set_aside(harness.plugin)
+        harness.host.shadows.enter(harness.plugin, self.framework, self.roster)
         [self.witness] = self.framework.witnesses
 
     def choose(self, *, row=0, totals=(10, 10, 10), attempt=1, grouped=False):
@@ -62,7 +62,7 @@ class Followed:
         if grouped:
             state.write(PodGroupStates, PodGroupStates())
         record = state.read(CycleRecord)
-        made = Attempt(record.pod, self.world.snapshot, state, record)
+        made = Attempt(record.pod, self.harness.snapshot, state, record)
         scores = NodeScores(np.arange(3), np.array(totals, dtype=np.int64))
         self.witness.chose(made, row, scores)
         return state
@@ -73,10 +73,10 @@ class Followed:
         if grouped:
             state.write(PodGroupStates, PodGroupStates())
         record = state.read(CycleRecord)
-        made = Attempt(record.pod, self.world.snapshot, state, record)
+        made = Attempt(record.pod, self.harness.snapshot, state, record)
         status = Status(Code.UNSCHEDULABLE, ("too small",), "NodeResourcesFit")
         rejections = Rejections(np.arange(3), np.ones(3, dtype=np.uint8), lambda _: status)
-        diagnosis = Diagnosis(self.world.snapshot.names, rejections=[rejections])
+        diagnosis = Diagnosis(self.harness.snapshot.names, rejections=[rejections])
         self.witness.found_none(made, diagnosis, result)
         return state
 
@@ -84,13 +84,13 @@ class Followed:
         """The attempt is over; its record."""
         record = state.read(CycleRecord)
         record.result, record.ended_ns = result, record.intervals[-1].ended_ns if record.intervals else 1
-        self.world.host.shadows.ending(record)
-        assert [] == list(self.world.host.cycles_done(record))
+        self.harness.host.shadows.ending(record)
+        assert [] == list(self.harness.host.cycles_done(record))
         return record
 
     def report(self):
         """What is known of the comparison."""
-        return self.world.host.shadows.report(NAME)[PROFILE]
+        return self.harness.host.shadows.report(NAME)[PROFILE]
 
     async def counted(self, count=1):
         """The outcomes, once there are so many."""
@@ -101,10 +101,10 @@ class Followed:
 @asynccontextmanager
 async def following(plugin, **options):
     """The plugin in the shadow of a profile, ready to be asked."""
-    async with hosted(plugin, **options) as world:
-        await world.up()
-        yield Followed(world)
-        world.host.shadows.close()
+    async with hosted(plugin, **options) as harness:
+        await harness.up()
+        yield Followed(harness)
+        harness.host.shadows.close()
 
 
 def scripted(*points, **replies):
@@ -223,13 +223,13 @@ async def test_refuses_to_reserve():
 
 
 @pytest.mark.parametrize(
-    ("result", "told"),
+    ("result", "received"),
     [
         pytest.param("scheduled", ["FilterScore", "Reserve", "CycleDone"], id="bound"),
         pytest.param("error", ["FilterScore", "Reserve", "Unreserve", "CycleDone"], id="failed"),
     ],
 )
-async def test_told(result, told):
+async def test_the_plugin_is_notified_of_outcomes(result, received):
     """It hears of reservations and ends in their order, and is never asked to permit, prepare or bind."""
     plugin = scripted()
     async with following(plugin) as followed:
@@ -239,9 +239,9 @@ async def test_told(result, told):
         await until(lambda: plugin.requests("CycleDone"))
 
         asked = [name for name, _ in plugin.asked if name not in {"Handshake", "Configure"}]
-        assert told == asked
+        assert received == asked
         assert plugin.requests("Reserve")[0].node_name == "n1"
-        assert {1} == {request.call.pod.attempt for name, request in plugin.asked if name in told}
+        assert {1} == {request.call.pod.attempt for name, request in plugin.asked if name in received}
 
 
 @pytest.mark.parametrize("part", ["annotations", "labels"])
@@ -253,14 +253,14 @@ async def test_patches(part):
         return scheduling_pb2.ReserveResponse(status=SUCCESS, metadata_patch=wanted)
 
     async with following(scripted(Reserve=patch)) as followed:
-        state, world = followed.choose(), followed.world
-        uid = world.pod().uid
-        as_it_came = world.host.pods.get(uid)
+        state, harness = followed.choose(), followed.harness
+        uid = harness.pod().uid
+        as_it_came = harness.host.pods.get(uid)
         assert {"same": 1} == await followed.counted()
         followed.end(state)
 
-        assert ([], {}) == (world.writer.patches, state.binding_annotations)
-        assert as_it_came == world.host.pods.get(uid)
+        assert ([], {}) == (harness.writer.patches, state.binding_annotations)
+        assert as_it_came == harness.host.pods.get(uid)
 
 
 def room(*victims, node="n1", code=common_pb2.CODE_SUCCESS):
@@ -281,17 +281,17 @@ def room(*victims, node="n1", code=common_pb2.CODE_SUCCESS):
         pytest.param(room("pod-default-v"), "room", "nominates n1, evicts default/v", id="evicts"),
         pytest.param(room(), "room", "nominates n1", id="nominates"),
         pytest.param(room(node=None, code=common_pb2.CODE_UNSCHEDULABLE), "same", None, id="no way"),
-        pytest.param(room("uid-q"), "failed", "which is not on that node", id="nobody's victim"),
+        pytest.param(room("uid-q"), "failed", "which is not on that node", id="no pod's victim"),
         pytest.param(room(node=None, code=common_pb2.CODE_ERROR), "failed", "no", id="fails"),
     ],
 )
 async def test_room(reply, outcome, detail):
-    """Of a pod without a node it is told whom the plugin would evict where; nobody is evicted."""
+    """For a pod without a node the comparison names the plugin's victims; none is evicted."""
     plugin = scripted(ROOM, PostFilter=reply)
     async with following(plugin) as followed:
-        world = followed.world
-        world.cache.add_pod(world.pod("v", node_name="n1"))
-        world.step()
+        harness = followed.harness
+        harness.cache.add_pod(harness.pod("v", node_name="n1"))
+        harness.step()
         followed.end(followed.find_none(), "unschedulable")
         await until(lambda: followed.report()["attempts"])
         report = followed.report()
@@ -303,7 +303,7 @@ async def test_room(reply, outcome, detail):
         ]
         verdicts = plugin.requests("PostFilter")[0].verdicts
         assert ([1, 1, 1], "too small") == (list(verdicts.each), verdicts.reasons[0].text)
-        assert ([], []) == (world.writer.deleted, world.writer.patches)
+        assert ([], []) == (harness.writer.deleted, harness.writer.patches)
 
 
 async def test_no_turn_to_make_room():
@@ -343,7 +343,7 @@ async def test_room_where_it_leaves_no_node():
 
 
 async def test_attempts_without_a_node():
-    """An attempt that found no node is told of, and not compared."""
+    """The plugin is notified of an attempt that found no node, which is not compared."""
     plugin = scripted()
     async with following(plugin) as followed:
         followed.end(cycle(), "unschedulable")
@@ -353,7 +353,7 @@ async def test_attempts_without_a_node():
 
 
 async def test_cannot_keep_up():
-    """While it works on one attempt it is asked about no other, and told of all."""
+    """While it works on one attempt it is asked about no other, and notified of all."""
     go_on = asyncio.Event()
     plugin = scripted(FilterScore=waiting_for(go_on))
     async with following(plugin) as followed:
@@ -371,7 +371,7 @@ async def test_cannot_keep_up():
 
 
 async def test_far_behind(monkeypatch):
-    """What waits to be told is bounded; what is not told is not taken back either."""
+    """Waiting notifications are bounded; what was not sent is not taken back either."""
     monkeypatch.setattr(shadow, "MOST_WAITING", 2)
     go_on = asyncio.Event()
     plugin = scripted(FilterScore=waiting_for(go_on))
@@ -388,11 +388,11 @@ async def test_far_behind(monkeypatch):
 
 
 async def test_not_there():
-    """A plugin that nobody can reach is skipped; a scheduler's cycles don't wait for it."""
+    """A plugin that cannot be reached is skipped; a scheduler's cycles don't wait for it."""
     plugin = scripted()
     async with following(plugin) as followed:
-        followed.world.connection.hang_up("a test says so")
-        await until(lambda: not followed.world.connection.ready)
+        followed.harness.connection.hang_up("a test says so")
+        await until(lambda: not followed.harness.connection.ready)
         followed.choose()
 
         assert {"skipped": 1} == followed.report()["attempts"]
@@ -413,13 +413,13 @@ async def test_a_later_state():
     """An answer about a later state says nothing about the choice: the pod may count on a node by then."""
 
     async def reply(request, _context):
-        request.call.generation = followed.world.plugin.caller.feed.generation
+        request.call.generation = followed.harness.plugin.caller.feed.generation
         return passing(request)
 
     async with following(scripted(FilterScore=reply)) as followed:
         followed.choose()
         await asyncio.sleep(0)
-        followed.world.add_nodes("n9")
+        followed.harness.add_nodes("n9")
 
         assert {"outdated": 1} == await followed.counted()
 
@@ -429,7 +429,7 @@ async def test_asked_too_late():
     plugin = scripted()
     async with following(plugin) as followed:
         followed.choose()
-        followed.world.add_nodes("n9")
+        followed.harness.add_nodes("n9")
 
         assert {"outdated": 1} == await followed.counted()
         assert [] == plugin.requests("FilterScore")
@@ -474,14 +474,14 @@ async def test_out_of_the_shadow():
     async with following(plugin) as followed:
         state = followed.choose()
         await followed.counted()
-        followed.world.host.shadows.leave(followed.world.plugin, followed.framework)
-        followed.roster.take_back(followed.world.plugin)
+        followed.harness.host.shadows.leave(followed.harness.plugin, followed.framework)
+        followed.roster.take_back(followed.harness.plugin)
         followed.end(state, "error")
         await until(lambda: plugin.requests("CycleDone"))
 
         assert len(plugin.requests("Unreserve")) == 1
-        assert ({}, []) == (followed.world.host.shadows.report(NAME), followed.framework.witnesses)
-        assert [followed.world.plugin] == followed.framework.plugins.filter
+        assert ({}, []) == (followed.harness.host.shadows.report(NAME), followed.framework.witnesses)
+        assert [followed.harness.plugin] == followed.framework.plugins.filter
 
 
 async def test_a_request_to_requeue():
@@ -490,7 +490,7 @@ async def test_a_request_to_requeue():
     waiting = SimpleNamespace(reject=lambda plugin, _cause: turned_down.append(plugin))
     request = queueing_pb2.RequeueResponse(reject_waiting=queueing_pb2.PodSet(uids=["uid"]), cause="because")
     async with following(scripted()) as followed:
-        host, connection = followed.world.host, followed.world.connection
+        host, connection = followed.harness.host, followed.harness.connection
         host._waiting_pods = {"uid": waiting}
         for in_shadow in (True, False):
             connection.spec = replace(connection.spec, shadow=in_shadow)

@@ -97,7 +97,7 @@ async def test_a_message_stays_small(tmp_path, monkeypatch):
 
 
 async def test_a_stream_that_breaks_fails_every_call_of_its_message(tmp_path):
-    """Nobody waits out a deadline for an answer that can't come."""
+    """Calls fail at once where no answer can come."""
     async with conversing(tmp_path, Plugin(hangs_up=True)) as talk:
         broken = await asyncio.gather(
             talk.Reserve(RESERVE, timeout=30), talk.Filter(FILTER, timeout=30), return_exceptions=True

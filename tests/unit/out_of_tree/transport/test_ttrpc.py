@@ -47,9 +47,9 @@ def refusing(code, text, reason=""):
 async def test_calls_go_over_the_second_socket():
     """The call names its service and method, its deadline, and the trace that it belongs to."""
     plugin = scripted()
-    async with hosted(plugin) as world:
-        await world.up()
-        await world.filter(state=cycle())
+    async with hosted(plugin) as harness:
+        await harness.up()
+        await harness.filter(state=cycle())
 
     (frame,) = plugin.frames
     assert ("berth.plugin.v1.SchedulingService", "FilterScore") == (frame.service, frame.method)
@@ -61,9 +61,9 @@ async def test_a_plugin_that_announces_no_second_socket_is_asked_over_grpc():
     """It need not know of ttrpc."""
     plugin = Scripted(*POINTS)
     plugin.replies["FilterScore"] = lets_pass
-    async with hosted(plugin) as world:
-        await world.up()
-        await world.filter()
+    async with hosted(plugin) as harness:
+        await harness.up()
+        await harness.filter()
 
     assert [] == plugin.frames
     assert 1 == len(plugin.requests("FilterScore"))
@@ -80,9 +80,9 @@ async def test_a_failed_precondition_is_mended_and_the_call_repeated():
         return passing(request)
 
     plugin.replies["FilterScore"] = not_configured
-    async with hosted(plugin) as world:
-        await world.up()
-        await world.filter()
+    async with hosted(plugin) as harness:
+        await harness.up()
+        await harness.filter()
 
     assert [2, 2] == [len(asked), len(plugin.requests("Configure"))]
 
@@ -95,11 +95,11 @@ async def test_an_error_is_the_calls_failure():
         return refusing(grpc.StatusCode.INTERNAL, "on fire")
 
     plugin.replies["FilterScore"] = broken
-    async with hosted(plugin) as world:
-        await world.up()
+    async with hosted(plugin) as harness:
+        await harness.up()
         with pytest.raises(CallFailedError, match="FilterScore failed: INTERNAL: on fire"):
-            await world.filter()
-        assert 1 == world.connection.starts
+            await harness.filter()
+        assert 1 == harness.connection.starts
 
 
 async def test_an_answer_that_comes_too_late_is_dropped():
@@ -111,14 +111,14 @@ async def test_an_answer_that_comes_too_late_is_dropped():
         return passing(request)
 
     plugin.replies["FilterScore"] = late
-    async with hosted(plugin, timeout_seconds=0.05) as world:
-        await world.up()
+    async with hosted(plugin, timeout_seconds=0.05) as harness:
+        await harness.up()
         with pytest.raises(LateError):
-            await world.filter()
+            await harness.filter()
         answered.set()
-        world.connection.seconds_for = lambda _: PATIENCE_SECONDS
-        codes = await world.filter()
-        connection = world.connection.scheduling._connection
+        harness.connection.seconds_for = lambda _: PATIENCE_SECONDS
+        codes = await harness.filter()
+        connection = harness.connection.scheduling._connection
 
     assert [0, 0, 0] == codes.tolist()
     assert {} == connection._waiting
@@ -133,41 +133,41 @@ async def test_the_plugin_is_greeted_again_where_the_second_socket_breaks():
         await asyncio.Event().wait()
 
     plugin.replies["FilterScore"] = hangs
-    async with hosted(plugin) as world:
-        await world.up()
+    async with hosted(plugin) as harness:
+        await harness.up()
         with pytest.raises(CallFailedError, match="its ttrpc socket was closed"):
-            await world.filter()
-        await until(lambda: world.connection.starts == 2)
+            await harness.filter()
+        await until(lambda: harness.connection.starts == 2)
         plugin.replies["FilterScore"] = lets_pass
-        await until(lambda: world.connection.ready)
-        assert [0, 0, 0] == (await world.filter()).tolist()
+        await until(lambda: harness.connection.ready)
+        assert [0, 0, 0] == (await harness.filter()).tolist()
 
 
 async def test_a_second_socket_that_others_may_write_to_is_not_dialled():
     """It is looked at as the first one is."""
     plugin = scripted()
-    async with hosted(plugin) as world:
-        await world.up()
-        Path(world.connection.spec.address.removeprefix("unix:")).with_name(SECOND).chmod(0o666)
-        world.connection.hang_up("to dial anew")
-        await until(lambda: "others may write" in world.connection.last_error)
+    async with hosted(plugin) as harness:
+        await harness.up()
+        Path(harness.connection.spec.address.removeprefix("unix:")).with_name(SECOND).chmod(0o666)
+        harness.connection.hang_up("to dial anew")
+        await until(lambda: "others may write" in harness.connection.last_error)
 
-        assert not world.connection.ready
+        assert not harness.connection.ready
 
 
 @pytest.mark.parametrize(
     "name", ["../p.sock", "a/b", ".hidden", "", "another.sock", "x" * 65], ids=lambda name: name[:12]
 )
 async def test_names_that_are_no_file_beside_the_first(name):
-    """The plugin is refused, and told so."""
+    """The plugin is refused with a message."""
     plugin = Scripted(*POINTS)
     plugin.capabilities.ttrpc_socket = name
     plugin.replies["Handshake"].capabilities.CopyFrom(plugin.capabilities)
     plugin.capabilities.ClearField("ttrpc_socket")
-    async with hosted(plugin) as world:
-        await until(lambda: world.connection.refusal)
+    async with hosted(plugin) as harness:
+        await until(lambda: harness.connection.refusal)
 
-    assert "its ttrpc socket is not the name of a file" in world.connection.refusal
+    assert "its ttrpc socket is not the name of a file" in harness.connection.refusal
 
 
 # -- the connection by itself -----

@@ -301,7 +301,7 @@ def test_alternatives_of_allocated_claims_score_beside_new_ones(others, scores):
     ],
 )
 def test_administrators_among_the_claims_of_a_pod(first_as_admin, fits):
-    """What a claim got for administrators is taken for later claims of the pod, but for nobody else."""
+    """What a claim got for administrators is taken for later claims of the pod, but for no other pod."""
     claims = [
         make_claim("c0", requests=[request(adminAccess=first_as_admin)]),
         make_claim("c1", requests=[request(adminAccess=not first_as_admin)]),
@@ -355,7 +355,7 @@ def test_what_exceeds_a_claim_is_not_looked_at():
 
 
 def test_selectors_do_not_fail_on_devices_in_use():
-    """A device that somebody has is not asked whether it matches."""
+    """A device that is allocated is not asked whether it matches."""
     selectors = [{"cel": {"expression": f'device.attributes["{DRIVER}"].fast'}}]
     devices = [device("a"), device("b", attributes={"fast": {"bool": True}})]
     claims = [allocated("held", ("s0", "a")), make_claim(requests=[request(selectors=selectors)])]

@@ -119,7 +119,7 @@ def test_used_devices_are_not_free():
 
 
 def test_administrators_watch_a_device_once():
-    """One claim does not get the same device twice, whoever uses it."""
+    """One claim does not get the same device twice."""
     cluster = Cluster(slices=[two_gpus()], claims=[make_claim("c1", [request(adminAccess=True, count=3)])])
 
     assert [] == cluster.fits(claiming("c1"))
@@ -166,7 +166,7 @@ def test_a_selector_that_fails_fails_the_cycle():
         pytest.param({"matchAttribute": "gpu.example/kind"}, "xyz", False, id="none alike"),
         pytest.param({"distinctAttribute": "gpu.example/kind"}, "xxy", True, id="two that differ"),
         pytest.param({"distinctAttribute": "gpu.example/kind"}, "xxx", False, id="none differ"),
-        pytest.param({"matchAttribute": "gpu.example/other"}, "xxx", False, id="nobody has it"),
+        pytest.param({"matchAttribute": "gpu.example/other"}, "xxx", False, id="no device has it"),
         pytest.param({"matchAttribute": "gpu.example/kind", "requests": ["r9"]}, "xyz", True, id="others"),
     ],
 )
@@ -327,7 +327,7 @@ def test_pools_in_change(slices, mode, reason):
 
 
 def test_all_of_an_unfinished_pool_is_an_error():
-    """How many are all devices cannot be told while slices are missing."""
+    """How many are all devices is unknown while slices are missing."""
     part = make_slice("s0", [device("a")], node="n0", slices=2)
     claim = make_claim(requests=[request(allocationMode="All")])
     text = Cluster(slices=[part], claims=[claim]).reasons(claiming("c0"))["n0"]
@@ -338,7 +338,7 @@ def test_all_of_an_unfinished_pool_is_an_error():
     ) == text
 
 
-def test_invalid_pools_are_told():
+def test_invalid_pools_are_reported():
     """A pool with one name twice gives nothing, and the reason says so."""
     part = make_slice("s0", [device("a"), device("a")], node="n0")
     reasons = Cluster(slices=[part], claims=[make_claim()]).reasons(claiming("c0"))
@@ -379,7 +379,7 @@ def test_nodes_with_one_view_are_asked_once():
 
 
 def test_equal_devices_are_not_tried_in_all_orders():
-    """A claim that cannot be met is told so at once, however many equal devices there are."""
+    """A claim that cannot be met is rejected at once, however many equal devices there are."""
     devices = [device(f"d{i:02}", attributes=attribute(kind="x")) for i in range(40)]
     missing = request("r1", selectors=[{"cel": {"expression": "false"}}])
     claim = make_claim(requests=[request(count=20), missing])

@@ -75,9 +75,9 @@ async def test_post_filter_without_pre_filter():
         ),
         pytest.param(
             with_status(from_template(), {"name": "e0", "resourceClaimName": "c0"}),
-            [make_claim(owner="somebody")],
+            [make_claim(owner="another")],
             "ResourceClaim default/c0 was not created for Pod default/p0 (Pod is not owner)",
-            id="somebody else's",
+            id="another pod's",
         ),
         pytest.param(
             make_pod("p0", resource_claims=(PodResourceClaim("e0"),)),
@@ -170,7 +170,7 @@ def test_allocated_claims_hold_the_pod_to_their_nodes():
 @pytest.mark.parametrize(
     ("reserved", "text", "calls"),
     [
-        pytest.param((), "deallocation of ResourceClaim completed", [("deallocate", "c0")], id="nobody's"),
+        pytest.param((), "deallocation of ResourceClaim completed", [("deallocate", "c0")], id="no pod's"),
         pytest.param(
             ("p0",), "deallocation of ResourceClaim completed", [("deallocate", "c0")], id="only its own"
         ),
@@ -178,8 +178,8 @@ def test_allocated_claims_hold_the_pod_to_their_nodes():
     ],
 )
 async def test_post_filter_deallocates(reserved, text, calls):
-    """Devices that keep the pod away from nodes are given up, unless somebody else uses them."""
-    claim = allocated("c0", ("s0", "a"), reserved=reserved, selector=on_node("elsewhere"))
+    """Devices that keep the pod away from nodes are given up, unless another pod uses them."""
+    claim = allocated("c0", ("s0", "a"), reserved=reserved, selector=on_node("other-node"))
     cluster = Cluster(claims=[claim])
     cluster.reasons(claiming("c0"))
 
@@ -311,14 +311,14 @@ class Passing:
         self.clock = clock
 
     def outcome(self):
-        return Told()
+        return ReportedStatus()
 
     def call_later(self, seconds, call):
         self.clock.seconds += seconds
         call()
 
 
-class Told:
+class ReportedStatus:
     def set(self, value):
         self.value = value
 
@@ -365,7 +365,7 @@ async def test_extended_resources_become_a_claim():
     assert ("delete", "p0-extended-resources-x") == cluster.writer.calls[-1]
 
 
-async def test_regular_containers_are_told_of_first():
+async def test_regular_containers_are_reported_first():
     """An init container has the devices of the one that comes later, and then its own extra ones."""
     slices = [make_slice("s0", [device("a"), device("b")], node="n0")]
     cluster = Cluster(nodes=["n0"], classes=GPUS, slices=slices)

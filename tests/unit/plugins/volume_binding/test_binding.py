@@ -100,7 +100,7 @@ class Scene:
     def nothing(self):
         pass
 
-    def told(self):
+    def shown(self):
         """The watch brings what was written."""
         for volume in self.writer.volumes:
             self.listers.persistent_volumes.put(self._next(volume))
@@ -108,21 +108,21 @@ class Scene:
             self.listers.persistent_volume_claims.put(self._next(claim))
 
     def bound(self):
-        self.told()
+        self.shown()
         for name, volume in (("disk", "v0"), ("new", "made-for-new")):
             self._bind(name, volume)
         self.listers.persistent_volumes.put(make_volume("made-for-new", version="3"))
 
     def half_bound(self):
-        self.told()
+        self.shown()
         self._bind("disk", "v0")
 
-    def made_elsewhere(self):
+    def made_on_another_node(self):
         self.bound()
         self.listers.persistent_volumes.put(make_volume("made-for-new", near={"host": ["n1"]}))
 
     def reset(self):
-        self.told()
+        self.shown()
         volume = self.listers.persistent_volumes.get("v0")
         spec = replace(volume.spec, claim_ref=None)
         self.listers.persistent_volumes.put(self._next(replace(volume, spec=spec)))
@@ -228,8 +228,8 @@ def test_pre_flight():
 
 
 async def test_pre_bind():
-    """Volumes and claims are written once, and the pod waits until the watch tells that all are bound."""
-    scene = Scene(meanwhile=["nothing", "told", "half_bound", "bound"])
+    """Volumes and claims are written once, and the pod waits until the watch shows that all are bound."""
+    scene = Scene(meanwhile=["nothing", "shown", "half_bound", "bound"])
 
     assert "" == await scene.pre_bind()
     assert ["v0"] == [volume.name for volume in scene.writer.volumes]
@@ -245,7 +245,7 @@ async def test_pre_bind():
         (["refused"], 'provisioning failed for PVC "new"'),
         (["wiped"], 'selectedNode annotation reset for PVC "new"'),
         (
-            ["made_elsewhere"],
+            ["made_on_another_node"],
             'pv "made-for-new" node affinity doesn\'t match node "n0": no matching NodeSelectorTerms',
         ),
     ],

@@ -112,7 +112,7 @@ SCRATCH = {"name": "s", "ephemeral": {"volumeClaimTemplate": {}}}
     ],
 )
 def test_claims_that_end_the_attempt(objects, volume, text):
-    """A claim that cannot be bound with the pod is told before any node is looked at."""
+    """A claim that cannot be bound with the pod is rejected before any node is looked at."""
     result = pre_filtered(plugin_with(*objects), CycleState(), make_pod(volumes=(volume,)), table(NODES))
 
     assert (text,) == result.status.reasons
@@ -294,7 +294,7 @@ def test_selected_node():
     ],
 )
 def test_capacity(capacity, enough):
-    """Where the driver tells capacities, one of them has to reach the node and hold the claim."""
+    """Where the driver reports capacities, one of them has to reach the node and be enough for the claim."""
     objects = [make_class("made", provisioner=DRIVER), make_claim("c0", storage_class="made", size="10Gi")]
     tracked = plugin_with(*objects, capacity, make_csi_driver(DRIVER, storage_capacity=True))
     untracked = plugin_with(*objects, capacity, make_csi_driver(DRIVER))

@@ -9,13 +9,13 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 
 def test_aggregated_and_legacy_agree(server):
     """Both forms of discovery tell the same resources."""
-    told = set()
+    reported = set()
     for root in ("/api", "/apis"):
         for group in server.get(root, accept=f"{AGGREGATED},application/json")[1]["items"]:
             for version in group["versions"]:
                 for one in version["resources"]:
                     kind = one["responseKind"]
-                    told.add((kind["group"], version["version"], one["resource"]))
+                    reported.add((kind["group"], version["version"], one["resource"]))
     legacy = set()
     for group in server.get("/apis")[1]["groups"]:
         for version in group["versions"]:
@@ -23,8 +23,8 @@ def test_aggregated_and_legacy_agree(server):
                 legacy.add((group["name"], version["version"], one["name"]))
     legacy |= {("", "v1", one["name"]) for one in server.get("/api/v1")[1]["resources"]}
 
-    assert told == {key for key in legacy if "/" not in key[2]}
-    assert {(one.group, one.version, one.plural) for one in BUILT_IN} == told
+    assert reported == {key for key in legacy if "/" not in key[2]}
+    assert {(one.group, one.version, one.plural) for one in BUILT_IN} == reported
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/livez", "/livez/ping"])

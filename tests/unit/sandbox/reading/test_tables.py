@@ -52,7 +52,7 @@ def test_duration(seconds, expected):
     ],
 )
 def test_pod_status(change, expected):
-    """The STATUS column tells the most telling reason."""
+    """The STATUS column shows the most telling reason."""
     pod = {"metadata": {"name": "a"}, "spec": {"containers": [{}]}, "status": {"phase": "Pending"}, **change}
 
     assert expected == PODS.cells(pod, 0)[2]

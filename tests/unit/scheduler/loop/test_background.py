@@ -40,7 +40,7 @@ async def test_work_beside_work_that_ends_goes_on(background):
     assert stop.set("late")
 
 
-async def test_work_that_fails_is_logged_and_harms_nobody(background, caplog):
+async def test_work_that_fails_is_logged_and_harms_no_other(background, caplog):
     async def fails():
         raise ValueError("boom")
 

@@ -8,13 +8,13 @@ import pytest
 from berth.scheduler.loop.scheduling_loop import SchedulingLoop, follow
 from berth.testing.builders import make_node, make_pod
 from berth.testing.handles import ManualClock
-from tests.fakes import Binds, framework, pending, world
+from tests.fakes import Binds, framework, make_core, pending
 
 N1 = make_node("n1")
 
 
 class Slow:
-    """A scheduling cycle that takes until it is told to go on."""
+    """A scheduling cycle that takes until it is asked to go on."""
 
     def __init__(self):
         self.began, self.go_on = asyncio.Event(), asyncio.Event()
@@ -28,7 +28,7 @@ class Slow:
 
 @pytest.fixture
 def parts():
-    w = world(framework(bind=[Binds()]), N1)
+    w = make_core(framework(bind=[Binds()]), N1)
     slow = Slow()
     core = SimpleNamespace(
         queue=w.queue,
@@ -133,7 +133,7 @@ async def test_a_loop_that_breaks_says_so(parts):
 async def test_loops_of_two_shards_share_what_wakes_them():
     """Each pops its own pods, and is woken by a pod of either."""
     profile = framework(bind=[Binds()])
-    w = world(profile, N1, profiles={"a": profile, "b": profile}, shard_of=profile_name)
+    w = make_core(profile, N1, profiles={"a": profile, "b": profile}, shard_of=profile_name)
     slow, turn = Slow(), asyncio.Lock()
     slow.go_on.set()
     core = SimpleNamespace(queue=w.queue, schedule_one=slow, ask_ahead=lambda: None)
@@ -157,7 +157,7 @@ async def test_loops_of_two_shards_share_what_wakes_them():
     assert w.queue.ready("b")
 
 
-async def test_whoever_holds_the_turn_keeps_pods_waiting(parts):
+async def test_pods_wait_while_the_turn_is_taken(parts):
     w, slow, loop = parts
     slow.go_on.set()
     w.add_pod(pending("p0"))
@@ -171,7 +171,7 @@ async def test_whoever_holds_the_turn_keeps_pods_waiting(parts):
     await running
 
 
-async def test_the_snapshot_follows_while_nobody_schedules(parts, monkeypatch):
+async def test_the_snapshot_follows_while_no_loop_schedules(parts, monkeypatch):
     """A replica that does not lead keeps no ever growing list of what it has not taken over."""
     monkeypatch.setattr("berth.scheduler.loop.scheduling_loop.FOLLOW_SECONDS", 0)
     w, _, _ = parts

@@ -53,11 +53,11 @@ def leftover(shared):
 
 
 def flying(shared):
-    shared.queue._in_flight.begin("nobody")
+    shared.queue._in_flight.begin("missing")
 
 
 @pytest.mark.parametrize(
-    ("astray", "told"),
+    ("astray", "reported"),
     [
         (lambda _: None, []),
         (sums, ["node n: requested is {'cpu': 1001}, rebuilt {'cpu': 1000}"]),
@@ -66,11 +66,11 @@ def flying(shared):
         (unseen, ["pod default/small is on n and not in the cache"]),
         (lost, ["pod default/big is on no node and in no queue"]),
         (leftover, ["pod default/leftover is in the queue and not to be scheduled"]),
-        (flying, ["pod nobody is in flight and does not exist"]),
+        (flying, ["pod missing is in flight and does not exist"]),
     ],
     ids=["nothing", "sums", "column", "stray", "unseen", "lost", "leftover", "flying"],
 )
-async def test_differences(tmp_path, astray, told):
+async def test_differences(tmp_path, astray, reported):
     """Each is named, in words; where nothing went astray there is none."""
     async with scheduling(tmp_path / "kubeconfig", node("n")) as (sandbox, core):
         sandbox.load([pod("small"), pod("big", cpu="100")])
@@ -83,4 +83,4 @@ async def test_differences(tmp_path, astray, told):
         astray(shared)
         report = await debugger.report()
 
-    assert told == report["differences"][: len(told) or None]
+    assert reported == report["differences"][: len(reported) or None]

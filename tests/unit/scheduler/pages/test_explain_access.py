@@ -11,7 +11,7 @@ from tests.unit.explaining_at_work import JANE, OSCAR, ask, explaining, explanat
 
 
 @pytest.fixture
-async def world(tmp_path):
+async def cluster(tmp_path):
     """Two replicas of one scheduler and one of another, pods in two namespaces."""
     pods = (pod("team-a", "p", "first"), pod("team-b", "p", "first"), pod("team-a", "q", "second"))
     foreign = pod("team-a", "r", "third")
@@ -30,9 +30,9 @@ async def until_answered(url, path, token, settled=lambda _document: True):
             await asyncio.sleep(0.05)
 
 
-async def test_explanations_through_the_api_server(world):
+async def test_explanations_through_the_api_server(cluster):
     """Jane sees pods of her namespace, of whichever scheduler, and is refused next door."""
-    token, url = world.sandbox.access.issue(JANE), world.sandbox.url
+    token, url = cluster.sandbox.access.issue(JANE), cluster.sandbox.url
     for name, profile in (("p", "first"), ("q", "second")):
         code, document = await until_answered(url, explanation("team-a", name), token)
         assert (200, "Explanation", profile) == (code, document["kind"], document["profile"])
@@ -42,11 +42,11 @@ async def test_explanations_through_the_api_server(world):
     assert "third" in json.dumps(answer)
 
 
-async def test_every_address_answers_the_same(world):
+async def test_every_address_answers_the_same(cluster):
     """Leader, standby and another scheduler: each gives what the leader knows."""
-    token = world.sandbox.access.issue(JANE)
+    token = cluster.sandbox.access.issue(JANE)
     answers = []
-    for port in world.ports:
+    for port in cluster.ports:
         url = f"https://127.0.0.1:{port}"
         code, document = await until_answered(
             url, explanation("team-a", "p"), token, lambda found: found["attempts"]
@@ -57,10 +57,10 @@ async def test_every_address_answers_the_same(world):
     assert [(200, True, "team-a/p")] * 3 == answers
 
 
-async def test_groups_of_her_namespace(world):
+async def test_groups_of_her_namespace(cluster):
     """Of whichever scheduler, whatever address is asked; next door they are refused like pods."""
-    token = world.sandbox.access.issue(JANE)
-    for url in (world.sandbox.url, *(f"https://127.0.0.1:{port}" for port in world.ports)):
+    token = cluster.sandbox.access.issue(JANE)
+    for url in (cluster.sandbox.url, *(f"https://127.0.0.1:{port}" for port in cluster.ports)):
         for name in ("g", "h"):
             code, document = await until_answered(
                 url, kinds.POD_GROUP.path("team-a", name), token, lambda found: found["pods"] == 1
@@ -72,10 +72,10 @@ async def test_groups_of_her_namespace(world):
         assert (404, True) == (code, "no PodGroup team-a/x is known" in status["message"])
 
 
-async def test_nodes_profiles_and_queues(world):
+async def test_nodes_profiles_and_queues(cluster):
     """They take a role for the cluster; each address gives what the leaders know."""
-    jane, token = world.sandbox.access.issue(JANE), world.sandbox.access.issue(OSCAR)
-    for url in (world.sandbox.url, *(f"https://127.0.0.1:{port}" for port in world.ports)):
+    jane, token = cluster.sandbox.access.issue(JANE), cluster.sandbox.access.issue(OSCAR)
+    for url in (cluster.sandbox.url, *(f"https://127.0.0.1:{port}" for port in cluster.ports)):
         for kind, name in ((kinds.NODE, "n1"), (kinds.PROFILE, "first"), (kinds.QUEUE, "first")):
             assert 403 == (await until_answered(url, kind.path("", name), jane))[0]
             code, document = await until_answered(url, kind.path("", name), token)
@@ -91,27 +91,27 @@ async def test_nodes_profiles_and_queues(world):
             assert [profile] == document["profiles"]
 
 
-async def test_a_node_and_the_waiting_pods_of_all_schedulers(world):
+async def test_a_node_and_the_waiting_pods_of_all_schedulers(cluster):
     """Pods of both schedulers wait for it, and each address counts all of them."""
-    token = world.sandbox.access.issue(OSCAR)
-    for url in (world.sandbox.url, *(f"https://127.0.0.1:{port}" for port in world.ports)):
+    token = cluster.sandbox.access.issue(OSCAR)
+    for url in (cluster.sandbox.url, *(f"https://127.0.0.1:{port}" for port in cluster.ports)):
         _, document = await until_answered(
             url, kinds.NODE.path("", "n1"), token, lambda found: found["waiting"] == 6
         )
         assert {"first", "second"} == {one["profile"] for one in document["classes"]}
 
 
-async def test_who_may_explain_nothing(world):
+async def test_who_may_explain_nothing(cluster):
     """A service account without the right is refused at the port, too, whatever headers it sends."""
-    token = world.sandbox.access.issue(service_account("team-a", "robot"))
+    token = cluster.sandbox.access.issue(service_account("team-a", "robot"))
     forged = {"X-Remote-User": "root", "X-Remote-Group": "system:masters", "X-Berth-Sent-On-By": "a"}
-    for url in (world.sandbox.url, f"https://127.0.0.1:{world.ports[0]}"):
+    for url in (cluster.sandbox.url, f"https://127.0.0.1:{cluster.ports[0]}"):
         assert 403 == (await ask(url, explanation("team-a", "p"), token, **forged))[0]
 
 
-async def test_discovery(world):
+async def test_discovery(cluster):
     """The group stands among those of the API server, with its resource."""
-    token, url = world.sandbox.access.issue(JANE), world.sandbox.url
+    token, url = cluster.sandbox.access.issue(JANE), cluster.sandbox.url
     _, groups = await ask(url, "/apis", token)
     _, resources = await ask(url, kinds.ROOT, token)
 

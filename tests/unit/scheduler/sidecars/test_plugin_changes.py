@@ -8,7 +8,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from berth.scheduler.sidecars.plugin_admin import PluginAdmin
-from berth.scheduler.sidecars.plugin_changes import changed_elsewhere, how_long
+from berth.scheduler.sidecars.plugin_changes import how_long, where_to_change
 
 
 @dataclass
@@ -44,10 +44,10 @@ async def nothing():
 
 
 @asynccontextmanager
-async def asked(elsewhere):
+async def asked(why):
     """The paths, in a process whose plugins are to be changed there, or here if it is empty."""
     app = web.Application()
-    PluginAdmin(Attaching, nothing, Turns(), lambda: elsewhere, holds="while it leads").mount(app.router)
+    PluginAdmin(Attaching, nothing, Turns(), lambda: why, holds="while it leads").mount(app.router)
     async with TestClient(TestServer(app)) as client:
         yield client
 
@@ -64,9 +64,9 @@ async def asked(elsewhere):
         pytest.param("system/main", Leadership(leads=False), "--namespace system,", id="its standby"),
     ],
 )
-def test_elsewhere(kept_by, leadership, expected):
+def test_the_list_keeps_plugins(kept_by, leadership, expected):
     """An operator's Scheduler comes first, then the leader."""
-    found = changed_elsewhere(kept_by, leadership)
+    found = where_to_change(kept_by, leadership)
 
     assert expected in found
     assert bool(expected) == bool(found)

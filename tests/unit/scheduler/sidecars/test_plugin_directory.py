@@ -20,7 +20,7 @@ from berth.scheduler.process_options import ProcessOptions, Serving
 from berth.scheduler.sidecars import plugin_directory
 from berth.scheduler.sidecars.plugin_directory import GONE_LOOKS, RETRY_LOOKS, PluginDirectory
 from tests.sockets import listens
-from tests.unit.scheduler.test_plugins_at_work import PROFILE, World, roomy
+from tests.unit.scheduler.test_plugins_at_work import PROFILE, SchedulerAtWork, roomy
 from tests.unit.scheduler_at_work import CONFIGURATION, eventually, node
 
 HEAD = "apiVersion: berth.dev/v1alpha1\nkind: PluginList\n"
@@ -32,8 +32,8 @@ def defaults(folder):
     return f"directory: {{path: {folder}, profiles: [{PROFILE}], timeout: 300ms}}\n"
 
 
-class AtWork(World):
-    """A world whose plugins serve sockets called after them."""
+class AtWork(SchedulerAtWork):
+    """A cluster whose plugins serve sockets called after them."""
 
     core = None
     """The scheduler's."""
@@ -86,74 +86,74 @@ async def following(text, monkeypatch, *, in_file=False):
                 serving=Serving("127.0.0.1", surface.port, always_allowed=("/*",)),
             )
             process = asyncio.create_task(run(settings, stop, on_ready=ready.set_result))
-            world = AtWork(sandbox, folder, surface.port)
+            cluster = AtWork(sandbox, folder, surface.port)
             try:
                 await eventually(lambda: process.done() or ready.done())
                 assert not process.done(), process.result()
-                world.core = ready.result()
-                yield world
+                cluster.core = ready.result()
+                yield cluster
                 stop.set()
                 async with asyncio.timeout(30):
                     await process
             finally:
                 process.cancel()
                 await asyncio.gather(process, return_exceptions=True)
-                for version in list(world.processes):
-                    await world.kill(version)
+                for version in list(cluster.processes):
+                    await cluster.kill(version)
 
 
 async def test_a_plugin_that_no_entry_names(monkeypatch):
     """It joins when its socket appears; a crash loses it, which fails closed; its going away detaches it."""
     monkeypatch.setattr(plugin_directory, "GONE_LOOKS", 3)
-    async with following(defaults("{folder}"), monkeypatch) as world:
-        assert {"red", "blue"} == await world.bound(world.create(20))
-        await world.serve("red")
-        await world.joined()
-        assert {"red"} == await world.bound(world.create(5))
-        await world.kill("colours")
-        assert not listens(world.folder / "colours.sock")
-        waiting = world.create(5)
-        await eventually(lambda: world.notes("FailedScheduling"))
-        assert [None] * 5 == world.nodes_of(waiting)
-        (world.folder / "colours.sock").unlink()
-        await world.gone()
+    async with following(defaults("{folder}"), monkeypatch) as cluster:
+        assert {"red", "blue"} == await cluster.bound(cluster.create(20))
+        await cluster.serve("red")
+        await cluster.joined()
+        assert {"red"} == await cluster.bound(cluster.create(5))
+        await cluster.kill("colours")
+        assert not listens(cluster.folder / "colours.sock")
+        waiting = cluster.create(5)
+        await eventually(lambda: cluster.notes("FailedScheduling"))
+        assert [None] * 5 == cluster.nodes_of(waiting)
+        (cluster.folder / "colours.sock").unlink()
+        await cluster.gone()
 
-        assert {"red", "blue"} == await world.bound([*waiting, *world.create(20)])
+        assert {"red", "blue"} == await cluster.bound([*waiting, *cluster.create(20)])
 
 
 async def test_a_plugin_that_an_entry_names(monkeypatch):
     """It is counted on before it appears and after it went away: without it none of its pods is bound."""
     monkeypatch.setattr(plugin_directory, "GONE_LOOKS", 3)
-    async with following(ENTRY + "directory: {path: '{folder}'}\n", monkeypatch) as world:
-        early = world.create(3)
-        await eventually(lambda: world.notes("FailedScheduling"))
-        assert [None] * 3 == world.nodes_of(early)
-        await world.serve("red")
-        assert {"red"} == await world.bound(early)
-        await world.end()
-        late = world.create(3)
-        await eventually(lambda: len(world.notes("FailedScheduling")) > 3)
-        assert "colours" in await world.berth("list")
-        assert [None] * 3 == world.nodes_of(late)
-        await world.serve("blue")
+    async with following(ENTRY + "directory: {path: '{folder}'}\n", monkeypatch) as cluster:
+        early = cluster.create(3)
+        await eventually(lambda: cluster.notes("FailedScheduling"))
+        assert [None] * 3 == cluster.nodes_of(early)
+        await cluster.serve("red")
+        assert {"red"} == await cluster.bound(early)
+        await cluster.end()
+        late = cluster.create(3)
+        await eventually(lambda: len(cluster.notes("FailedScheduling")) > 3)
+        assert "colours" in await cluster.berth("list")
+        assert [None] * 3 == cluster.nodes_of(late)
+        await cluster.serve("blue")
 
-        assert {"blue"} == await world.bound(late)
+        assert {"blue"} == await cluster.bound(late)
 
 
 async def test_the_list_changes(monkeypatch):
     """A directory is followed once the list names it; what is detached stays so until its socket is new."""
-    async with following("plugins: []\n", monkeypatch, in_file=True) as world:
-        await world.serve("red")
-        (world.folder / "list.yaml").write_text(HEAD + defaults(world.folder))
-        await world.joined()
-        await world.berth("detach", "colours")
-        assert {"red", "blue"} == await world.bound(world.create(30))
-        assert "colours" not in world.filters()
-        await world.end()
-        await world.serve("blue")
-        await world.joined()
+    async with following("plugins: []\n", monkeypatch, in_file=True) as cluster:
+        await cluster.serve("red")
+        (cluster.folder / "list.yaml").write_text(HEAD + defaults(cluster.folder))
+        await cluster.joined()
+        await cluster.berth("detach", "colours")
+        assert {"red", "blue"} == await cluster.bound(cluster.create(30))
+        assert "colours" not in cluster.filters()
+        await cluster.end()
+        await cluster.serve("blue")
+        await cluster.joined()
 
-        assert {"blue"} == await world.bound(world.create(5))
+        assert {"blue"} == await cluster.bound(cluster.create(5))
 
 
 class Attaching:
@@ -214,7 +214,7 @@ def followed():
 
 
 async def test_what_is_no_plugin(followed, caplog):
-    """Names that no plugin has, sockets that others may write to, and files are told once and left alone."""
+    """Names that no plugin has, sockets that others may write to and files are logged once and left alone."""
     here = followed()
     here.serve("NodeName")
     here.serve("open", mode=0o666)
@@ -240,7 +240,7 @@ async def test_no_profiles(followed, caplog):
     assert "no entry of the list gives it profiles, and neither does the directory" in caplog.text
 
 
-async def test_an_entry_elsewhere(followed, caplog):
+async def test_an_entry_outside_the_directory(followed, caplog):
     """A plugin whose entry says another address is not the one in the directory."""
     here = followed("plugins: [{name: a, address: 'localhost:1', profiles: [p]}]\ndirectory: {path: /x}")
     here.directory.use(read_plugin_list(HEAD + defaults(here.folder), "list").directory)
@@ -293,7 +293,7 @@ async def test_an_entry_is_taken_out(followed):
 
 
 async def test_attached_by_hand(followed):
-    """What somebody attached is not detached because its socket is away."""
+    """What a request attached is not detached because its socket is away."""
     here = followed()
     here.attaching.there["a"] = "by hand"
     here.serve("a")

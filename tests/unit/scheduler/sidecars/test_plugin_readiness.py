@@ -16,7 +16,7 @@ OWN = {
 
 
 class Picky(Plugin):
-    """Says no to its arguments until it is told otherwise."""
+    """Says no to its arguments until it is changed."""
 
     name = "picky"
     errors = ("colour: missing; give one",)

@@ -61,8 +61,8 @@ async def test_reserving_allocates_and_protects(server):
     assert ["resource.kubernetes.io/delete-protection"] == (await server.raw())["metadata"]["finalizers"]
 
 
-async def test_nobody_allocates_twice(server):
-    """A claim that somebody else allocated meanwhile is not overwritten."""
+async def test_no_claim_is_allocated_twice(server):
+    """A claim that another scheduler allocated meanwhile is not overwritten."""
     old = await server.claim()
     await server.writer.reserve(old, A, ALLOCATION)
 

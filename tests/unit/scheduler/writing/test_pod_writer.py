@@ -19,7 +19,7 @@ CUT = Ambiguous(AmbiguousError("connection lost"))
 
 
 class Server:
-    """A pod behind an API that answers as told; `lands` says which tries take effect, whatever the answer."""
+    """A pod behind an API with scripted answers; `lands` says which tries take effect, with any answer."""
 
     def __init__(self, *answers, lands=(), node="", uid=POD.uid, reads=()):
         self.answers, self.lands, self.node, self.uid = list(answers), set(lands), node, uid
@@ -107,7 +107,7 @@ async def test_a_server_that_keeps_refusing_is_believed():
 
 
 @pytest.mark.parametrize("lost", [CUT, Ambiguous(ServerError(504, "Timeout", "upstream request timeout"))])
-async def test_a_try_of_which_nobody_knows_is_never_given_up(lost):
+async def test_a_try_without_a_known_outcome_is_never_given_up(lost):
     """It may yet arrive, so that no other node may be tried."""
     server = Server(*[lost] * 20, Bound(), lands=[21])
 

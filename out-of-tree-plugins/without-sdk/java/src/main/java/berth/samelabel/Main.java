@@ -18,7 +18,7 @@ public final class Main {
 
     private Main() {}
 
-    /** Serves until the process is told to end. */
+    /** Serves until the process is asked to end. */
     public static void main(String[] arguments) throws IOException, InterruptedException {
         String address = System.getenv("BERTH_PLUGIN_ADDRESS");
         if (address == null || !address.startsWith("unix:")) {

@@ -44,7 +44,7 @@ class FarGate(Gates):
 
 
 class Later:
-    """A background whose work begins after whoever spawned it is done, as a task's does."""
+    """A background whose work begins after its spawner is done, as a task's does."""
 
     work = None
 
@@ -78,7 +78,7 @@ def give(steps, gate, status=SUCCESS, turn=-1):
     steps.run()
 
 
-def test_a_pod_waits_for_the_answer_of_a_gate_elsewhere(far_bench):
+def test_a_pod_waits_for_the_answer_of_a_sidecars_gate(far_bench):
     """While a plugin in another process is asked its pod is in the pool, and goes on once it may."""
     bench, steps, (gate,) = far_bench()
     pod = bench.add()
@@ -89,7 +89,7 @@ def test_a_pod_waits_for_the_answer_of_a_gate_elsewhere(far_bench):
     assert ("active", False, 1) == (bench.where(pod), waiting.gated, gate.asked)
 
 
-def test_a_no_from_elsewhere_gates(far_bench):
+def test_a_sidecars_rejection_gates(far_bench):
     """A plugin that says no holds the pod back until one of its events."""
     bench, steps, (gate,) = far_bench()
     pod = bench.add()
@@ -128,7 +128,7 @@ def test_an_event_that_does_not_help_leaves_the_no(far_bench):
     assert ("pool", 1) == (bench.where(pod), gate.asked)
 
 
-def test_gates_elsewhere_are_asked_together(far_bench):
+def test_sidecars_gates_are_asked_together(far_bench):
     """All of them have to pass, and each is asked once."""
     bench, steps, gates = far_bench("One", "Two")
     pod = bench.add()
@@ -164,18 +164,18 @@ def test_another_version_is_another_question(far_bench):
 
 async def test_a_change_that_asks_nothing_anew_leaves_the_question_open():
     """A pod that is seen anew before anybody listens for the answer gets it all the same."""
-    background, told = Later(), []
-    gates = AskedGates(background, lambda record, verdicts, _missed: told.append((record.pod, verdicts)))
+    background, reported = Later(), []
+    gates = AskedGates(background, lambda record, verdicts, _missed: reported.append((record.pod, verdicts)))
     record = QueuedPodInfo(a_pod(), 0.0)
     gates.ask(record, {"Far": background.answer(SUCCESS)})
     seen_anew = record.pod = a_pod()
     await background.work
 
-    assert [(seen_anew, {"Far": SUCCESS})] == told
+    assert [(seen_anew, {"Far": SUCCESS})] == reported
 
 
 def test_activation_does_not_ask_twice(far_bench):
-    """A pod about which a plugin is being asked waits for that answer, whoever activates it."""
+    """A pod about which a plugin is being asked waits for that answer, even if it is activated."""
     bench, _, (gate,) = far_bench()
     pod = bench.add()
     bench.queue.activate([pod])
@@ -193,7 +193,7 @@ def test_a_pod_that_went_is_not_queued_by_a_late_answer(far_bench):
     assert bench.where(pod) == "nowhere"
 
 
-def test_a_broken_gate_elsewhere_holds_back(far_bench):
+def test_a_broken_gate_of_a_sidecar_keeps_the_pod_back(far_bench):
     """An error counts as a no."""
     bench, steps, (gate,) = far_bench()
     pod = bench.add()
@@ -229,7 +229,7 @@ def asking(*plugins):
     return bench
 
 
-def test_a_hint_from_elsewhere_moves_the_pod():
+def test_a_sidecars_hint_moves_the_pod():
     """A question is put for every rejected pod; a pod moves once its answer is Queue."""
     bench = asking()
     records = [bench.pooled(f"p{i}") for i in range(3)]
@@ -250,7 +250,7 @@ def test_only_plugins_that_rejected_are_asked():
     assert ["B"] == [question.plugin for question in bench.asked]
 
 
-def test_nobody_is_asked_for_what_is_decided():
+def test_no_plugin_is_asked_for_what_is_decided():
     """Where a plugin of this process says Queue the pod moves at once."""
     bench = asking(Rejector("A", {NODE_ADD: ask_it}), Rejector("B", {NODE_ADD: queue_it}))
     record = bench.pooled(rejectors=["A", "B"])
@@ -259,7 +259,7 @@ def test_nobody_is_asked_for_what_is_decided():
     assert ("active", []) == (bench.where(record.pod), bench.asked)
 
 
-def test_a_pending_plugin_elsewhere_may_still_hurry():
+def test_a_pending_sidecar_may_still_hurry():
     """A pod backs off for one plugin's Queue; the pending plugin's Queue ends that."""
     bench = asking(Rejector("A", {NODE_ADD: ask_it}), Rejector("B", {NODE_ADD: queue_it}))
     record = bench.popped()
@@ -308,7 +308,7 @@ def test_an_answer_to_an_older_attempt_counts_for_nothing():
 
 
 def test_without_anybody_to_ask_pods_are_queued():
-    """Until somebody carries questions to plugins the answer is Queue."""
+    """Until questions are carried to plugins the answer is Queue."""
     bench = a_bench([Rejector("A", {NODE_ADD: ask_it})])
     record = bench.pooled()
     bench.queue.move_all(NODE_ADD, None, None)

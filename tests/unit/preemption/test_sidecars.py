@@ -1,4 +1,4 @@
-"""Plugins of other processes in a dry run: told of the pods that are thought away, and of candidates only."""
+"""Plugins of other processes in a dry run: sent the simulated evictions, and candidates only."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ class Keeper(IN_TREE["NodePorts"]):
     """Stands for a plugin in another process: turns down nodes on which a pod named `keep...` is."""
 
     in_process = False
-    reasons = (Reason("somebody keeps the node"),)
+    reasons = (Reason("another pod keeps the node"),)
 
     def __init__(self, *args):
         super().__init__(*args)
@@ -44,8 +44,8 @@ def crowded():
     )
 
 
-async def test_6_4_a_plugin_elsewhere_is_asked_about_nodes_without_their_victims():
-    """It lets the pod pass once the pod that it minds is thought away, and minds it when it comes back."""
+async def test_6_4_a_sidecar_is_asked_about_nodes_without_their_victims():
+    """It lets the pod pass while the pod that it minds is evicted on trial, and not after its restoration."""
     assert {"n0": ["keep0"]} == await crowded().victims(preemptor("2"))
 
 
@@ -58,7 +58,7 @@ async def test_6_4_it_is_asked_about_all_candidates_at_once():
     assert [3, 2, 2, 2] == plugin.asked
 
 
-async def test_6_2_4_where_nobody_is_a_candidate_every_node_has_its_reason():
+async def test_6_2_4_where_there_is_no_candidate_every_node_has_its_reason():
     """Those that were ruled out without asking the plugin, too."""
     s = stage([node("n0", cpu="1")], [placed("keep0", "1", 1)], plugins=PLUGINS)
     result = await s.preempt(preemptor("2"))
