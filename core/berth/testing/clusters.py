@@ -1,7 +1,8 @@
-"""Small clusters as the tables that plugins look at."""
+"""Small clusters, as the tables that plugins look at and as a cache."""
 
 from collections.abc import Iterable
 
+from berth.cache.cache import Cache
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.snapshot.node_info import NodeInfo
@@ -21,3 +22,14 @@ def table(nodes: Iterable[Node], placed: Iterable[Pod] = ()) -> Snapshot:
     snapshot = Snapshot()
     snapshot.take(infos.values())
     return snapshot
+
+
+def cached(nodes: Iterable[Node], placed: Iterable[Pod] = ()) -> tuple[Cache, Snapshot]:
+    """A cache of the nodes with their pods, and a snapshot of it for `Cache.update_snapshot`."""
+    cache, snapshot = Cache(), Snapshot()
+    for node in nodes:
+        cache.add_node(node)
+    for pod in placed:
+        cache.add_pod(pod)
+    cache.update_snapshot(snapshot)
+    return cache, snapshot

@@ -1,7 +1,8 @@
-"""At most one process thinks that it leads, whatever stands still and whatever gets lost."""
+"""At most one process believes that it leads, whatever stands still and whatever gets lost."""
 
 import asyncio
 import json
+from contextlib import asynccontextmanager
 from random import Random
 
 import pytest
@@ -55,12 +56,18 @@ class LeaseServer:
         }
 
 
-@pytest.fixture
-async def server():
-    scripted = LeaseServer()
+@asynccontextmanager
+async def served(scripted):
+    """The server, with its address as `url`."""
     async with raw_server(scripted.serve) as address:
         scripted.url = address.url
         yield scripted
+
+
+@pytest.fixture
+async def server():
+    async with served(LeaseServer()) as found:
+        yield found
 
 
 @pytest.fixture
@@ -366,10 +373,8 @@ class LeaseServers(LeaseServer):
 
 @pytest.fixture
 async def leases():
-    scripted = LeaseServers()
-    async with raw_server(scripted.serve) as address:
-        scripted.url = address.url
-        yield scripted
+    async with served(LeaseServers()) as found:
+        yield found
 
 
 def holders(leases):

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from berth.cache.cache import Cache
 from berth.config.plugin_args import InterPodAffinityArgs
 from berth.framework.cluster_event import QueueingHint
 from berth.framework.cycle_state import CycleState
@@ -12,9 +11,8 @@ from berth.objects.pod import Affinity, PodAffinity, PodAffinityTerm, WeightedPo
 from berth.objects.workloads import Namespace
 from berth.plugins.inter_pod_affinity import InterPodAffinity
 from berth.plugins.inter_pod_affinity.scoring import normalized
-from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod
-from berth.testing.clusters import table
+from berth.testing.clusters import cached, table
 from berth.testing.handles import make_plugin
 from berth.testing.verdicts import pre_filtered, raw_scores, reasons
 
@@ -266,12 +264,7 @@ def test_node_hint(pod, old, new, hint):
 
 
 def basis_beside(*placed, pod=None):
-    cache, nodes = Cache(), Snapshot()
-    for node in NODES:
-        cache.add_node(node)
-    for other in placed:
-        cache.add_pod(other)
-    cache.update_snapshot(nodes)
+    cache, nodes = cached(NODES, placed)
     plugin = make_plugin(InterPodAffinity, InterPodAffinityArgs())
     return plugin, cache, nodes, lambda: plugin.basis(CycleState(), pod or make_pod(labels=WEB), nodes)
 

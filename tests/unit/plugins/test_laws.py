@@ -7,7 +7,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from berth.cache.cache import Cache
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import (
     Depends,
@@ -18,8 +17,7 @@ from berth.framework.interface import (
 )
 from berth.plugins.registry import IN_TREE
 from berth.snapshot.pod_info import PodInfo
-from berth.snapshot.snapshot import Snapshot
-from berth.testing.clusters import table
+from berth.testing.clusters import cached, table
 from berth.testing.handles import make_plugin
 from berth.testing.strategies import NODE_NAMES, clusters, pods
 from berth.testing.verdicts import raw_scores, scores, verdicts
@@ -96,12 +94,7 @@ def test_scores_are_in_range(kind, pod, nodes, placed):
 def test_removing_what_was_added(pod, nodes, placed, extra):
     """Pods that came and went leave no trace in any verdict or score."""
     extra = [p for p in extra if p.uid not in {q.uid for q in placed}]
-    cache, snapshot = Cache(), Snapshot()
-    for node in nodes:
-        cache.add_node(node)
-    for other in placed:
-        cache.add_pod(other)
-    cache.update_snapshot(snapshot)
+    cache, snapshot = cached(nodes, placed)
     before = answers(pod, snapshot)
     for change in (cache.add_pod, cache.remove_pod):
         for other in extra:
