@@ -157,6 +157,39 @@ def test_a_build_that_fails_leaves_what_was_there(inputs):
     assert before == files(inputs / "out")
 
 
+def test_a_bill_of_materials_of_an_earlier_build_goes(inputs):
+    """Beside a layout are the documents of its platforms alone."""
+    for platforms in (PLATFORMS, PLATFORMS[:1]):
+        build(inputs / "image.toml", inputs / "out", "1", platforms)
+
+    assert ["hello.amd64.spdx.json"] == [path.name for path in (inputs / "out").glob("*.spdx.json")]
+
+
+def test_a_folder_that_the_base_has_as_a_link_stays_one(inputs):
+    """A recipe's file below /lib goes to /usr/lib, so that programs find their libraries."""
+    recipe = inputs / "image.toml"
+    recipe.write_text(RECIPE.replace('"/plugin"\nexecutable', '"/lib/plugin"\nexecutable'))
+    build(recipe, inputs / "out", "1", PLATFORMS)
+    root = inputs / "root"
+    root.mkdir()
+    unpack(inputs / "out/hello", PLATFORMS[0], root)
+
+    assert (root / "usr/lib/plugin").is_file()
+    assert not (root / "lib").exists()
+
+
+def test_a_folder_that_exists_is_not_unpacked_to(inputs):
+    """The command names the folder and ends with a sentence."""
+    build(inputs / "image.toml", inputs / "out", "1", PLATFORMS)
+
+    done = CliRunner().invoke(cli.main, ["unpack", str(inputs / "out/hello"), str(inputs)])
+
+    assert (1, f"Error: {inputs}: there is one already; name a folder that is not") == (
+        done.exit_code,
+        done.output.strip(),
+    )
+
+
 def test_the_command_says_what_was_built(inputs):
     """A line names the digest, and one each platform's size."""
     words = [

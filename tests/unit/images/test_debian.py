@@ -40,7 +40,7 @@ def test_patterns_leave_files_out():
     assert {"usr", "usr/x"} == set(tree)
 
 
-@pytest.mark.parametrize("content", [b"", b"no archive at all", b"!<arch>\n"])
+@pytest.mark.parametrize("content", [b"", b"no archive at all", b"!<arch>\n", b"!<arch>\n" + b"x" * 60])
 def test_what_is_no_package(content):
     """Other files are refused."""
     with pytest.raises(ImageError):

@@ -2,9 +2,10 @@
 
 import pytest
 
+from berth_images import locking
 from berth_images.bases import Bases, LayerPackages, LeftOut
 from berth_images.errors import ImageError
-from berth_images.locking import _chosen, _fields
+from berth_images.locking import _chosen, _fields, locked
 
 INDEX = """\
 Package: pkg
@@ -45,6 +46,15 @@ def test_a_dependency_that_is_nowhere_is_named(without, named):
     """A package that others need is in a layer, or left out with a reason."""
     with pytest.raises(ImageError, match=f"bases.toml: pkg depends on {named}: add it"):
         chosen(["pkg"], without)
+
+
+def test_a_program_that_is_not_here_is_named(monkeypatch, tmp_path):
+    """The error names what a lock needs, before anything is fetched."""
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(locking, "KEYRING", tmp_path / "keyring.gpg")
+
+    with pytest.raises(ImageError, match=f"a lock needs gpgv, dpkg, {tmp_path}/keyring.gpg: install gpgv"):
+        locked(Bases("suite", "3.13", [], {}, LeftOut([])))
 
 
 def test_a_package_that_the_suite_lacks_is_named():

@@ -27,6 +27,17 @@ def test_a_layout_has_the_last_part_of_the_name(tmp_path):
         (GOOD.replace('["/plugin"]', "[]"), "`entrypoint` names no program"),
         (f'{GOOD}lock = "pylock.toml"\n', '`lock` needs `base = "python"`'),
         ("name =", "image.toml: "),
+        *(
+            (GOOD.replace("a.example.com/b/hello", name), f"`name` '{name}': use lower case")
+            for name in ("", "..", "hello/", "b/..", "hello:1", "Hello", "b//hello")
+        ),
+        *(
+            (
+                f'{GOOD}files = [{{source = "plugin", target = "{target}"}}]\n',
+                f"`target` '{target}': use an absolute",
+            )
+            for target in ("", "/", "plugin", "/../plugin", "/usr/..")
+        ),
     ],
 )
 def test_an_error_names_the_file_and_the_field(tmp_path, text, complaint):

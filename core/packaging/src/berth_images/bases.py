@@ -4,7 +4,7 @@ Scripts of packages are not run. What images need of them is written here: users
 bundle of certificates, the name `python3`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
@@ -67,7 +67,7 @@ class BaseLayer:
 
     name: str
     tree: Tree
-    packages: tuple[Package, ...] = field(default=())
+    packages: tuple[Package, ...]
 
 
 @cache

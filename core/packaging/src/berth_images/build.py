@@ -16,11 +16,11 @@ from tempfile import TemporaryDirectory
 
 from berth_images.bases import CERTIFICATES, USER, base_layers
 from berth_images.bytecode import add_bytecode
-from berth_images.debian import Package
+from berth_images.debian import Package, merged
 from berth_images.documents import bill_of_materials, inputs_of, provenance
 from berth_images.errors import ImageError
 from berth_images.layout import CREATED, Image, Json, Layer, Layout, Packed, pack
-from berth_images.platforms import Platform
+from berth_images.platforms import PLATFORMS, Platform
 from berth_images.python_packages import Installed, Wheel, installed
 from berth_images.recipe import Recipe, read
 from berth_images.tree import File, Tree
@@ -64,9 +64,11 @@ def build(
         index = layout.finish(images, recipe.name, version, labels(recipe, version))
         shutil.rmtree(output / recipe.short_name, ignore_errors=True)
         layout.folder.rename(output / recipe.short_name)
+    for each in PLATFORMS:
+        _bill(output, recipe, each).unlink(missing_ok=True)
     for part in parts:
         bill = bill_of_materials(recipe.name, version, part.image, part.debian, part.licences)
-        _write(output / f"{recipe.short_name}.{part.image.platform.architecture}.spdx.json", bill)
+        _write(_bill(output, recipe, part.image.platform), bill)
     used = [pair for part in parts for pair in (*inputs_of(part.debian, part.wheels), *part.files)]
     parameters = {"version": version, "platforms": [each.name for each in platforms]}
     statement = provenance(recipe.name, index, path, parameters, used)
@@ -114,7 +116,7 @@ class _Part:
                 content = path.read_bytes()
             except OSError as error:
                 raise ImageError(f"{path}: {error.strerror}; {source.path} packs it") from None
-            tree.add(each.target, File(content, 0o755 if each.executable else 0o644))
+            tree.add(merged(each.target.lstrip("/")), File(content, 0o755 if each.executable else 0o644))
             self.files.append((name, hashlib.sha256(content).hexdigest()))
         return tree
 
@@ -173,6 +175,10 @@ def labels(recipe: Recipe, version: str) -> dict[str, str]:
         "created": CREATED,
     }
     return {f"org.opencontainers.image.{key}": value for key, value in every.items() if value}
+
+
+def _bill(output: Path, recipe: Recipe, platform: Platform) -> Path:
+    return output / f"{recipe.short_name}.{platform.architecture}.spdx.json"
 
 
 def _write(path: Path, document: Json) -> None:

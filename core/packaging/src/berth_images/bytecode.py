@@ -31,8 +31,6 @@ for name, source in marshal.load(sys.stdin.buffer).items():
     compiled[cache_from_source(name)] = bytes(_code_to_hash_pyc(code, source_hash(source), False))
 sys.stdout.buffer.write(marshal.dumps(compiled, {_FORMAT}))
 """
-_KEEP: list[TemporaryDirectory[str]] = []
-"""The folder of the interpreter, which goes with the process."""
 
 
 def add_bytecode(tree: Tree) -> None:
@@ -52,7 +50,7 @@ def add_bytecode(tree: Tree) -> None:
 
 
 def _compiled(sources: dict[str, bytes]) -> dict[str, bytes]:
-    root = _interpreter()
+    root = Path(_interpreter().name)
     platform = of_this_machine()
     command = [
         str(root / platform.loader),
@@ -69,12 +67,11 @@ def _compiled(sources: dict[str, bytes]) -> dict[str, bytes]:
 
 
 @cache
-def _interpreter() -> Path:
-    kept = TemporaryDirectory(prefix="berth-images-")
-    _KEEP.append(kept)
-    root = Path(kept.name)
+def _interpreter() -> TemporaryDirectory[str]:
+    """Return the folder of the interpreter, which goes with the process."""
+    folder = TemporaryDirectory(prefix="berth-images-")
     tree = Tree()
     for layer in base_layers("python", of_this_machine()):
         tree.update(layer.tree)
-    tree.write_folder(root)
-    return root
+    tree.write_folder(Path(folder.name))
+    return folder

@@ -23,7 +23,7 @@ class Commands(click.Group):
         """Run the command."""
         try:
             return super().invoke(ctx)
-        except ImageError as error:
+        except (ImageError, OSError) as error:
             sys.exit(f"Error: {error}")
 
 
@@ -67,7 +67,10 @@ def build_command(
 @click.option("--platform", help="By default that of this machine.")
 def unpack_command(layout: Path, folder: Path, platform: str | None) -> None:
     """Write the root file system of LAYOUT's image to FOLDER, which is made."""
-    folder.mkdir(parents=True)
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        raise ImageError(f"{folder}: there is one already; name a folder that is not") from None
     unpack(layout, by_name(platform) if platform else of_this_machine(), folder)
 
 

@@ -11,6 +11,7 @@ import tarfile
 import urllib.request
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from http.client import HTTPException
 from pathlib import Path, PurePosixPath
 from tempfile import NamedTemporaryFile
 from urllib.parse import quote
@@ -52,7 +53,12 @@ class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def address(package: Package, mirror: str = MIRROR) -> str:
     """Return where a mirror has the package."""
-    return f"{mirror.format(archive=package.archive).rstrip('/')}/{quote(package.path)}"
+    return f"{archive_at(mirror, package.archive)}/{quote(package.path)}"
+
+
+def archive_at(mirror: str, archive: str) -> str:
+    """Return where a mirror has one of Debian's archives."""
+    return mirror.replace("{archive}", archive).rstrip("/")
 
 
 def fetched(package: Package) -> bytes:
@@ -88,12 +94,12 @@ def download(where: str, most_bytes: int) -> bytes:
     """
     if not where.startswith(("http://", "https://")):
         raise ImageError(f"{MIRROR_VARIABLE}: {where}: use an http or https address")
-    problem: OSError | None = None
+    problem: OSError | HTTPException | None = None
     for _ in range(_ATTEMPTS):
         try:
             with urllib.request.urlopen(where, timeout=_TIMEOUT_SECONDS) as response:  # noqa: S310 (checked above)
                 content: bytes = response.read(most_bytes + 1)
-        except OSError as error:
+        except (OSError, HTTPException) as error:
             problem = error
         else:
             if len(content) <= most_bytes:
@@ -128,6 +134,8 @@ def _members(content: bytes) -> Iterator[tuple[str, bytes]]:
     position = 8
     while position + _AR_HEADER_BYTES <= len(content):
         header = content[position : position + _AR_HEADER_BYTES]
+        if not header[48:58].strip().isdigit():
+            raise ImageError("not a Debian package: a member of its ar archive has no size")
         size = int(header[48:58])
         position += _AR_HEADER_BYTES
         yield header[:16].decode().rstrip(" /"), content[position : position + size]
@@ -151,7 +159,7 @@ def _control(member: bytes) -> str:
 
 def _add_all(archive: tarfile.TarFile, tree: Tree, left_out: tuple[str, ...]) -> None:
     for member in archive:
-        name = _merged(member.name.removeprefix("./").strip("/"))
+        name = merged(member.name.removeprefix("./").strip("/"))
         if name in ("", ".") or any(fnmatchcase(name, pattern) for pattern in left_out):
             continue
         if member.isdir():
@@ -163,6 +171,7 @@ def _add_all(archive: tarfile.TarFile, tree: Tree, left_out: tuple[str, ...]) ->
             tree.add(name, File(file.read(), member.mode & 0o777))
 
 
-def _merged(name: str) -> str:
+def merged(name: str) -> str:
+    """Return a name below the root as one below usr where the root's folder is a link."""
     parts = PurePosixPath(name).parts
     return f"usr/{name}" if len(parts) > 1 and parts[0] in _MERGED else name

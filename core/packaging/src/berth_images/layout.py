@@ -181,7 +181,7 @@ def _extract(layout: Path, content: bytes, folder: Path) -> None:
 
 
 def _within(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
-    """Keep a member below the folder, and its mode as it is: /tmp is everybody's to write to."""
+    """Keep a member below the folder, and its mode as it is: every user may write to /tmp."""
     return tarfile.tar_filter(member, folder).replace(mode=member.mode)
 
 
@@ -195,7 +195,8 @@ def _manifest(layout: Path, platform: Platform) -> Json:
         raise ImageError(f"{layout}: index.json has {len(entries)} images; a layout of berth-images has one")
     index = json.loads(_blob(layout, entries[0]["digest"]))
     for descriptor in index.get("manifests", []):
-        if descriptor["platform"]["architecture"] == platform.architecture:
+        # An attestation of another tool has no platform.
+        if descriptor.get("platform", {}).get("architecture") == platform.architecture:
             manifest: Json = json.loads(_blob(layout, descriptor["digest"]))
             return manifest
     raise ImageError(f"{layout}: no image for {platform.name}")

@@ -9,13 +9,14 @@ import hashlib
 import lzma
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from berth_images.bases import Bases
-from berth_images.debian import MIRROR, MIRROR_VARIABLE, Lock, Package, download
+from berth_images.debian import MIRROR, MIRROR_VARIABLE, Lock, Package, archive_at, download
 from berth_images.errors import ImageError
 from berth_images.platforms import PLATFORMS
 
@@ -31,6 +32,7 @@ def locked(bases: Bases) -> Lock:
 
     Raises: ImageError where a signature or digest is wrong, or a package or one that it needs is absent.
     """
+    _check_programs()
     mirror = os.environ.get(MIRROR_VARIABLE, MIRROR)
     archives = (("debian", bases.suite), ("debian-security", f"{bases.suite}-security"))
     releases = {archive: _release(mirror, archive, suite) for archive, suite in archives}
@@ -43,6 +45,13 @@ def locked(bases: Bases) -> Lock:
         packages[platform.debian] = _chosen(bases, available)
     fields = _fields(releases["debian"].split("\nMD5Sum:")[0])
     return Lock(bases.suite, fields["Version"], fields["Date"], packages)
+
+
+def _check_programs() -> None:
+    absent = [each for each in ("gpgv", "dpkg") if shutil.which(each) is None]
+    absent += [] if KEYRING.is_file() else [str(KEYRING)]
+    if absent:
+        raise ImageError(f"a lock needs {', '.join(absent)}: install gpgv, dpkg and debian-archive-keyring")
 
 
 def _chosen(bases: Bases, available: dict[str, list[tuple[str, Paragraph]]]) -> list[Package]:
@@ -93,7 +102,7 @@ def _is_lower(one: str, other: str) -> bool:
 
 
 def _release(mirror: str, archive: str, suite: str) -> str:
-    where = f"{mirror.format(archive=archive)}/dists/{suite}/InRelease"
+    where = f"{archive_at(mirror, archive)}/dists/{suite}/InRelease"
     with TemporaryDirectory() as folder:
         signed, plain = Path(folder) / "InRelease", Path(folder) / "Release"
         signed.write_bytes(download(where, _MOST_BYTES))
@@ -107,7 +116,7 @@ def _release(mirror: str, archive: str, suite: str) -> str:
 def _index(mirror: str, archive: str, suite: str, release: str, architecture: str) -> Iterator[Paragraph]:
     name = f"main/binary-{architecture}/Packages.xz"
     expected = re.search(rf"^ ([0-9a-f]{{64}}) +(\d+) {re.escape(name)}$", release, re.MULTILINE)
-    where = f"{mirror.format(archive=archive)}/dists/{suite}/{name}"
+    where = f"{archive_at(mirror, archive)}/dists/{suite}/{name}"
     if expected is None:
         raise ImageError(f"{where}: InRelease has no SHA-256 of it")
     content = download(where, int(expected[2]))

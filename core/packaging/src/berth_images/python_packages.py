@@ -5,6 +5,7 @@ Nothing is built and nothing is run: a package without a wheel for the platform 
 Source: PEP 751 (pylock.toml), PEP 376 (RECORD), PEP 425 (tags).
 """
 
+import csv
 import re
 import subprocess
 import sys
@@ -99,7 +100,7 @@ def _files(distribution: PathDistribution, metadata: Path, folder: Path) -> Tree
     tree = Tree()
     kept = []
     for line in (distribution.read_text("RECORD") or "").splitlines():
-        name = line.partition(",")[0].strip('"')
+        name = next(csv.reader([line]))[0]
         path = folder / name
         if name.startswith(("bin/", "../")) or path.name in _OF_THIS_MACHINE:
             continue

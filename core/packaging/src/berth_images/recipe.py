@@ -11,11 +11,16 @@ source = "hello.py"                              # {architecture} stands for amd
 target = "/plugin/hello.py"
 """
 
-from pathlib import Path
+import re
+from pathlib import Path, PurePosixPath
 
 import msgspec
 
 from berth_images.errors import ImageError
+
+_PART = "[a-z0-9]+([._-]+[a-z0-9]+)*"
+_NAME = re.compile(f"([A-Za-z0-9.-]+(:[0-9]+)?/)?{_PART}(/{_PART})*")
+"""Source: github.com/distribution/reference, reference.go."""
 
 
 class PackedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,8 +65,20 @@ def read(path: Path) -> Recipe:
         raise ImageError(f"{path}: {error.strerror}") from None
     except msgspec.MsgspecError as error:
         raise ImageError(f"{path}: {error}") from None
+    _check(recipe, path)
+    return recipe
+
+
+def _check(recipe: Recipe, path: Path) -> None:
+    if not _NAME.fullmatch(recipe.name):
+        raise ImageError(
+            f"{path}: `name` {recipe.name!r}: use lower case and no tag, such as registry.example.com/hello"
+        )
     if recipe.lock and recipe.base != "python":
         raise ImageError(f'{path}: `lock` needs `base = "python"`, which has the interpreter')
     if not recipe.entrypoint:
         raise ImageError(f"{path}: `entrypoint` names no program")
-    return recipe
+    for each in recipe.files:
+        target = PurePosixPath(each.target)
+        if not target.is_absolute() or not target.name or ".." in target.parts:
+            raise ImageError(f"{path}: `target` {each.target!r}: use an absolute name, without ..")
