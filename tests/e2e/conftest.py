@@ -109,7 +109,7 @@ def api_server(request):
 def cluster(tmp_path, api_server):
     """A sandbox in a process of its own, with two nodes."""
     kubeconfig = tmp_path / "kubeconfig"
-    command = api_server.command(kubeconfig, pod_groups=True)
+    command = api_server.command(kubeconfig, pod_groups=api_server.has_pod_groups)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         ready = process.stdout.readline()

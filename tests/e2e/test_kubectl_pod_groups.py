@@ -20,6 +20,12 @@ spec:
 """
 
 
+@pytest.fixture(autouse=True)
+def _served(api_server):
+    if not api_server.has_pod_groups:
+        pytest.skip("PodGroups of this version came with Kubernetes 1.36")
+
+
 def test_pod_groups_through_kubectl(cluster):
     """Groups and workloads are applied, shown, described, explained and deleted like any other kind."""
     applied = cluster.kubectl("apply", "-f", "-", stdin=GROUP % 8)

@@ -2,13 +2,15 @@
 
 The first list of a kind that is not served would be tried again for ever, and the scheduler never be ready.
 
-    GET /version, /apis/GROUP/VERSION -> absent kinds -> watches.py leaves them out, with a line in the log
+    GET /version, /apis/GROUP/VERSION -> absent kinds -> watches.py leaves them out, with one line in the log
 """
 
 import asyncio
 import logging
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -26,6 +28,14 @@ NEWER = (
     resources.POD_GROUPS,
 )
 """The kinds that some version since Kubernetes 1.33 does not serve, or not by default."""
+_WITHOUT: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        resources.RESOURCE_CLAIMS.api_version: "pods with resource claims wait",
+        resources.DEVICE_TAINT_RULES.api_version: "DeviceTaintRules taint no device",
+        resources.POD_GROUPS.api_version: "no pod is in a pod group",
+    }
+)
+"""What is off without each of their versions."""
 SECONDS = 5.0
 
 
@@ -60,6 +70,16 @@ async def absent_kinds(transport: Answers) -> frozenset[Resource]:
         log.info("The API server is of Kubernetes %s", found)
     names = dict(zip(roots, served, strict=True))
     return frozenset(kind for kind in NEWER if not _has(names[kind.root], kind))
+
+
+def consequences(kinds: Iterable[Resource]) -> str:
+    """Give the versions of these kinds with what is off without them, for a line in the log."""
+    plurals: dict[str, list[str]] = {}
+    for kind in sorted(kinds):
+        plurals.setdefault(kind.api_version, []).append(kind.plural)
+    return "; ".join(
+        f"{version} ({', '.join(names)}): {_WITHOUT[version]}" for version, names in plurals.items()
+    )
 
 
 def _has(names: frozenset[str] | None, kind: Resource) -> bool:

@@ -46,6 +46,7 @@ from berth.out_of_tree.cluster_state.raw_objects import KeptObjects
 from berth.out_of_tree.queueing.news import NEWS
 from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.watching.needed_kinds import is_needed
+from berth.scheduler.watching.server_kinds import consequences
 from berth.tape.recorded_scheduler import RecordedScheduler
 
 log = logging.getLogger(__name__)
@@ -144,6 +145,9 @@ LOOKED_UP = (
     ),
 )
 
+_GATES = {each.resource: each.gate for each in LOOKED_UP} | {resources.DEVICE_TAINT_RULES: DEVICE_TAINT_RULES}
+"""Every kind beside nodes and pods, and the feature without which it is not read."""
+
 
 def reflectors(
     transport: Transport,
@@ -156,7 +160,7 @@ def reflectors(
 ) -> Iterator[Reflector[Any]]:
     """A reflector for everything the scheduler has to know; nodes come first, kinds that plugins name last.
 
-    `groups` are those of needed_kinds that plugins ask about; kinds that are `absent` are left out.
+    `groups` are those of needed_kinds that plugins ask about. Kinds that are `absent` are left out.
     The bytes of nodes and pods are kept where `kept` says so. Objects that are set aside are reported.
     """
     decode_node, nodes = kept.nodes.decoding(decoder(Node)), kept.nodes.following(scheduler.node_handler)
@@ -164,28 +168,32 @@ def reflectors(
     yield Reflector(transport, Source(resources.NODES), decode_node, nodes, fatal=FATAL, report=report)
     live = Source(resources.PODS, field_selector=LIVE_PODS)
     yield Reflector(transport, live, read_pod, pods, fatal=FATAL, report=report)
+    kinds = _kinds(scheduler, groups, absent)
     for watched in LOOKED_UP:
-        if watched.gate and not scheduler.feature_enabled(watched.gate):
-            continue
-        if not is_needed(watched.resource, groups) or _is_absent(watched.resource, absent):
+        if watched.resource not in kinds:
             continue
         handler = scheduler.resource_handler(watched.events, watched.store(scheduler.listers))
         decode: Callable[[bytes], Any] = decoder(watched.kind)
         yield Reflector(transport, Source(watched.resource), decode, handler, report=report)
-    ruled = scheduler.feature_enabled(DEVICE_TAINT_RULES) and is_needed(resources.DEVICE_TAINT_RULES, groups)
-    if ruled and not _is_absent(resources.DEVICE_TAINT_RULES, absent):
+    if resources.DEVICE_TAINT_RULES in kinds:
         rules = Source(resources.DEVICE_TAINT_RULES)
         handler = scheduler.device_taint_rule_handler
         yield Reflector(transport, rules, decoder(DeviceTaintRule), handler, report=report)
     yield from _of_other_kinds(transport, scheduler, report)
 
 
-def _is_absent(kind: Resource, absent: frozenset[Resource]) -> bool:
-    """Whether the API server lacks a kind that is asked about; the log says what is done without."""
-    if kind in absent:
-        name = f"{kind.plural}.{kind.version}.{kind.group}"
-        log.warning("The API server does not serve %s: scheduling goes on without them", name)
-    return kind in absent
+def _kinds(
+    scheduler: Scheduler | RecordedScheduler, groups: frozenset[str], absent: frozenset[Resource]
+) -> frozenset[Resource]:
+    """The kinds that are asked about and served; the log has a line on those that are not served."""
+    asked = frozenset(
+        kind
+        for kind, gate in _GATES.items()
+        if (not gate or scheduler.feature_enabled(gate)) and is_needed(kind, groups)
+    )
+    if asked & absent:
+        log.warning("The API server does not serve %s", consequences(asked & absent))
+    return asked - absent
 
 
 def _of_other_kinds(

@@ -12,6 +12,7 @@ from berth.scheduler.watching.server_kinds import NEWER, absent_kinds
 from tests.unit.scheduler_at_work import eventually, node, scheduling
 
 DEVICES = (resources.RESOURCE_CLAIMS, resources.RESOURCE_SLICES, resources.DEVICE_CLASSES)
+UNSERVED = (*DEVICES, resources.POD_GROUPS)
 POD = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -97,9 +98,29 @@ def pods_of(sandbox):
 
 
 async def test_pods_are_scheduled_without_the_newer_kinds(tmp_path, caplog):
-    """A scheduler on a server without `resource.k8s.io/v1` gets ready and binds pods."""
+    """On a server without them a scheduler gets ready and binds pods; one line says what is off."""
     kubeconfig = tmp_path / "kubeconfig"
-    async with scheduling(kubeconfig, node("node"), POD, unserved=DEVICES) as (sandbox, _):
+    gates = {"GenericWorkload": True}
+    async with scheduling(kubeconfig, node("node"), POD, unserved=UNSERVED, gates=gates) as (sandbox, _):
         await eventually(lambda: any("nodeName" in pod["spec"] for pod in pods_of(sandbox)))
 
-    assert "does not serve resourceclaims.v1.resource.k8s.io: scheduling goes on without them" in caplog.text
+    (line,) = (line for line in caplog.messages if "does not serve" in line)
+    assert line == (
+        "The API server does not serve resource.k8s.io/v1 (deviceclasses, resourceclaims, resourceslices): "
+        "pods with resource claims wait; scheduling.k8s.io/v1alpha2 (podgroups): no pod is in a pod group"
+    )
+
+
+async def test_a_pod_with_claims_waits_without_their_kind(tmp_path):
+    """It is kept out of the queue of those to try, and other pods are bound."""
+    claiming = POD | {
+        "metadata": {"name": "claiming", "namespace": "default"},
+        "spec": POD["spec"] | {"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]},
+    }
+    documents = (node("node"), claiming, POD)
+    async with scheduling(tmp_path / "kubeconfig", *documents, unserved=DEVICES) as (sandbox, core):
+        await eventually(lambda: any("nodeName" in pod["spec"] for pod in pods_of(sandbox)))
+        await eventually(lambda: core.queue.sizes() == (0, 0, 0, 1))
+        waiting = core.queue.record("default", "claiming")
+
+    assert "DynamicResources" == waiting.gating_plugin
