@@ -83,6 +83,7 @@ release-check: $(STAMP)
 # The site, with search that needs no server; a link that leads nowhere ends it.
 docs: $(STAMP)
 	$(BIN)/python -m tests.release.site build/pages
+	$(BIN)/python -m tests.release.references build/pages
 	$(UV) run --frozen --quiet --isolated --only-group docs \
 		env NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet --config-file docs/mkdocs.yml
 
