@@ -181,7 +181,7 @@ def test_discover(cluster):
     cluster.kubectl("wait", "--for=condition=Established", "crd/gpus.example.com", "--timeout=20s")
     cluster.kubectl("apply", "-f", "-", stdin=gpu)
 
-    assert {"pods", "nodes", "leases", "deviceclasses", "gpus"} <= {
+    assert {"pods", "nodes", "leases", "csinodes", "gpus"} <= {
         line.split()[0] for line in cluster.kubectl("api-resources", "--no-headers").splitlines()
     }
     assert "tolerationSeconds" in cluster.kubectl("explain", "pod.spec.tolerations")
