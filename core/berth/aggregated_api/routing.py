@@ -137,7 +137,7 @@ class Routing:
         try:
             return await self.leaders()
         except (ClientError, msgspec.MsgspecError) as error:
-            raise UnavailableError(f"this scheduler stands by, and can't read who leads: {error}") from error
+            raise UnavailableError(f"who leads can't be read from the leases: {error}") from error
 
     async def _others(self) -> list[Leader]:
         """The leaders besides this process, each once however many leases it holds."""

@@ -34,7 +34,7 @@ class SendingOn:
         published = leader.published
         who = f"{published.identity} leads (lease {leader.lease})"
         if not published.address or not published.certificate:
-            raise UnavailableError(f"this scheduler stands by: {who}, which serves no secure port")
+            raise UnavailableError(f"{who}, and serves no secure port")
         try:
             headers = {"Authorization": await self._authorization(), SENT_ON_BY: self._identity}
             url = f"https://{published.address}{asked.kind.path(asked.namespace, asked.name)}"
@@ -43,9 +43,7 @@ class SendingOn:
                 status, body = await _get(url, asked.query, headers, trusted)
         except (OSError, ValueError, aiohttp.ClientError) as error:
             problem = str(error) or type(error).__name__
-            raise UnavailableError(
-                f"this scheduler stands by: {who}, and does not answer: {problem}"
-            ) from error
+            raise UnavailableError(f"{who}, and does not answer: {problem}") from error
         return _explanation(status, body, who)
 
 

@@ -135,11 +135,11 @@ def _attempts(attempts: list[Json]) -> Iterator[str]:
     for attempt in attempts:
         score = "" if attempt["score"] is None else f" with score {attempt['score']}"
         where = f" on {attempt['node']}{score}" if attempt["node"] else ""
+        trace = f", trace {attempt['traceId']}" if attempt["traceId"] else ""
         why = f": {attempt['message']}" if attempt["message"] else ""
         yield (
             f"  {attempt['attempt']} at {attempt['startedAt']}: {attempt['result']}{where}, "
-            f"{_fitted(attempt)}, "
-            f"{attempt['cycleMilliseconds']:.1f} ms, trace {attempt['traceId']}{why}"
+            f"{_fitted(attempt)}, {attempt['cycleMilliseconds']:.1f} ms{trace}{why}"
         )
 
 

@@ -25,7 +25,6 @@ def live(*, explanations: Explanations, port: int) -> None:
     kubeconfig's bearer token.
     """
     # Imported here so that the other verbs start quickly.
-    from berth.client.errors import ClientError  # noqa: PLC0415 (see above)
     from berth.live_page.passing_on import serve  # noqa: PLC0415 (see above)
 
     server = explanations.server
@@ -35,8 +34,6 @@ def live(*, explanations: Explanations, port: int) -> None:
 
     try:
         asyncio.run(serve(server.url or LOCAL, server.tls(), token, port, click.echo))
-    except ClientError as error:
-        fail(str(error))
     except OSError as error:
         fail(f"--port {port}: {error.strerror or error}: choose another one, or 0")
     except KeyboardInterrupt:

@@ -22,6 +22,7 @@ class AttemptSummary(NamedTuple):
     node: str
     message: str
     trace_id: str
+    """That of its trace; empty where none is exported."""
     started_at: float
     queued_milliseconds: float
     cycle_milliseconds: float
@@ -93,7 +94,7 @@ def summary(record: CycleRecord) -> AttemptSummary:
         result=record.result,
         node=record.node_name,
         message=record.status.message if record.status else "",
-        trace_id=record.trace_id.hex(),
+        trace_id=record.trace_id.hex() if record.traced else "",
         started_at=(record.dequeued_ns + record.wall_offset_ns) / 1e9,
         queued_milliseconds=(record.dequeued_ns - record.enqueued_ns) / 1e6,
         cycle_milliseconds=(cycle_ended - record.dequeued_ns) / 1e6,

@@ -14,7 +14,7 @@ from berth.objects.node_selector import NodeAffinity, NodeSelector, NodeSelector
 from berth.objects.pod import Affinity, Container, Pod, PodAffinity, Resources
 from berth.objects.pod_requests import fit_requests, scaled
 from berth.objects.quantity import as_binary
-from berth.objects.resource_names import CPU, MEMORY
+from berth.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
 from berth.objects.taint import Taint, TaintEffect, Toleration
 from berth.snapshot.snapshot import Snapshot
 
@@ -23,7 +23,6 @@ HARD = (TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE)
 MANAGED = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 """Taints that say what is wrong with a node: no pod is advised to tolerate them."""
 MEBIBYTE = 2**20
-EPHEMERAL_STORAGE = "ephemeral-storage"
 MOST_OF_A_KIND = 8
 
 replace = msgspec.structs.replace
@@ -51,7 +50,8 @@ def _op(op: str, path: str, value: Any = None) -> Mapping[str, Any]:
     return {"op": op, "path": path} if op == "remove" else {"op": op, "path": path, "value": value}
 
 
-def _escaped(key: str) -> str:
+def escaped(key: str) -> str:
+    """The key as a part of a patch's path. Source: RFC 6901."""
     return key.replace("~", "~0").replace("/", "~1")
 
 
@@ -110,7 +110,7 @@ def _capped(pod: Pod, name: str, most: int) -> tuple[Pod, list[Mapping[str, Any]
     """The pod with its largest requests cut until all together are no more; None where that does not do."""
     spec = pod.spec
     if spec.resources is not None and name in (spec.resources.requests or {}):
-        path = f"/spec/resources/requests/{_escaped(name)}"
+        path = f"/spec/resources/requests/{escaped(name)}"
         resources = _with_request(spec.resources, name, _written(name, most))
         return _of_spec(pod, resources=resources), [_op("replace", path, _written(name, most))]
     excess = fit_requests(pod)[name] - most
@@ -150,10 +150,10 @@ def _smaller(container: Container, name: str, amount: str) -> Container:
 
 def _resource_patch(container: Container, path: str, name: str, most: int) -> Iterator[Mapping[str, Any]]:
     amount = _written(name, most)
-    yield _op("replace", f"{path}/requests/{_escaped(name)}", amount)
+    yield _op("replace", f"{path}/requests/{escaped(name)}", amount)
     if "/" in name and name in (container.resources.limits or {}):
         # Of extended resources no more may be used than is requested.
-        yield _op("replace", f"{path}/limits/{_escaped(name)}", amount)
+        yield _op("replace", f"{path}/limits/{escaped(name)}", amount)
 
 
 def _with_request(resources: Resources, name: str, amount: Amount) -> Resources:
@@ -204,12 +204,12 @@ def wider_selection(pod: Pod, nodes: Snapshot, row: int) -> Iterator[Edit]:
     missing = [key for key, value in selector.items() if labels.get(key) != value]
     for key in missing[:MOST_OF_A_KIND]:
         left = {k: v for k, v in selector.items() if k != key}
-        patch = (_op("remove", f"/spec/nodeSelector/{_escaped(key)}"),)
+        patch = (_op("remove", f"/spec/nodeSelector/{escaped(key)}"),)
         sentence = f"leave {key}={selector[key]} out of the nodeSelector"
         yield Edit("NodeSelector", sentence, patch, _of_spec(pod, node_selector=left))
     if len(missing) > 1:
         left = {k: v for k, v in selector.items() if k not in missing}
-        every = tuple(_op("remove", f"/spec/nodeSelector/{_escaped(key)}") for key in missing)
+        every = tuple(_op("remove", f"/spec/nodeSelector/{escaped(key)}") for key in missing)
         sentence = f"leave {', '.join(missing)} out of the nodeSelector"
         yield Edit("NodeSelector", sentence, every, _of_spec(pod, node_selector=left))
     yield from _wider_affinity(pod)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from berth.explain.edits import untolerated
+from berth.explain.edits import escaped, untolerated
 from berth.objects.api_object import ObjectMeta
 from berth.objects.node import Node
 from berth.objects.pod import Pod
@@ -42,7 +42,7 @@ def with_labels(pod: Pod, node: Node) -> Iterator[NodeEdit]:
     labels = {**node.metadata.labels, **missing}
     shown = ", ".join(f"{key}={value}" for key, value in missing.items())
     patch = tuple(
-        {"op": "add", "path": f"/metadata/labels/{key.replace('~', '~0').replace('/', '~1')}", "value": value}
+        {"op": "add", "path": f"/metadata/labels/{escaped(key)}", "value": value}
         for key, value in missing.items()
     )
     changed = replace(node, metadata=replace(node.metadata, uid=SUPPOSED, labels=labels))

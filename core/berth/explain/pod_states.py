@@ -5,6 +5,7 @@ queue (gated, active, backing off, unschedulable) -> cycle -> Permit -> PreBind 
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from berth.binding.pods_in_pre_bind import PodsInPreBind
 from berth.binding.waiting_pods import WaitingPod, WaitingPods
@@ -15,6 +16,7 @@ from berth.framework.handle import Nominator
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.objects.pod import Pod
+from berth.objects.pod_volumes import claim_uses
 from berth.queue.places import ACTIVE, BACKOFF
 from berth.queue.queue_profile import QueueProfile
 from berth.queue.scheduling_queue import SchedulingQueue
@@ -139,21 +141,12 @@ def _waits(waiting: WaitingPod) -> Iterator[Wait]:
 def pre_bind_subject(pod: Pod, plugin: str) -> str:
     """What the plugin has to bring about before the pod is bound, as far as the pod says."""
     if plugin == "VolumeBinding":
-        claims = [claim_of(volume, pod) for volume in pod.spec.volumes]
-        names = [name for name in claims if name][:MOST_PODS]
+        names = [claim.name for claim in islice(claim_uses(pod), MOST_PODS)]
         return f"the volumes of {', '.join(names)}" if names else "volumes"
     if plugin == "DynamicResources":
         names = [claim.name for claim in pod.spec.resource_claims][:MOST_PODS]
         return f"devices for {', '.join(names)}" if names else "devices"
     return ""
-
-
-def claim_of(volume: Mapping[str, object], pod: Pod) -> str:
-    """The name of the claim that a volume of the pod stands for, empty if for none."""
-    claim = volume.get("persistentVolumeClaim")
-    if isinstance(claim, dict):
-        return str(claim.get("claimName", ""))
-    return f"{pod.name}-{volume.get('name', '')}" if volume.get("ephemeral") is not None else ""
 
 
 def action_names(actions: ActionType) -> list[str]:

@@ -97,6 +97,7 @@ class PastAttempt(Shown, frozen=True, kw_only=True):
     cycle_milliseconds: float = 0.0
     total_milliseconds: float = 0.0
     trace_id: str = ""
+    """Empty where the attempt has no trace that is exported."""
 
 
 class Refusal(Shown, frozen=True, kw_only=True):

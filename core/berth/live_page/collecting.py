@@ -15,13 +15,12 @@ from berth.cache.cache import Cache
 from berth.explain.attempt_log import AttemptLog, TriedPod
 from berth.live_page.history import History, Points
 from berth.live_page.node_map import NodeMap, Resource
-from berth.live_page.recent_attempts import RecentAttempts, Timeline
+from berth.live_page.recent_attempts import MOST_PLUGINS, RecentAttempts, Timeline
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.snapshot.snapshot import Snapshot
 
 MOST_DECISIONS = 25
 MOST_MESSAGE = 300
-MOST_PLUGINS = 64
 MOST_TEXT = 300
 
 

@@ -8,7 +8,7 @@ import hashlib
 import msgspec
 import numpy as np
 
-from berth.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
+from berth.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from berth.snapshot.columns import Ints
 from berth.snapshot.node_tree import REGION, ZONE
 from berth.snapshot.snapshot import Snapshot
@@ -18,7 +18,6 @@ MOST_RESOURCES = 8
 MOST_GROUPS = 250
 NOT_OFFERED = 255
 MOST_SHARE = 200
-PODS = "pods"
 POOLS = (
     "karpenter.sh/nodepool",
     "cloud.google.com/gke-nodepool",

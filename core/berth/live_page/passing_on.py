@@ -18,6 +18,7 @@ import aiohttp
 from aiohttp import web
 
 from berth.aggregated_api.kinds import ROOT as EXPLANATIONS
+from berth.client.errors import ClientError
 from berth.live_page.pages import HEADERS, ROOT
 
 LOOPBACK = "127.0.0.1"
@@ -27,7 +28,10 @@ ASKED = ("If-None-Match",)
 ANSWERED = ("Content-Type", "ETag", "Retry-After")
 
 Token = Callable[[], Awaitable[str]]
-"""A bearer token of the user, "" for none; asked again where the last one was refused."""
+"""A bearer token of the user, "" for none; asked again where the last one was refused.
+
+Raises: ClientError.
+"""
 
 
 class PassingOn:
@@ -54,7 +58,9 @@ class PassingOn:
                 self._token = None
                 answer = await self._asked(request)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            return web.Response(status=502, text=f"{self._url}: {error or type(error).__name__}\n")
+            return web.Response(status=502, text=f"{self._url}: {str(error) or type(error).__name__}\n")
+        except ClientError as error:
+            return web.Response(status=502, text=f"no token: {error}\n")
         return answer
 
     async def _asked(self, request: web.Request) -> web.Response:

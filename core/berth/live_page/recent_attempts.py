@@ -140,7 +140,7 @@ def timeline(record: CycleRecord) -> Timeline:
         profile=record.profile,
         result=record.result,
         node=record.node_name,
-        trace_id=record.trace_id.hex(),
+        trace_id=record.trace_id.hex() if record.traced else "",
         at=round((began + record.wall_offset_ns) / 1e9, 3),
         queued=_micros(began - record.enqueued_ns),
         took=_micros(record.ended_ns - began),

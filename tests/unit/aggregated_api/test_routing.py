@@ -172,7 +172,7 @@ async def test_leases_that_cannot_be_read():
     async def unreadable():
         raise DeadlineError("late")
 
-    with pytest.raises(UnavailableError, match="can't read who leads: late"):
+    with pytest.raises(UnavailableError, match="who leads can't be read from the leases: late"):
         await answered(replace(route, leaders=unreadable))
 
 

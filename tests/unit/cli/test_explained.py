@@ -18,7 +18,7 @@ ATTEMPT = {
 }
 
 
-def page(*, attempts=1, awaited=()):
+def page(*, attempts=1, awaited=(), trace="5216"):
     """The lines about a pod that a plugin in another process turned down."""
     state = {
         "kind": "Unschedulable",
@@ -41,9 +41,14 @@ def page(*, attempts=1, awaited=()):
         "proposals": [],
         "proposalsCutShort": "",
         "nodes": None,
-        "attempts": [ATTEMPT],
+        "attempts": [{**ATTEMPT, "traceId": trace}],
     }
     return [*page_of(answer, wide=False)]
+
+
+@pytest.mark.parametrize(("trace", "ends"), [("5216", "8.8 ms, trace 5216"), ("", "8.8 ms")])
+def test_an_attempt_names_its_trace_if_it_has_one(trace, ends):
+    assert page(trace=trace)[-1].endswith(ends)
 
 
 @pytest.mark.parametrize(("attempts", "expected"), [(1, "after 1 attempt"), (2, "after 2 attempts")])

@@ -20,7 +20,7 @@ def test_a_summary_in_seconds_and_milliseconds():
     record.wall_offset_ns = 5_000_000_000
     record.enqueued_ns, record.dequeued_ns = 1_000_000_000, 3_000_000_000
     record.cycle_ended_ns, record.ended_ns = 3_002_000_000, 3_010_000_000
-    record.status, record.result = unschedulable("no room"), "unschedulable"
+    record.status, record.result, record.traced = unschedulable("no room"), "unschedulable", True
 
     found = summary(record)
 
@@ -31,6 +31,11 @@ def test_a_summary_in_seconds_and_milliseconds():
         found.total_milliseconds,
     )
     assert ("unschedulable", "no room", (b"t" * 16).hex()) == (found.result, found.message, found.trace_id)
+
+
+def test_what_is_not_traced_has_no_trace_id():
+    """An id that no collector knows is not shown."""
+    assert "" == summary(attempt("p")).trace_id
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,14 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 
+from berth.client.errors import ConfigurationError
 from berth.live_page.pages import HEADERS
 from berth.live_page.passing_on import passing_on
 from berth.serving.access import Access
 from tests.unit.live_page.states import Scene, collected, served
 
 CONTEXT = ssl._create_unverified_context()
+MISSING = ConfigurationError("kubeconfig", "users[0].user.exec", "no such program", "install it")
 
 
 class Port:
@@ -76,6 +78,22 @@ async def test_a_token_that_has_run_out_is_renewed():
 
     assert (200, 200) == (first, second)
     assert ["old", "good", "good"] == [token for token, _, _ in port.asked]
+
+
+async def test_a_token_that_cannot_be_had():
+    """The page says why: a kubeconfig's program failed, or its file is gone."""
+
+    async def none():
+        raise MISSING
+
+    async with (
+        passing_on("https://127.0.0.1:1", CONTEXT, none) as address,
+        aiohttp.ClientSession() as client,
+        client.get(address) as answer,
+    ):
+        found = answer.status, await answer.text()
+
+    assert (502, f"no token: {MISSING}\n") == found
 
 
 async def test_a_user_without_a_token_is_refused():

@@ -67,6 +67,14 @@ def test_a_timeline_says_whose_it_is():
     )
 
 
+def test_a_timeline_names_the_trace_that_is_exported():
+    """And none where nothing is traced."""
+    traced = scheduled_record()
+    traced.traced = True
+
+    assert (traced.trace_id.hex(), "") == (timeline(traced).trace_id, timeline(scheduled_record()).trace_id)
+
+
 def test_a_step_that_was_cut_short_ends_with_the_attempt():
     found = timeline(make_record(intervals=[interval("scheduling cycle", 3, 0)]))
 

@@ -147,8 +147,8 @@ function showPlugins() {
   table($("sidecars"), headings, lines, "No plugin in another process is attached.");
 }
 
-function keyOf({ traceId, at }) {
-  return `${traceId} ${at}`;
+function keyOf({ pod, at }) {
+  return `${pod} ${at}`;
 }
 
 function titleOf({ at, pod, result, took }) {
@@ -164,9 +164,10 @@ function showAttempt() {
   const attempt = state.attempts.find((each) => keyOf(each) === choice.value);
   if (attempt) {
     const node = attempt.node ? ` on ${attempt.node}` : "";
+    const trace = attempt.traceId ? ` Trace ${attempt.traceId}.` : "";
     const left = attempt.leftOut ? ` ${attempt.leftOut} more steps are left out.` : "";
     say($("attempt-text"), `${attempt.pod}, profile ${attempt.profile}: ${attempt.result}${node}. Queued for `
-      + `${duration(attempt.queued)}, took ${duration(attempt.took)}. Trace ${attempt.traceId}.${left}`);
+      + `${duration(attempt.queued)}, took ${duration(attempt.took)}.${trace}${left}`);
   } else say($("attempt-text"), "");
   const length = Math.max(attempt?.took ?? 1, 1);
   const lines = (attempt?.steps ?? []).map(([name, depth, started, took]) => [
