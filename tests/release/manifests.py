@@ -6,6 +6,7 @@ import io
 import subprocess
 import sys
 import tarfile
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +20,26 @@ RELEASES = "https://github.com/berth-scheduler/berth/releases/download"
 _HEADER = "# Berth {version}: {of}. Made by `make dist` of kustomize/; {remark}\n"
 _RUN = """\
 #!/bin/sh
-# Runs the wheels beside this file, in an environment that uv or pipx keeps for them.
+# Runs the program of this file's name, of the wheels beside it, in an environment that uv or pipx keeps.
 set -eu
+program=$(basename "$0")
 here=$(dirname "$(readlink -f "$0")")
 wheel=$(echo "$here"/berth_scheduler-*.whl)
 if command -v uv > /dev/null; then
-    exec uv tool run --quiet --find-links "$here" --from "$wheel" kubectl-berth "$@"
+    exec uv tool run --quiet --find-links "$here" --from "$wheel" "$program" "$@"
 elif command -v pipx > /dev/null; then
-    exec pipx run --quiet --pip-args="--find-links=$here" --spec "$wheel" kubectl-berth "$@"
+    exec pipx run --quiet --pip-args="--find-links=$here" --spec "$wheel" "$program" "$@"
 fi
 echo "Error: kubectl berth needs uv or pipx on PATH" >&2
 exit 2
+"""
+
+
+PROGRAMS = ("kubectl-berth", "kubectl_complete-berth")
+# krew links `bin` alone. A link to that link goes on leading to the version that is installed.
+_CAVEATS = """\
+Needs uv or pipx on PATH, and Python 3.11 or newer.
+For completion: ln -s kubectl-berth "${KREW_ROOT:-$HOME/.krew}/bin/kubectl_complete-berth"
 """
 
 
@@ -58,8 +68,8 @@ def write_kubectl_plugin(folder: Path, version: str) -> None:
     name = f"kubectl-berth-{version}.tar.gz"
     wheels = [folder / f"berth_{each}-{version}-py3-none-any.whl" for each in ("plugin_proto", "scheduler")]
     files = {each.name: each.read_bytes() for each in wheels}
-    files |= {"kubectl-berth": _RUN.encode(), "LICENSE": (ROOT / "LICENSE").read_bytes()}
-    archive = packed(files, executable="kubectl-berth")
+    files |= {program: _RUN.encode() for program in PROGRAMS}
+    archive = packed({**files, "LICENSE": (ROOT / "LICENSE").read_bytes()}, executables=PROGRAMS)
     (folder / name).write_bytes(archive)
     manifest = {
         "apiVersion": "krew.googlecontainertools.github.com/v1alpha2",
@@ -71,7 +81,7 @@ def write_kubectl_plugin(folder: Path, version: str) -> None:
             "shortDescription": "Explain pods and keep plugins of the Berth scheduler",
             "description": "Asks a running Berth scheduler why a pod is where it is, or why it is nowhere, "
             "and lists, attaches and takes out its plugins.",
-            "caveats": "Needs uv or pipx on PATH, and Python 3.11 or newer.",
+            "caveats": _CAVEATS,
             "platforms": [
                 {
                     "selector": {
@@ -79,7 +89,7 @@ def write_kubectl_plugin(folder: Path, version: str) -> None:
                     },
                     "uri": f"{RELEASES}/v{version}/{name}",
                     "sha256": hashlib.sha256(archive).hexdigest(),
-                    "bin": "kubectl-berth",
+                    "bin": PROGRAMS[0],
                 }
             ],
         },
@@ -87,13 +97,13 @@ def write_kubectl_plugin(folder: Path, version: str) -> None:
     (folder / "berth.krew.yaml").write_text(yaml.safe_dump(manifest, sort_keys=False), encoding="utf-8")
 
 
-def packed(files: dict[str, bytes], executable: str = "") -> bytes:
+def packed(files: Mapping[str, bytes], executables: Collection[str] = ()) -> bytes:
     """A .tar.gz of the files, which is the same whenever the files are."""
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w") as archive:
         for name in sorted(files):
             entry = tarfile.TarInfo(name)
-            entry.size, entry.mode = len(files[name]), 0o755 if name == executable else 0o644
+            entry.size, entry.mode = len(files[name]), 0o755 if name in executables else 0o644
             archive.addfile(entry, io.BytesIO(files[name]))
     return gzip.compress(made.getvalue(), mtime=0)
 

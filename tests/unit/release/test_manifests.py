@@ -3,12 +3,20 @@
 import gzip
 import hashlib
 import io
+import subprocess
 import tarfile
 
 import pytest
 import yaml
 
-from tests.release.manifests import KUSTOMIZE, kustomized, packed, write_installations, write_kubectl_plugin
+from tests.release.manifests import (
+    KUSTOMIZE,
+    PROGRAMS,
+    kustomized,
+    packed,
+    write_installations,
+    write_kubectl_plugin,
+)
 
 
 @pytest.mark.parametrize(("file", "overlay"), [("install.yaml", "secondary"), ("replace.yaml", "default")])
@@ -35,8 +43,37 @@ def test_krews_manifest_names_the_archive(tmp_path):
     archive = tmp_path / platform["uri"].rpartition("/")[2]
     assert hashlib.sha256(archive.read_bytes()).hexdigest() == platform["sha256"]
     with tarfile.open(archive) as files:
-        assert 0o755 == files.getmember(platform["bin"]).mode
+        assert {0o755} == {files.getmember(name).mode for name in (platform["bin"], "kubectl_complete-berth")}
         assert "berth_scheduler-1.2.3-py3-none-any.whl" in files.getnames()
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_of_the_archive_runs_the_wheels_program_of_its_name(tmp_path, program):
+    """Through krew's link, too, and through the link to that link which completion needs."""
+    (tmp_path / "store").mkdir()
+    (tmp_path / "bin").mkdir()
+    for name in ("plugin_proto", "scheduler"):
+        (tmp_path / f"berth_{name}-1.2.3-py3-none-any.whl").write_bytes(b"")
+    write_kubectl_plugin(tmp_path, "1.2.3")
+    with tarfile.open(tmp_path / "kubectl-berth-1.2.3.tar.gz") as files:
+        files.extractall(tmp_path / "store", filter="data")
+    (tmp_path / "bin" / "kubectl-berth").symlink_to(tmp_path / "store" / "kubectl-berth")
+    if program != "kubectl-berth":
+        (tmp_path / "bin" / program).symlink_to("kubectl-berth")
+    uv = tmp_path / "bin" / "uv"
+    uv.write_text('#!/bin/sh\necho "$@"\n')
+    uv.chmod(0o755)
+
+    done = subprocess.run(
+        [tmp_path / "bin" / program, "explain", ""],
+        env={"PATH": f"{uv.parent}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    wheel = tmp_path / "store" / "berth_scheduler-1.2.3-py3-none-any.whl"
+    assert done.stdout.endswith(f"--from {wheel} {program} explain \n")
 
 
 def test_an_archive_is_the_same_whenever_its_files_are():
