@@ -25,26 +25,39 @@ _NOT_FOUND = 404
 class SendingOn:
     """Asks leaders; `authorization` gives the header of this process's own credentials, "" for none."""
 
-    def __init__(self, identity: str, authorization: Callable[[], Awaitable[str]]) -> None:
+    def __init__(
+        self,
+        identity: str,
+        authorization: Callable[[], Awaitable[str]],
+        answer_seconds: float = ANSWER_SECONDS,
+    ) -> None:
         self._identity = identity
+        self._answer_seconds = answer_seconds
         self._authorization = authorization
 
     async def __call__(self, leader: Leader, asked: Asked) -> Explanation:
         """The leader's answer. Raises: NoSuchObjectError, UnavailableError."""
-        published = leader.published
-        who = f"{published.identity} leads (lease {leader.lease})"
+        path = asked.kind.path(asked.namespace, asked.name)
+        return _explanation(*await self.get(leader, path, asked.query), _named(leader))
+
+    async def get(self, leader: Leader, path: str, query: Mapping[str, str] = {}) -> tuple[int, bytes]:
+        """Status and body of one of the leader's pages. Raises: UnavailableError."""
+        published, who = leader.published, _named(leader)
         if not published.address or not published.certificate:
             raise UnavailableError(f"{who}, and serves no secure port")
         try:
             headers = {"Authorization": await self._authorization(), SENT_ON_BY: self._identity}
-            url = f"https://{published.address}{asked.kind.path(asked.namespace, asked.name)}"
+            url = f"https://{published.address}{path}"
             trusted = aiohttp.Fingerprint(bytes.fromhex(published.certificate))
-            async with asyncio.timeout(ANSWER_SECONDS):
-                status, body = await _get(url, asked.query, headers, trusted)
+            async with asyncio.timeout(self._answer_seconds):
+                return await _get(url, query, headers, trusted)
         except (OSError, ValueError, aiohttp.ClientError) as error:
             problem = str(error) or type(error).__name__
             raise UnavailableError(f"{who}, and does not answer: {problem}") from error
-        return _explanation(status, body, who)
+
+
+def _named(leader: Leader) -> str:
+    return f"{leader.published.identity} leads (lease {leader.lease})"
 
 
 async def _get(

@@ -81,7 +81,7 @@ class NodeMap:
         self._generation = self._snapshot.static_generation
         names = self._snapshot.names[:MOST_NODES]
         body = msgspec.json.encode(Nodes(names, self._groupings(len(names))))
-        version = hashlib.blake2b(body, digest_size=8).hexdigest()
+        version = version_of(body)
         if version != self.version:
             self.version, self.nodes = version, body
 
@@ -123,6 +123,11 @@ class NodeMap:
     def _offering(self, name: str) -> int:
         offered = self._snapshot.offered(name)
         return 0 if offered is None else int(np.count_nonzero(offered))
+
+
+def version_of(nodes: bytes) -> str:
+    """The version of nodes by what is in their JSON."""
+    return hashlib.blake2b(nodes, digest_size=8).hexdigest()
 
 
 def resource(name: str, offered: Ints | None, held: Ints) -> Resource:

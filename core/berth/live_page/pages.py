@@ -5,7 +5,7 @@ GET /live/state.json   what changes from second to second
 GET /live/nodes.json   names and groups of the nodes
 
 Every answer has an ETag. The state is collected once a second at most, however many ask; a request that
-comes meanwhile waits for the one that is being made.
+comes meanwhile waits for the one that is being made. A standby gets it from the leader (of_the_leader.py).
 """
 
 import asyncio
@@ -17,11 +17,13 @@ from importlib.resources import files
 import msgspec
 from aiohttp import web
 
+from berth.aggregated_api.sending_on import SENT_ON_BY
 from berth.framework.clock import Clock
 from berth.live_page.collecting import Collected
+from berth.live_page.paths import NODES, ROOT, STATE
 
-ROOT = "/live"
 EVERY_SECONDS = 1.0
+JSON = "application/json"
 MODULES = ("live.js", "charts.js", "elements.js", "layout.js", "nodes.js")
 STATIC = (
     (ROOT, "live.html", "text/html; charset=utf-8"),
@@ -40,6 +42,7 @@ HEADERS = {
 }
 
 Page = Callable[[web.Request], Awaitable[web.Response]]
+Collect = Callable[[], Awaitable[Collected]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,30 +66,15 @@ class Document:
         return web.Response(body=self.body, headers={**headers, "Content-Type": self.content_type})
 
 
-class LivePages:
-    """Answers with what `collect` gives, asked for again once `EVERY_SECONDS` have gone."""
+class Latest:
+    """What `collect` gave last, asked for again once `EVERY_SECONDS` have gone."""
 
-    def __init__(self, collect: Callable[[], Awaitable[Collected]], clock: Clock) -> None:
+    def __init__(self, collect: Collect, clock: Clock) -> None:
         self._collect = collect
         self._clock = clock
         self._collecting: asyncio.Task[None] | None = None
         self._fresh_until = 0.0
-        empty = Document.of(b"{}", "application/json")
-        self.state = self._nodes = empty
-
-    def pages(self) -> Mapping[str, Page]:
-        """Each page by its path."""
-        folder = files("berth.live_page") / "static"
-        fixed = {path: _fixed(Document.of((folder / file).read_bytes(), kind)) for path, file, kind in STATIC}
-        return {**fixed, f"{ROOT}/state.json": self._state_page, f"{ROOT}/nodes.json": self._nodes_page}
-
-    async def _state_page(self, request: web.Request) -> web.Response:
-        await self.refresh()
-        return self.state.answer(request)
-
-    async def _nodes_page(self, request: web.Request) -> web.Response:
-        await self.refresh()
-        return self._nodes.answer(request)
+        self.state = self.nodes = Document.of(b"{}", JSON)
 
     async def refresh(self) -> None:
         """Collect, unless that was done within `EVERY_SECONDS`; what `collect` raises, all get that wait."""
@@ -100,10 +88,44 @@ class LivePages:
     async def _make(self) -> None:
         collected = await self._collect()
         self._fresh_until = self._clock.monotonic() + EVERY_SECONDS
-        self.state = Document.of(msgspec.json.encode(collected.state), "application/json")
+        self.state = Document.of(msgspec.json.encode(collected.state), JSON)
         nodes = f'"{collected.state.nodes}"'
-        if nodes != self._nodes.tag:
-            self._nodes = Document(collected.nodes, "application/json", nodes)
+        if nodes != self.nodes.tag:
+            self.nodes = Document(collected.nodes, JSON, nodes)
+
+
+class LivePages:
+    """Answers with what is collected `here` or, on a standby, with what is collected `of_leader`."""
+
+    def __init__(
+        self,
+        here: Collect,
+        clock: Clock,
+        of_leader: Collect | None = None,
+        leads: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._here = Latest(here, clock)
+        self._of_leader = None if of_leader is None else Latest(of_leader, clock)
+        self._leads = leads
+
+    def pages(self) -> Mapping[str, Page]:
+        """Each page by its path."""
+        folder = files("berth.live_page") / "static"
+        fixed = {path: _fixed(Document.of((folder / file).read_bytes(), kind)) for path, file, kind in STATIC}
+        return {**fixed, STATE: self._state_page, NODES: self._nodes_page}
+
+    async def _state_page(self, request: web.Request) -> web.Response:
+        return (await self._latest(request)).state.answer(request)
+
+    async def _nodes_page(self, request: web.Request) -> web.Response:
+        return (await self._latest(request)).nodes.answer(request)
+
+    async def _latest(self, request: web.Request) -> Latest:
+        latest = self._here
+        if self._of_leader is not None and not self._leads() and SENT_ON_BY not in request.headers:
+            latest = self._of_leader
+        await latest.refresh()
+        return latest
 
 
 def _fixed(document: Document) -> Page:

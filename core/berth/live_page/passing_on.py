@@ -19,7 +19,8 @@ from aiohttp import web
 
 from berth.aggregated_api.kinds import ROOT as EXPLANATIONS
 from berth.client.errors import ClientError
-from berth.live_page.pages import HEADERS, ROOT
+from berth.live_page.pages import HEADERS
+from berth.live_page.paths import ROOT
 
 LOOPBACK = "127.0.0.1"
 TIMEOUT_SECONDS = 60.0

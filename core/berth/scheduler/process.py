@@ -309,7 +309,7 @@ class Process:
             history=History(scheduler.queue.sizes, recent, self.clock),
             nodes=NodeMap(scheduler.snapshot),
             plugins=self.upkeep.lines,
-            leads=lambda: self.leaderships.first.leads,
+            leads=self.leaderships.leads_any,
             turn=self.turn,
         )
 

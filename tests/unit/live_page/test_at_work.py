@@ -120,3 +120,20 @@ async def test_who_is_bound_to_the_role_may_look(tmp_path):
             assert 200 == (await ask(url, path, issue(JANE)))[0]
             code, status = await ask(url, path, issue(robot))
             assert (403, "Forbidden") == (code, status["reason"])
+
+
+async def test_a_standby_shows_the_leaders_page(tmp_path):
+    """Each address shows who leads, and the pod that the leader tried."""
+    waiting = {**pod("large", cpu="100"), "metadata": {"name": "large", "namespace": "team-a"}}
+    waiting["spec"]["schedulerName"] = "first"
+    async with explaining(tmp_path, ["first", "first"], waiting, viewers(JANE), live_page=True) as world:
+        token = world.sandbox.access.issue(JANE)
+        for port in world.ports:
+            async with asyncio.timeout(60):
+                state = {}
+                while not state.get("pending"):
+                    code, state = await ask(f"https://127.0.0.1:{port}", "/live/state.json", token)
+                    await asyncio.sleep(0.05)
+
+            assert (200, True) == (code, state["leads"])
+            assert ["large"] == [one["name"] for one in state["pending"]]

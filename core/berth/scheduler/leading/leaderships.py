@@ -59,6 +59,10 @@ class Leaderships:
         """Whether this process schedules the shard."""
         return self._by_shard[shard].leads
 
+    def leads_any(self) -> bool:
+        """Whether this process schedules anything."""
+        return any(each.leads for each in self._by_shard.values())
+
     def leading(self, resource_name: str) -> dict[str, float]:
         """Whether this process leads, by lease."""
         return {lease_name(resource_name, shard): float(each.leads) for shard, each in self._by_shard.items()}

@@ -3,16 +3,24 @@
 status_pages.py mounts the pages; election.py has the leases carry what `published` gives.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from berth.aggregated_api.errors import UnavailableError
 from berth.aggregated_api.leaders import ANNOTATION, Leader, Published, leaders
 from berth.aggregated_api.routing import Explanation, Here, Routing
 from berth.client.api import Api
+from berth.client.errors import ClientError
 from berth.client.transport import Transport
 from berth.config.shards import Shard
 from berth.config.types import LeaderElection
+
+PAGE_SECONDS = 5.0
+"""So long a page is waited for that is asked for each second."""
 
 if TYPE_CHECKING:
     from berth.aggregated_api.pages import ExplainPages
@@ -46,20 +54,48 @@ class ExplainAccess:
         from berth.aggregated_api.pages import ExplainPages  # noqa: PLC0415 (see above)
         from berth.aggregated_api.sending_on import SendingOn  # noqa: PLC0415 (see above)
 
-        api = Api(self.requests)
-
-        async def known() -> list[Leader]:
-            elects = self.election.leader_elect
-            return await leaders(api, self.election.resource_namespace) if elects else []
-
         routing = Routing(
-            pods=api,
+            pods=Api(self.requests),
             here=here,
-            leaders=known,
+            leaders=self._leaders,
             send_on=SendingOn(self.identity, self._authorization),
             merged=merged,
         )
         return ExplainPages(routing.explain)
+
+    def page_of_leader(self, profiles: Collection[str]) -> Callable[[str], Awaitable[bytes]]:
+        """Give what gets a page, by its path, of another replica that leads for one of these profiles."""
+        from berth.aggregated_api.sending_on import SendingOn  # noqa: PLC0415 (see pages)
+
+        sending_on = SendingOn(self.identity, self._authorization, PAGE_SECONDS)
+
+        async def page(path: str) -> bytes:
+            """Raises: UnavailableError."""
+            try:
+                found = await self._leaders()
+            except (ClientError, msgspec.MsgspecError) as error:
+                raise UnavailableError(f"who leads can't be read from the leases: {error}") from error
+            leader = next((one for one in found if self._leads_beside(one, profiles)), None)
+            if leader is None:
+                raise UnavailableError("no other replica leads")
+            status, body = await sending_on.get(leader, path)
+            if status != HTTPStatus.OK:
+                raise UnavailableError(f"{leader.published.identity} answers {status}")
+            return body
+
+        return page
+
+    def _leads_beside(self, leader: Leader, profiles: Collection[str]) -> bool:
+        """Whether that is another replica, which leads for one of these profiles now."""
+        published = leader.published
+        shared = not set(profiles).isdisjoint(published.profiles)
+        return leader.current and shared and published.identity != self.identity
+
+    async def _leaders(self) -> list[Leader]:
+        """Those of the namespace. Raises: ClientError, MsgspecError."""
+        if not self.election.leader_elect:
+            return []
+        return await leaders(Api(self.requests), self.election.resource_namespace)
 
     async def _authorization(self) -> str:
         authorization = self.requests.authorization

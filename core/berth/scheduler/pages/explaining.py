@@ -106,7 +106,7 @@ class ExplainingHere:
 
     def leads_any(self) -> bool:
         """Whether this process schedules anything."""
-        return bool(self._led())
+        return self.leaderships.leads_any()
 
     def _led(self) -> frozenset[str]:
         led = (shard for shard in self.shards if self.leaderships.leads(shard.name))

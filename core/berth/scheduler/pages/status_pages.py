@@ -9,7 +9,7 @@ Source: cmd/kube-scheduler/app/server.go newEndpointsHandler (Kubernetes v1.36).
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from threading import get_ident
@@ -19,7 +19,7 @@ from berth.config.dump import to_v1
 from berth.config.shards import Shard
 from berth.explain.attempt_log import AttemptLog
 from berth.framework.clock import SYSTEM_CLOCK
-from berth.live_page.collecting import Collector
+from berth.live_page.collecting import Collected, Collector
 from berth.objects.pod import Pod
 from berth.scheduler.leading.leaderships import Leaderships
 from berth.scheduler.loop.loop_turns import LoopTurns
@@ -139,9 +139,16 @@ class StatusPages:
         return self.explain_access.pages(here, merged_nodes).mount
 
     def _live_pages(self, live: Collector) -> "Mapping[str, Page]":
+        from berth.live_page.of_the_leader import OfTheLeader  # noqa: PLC0415 (see endpoints)
         from berth.live_page.pages import LivePages  # noqa: PLC0415 (see endpoints)
 
-        return LivePages(lambda: self.turns.ask(live.collect), SYSTEM_CLOCK).pages()
+        def here() -> Awaitable[Collected]:
+            return self.turns.ask(live.collect)
+
+        profiles = frozenset(profile for shard in self.shards for profile in shard.profiles)
+        of_leader = OfTheLeader(self.explain_access.page_of_leader(profiles), here)
+        leads = self.leaderships.leads_any
+        return LivePages(here, SYSTEM_CLOCK, of_leader.collect, leads).pages()
 
     async def _reset_metrics(self) -> None:
         self.metrics.reset()
