@@ -28,6 +28,15 @@ def latencies(spans: Iterable[Span]) -> list[Latency]:
     return [Latency(stage, len(taken[stage]), _percentiles(taken[stage])) for stage in STAGES if taken[stage]]
 
 
+def not_taken(stages: Iterable[Latency], exported: int, exporters: int) -> int:
+    """How many of the traces in the file have not reached a collector, of which there are so many.
+
+    `exported` is what file and collectors have taken together.
+    """
+    in_file = next((stage.count for stage in stages if stage.stage == ROOT_NAME), 0)
+    return max(0, in_file * (1 + exporters) - exported)
+
+
 def _percentiles(values: Sequence[float]) -> tuple[float, ...]:
     ordered = sorted(values)
     return tuple(ordered[min(len(ordered) - 1, len(ordered) * p // 100)] for p in PERCENTILES)

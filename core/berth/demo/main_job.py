@@ -18,7 +18,7 @@ from berth.client.transport import Transport
 from berth.demo.display import Show, display
 from berth.demo.errors import DemoError
 from berth.demo.files import RunFiles
-from berth.demo.latency import latencies
+from berth.demo.latency import latencies, not_taken
 from berth.demo.pace import Pace
 from berth.demo.processes import Child, program
 from berth.demo.report import RunResult, report_lines
@@ -27,6 +27,7 @@ from berth.demo.surface import Surface
 from berth.sandbox.checker import check, fetch_state, summary
 from berth.sandbox.dataset import Objects, open_dataset
 from berth.telemetry.trace_file import read_trace_file
+from berth.telemetry.tracing import exporter_names
 
 READY_SECONDS = 60.0
 LOOK_SECONDS = 1.0
@@ -143,6 +144,8 @@ class _Run:
         state = await fetch_state(self._get)
         usage = {child.name: child.usage() for child in self._children}
         spans = await asyncio.to_thread(lambda: latencies(read_trace_file(self._files.traces)))
+        # After the file was read: what was exported meanwhile is not missed.
+        exported = (await self._surface.progress()).traces["exported"]
         return RunResult(
             summary(state.nodes, state.pods),
             check(state.nodes, state.pods, state.events),
@@ -150,6 +153,7 @@ class _Run:
             usage,
             pace.seconds,
             pace.submit_seconds,
+            not_taken(spans, exported, len(exporter_names())),
         )
 
     async def stay(self) -> None:

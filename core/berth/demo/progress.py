@@ -7,14 +7,17 @@ from prometheus_client.parser import text_string_to_metric_families
 
 PENDING = "scheduler_pending_pods"
 ATTEMPTS = "scheduler_schedule_attempts_total"
+TRACES = "berth_traces_total"
+READ = (PENDING, ATTEMPTS, TRACES)
 
 
 @dataclass(slots=True)
 class Progress:
-    """Pods by queue, and attempts by profile and result."""
+    """Pods by queue, attempts by profile and result, and traces by what became of them."""
 
     queues: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     attempts: dict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+    traces: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
     @property
     def bound(self) -> int:
@@ -38,11 +41,13 @@ class Progress:
 def read_progress(metrics: str) -> Progress:
     """Take the numbers out of the metrics' text, which may hold others by the thousand."""
     progress = Progress()
-    wanted = (line for line in metrics.splitlines(keepends=True) if line.startswith((PENDING, ATTEMPTS)))
+    wanted = (line for line in metrics.splitlines(keepends=True) if line.startswith(READ))
     for family in text_string_to_metric_families("".join(wanted)):
         for sample in family.samples:
             if sample.name == PENDING:
                 progress.queues[sample.labels["queue"]] = int(sample.value)
+            elif sample.name == TRACES:
+                progress.traces[sample.labels["outcome"]] = int(sample.value)
             elif sample.name == ATTEMPTS:
                 results = progress.attempts[sample.labels["profile"]]
                 results[sample.labels["result"]] = int(sample.value)

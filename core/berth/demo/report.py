@@ -29,6 +29,8 @@ class RunResult:
     usage: Mapping[str, Usage]
     seconds: float
     submit_seconds: float
+    traces_not_taken: int = 0
+    """Traces that have not reached the collector that the OTEL_* variables name."""
 
 
 def report_lines(result: RunResult, files: RunFiles, port: int) -> list[str]:
@@ -46,7 +48,7 @@ def report_lines(result: RunResult, files: RunFiles, port: int) -> list[str]:
         "",
         *result.check.lines(),
         "",
-        *_further(files, port),
+        *_further(files, port, result.traces_not_taken),
     ]
 
 
@@ -104,10 +106,11 @@ def _reasons(result: RunResult) -> list[str]:
     return lines
 
 
-def _further(files: RunFiles, port: int) -> list[str]:
+def _further(files: RunFiles, port: int, not_taken: int) -> list[str]:
     berth, server = Path(sys.argv[0]), f"https://127.0.0.1:{port}"
     return [
         f"traces, a span a line: {files.traces}",
+        *([f"no collector has taken {not_taken} of them: see {files.log('scheduler')}"] if not_taken else ()),
         "to look further, keep the run up (berth demo --keep, make run ARGS=--keep) and try",
         f"  kubectl --kubeconfig {files.kubeconfig} get pods -n openb -o wide",
         f"  kubectl --kubeconfig {files.kubeconfig} describe node openb-node-0000",

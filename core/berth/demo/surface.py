@@ -9,7 +9,7 @@ from urllib.error import HTTPError, URLError
 
 from berth.demo.errors import DemoError
 from berth.demo.processes import Child
-from berth.demo.progress import ATTEMPTS, PENDING, Progress, read_progress
+from berth.demo.progress import READ, Progress, read_progress
 from berth.sandbox.free_port import LOOPBACK, free_port
 
 TIMEOUT_SECONDS = 5.0
@@ -54,7 +54,7 @@ class Surface:
 
         Raises: URLError.
         """
-        named = urllib.parse.urlencode([("name[]", PENDING), ("name[]", ATTEMPTS)])
+        named = urllib.parse.urlencode([("name[]", name) for name in READ])
         return read_progress((await asyncio.to_thread(self.read, f"/metrics?{named}")).decode())
 
     def read(self, path: str) -> bytes:

@@ -47,7 +47,7 @@ class Tracing:
         if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
             return cls()
         sampling = Sampling.from_environment()
-        names, path = _exporter_names(), trace_file or os.environ.get("BERTH_TRACE_FILE")
+        names, path = exporter_names(), trace_file or os.environ.get("BERTH_TRACE_FILE")
         if not names and not path:
             return cls(sampling=sampling)
         resource = resource_from_environment()
@@ -117,7 +117,8 @@ def resource_from_environment() -> dict[str, Any]:
     return found
 
 
-def _exporter_names() -> list[str]:
+def exporter_names() -> list[str]:
+    """The exporters that the OTEL_* variables ask for, besides a trace file."""
     asked = os.environ.get("OTEL_TRACES_EXPORTER")
     if asked is None:
         return ["otlp"] if any(os.environ.get(each) for each in _OTLP_ENDPOINTS) else []
