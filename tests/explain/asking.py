@@ -3,15 +3,22 @@
 import asyncio
 
 import msgspec
+from msgspec.structs import replace
 
 from berth.explain.attempt_log import AttemptLog
 from berth.explain.explainer import ORDINARY
 from berth.framework.extender import ExtenderVerdicts
+from berth.objects.api_object import ObjectMeta
+from berth.objects.devices import ResourceSlice
 from berth.objects.node import Node
 from berth.objects.pod import Pod, PodObject
+from berth.objects.resource_claims import ResourceClaim
+from berth.objects.storage import PersistentVolumeClaim
 from berth.sandbox.patches.json_patch import json_patch
 from berth.scheduler.pages.explaining import new_explainer
 from tests.scenarios.kit.cluster import Cluster
+
+CLAIMS = (PersistentVolumeClaim, ResourceClaim)
 
 
 class Asked(Cluster):
@@ -33,10 +40,31 @@ class Asked(Cluster):
 
     def apply(self, proposal, name="p"):
         """Do what is proposed: a pending pod is made again with another spec, a node changed or added."""
-        if proposal.target.kind == "Node":
-            before = {} if not proposal.target.name else as_json(self.node(proposal.target.name))
-            self.add(msgspec.convert(json_patch(before, proposal.patch), Node))
-            return
+        match proposal.target.kind:
+            case "Node":
+                before = {} if not proposal.target.name else as_json(self.node(proposal.target.name))
+                node = self.add(msgspec.convert(json_patch(before, proposal.patch), Node))
+                if not proposal.target.name:
+                    self._publish_devices(node)
+            case "Pod":
+                self._make_pod_again(proposal, name)
+            case kind:
+                self._make_claim_again(proposal, {each.__name__: each for each in CLAIMS}[kind])
+
+    def _publish_devices(self, node):
+        """Do what drivers do on a new node: they publish what they do on the first one."""
+        for each in [each for each in self.api.all(ResourceSlice) if each.spec.node_name == "n0"]:
+            name = f"{each.name}-{node.name}"
+            spec = replace(each.spec, node_name=node.name, pool=replace(each.spec.pool, name=name))
+            self.add(replace(each, metadata=ObjectMeta(name=name), spec=spec))
+
+    def _make_claim_again(self, proposal, kind):
+        claim = next(each for each in self.api.all(kind) if each.name == proposal.target.name)
+        made = msgspec.convert(json_patch(as_json(claim), proposal.patch), kind)
+        self.remove(claim)
+        self.add(replace(made, metadata=replace(made.metadata, uid=f"{made.metadata.uid}-again")))
+
+    def _make_pod_again(self, proposal, name):
         pod = self.pod(name)
         written = json_patch(as_json(pod.written()), proposal.patch)
         made = msgspec.convert(written, PodObject)

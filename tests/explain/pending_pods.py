@@ -7,6 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from berth.framework.interface import FilterPlugin
 from berth.framework.status import Code, Status, unschedulable
 from berth.objects.api_object import ObjectMeta
 from berth.objects.label_selector import LabelSelector, Requirement
@@ -22,11 +25,15 @@ from berth.objects.pod import (
     TopologySpreadConstraint,
 )
 from berth.objects.pod_groups import GangPolicy, PodGroup, PodGroupSpec, SchedulingPolicy
+from berth.objects.pod_requests import fit_requests
 from berth.objects.taint import Taint, Toleration
 from berth.testing.storage import claim_volume, make_claim, make_class, make_csi_node, make_volume
 from tests.explain.asking import Refuses
 from tests.fakes import Permits, PreBinds, Reserves
-from tests.scenarios.kit.plugins import Doorkeeper, Gate
+from tests.scenarios.kit.plugins import Doorkeeper, Gate, Named
+from tests.unit.plugins.dynamic_resources.kit import allocated, device, make_slice
+from tests.unit.plugins.dynamic_resources.kit import make_claim as device_claim
+from tests.unit.plugins.dynamic_resources.kit import make_class as device_class
 
 DEFAULT = (
     "SchedulingGates",
@@ -444,6 +451,27 @@ COMBINED = [
     ),
 ]
 
+
+def kind_is(kind):
+    """A selector of devices of that kind."""
+    return {"cel": {"expression": f"device.attributes['gpu.example'].kind == '{kind}'"}}
+
+
+def with_devices(names, *, claims, classes=None):
+    """A node with these devices of the kind `small`, and the pod with claim `d`; classes are of a kind."""
+    kinds = {"gpu": "small"} if classes is None else classes
+    devices = [device(name, attributes={"kind": {"string": "small"}}) for name in names]
+    return on(
+        {},
+        others=[
+            *(device_class(name, selectors=[kind_is(kind)]) for name, kind in kinds.items()),
+            make_slice("s", devices, node="n0", pool="pool"),
+            *claims,
+        ],
+        resource_claims=(PodResourceClaim("d", "d"),),
+    )
+
+
 SLOW = make_class("slow", mode="Immediate")
 FAR = make_volume("v", near={ZONE: ["b"]}, kept_for=make_claim("c", volume_name="v"))
 VOLUMES = [
@@ -522,10 +550,92 @@ VOLUMES = [
         ("NewNode",),
     ),
     Case(
+        "a class that provisions nothing, beside one that does",
+        on(
+            {},
+            others=[make_class(), make_class("fast", provisioner="d.example"), make_claim("c")],
+            volumes=(claim_volume("c"),),
+        ),
+        "didn't find available persistent volumes to bind",
+        "VolumeBinding",
+        ("StorageClass",),
+    ),
+    Case(
+        "the free volumes are of another class",
+        on(
+            {},
+            others=[
+                make_class(),
+                make_class("local"),
+                make_claim("c"),
+                make_volume("v", storage_class="local"),
+            ],
+            volumes=(claim_volume("c"),),
+        ),
+        "didn't find available persistent volumes to bind",
+        "VolumeBinding",
+        ("StorageClass",),
+    ),
+    Case(
+        "a class that binds at once is not proposed",
+        on({}, others=[make_class(), SLOW, make_claim("c")], volumes=(claim_volume("c"),)),
+        "didn't find available persistent volumes to bind",
+        "VolumeBinding",
+    ),
+]
+
+DEVICES = [
+    Case(
         "no such claim of devices",
         on({}, resource_claims=(PodResourceClaim("d", "claim"),)),
         "DynamicResources keeps the pod out of the queue",
         state="NotQueued",
+    ),
+    Case(
+        "all devices are taken",
+        with_devices(["d0"], claims=[allocated("other", ("pool", "d0")), device_claim("d")]),
+        "cannot allocate all claims",
+        "DynamicResources",
+        ("NewNode",),
+    ),
+    Case(
+        "devices of another class",
+        with_devices(["d0"], claims=[device_claim("d")], classes={"gpu": "big", "small": "small"}),
+        "cannot allocate all claims",
+        "DynamicResources",
+        ("DeviceClass",),
+    ),
+    Case(
+        "no such class of devices",
+        with_devices(["d0"], claims=[device_claim("d")], classes={"small": "small"}),
+        "device class gpu does not exist",
+        "DynamicResources",
+        ("DeviceClass",),
+    ),
+]
+
+
+class Budget(Named, FilterPlugin):
+    """A quota that has some CPU left, and says how much."""
+
+    def __init__(self):
+        super().__init__("Budget")
+
+    def filter(self, state, pod, nodes):
+        return np.full(len(nodes), fit_requests(pod)["cpu"] > 1500, np.uint8)
+
+    def filter_status(self, state, code):
+        return unschedulable("over the quota of team: at most 1500m of cpu").from_plugin(self.name)
+
+
+QUOTAS = [
+    Case(
+        "over a quota",
+        on({}, {}, cpu="2"),
+        "over the quota of team: at most 1500m of cpu (Budget)",
+        "Budget",
+        ("Requests",),
+        plugins=lambda: (Budget(),),
     ),
 ]
 
@@ -638,4 +748,15 @@ EXTENDERS = [
 ]
 
 
-CASES = [*RESOURCES, *TAINTS, *SELECTION, *SPREADING, *COMBINED, *VOLUMES, *HELD, *EXTENDERS]
+CASES = [
+    *RESOURCES,
+    *TAINTS,
+    *SELECTION,
+    *SPREADING,
+    *COMBINED,
+    *VOLUMES,
+    *DEVICES,
+    *QUOTAS,
+    *HELD,
+    *EXTENDERS,
+]

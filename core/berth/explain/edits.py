@@ -4,7 +4,10 @@ Each is only a guess: the engine tries it before it is shown. Indices in patches
 is applied in order, one edit after the other.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,7 +16,7 @@ from berth.objects.node import Amount, Node
 from berth.objects.node_selector import NodeAffinity, NodeSelector, NodeSelectorTerm
 from berth.objects.pod import Affinity, Container, Pod, PodAffinity, Resources
 from berth.objects.pod_requests import fit_requests, scaled
-from berth.objects.quantity import as_binary
+from berth.objects.quantity import InvalidQuantityError, as_binary
 from berth.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
 from berth.objects.taint import Taint, TaintEffect, Toleration
 from berth.snapshot.snapshot import Snapshot
@@ -24,6 +27,9 @@ MANAGED = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 """Taints that say what is wrong with a node: no pod is advised to tolerate them."""
 MEBIBYTE = 2**20
 MOST_OF_A_KIND = 8
+MOST_OF_A_REASON = 2048
+LEFT = re.compile(r"\bat most ([0-9][0-9A-Za-z.]{0,31}) of ([A-Za-z0-9][A-Za-z0-9._/-]{0,300}[A-Za-z0-9])")
+"""How a plugin's reason says what is left of a resource."""
 
 replace = msgspec.structs.replace
 
@@ -61,9 +67,13 @@ def escaped(key: str) -> str:
 def smaller_requests(pod: Pod, nodes: Snapshot, row: int) -> Iterator[Edit]:
     """Request no more than is free there, of all resources that are short."""
     short = _short(pod, nodes, row)
+    yield from _no_more_than(pod, short, int(share_free(pod, nodes, row) * 1e6))
+
+
+def _no_more_than(pod: Pod, most: Mapping[str, int], rank: int = 0) -> Iterator[Edit]:
     patch: list[Mapping[str, Any]] = []
     parts, changed = [], pod
-    for name, free in sorted(short.items()):
+    for name, free in sorted(most.items()):
         amount = _rounded(name, free)
         capped = None if amount <= 0 else _capped(changed, name, amount)
         if capped is None:
@@ -72,8 +82,19 @@ def smaller_requests(pod: Pod, nodes: Snapshot, row: int) -> Iterator[Edit]:
         patch += operations
         parts.append(f"{_written(name, amount)} of {name} (now {_written(name, fit_requests(pod)[name])})")
     if parts:
-        rank = int(share_free(pod, nodes, row) * 1e6)
         yield Edit("Requests", f"request at most {' and '.join(parts)}", tuple(patch), changed, rank)
+
+
+def no_more_than_said(pod: Pod, reasons: Iterable[str]) -> Iterator[Edit]:
+    """Request no more than a plugin's reason says is left, as in `at most 1500m of cpu`."""
+    wanted, most = fit_requests(pod), dict[str, int]()
+    for reason in reasons:
+        for amount, name in islice(LEFT.findall(reason[:MOST_OF_A_REASON]), MOST_OF_A_KIND):
+            with suppress(InvalidQuantityError):
+                left = scaled(name, amount)
+                if wanted.get(name, 0) > left:
+                    most[name] = min(left, most.get(name, left))
+    yield from _no_more_than(pod, most)
 
 
 def share_free(pod: Pod, nodes: Snapshot, row: int) -> float:

@@ -17,8 +17,8 @@ from berth.explain.pod_states import PodStates
 from berth.explain.proposals import Proposed, Search, by_row
 from berth.explain.schema import Explanation, Nodes, PastAttempt, State, StateKind, rfc3339
 from berth.explain.trying import Tried, Trying, Verdict, in_other_processes, unplaced
-from berth.explain.volume_places import VolumePlaces
 from berth.framework.cycle_budget import CycleMeter, OverBudgetError
+from berth.framework.listers import Listers
 from berth.framework.runtime import Framework
 from berth.framework.store import Store
 from berth.objects.pod import Pod
@@ -69,7 +69,7 @@ class Explainer:
     """Preemption by profile."""
     budgets: CycleBudgets
     attempts: AttemptLog
-    volume_places: VolumePlaces
+    listers: Listers
     turn: AbstractAsyncContextManager[object]
 
     async def explain(self, namespace: str, name: str, wanted: Wanted = ORDINARY) -> Explanation:
@@ -123,7 +123,7 @@ class Explainer:
             meter=found.meter,
             turn=self.turn,
             against=by_row(list(tried.against), every, in_other_processes(framework)),
-            volume_places=self.volume_places,
+            listers=self.listers,
             priority=priority,
         )
         return await search.run()

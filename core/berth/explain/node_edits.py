@@ -1,12 +1,14 @@
 """Changes of nodes that would let a pod in: a label, a cordon taken back, one node more."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from berth.explain.edits import escaped, untolerated
+from berth.explain.supposed import SUPPOSED_NAME
 from berth.objects.api_object import ObjectMeta
+from berth.objects.devices import ResourceSlice
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.objects.pod_requests import scaled
@@ -31,6 +33,8 @@ class NodeEdit(NamedTuple):
     sentence: str
     patch: tuple[Mapping[str, Any], ...]
     node: Node
+    slices: tuple[ResourceSlice, ...] = ()
+    """The devices of a new node, as its drivers will publish them."""
 
 
 def with_labels(pod: Pod, node: Node) -> Iterator[NodeEdit]:
@@ -65,21 +69,45 @@ NODE_EDITORS = {"NodeAffinity": with_labels, "NodeUnschedulable": uncordoned}
 """By the plugin that turns the node down."""
 
 
+Devices = Mapping[str, Sequence[ResourceSlice]]
+"""Devices that only one node reaches, by its name; others are where they are whatever nodes there are."""
+NO_DEVICES: Devices = {}
+
+
+def devices_of(slices: Iterable[ResourceSlice]) -> Devices:
+    """The devices of each node."""
+    found: dict[str, list[ResourceSlice]] = {}
+    for each in slices:
+        if each.spec.node_name:
+            found.setdefault(each.spec.node_name, []).append(each)
+    return found
+
+
 def new_nodes(
-    pod: Pod, nodes: Snapshot, most: int, places: Sequence[Mapping[str, str]] = ()
+    pod: Pod,
+    nodes: Snapshot,
+    most: int,
+    places: Sequence[Mapping[str, str]] = (),
+    devices: Devices = NO_DEVICES,
 ) -> Iterator[NodeEdit]:
     """Empty nodes of the shapes that there are, the largest of those that let the pod in first.
 
-    After them the same with the labels of each of these places.
+    After them the same with the labels of each of these places. Nodes with `devices` come before others.
     """
     shapes: dict[tuple[Any, ...], Node] = {}
-    for node in sorted(nodes.nodes, key=lambda node: _preference(pod, node)):
-        shapes.setdefault(_shape(node), node)
+    ordered = sorted(nodes.nodes, key=lambda node: (node.name not in devices, *_preference(pod, node)))
+    for node in ordered:
+        shapes.setdefault((_shape(node), _offer(devices.get(node.name, ()))), node)
         if len(shapes) >= most:
             break
     for place in ({}, *places):
         for node in shapes.values():
-            yield _new_node(node, place)
+            yield _new_node(node, place, devices.get(node.name, ()))
+
+
+def _offer(slices: Sequence[ResourceSlice]) -> tuple[tuple[str, int], ...]:
+    """How many devices of which driver, slice by slice."""
+    return tuple(sorted((each.spec.driver, len(each.spec.devices)) for each in slices))
 
 
 def _preference(pod: Pod, node: Node) -> tuple[Any, ...]:
@@ -94,7 +122,7 @@ def _shape(node: Node) -> tuple[Any, ...]:
     return tuple(sorted(node.status.allocatable.items())), node.spec.taints, labels
 
 
-def _new_node(like: Node, place: Mapping[str, str]) -> NodeEdit:
+def _new_node(like: Node, place: Mapping[str, str], devices: Sequence[ResourceSlice]) -> NodeEdit:
     labels = {**like.metadata.labels, HOSTNAME: NEW_NODE, **place}
     taints = tuple(taint for taint in like.spec.taints if taint.key != CORDONED)
     node = replace(
@@ -105,8 +133,19 @@ def _new_node(like: Node, place: Mapping[str, str]) -> NodeEdit:
     written = msgspec.to_builtins(node)
     amounts = ", ".join(f"{amount} {name}" for name, amount in list(like.status.allocatable.items())[:4])
     there = " and ".join(f"{key}={value}" for key, value in place.items())
-    sentence = f"add a node like {like.name} ({amounts}){f' with {there}' if there else ''}"
-    return NodeEdit("NewNode", sentence, ({"op": "add", "path": "", "value": written},), node)
+    drivers = ", ".join(sorted({each.spec.driver for each in devices}))
+    offered = f"{amounts}; devices of {drivers}" if drivers else amounts
+    sentence = f"add a node like {like.name} ({offered}){f' with {there}' if there else ''}"
+    patch = ({"op": "add", "path": "", "value": written},)
+    return NodeEdit("NewNode", sentence, patch, node, tuple(map(_on_new_node, devices)))
+
+
+def _on_new_node(devices: ResourceSlice) -> ResourceSlice:
+    """The same devices in a pool of the new node's."""
+    name = f"{SUPPOSED_NAME} {devices.name}"
+    pool = replace(devices.spec.pool, name=f"{SUPPOSED_NAME} {devices.spec.pool.name}")
+    spec = replace(devices.spec, node_name=NEW_NODE, pool=pool)
+    return replace(devices, metadata=ObjectMeta(name=name, uid=name), spec=spec)
 
 
 class Exchanged:

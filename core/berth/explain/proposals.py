@@ -6,21 +6,32 @@ One change of the pod is looked for first; where none does, several for one node
 and the scheduling loop has its turn between two trials.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from berth.explain.edits import EDITORS, Edit, share_free
+from berth.explain.claim_edits import ClaimEdit, OtherClasses
+from berth.explain.edits import EDITORS, Edit, no_more_than_said, share_free
 from berth.explain.more_priority import MorePriority
-from berth.explain.node_edits import NODE_EDITORS, Exchanged, NodeEdit, new_nodes
+from berth.explain.node_edits import (
+    NO_DEVICES,
+    NODE_EDITORS,
+    Exchanged,
+    NodeEdit,
+    devices_of,
+    new_nodes,
+)
 from berth.explain.schema import Proposal, Target
+from berth.explain.supposed import Supposed
 from berth.explain.trying import Trying, Verdict, in_other_processes, in_this_process
 from berth.explain.volume_places import VolumePlaces
 from berth.framework.cycle_budget import CycleMeter, OverBudgetError
+from berth.framework.listers import Listers
 from berth.framework.runtime import Framework
+from berth.framework.store import Store
 from berth.objects.pod import Pod
 from berth.preemption.candidates import Candidate
 from berth.snapshot.columns import Mask
@@ -38,7 +49,8 @@ MOST_SHAPES = 3
 MOST_COMBINED = 4
 MOST_NODE_NAMES = 5
 
-VOLUME_PLUGINS = frozenset({"VolumeBinding", "VolumeZone"})
+VOLUME_BINDING, DEVICES = "VolumeBinding", "DynamicResources"
+VOLUME_PLUGINS = frozenset({VOLUME_BINDING, "VolumeZone"})
 """Those that turn nodes down for where they are."""
 
 Against = Mapping[int, Mapping[str, Verdict]]
@@ -67,7 +79,7 @@ class Search:
     meter: CycleMeter
     turn: AbstractAsyncContextManager[object]
     against: Against
-    volume_places: VolumePlaces
+    listers: Listers
     priority: MorePriority | None = None
     _found: list[Proposal] = field(default_factory=list)
     _trials: int = 0
@@ -86,6 +98,7 @@ class Search:
             if not self._found:
                 await self._edits(await self.meter.timed(self._combined()))
             await self._nodes_changed()
+            await self._claims_changed()
             await self._new_nodes()
             await self._more_priority()
         except OverBudgetError as error:
@@ -103,7 +116,7 @@ class Search:
         found: list[Edit] = []
         for plugin, rows in self._alone().items():
             for row in rows[: MOST_ROWS.get(plugin, 1)]:
-                found += EDITORS[plugin](self.pod, self.nodes, row)
+                found += self._edits_of(plugin, row)
                 await self._paid()
         return sorted(_distinct(found), key=lambda edit: (len(edit.patch), -edit.rank))
 
@@ -115,7 +128,14 @@ class Search:
                 rows.setdefault(next(iter(verdicts)), []).append(row)
         if "NodeResourcesFit" in rows:
             rows["NodeResourcesFit"].sort(key=lambda row: -share_free(self.pod, self.nodes, row))
-        return {plugin: found for plugin, found in rows.items() if plugin in EDITORS}
+        return rows
+
+    def _edits_of(self, plugin: str, row: int) -> Iterator[Edit]:
+        """What might get the pod past the plugin on that node."""
+        editor = EDITORS.get(plugin)
+        if editor is not None:
+            return editor(self.pod, self.nodes, row)
+        return no_more_than_said(self.pod, self.against[row][plugin].status.reasons)
 
     async def _combined(self) -> list[Edit]:
         """For each kind of nodes that several plugins turn down, one edit for each of them."""
@@ -152,10 +172,35 @@ class Search:
                 if not self._enough_of(edit.kind):
                     await self._try_node(edit, Target(kind="Node", name=edit.node.name))
 
+    async def _claims_changed(self) -> None:
+        """Claims of other classes, where nothing but the plugin that looks at them is against some node."""
+        classes = OtherClasses(self.listers)
+        alone = {next(iter(plugins)) for plugins in self.against.values() if len(plugins) == 1}
+        if VOLUME_BINDING in alone:
+            claims = self.listers.persistent_volume_claims
+            await self._try_claims(claims, classes.of_storage(self.pod))
+        if DEVICES in alone:
+            await self._try_claims(self.listers.resource_claims, classes.of_devices(self.pod))
+
+    async def _try_claims(self, store: Store[Any], edits: Iterable[ClaimEdit]) -> None:
+        for edit in edits:
+            if self._enough_of(edit.kind):
+                return
+            self._count()
+            async with self.turn:
+                with Supposed(store, [edit.supposed]):
+                    fits = await self._fits(edit.pod)
+            if fits.any():
+                self._take(edit.kind, edit.sentence, edit.target, edit.patch, fits)
+
     async def _new_nodes(self) -> None:
-        of_volumes = any(not VOLUME_PLUGINS.isdisjoint(plugins) for plugins in self.against.values())
-        places = self.volume_places.of(self.pod) if of_volumes else ()
-        for edit in new_nodes(self.pod, self.nodes, MOST_SHAPES, places):
+        against = {plugin for plugins in self.against.values() for plugin in plugins}
+        places: Sequence[Mapping[str, str]] = ()
+        if not VOLUME_PLUGINS.isdisjoint(against):
+            listers = self.listers
+            places = VolumePlaces(listers.persistent_volume_claims, listers.persistent_volumes).of(self.pod)
+        devices = devices_of(self.listers.resource_slices) if DEVICES in against else NO_DEVICES
+        for edit in new_nodes(self.pod, self.nodes, MOST_SHAPES, places, devices):
             if await self._try_node(edit, Target(kind="Node")):
                 return
 
@@ -228,7 +273,8 @@ class Search:
         async with self.turn:
             if edit is None:
                 return await self._fits(pod)
-            with Exchanged(self.nodes, edit.node) as nodes:
+            slices = Supposed(self.listers.resource_slices, edit.slices)
+            with Exchanged(self.nodes, edit.node) as nodes, slices:
                 fits = await self._fits(pod)
                 only = np.zeros(len(nodes), dtype=bool)
                 only[nodes.row_of[edit.node.name]] = True

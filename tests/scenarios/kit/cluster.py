@@ -34,6 +34,7 @@ from berth.testing.builders import ROOMY, make_node, make_pod
 from berth.testing.handles import RecordingRecorder, RecordingVolumeWriter
 from tests.scenarios.kit.configuration import PROFILE, configured
 from tests.scenarios.kit.memory_api import MemoryApi, MemoryPodGroups, MemoryPods
+from tests.unit.plugins.dynamic_resources.kit import FakeClaimWriter
 
 SHORT = ("cpu", "memory")
 
@@ -94,7 +95,7 @@ class Cluster:
             ports=CorePorts(
                 pods=PodWriter(self.pods_client, background),
                 volumes=RecordingVolumeWriter(),
-                claims=None,
+                claims=FakeClaimWriter(),
                 pod_groups=self.groups_client,
                 background=background,
                 clock=self.clock,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from berth_capacity_scheduling.amounts import requests_of
+from berth_capacity_scheduling.amounts import requests_of, room
 from berth_capacity_scheduling.balance import Balance
 from berth_capacity_scheduling.quota import Quotas, read
 from berth_plugin_proto import queueing_pb2
@@ -16,8 +16,16 @@ from berth_sdk.objects import decode_pod
 from berth_sdk.testing import make_pod
 from tests.unit.capacity_scheduling.builders import at_work, cpu, key, pod, quota, refusal, uid
 
-MAX = "ElasticQuota a/quota would be over its max of cpu"
-SUM = "ElasticQuota a/quota: all quotas together would be over the sum of their min of cpu"
+MAX = "ElasticQuota a/quota would be over its max of cpu: at most 0 of cpu"
+
+
+def over_sum(left):
+    """What a pod is refused with where the sum of all min leaves so much."""
+    said = "all quotas together would be over the sum of their min"
+    return f"ElasticQuota a/quota: {said} of cpu: at most {left} of cpu"
+
+
+SUM = over_sum(0)
 
 
 @pytest.mark.parametrize(
@@ -61,6 +69,19 @@ async def test_other_resources():
         assert "min of pods" in await refusal(host, only_gpu)
 
 
+@pytest.mark.parametrize(
+    ("used", "left"),
+    [
+        ({}, "at most 2500m of cpu, at most 3Gi of memory"),
+        ({"cpu": 500, "memory": 2**29}, "at most 2 of cpu, at most 2560Mi of memory"),
+        ({"cpu": 9000, "memory": 3 * 2**30 - 7}, "at most 0 of cpu, at most 7 of memory"),
+    ],
+)
+def test_what_is_left(used, left):
+    """It is written as in a manifest, so that a pod's owner may copy it."""
+    assert left == room(["cpu", "memory"], used, {"cpu": 2500, "memory": 3 * 2**30})
+
+
 async def test_reserve_counts_once():
     """Reserving twice takes nothing more, the state's word takes its place, an old attempt frees nothing."""
     async with at_work({"a": cpu(4)}) as host:
@@ -70,7 +91,7 @@ async def test_reserve_counts_once():
         assert await refusal(host, other) is None
         host.cluster.put_pod(first, "n0", PodStage.ASSUMED, attempt=1)
         assert await refusal(host, other) is None
-        assert await refusal(host, pod("a", "big", 2)) == SUM
+        assert await refusal(host, pod("a", "big", 2)) == over_sum(1)
 
         host.cluster.remove_pod(uid(first))
         await host.update()
@@ -78,7 +99,7 @@ async def test_reserve_counts_once():
         await host.reserve(first, "n0")
         host.attempts[uid(first)] = 1
         await host.unreserve(first, "n0")
-        assert await refusal(host, pod("a", "big", 2)) == SUM
+        assert await refusal(host, pod("a", "big", 2)) == over_sum(1)
         await host.unreserve(first, "n0")
         assert await refusal(host, pod("a", "big", 4)) is None
 
@@ -89,7 +110,7 @@ async def test_quotas_come_and_go():
         news = host.queueing.Requeue(queueing_pb2.RequeueRequest())
         first = asyncio.create_task(news.read())
         await host.handshake()  # comes after the stream on the same connection
-        assert await refusal(host, pod("a", "p", 2)) == SUM
+        assert await refusal(host, pod("a", "p", 2)) == over_sum(1)
         host.cluster.put_object(key("a"), cpu(2))
         assert await refusal(host, pod("a", "p", 2)) is None
         message = await first
@@ -116,7 +137,7 @@ async def test_all_is_sent_again():
         await host.sync()
 
         assert await refusal(host, pod("a", "p", 2)) is None
-        assert await refusal(host, pod("a", "p", 3)) == SUM
+        assert await refusal(host, pod("a", "p", 3)) == over_sum(2)
 
 
 def test_several_quotas():

@@ -10,8 +10,7 @@ from berth.explain.attempt_log import AttemptLog
 from berth.explain.explainer import Explainer, UnknownPodError, Wanted
 from berth.explain.pod_states import PodStates
 from berth.explain.trying import Trying
-from berth.explain.volume_places import VolumePlaces
-from berth.framework.store import Store
+from berth.framework.listers import Listers
 from berth.testing.builders import make_node, make_pod
 from tests.fakes import PROFILE, Binds, Normalizes, PreFilters, Rejects, Scores, framework, make_core, pending
 
@@ -44,7 +43,7 @@ def cluster(n=3, extenders=(), **points):
         evaluators=unknown,
         budgets=CycleBudgets(w.clock, w.background),
         attempts=attempts,
-        volume_places=VolumePlaces(Store(), Store()),
+        listers=Listers(),
         turn=asyncio.Lock(),
     )
     return w, explainer, attempts

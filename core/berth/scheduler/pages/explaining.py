@@ -20,7 +20,6 @@ from berth.explain.pod_states import PodStates
 from berth.explain.schema import NodeExplanation
 from berth.explain.several_answers import merged
 from berth.explain.trying import Trying
-from berth.explain.volume_places import VolumePlaces
 from berth.objects.pod import Pod
 from berth.preemption.evaluator import Evaluator
 from berth.scheduler.leading.leaderships import Leaderships
@@ -64,9 +63,7 @@ def new_explainer(
         evaluators=evaluator,
         budgets=scheduler.budgets,
         attempts=attempts,
-        volume_places=VolumePlaces(
-            scheduler.listers.persistent_volume_claims, scheduler.listers.persistent_volumes
-        ),
+        listers=scheduler.listers,
         turn=turn,
     )
 

@@ -1,6 +1,6 @@
 """Amounts of resources: CPU in thousandths of a core, anything else in units, pods counted as `pods`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from berth_sdk import Pod
@@ -8,6 +8,8 @@ from berth_sdk import Pod
 Amounts: TypeAlias = Mapping[str, int]
 
 PODS = "pods"
+
+_SUFFIXES = {40: "Ti", 30: "Gi", 20: "Mi", 10: "Ki"}
 
 
 def requests_of(pod: Pod) -> Amounts:
@@ -29,6 +31,20 @@ def excess(used: Amounts, asked: Amounts, limit: Amounts) -> list[str]:
         for name, amount in asked.items()
         if amount and name in limit and used.get(name, 0) + amount > limit[name]
     )
+
+
+def room(names: Iterable[str], used: Amounts, limit: Amounts) -> str:
+    """Return what is left of these resources, in words from which `berth explain` proposes requests."""
+    left = ((name, max(0, limit[name] - used.get(name, 0))) for name in names)
+    return ", ".join(f"at most {_written(name, amount)} of {name}" for name, amount in left)
+
+
+def _written(name: str, amount: int) -> str:
+    """Return the amount as manifests have it."""
+    if name == "cpu":
+        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+    bits = next((bits for bits in _SUFFIXES if amount and not amount % (1 << bits)), 0)
+    return f"{amount >> bits}{_SUFFIXES[bits]}" if bits else str(amount)
 
 
 def _named(pod: Pod) -> Iterator[str]:

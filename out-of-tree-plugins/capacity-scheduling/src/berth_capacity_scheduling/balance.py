@@ -5,7 +5,7 @@ A resource is governed if some quota's min names it; a quota that does not name 
 
 from dataclasses import dataclass, field
 
-from berth_capacity_scheduling.amounts import Amounts, add, excess
+from berth_capacity_scheduling.amounts import Amounts, add, excess, room
 from berth_capacity_scheduling.quota import Quota, Quotas
 
 
@@ -50,10 +50,13 @@ class Balance:
         """Return why the quota's namespace can't have this on top of what it uses, None if it can."""
         over = self._over_max(quota, asked)
         if over:
-            return f"{quota} would be over its max of {', '.join(over)}"
+            left = room(over, self.used.get(quota.namespace, {}), quota.max)
+            return f"{quota} would be over its max of {', '.join(over)}: {left}"
         over = excess(self.total, asked, self.guaranteed)
         if over:
-            return f"{quota}: all quotas together would be over the sum of their min of {', '.join(over)}"
+            left = room(over, self.total, self.guaranteed)
+            said = "all quotas together would be over the sum of their min of"
+            return f"{quota}: {said} {', '.join(over)}: {left}"
         return None
 
     def is_full(self, quota: Quota, asked: Amounts) -> bool:
