@@ -1,6 +1,7 @@
 """Changes of nodes that would let a pod in: a label, a cordon taken back, one node more."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, count
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,6 +20,7 @@ from berth.snapshot.snapshot import Snapshot
 
 HOSTNAME = "kubernetes.io/hostname"
 NEW_NODE = "new-node"
+"""With a number behind it where there is a node of that name."""
 SUPPOSED = "supposed"
 """The UID of changed nodes: under its own an extender would be sent the node that there is."""
 CORDONED = "node.kubernetes.io/unschedulable"
@@ -100,9 +102,11 @@ def new_nodes(
         shapes.setdefault((_shape(node), _offer(devices.get(node.name, ()))), node)
         if len(shapes) >= most:
             break
+    names = chain((NEW_NODE,), (f"{NEW_NODE}-{i}" for i in count(2)))
+    name = next(name for name in names if name not in nodes.row_of)
     for place in ({}, *places):
         for node in shapes.values():
-            yield _new_node(node, place, devices.get(node.name, ()))
+            yield _new_node(name, node, place, devices.get(node.name, ()))
 
 
 def _offer(slices: Sequence[ResourceSlice]) -> tuple[tuple[str, int], ...]:
@@ -122,12 +126,12 @@ def _shape(node: Node) -> tuple[Any, ...]:
     return tuple(sorted(node.status.allocatable.items())), node.spec.taints, labels
 
 
-def _new_node(like: Node, place: Mapping[str, str], devices: Sequence[ResourceSlice]) -> NodeEdit:
-    labels = {**like.metadata.labels, HOSTNAME: NEW_NODE, **place}
+def _new_node(name: str, like: Node, place: Mapping[str, str], devices: Sequence[ResourceSlice]) -> NodeEdit:
+    labels = {**like.metadata.labels, HOSTNAME: name, **place}
     taints = tuple(taint for taint in like.spec.taints if taint.key != CORDONED)
     node = replace(
         like,
-        metadata=ObjectMeta(name=NEW_NODE, uid=NEW_NODE, labels=labels),
+        metadata=ObjectMeta(name=name, uid=name, labels=labels),
         spec=replace(like.spec, unschedulable=False, taints=taints),
     )
     written = msgspec.to_builtins(node)
@@ -137,14 +141,14 @@ def _new_node(like: Node, place: Mapping[str, str], devices: Sequence[ResourceSl
     offered = f"{amounts}; devices of {drivers}" if drivers else amounts
     sentence = f"add a node like {like.name} ({offered}){f' with {there}' if there else ''}"
     patch = ({"op": "add", "path": "", "value": written},)
-    return NodeEdit("NewNode", sentence, patch, node, tuple(map(_on_new_node, devices)))
+    return NodeEdit("NewNode", sentence, patch, node, tuple(_on_node(name, each) for each in devices))
 
 
-def _on_new_node(devices: ResourceSlice) -> ResourceSlice:
+def _on_node(node: str, devices: ResourceSlice) -> ResourceSlice:
     """The same devices in a pool of the new node's."""
     name = f"{SUPPOSED_NAME} {devices.name}"
     pool = replace(devices.spec.pool, name=f"{SUPPOSED_NAME} {devices.spec.pool.name}")
-    spec = replace(devices.spec, node_name=NEW_NODE, pool=pool)
+    spec = replace(devices.spec, node_name=node, pool=pool)
     return replace(devices, metadata=ObjectMeta(name=name, uid=name), spec=spec)
 
 
