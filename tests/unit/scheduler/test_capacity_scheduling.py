@@ -6,10 +6,14 @@ import tempfile
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import aiohttp
 import yaml
 
+from berth.aggregated_api.kinds import POD
 from berth.client import Api, load_endpoint
 from berth.client.resources import Resource
+from berth.sandbox.free_port import free_port
+from berth.scheduler.process_options import Serving
 from tests.sockets import served
 from tests.unit.client.conftest import transport_to
 from tests.unit.scheduler_at_work import eventually, node, scheduling
@@ -29,9 +33,9 @@ def quota(namespace, least, most):
     }
 
 
-def pods(namespace, name, count):
-    """So many pods of one core each, which end at once when they are deleted."""
-    container = {"name": "main", "image": "image", "resources": {"requests": {"cpu": "1"}}}
+def pods(namespace, name, count, cores="1"):
+    """So many pods of one core each or more, which end at once when they are deleted."""
+    container = {"name": "main", "image": "image", "resources": {"requests": {"cpu": cores}}}
     spec = {"containers": [container], "terminationGracePeriodSeconds": 0}
     return [
         {
@@ -45,7 +49,7 @@ def pods(namespace, name, count):
 
 
 @asynccontextmanager
-async def at_work(tmp_path):
+async def at_work(tmp_path, **options):
     """Twelve cores, two namespaces that are guaranteed four each, a scheduler with the plugin."""
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
         socket = Path(folder, "p.sock")
@@ -67,6 +71,7 @@ async def at_work(tmp_path):
                 *documents,
                 sidecars={NAME: f"unix:{socket}"},
                 without=("DefaultPreemption",),
+                **options,
             ) as (sandbox, _):
                 yield sandbox
         finally:
@@ -106,6 +111,22 @@ async def test_borrowed_and_reclaimed(tmp_path):
         await eventually(lambda: len(running(sandbox, "a")) == 4 and len(running(sandbox, "b")) == 4)
         await eventually(lambda: waits(sandbox, "a/quota: all quotas together"))
         assert 3 == len(notes(sandbox, "Preempted").splitlines())
+
+
+async def test_what_a_quota_leaves_is_proposed(tmp_path):
+    """Two nodes have two cores left, and the quota one: with that the pod would fit."""
+    port = free_port()
+    serving = Serving(port=port, always_allowed=("/apis/explain.berth.dev/*",))
+    async with at_work(tmp_path, serving=serving) as sandbox, aiohttp.ClientSession() as client:
+        sandbox.load(pods("a", "first", 5))
+        await eventually(lambda: len(running(sandbox, "a")) == 5)
+        sandbox.load(pods("a", "large", 1, cores="3"))
+        await eventually(lambda: waits(sandbox, "a/quota would be over its max of cpu: at most 1 of cpu"))
+        url = f"https://127.0.0.1:{port}{POD.path('a', 'large0')}"
+        async with client.get(url, ssl=False) as answer:
+            proposals = (await answer.json())["proposals"]
+
+    assert "Request at most 1 of cpu (now 3)." in [each["sentence"] for each in proposals]
 
 
 async def test_quota_taken_away(tmp_path):
