@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import asynccontextmanager
+from fnmatch import fnmatchcase
 from itertools import product
 from pathlib import Path
 
@@ -20,12 +21,24 @@ def documents(*files):
 
 
 def granted(roles):
-    """Give every (verb, group, resource, name) of some roles; no name means any."""
+    """Give every (verb, group, resource, name) of some roles; no name means any, and no group a path."""
     found = set()
     for rule in (rule for role in roles for rule in role["rules"]):
-        parts = (rule["verbs"], rule["apiGroups"], rule["resources"], rule.get("resourceNames", [""]))
+        parts = (
+            (rule["verbs"], [None], rule["nonResourceURLs"], [""])
+            if "nonResourceURLs" in rule
+            else (rule["verbs"], rule["apiGroups"], rule["resources"], rule.get("resourceNames", [""]))
+        )
         found |= set(product(*parts))
     return found
+
+
+def serves(right, asked):
+    """Whether what was asked took this right."""
+    verb, group, resource, name = right
+    if group is None:
+        return asked.verb == verb and fnmatchcase(asked.path, resource)
+    return (asked.verb, asked.group, asked.resource) == right[:3] and name in ("", asked.name)
 
 
 class Ledger:
@@ -50,14 +63,7 @@ class Ledger:
 
     def spare(self, roles):
         """Give the rights of the roles that were never used."""
-        return {
-            (verb, group, resource, name)
-            for verb, group, resource, name in granted(roles)
-            if not any(
-                (one.verb, one.group, one.resource) == (verb, group, resource) and name in ("", one.name)
-                for one in self.used
-            )
-        }
+        return {right for right in granted(roles) if not any(serves(right, one) for one in self.used)}
 
 
 def bound(role, user):

@@ -10,6 +10,7 @@ from berth.aggregated_api.users import User
 from berth.client import Api, load_endpoint
 from berth.client.resources import PODS
 from berth.config import load, parse_feature_gates
+from berth.live_page.paths import STATE
 from berth.operator.rendering import Settings
 from berth.operator.rendering.rights import cluster_roles
 from berth.sandbox.access.identity import service_account
@@ -157,7 +158,10 @@ async def is_asked_for_metrics(kubeconfig, sandbox):
 
 
 async def is_asked_for_an_explanation(kubeconfig, user):
-    """The API server proves to be one, the leader is looked up, and asked as this scheduler."""
+    """The API server proves to be one, the leader is looked up, and asked as this scheduler.
+
+    So is its live page, which a standby shows.
+    """
     async with transport_to(load_endpoint(kubeconfig=str(kubeconfig), environ={})) as transport:
         api = Api(transport)
         config = AuthenticationConfig(api)
@@ -165,6 +169,7 @@ async def is_asked_for_an_explanation(kubeconfig, user):
         (leader,) = await leaders(api, "default")
         review = DelegatedAccess(api)
         paths = [kind.path("default" if kind.namespaced else "", "never") for kind in KINDS]
+        paths.append(STATE)
         access = {
             await review(Asked("", "get", path, User(user.name), resource_of("GET", path))) for path in paths
         }
