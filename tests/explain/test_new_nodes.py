@@ -1,7 +1,10 @@
 """One more node, where there is one already that was added by a proposal."""
 
+from berth.explain import proposals
+from berth.explain.proposals import MOST_CLAIM_TRIALS
+from berth.testing.storage import claim_volume, make_claim, make_class, make_volume
 from tests.explain.asking import Asked
-from tests.explain.pending_pods import FULL, on
+from tests.explain.pending_pods import FULL, ZONE, ZONE_A, on
 
 
 async def test_a_second_new_node():
@@ -18,3 +21,15 @@ async def test_a_second_new_node():
 
     assert ["new-node-2"] == new.nodes
     assert "new-node-2" == cluster.bound["p"]
+
+
+async def test_many_classes_leave_trials_for_nodes(monkeypatch):
+    """However many a cluster has, a node for the pod's volume is still looked for."""
+    monkeypatch.setattr(proposals, "MOST_TRIALS", MOST_CLAIM_TRIALS + 2)
+    cluster = Asked()
+    far = make_volume("v", near={ZONE: ["b"]})
+    never = [make_class(f"k{i}") for i in range(30)]
+    on(ZONE_A, others=[make_class(), *never, make_claim("c"), far], volumes=(claim_volume("c"),))(cluster)
+    await cluster.run()
+
+    assert ["NewNode"] == [proposal.kind for proposal in (await cluster.explain()).proposals]

@@ -135,7 +135,8 @@ def _new_node(name: str, like: Node, place: Mapping[str, str], devices: Sequence
         spec=replace(like.spec, unschedulable=False, taints=taints),
     )
     written = msgspec.to_builtins(node)
-    amounts = ", ".join(f"{amount} {name}" for name, amount in list(like.status.allocatable.items())[:4])
+    allocatable = list(like.status.allocatable.items())[:4]
+    amounts = ", ".join(f"{amount} {resource}" for resource, amount in allocatable)
     there = " and ".join(f"{key}={value}" for key, value in place.items())
     drivers = ", ".join(sorted({each.spec.driver for each in devices}))
     offered = f"{amounts}; devices of {drivers}" if drivers else amounts

@@ -9,6 +9,7 @@ and the scheduling loop has its turn between two trials.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +49,8 @@ NEAREST_ROWS = 200
 MOST_SHAPES = 3
 MOST_COMBINED = 4
 MOST_NODE_NAMES = 5
+MOST_CLAIM_TRIALS = 8
+"""Of claims of volumes, and of devices; the other trials are left to nodes and priorities."""
 
 VOLUME_BINDING, DEVICES = "VolumeBinding", "DynamicResources"
 VOLUME_PLUGINS = frozenset({VOLUME_BINDING, "VolumeZone"})
@@ -183,7 +186,7 @@ class Search:
             await self._try_claims(self.listers.resource_claims, classes.of_devices(self.pod))
 
     async def _try_claims(self, store: Store[Any], edits: Iterable[ClaimEdit]) -> None:
-        for edit in edits:
+        for edit in islice(edits, MOST_CLAIM_TRIALS):
             if self._enough_of(edit.kind):
                 return
             self._count()
