@@ -24,7 +24,7 @@ from berth.framework.listers import Store
 from berth.live_page.collecting import Collector
 from berth.live_page.history import History
 from berth.live_page.node_map import NodeMap
-from berth.live_page.pages import LivePages
+from berth.live_page.pages import Latest, LivePages
 from berth.live_page.recent_attempts import RecentAttempts
 from berth.plugins.priority_sort import PrioritySort
 from berth.queue.queue_profile import QueueProfile
@@ -181,9 +181,9 @@ async def measured(nodes, seconds, viewers):
 
 async def body(cluster):
     """A state as it is sent."""
-    pages = LivePages(cluster.collector.collect, SYSTEM_CLOCK)
-    await pages.refresh()
-    return pages.state.body
+    latest = Latest(cluster.collector.collect, SYSTEM_CLOCK)
+    await latest.refresh()
+    return latest.state.body
 
 
 async def first_paint(nodes):
