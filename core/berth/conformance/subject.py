@@ -16,6 +16,7 @@ from berth.conformance.errors import UnmetError, UnsuitableError
 from berth.conformance.samples import Document, make_nodes, make_pods
 from berth.out_of_tree.errors import NotConnectedError
 from berth.out_of_tree.transport.channels import open_channel
+from berth.out_of_tree.transport.conversation import Conversation
 from berth.out_of_tree.transport.rpc import REASON_KEY, RpcError
 from berth.out_of_tree.transport.ttrpc import Ttrpc, open_ttrpc
 from berth_plugin_proto import (
@@ -137,6 +138,13 @@ class Subject:
         await self.in_time(channel.channel_ready(), "a second connection")
         return Subject(self.options, channel, self.introduction, self.open)
 
+    def conversation(self) -> Conversation:
+        """A Converse stream that is read until the check ends."""
+        opened = Conversation(self.scheduling)
+        reading = asyncio.create_task(opened.run())
+        self.open.push_async_callback(_end, reading)
+        return opened
+
     async def over_ttrpc(self) -> Ttrpc:
         """A connection to the ttrpc socket that was announced, until the check ends.
 
@@ -149,6 +157,11 @@ class Subject:
         except NotConnectedError as error:
             raise UnmetError("a private socket beside the first, which is served", error) from None
         return connection
+
+
+async def _end(reading: "asyncio.Task[None]") -> None:
+    reading.cancel()
+    await asyncio.gather(reading, return_exceptions=True)
 
 
 @asynccontextmanager

@@ -30,6 +30,8 @@ func (p *Plugin) points() []pb.ExtensionPoint {
 	offer(p.PostBind != nil, pb.ExtensionPoint_EXTENSION_POINT_POST_BIND)
 	offer(p.CycleDone != nil, pb.ExtensionPoint_EXTENSION_POINT_CYCLE_DONE)
 	offer(p.SortKey != nil, pb.ExtensionPoint_EXTENSION_POINT_QUEUE_SORT)
+	offer(p.GeneratePlacements != nil, pb.ExtensionPoint_EXTENSION_POINT_PLACEMENT_GENERATE)
+	offer(p.ScorePlacements != nil, pb.ExtensionPoint_EXTENSION_POINT_PLACEMENT_SCORE)
 	offer(p.hints(), pb.ExtensionPoint_EXTENSION_POINT_QUEUEING_HINTS)
 	offer(p.Requeue != nil, pb.ExtensionPoint_EXTENSION_POINT_REQUEUE)
 	return points
@@ -37,22 +39,24 @@ func (p *Plugin) points() []pb.ExtensionPoint {
 
 // pointOf names the points that a plugin may want more time at by its functions.
 var pointOf = map[string]pb.ExtensionPoint{
-	"PreEnqueue":    pb.ExtensionPoint_EXTENSION_POINT_PRE_ENQUEUE,
-	"PreFilter":     pb.ExtensionPoint_EXTENSION_POINT_FILTER,
-	"Filter":        pb.ExtensionPoint_EXTENSION_POINT_FILTER,
-	"FilterNodes":   pb.ExtensionPoint_EXTENSION_POINT_FILTER,
-	"PostFilter":    pb.ExtensionPoint_EXTENSION_POINT_POST_FILTER,
-	"Score":         pb.ExtensionPoint_EXTENSION_POINT_SCORE,
-	"ScoreNodes":    pb.ExtensionPoint_EXTENSION_POINT_SCORE,
-	"Reserve":       pb.ExtensionPoint_EXTENSION_POINT_RESERVE,
-	"Permit":        pb.ExtensionPoint_EXTENSION_POINT_PERMIT,
-	"PreBind":       pb.ExtensionPoint_EXTENSION_POINT_PRE_BIND,
-	"Bind":          pb.ExtensionPoint_EXTENSION_POINT_BIND,
-	"PostBind":      pb.ExtensionPoint_EXTENSION_POINT_POST_BIND,
-	"CycleDone":     pb.ExtensionPoint_EXTENSION_POINT_CYCLE_DONE,
-	"SortKey":       pb.ExtensionPoint_EXTENSION_POINT_QUEUE_SORT,
-	"QueueingHint":  pb.ExtensionPoint_EXTENSION_POINT_QUEUEING_HINTS,
-	"QueueingHints": pb.ExtensionPoint_EXTENSION_POINT_QUEUEING_HINTS,
+	"PreEnqueue":         pb.ExtensionPoint_EXTENSION_POINT_PRE_ENQUEUE,
+	"PreFilter":          pb.ExtensionPoint_EXTENSION_POINT_FILTER,
+	"Filter":             pb.ExtensionPoint_EXTENSION_POINT_FILTER,
+	"FilterNodes":        pb.ExtensionPoint_EXTENSION_POINT_FILTER,
+	"PostFilter":         pb.ExtensionPoint_EXTENSION_POINT_POST_FILTER,
+	"Score":              pb.ExtensionPoint_EXTENSION_POINT_SCORE,
+	"ScoreNodes":         pb.ExtensionPoint_EXTENSION_POINT_SCORE,
+	"Reserve":            pb.ExtensionPoint_EXTENSION_POINT_RESERVE,
+	"Permit":             pb.ExtensionPoint_EXTENSION_POINT_PERMIT,
+	"PreBind":            pb.ExtensionPoint_EXTENSION_POINT_PRE_BIND,
+	"Bind":               pb.ExtensionPoint_EXTENSION_POINT_BIND,
+	"PostBind":           pb.ExtensionPoint_EXTENSION_POINT_POST_BIND,
+	"CycleDone":          pb.ExtensionPoint_EXTENSION_POINT_CYCLE_DONE,
+	"SortKey":            pb.ExtensionPoint_EXTENSION_POINT_QUEUE_SORT,
+	"GeneratePlacements": pb.ExtensionPoint_EXTENSION_POINT_PLACEMENT_GENERATE,
+	"ScorePlacements":    pb.ExtensionPoint_EXTENSION_POINT_PLACEMENT_SCORE,
+	"QueueingHint":       pb.ExtensionPoint_EXTENSION_POINT_QUEUEING_HINTS,
+	"QueueingHints":      pb.ExtensionPoint_EXTENSION_POINT_QUEUEING_HINTS,
 }
 
 func (p *Plugin) scores() bool { return p.Score != nil || p.ScoreNodes != nil }

@@ -86,6 +86,14 @@ type Plugin struct {
 	// QueueReset hears that the profile's pods which SortKey was asked about are to
 	// be forgotten: all that wait are asked about anew.
 	QueueReset func(profile string)
+	// GeneratePlacements says which sets of nodes the group may go to as a whole, in
+	// the order in which they are tried; pod is the first of its pods. Skip: no
+	// opinion; Unschedulable: it can go nowhere. Nodes that were not asked about are
+	// left out, and so is a set that has no node then.
+	GeneratePlacements func(group *PodGroup, pod *corev1.Pod, nodes *Nodes) ([]Placement, *Status)
+	// ScorePlacements scores the placements in which the group fits, each by itself,
+	// 0 to 100 unless Normalization says otherwise; nil: no opinion.
+	ScorePlacements func(group *PodGroup, pod *corev1.Pod, nodes *Nodes, proposed []ProposedPlacement) []int64
 	// Events are the cluster events that matter to rejected pods.
 	Events []EventInterest
 	// Requeue is the plugin's own way to speak to the scheduler.

@@ -46,21 +46,23 @@ type headedMessage interface {
 // ttrpc's own server starts a goroutine for each call before it has a place in
 // the line, which would lose their order.
 var framedMethods = map[string]framedMethod{
-	scheduled("PreEnqueue"):     framed("PreEnqueue", (*call).preEnqueue),
-	scheduled("Filter"):         framed("Filter", (*call).filter),
-	scheduled("Score"):          framed("Score", (*call).score),
-	scheduled("FilterScore"):    framed("FilterScore", (*call).filterScore),
-	scheduled("FilterOverlays"): framed("FilterOverlays", (*call).filterOverlays),
-	scheduled("PostFilter"):     framed("PostFilter", (*call).postFilter),
-	scheduled("Reserve"):        framed("Reserve", (*call).reserve),
-	scheduled("Unreserve"):      framed("Unreserve", (*call).unreserve),
-	scheduled("Permit"):         framed("Permit", (*call).permit),
-	scheduled("PreBind"):        framed("PreBind", (*call).preBind),
-	scheduled("Bind"):           framed("Bind", (*call).bind),
-	scheduled("PostBind"):       framed("PostBind", (*call).postBind),
-	scheduled("CycleDone"):      framed("CycleDone", (*call).cycleDone),
-	queued("QueueingHints"):     framedOfQueue("QueueingHints", (*session).hints),
-	queued("SortKeys"):          framedOfQueue("SortKeys", (*session).sortKeys),
+	scheduled("PreEnqueue"):         framed("PreEnqueue", (*call).preEnqueue),
+	scheduled("Filter"):             framed("Filter", (*call).filter),
+	scheduled("Score"):              framed("Score", (*call).score),
+	scheduled("FilterScore"):        framed("FilterScore", (*call).filterScore),
+	scheduled("FilterOverlays"):     framed("FilterOverlays", (*call).filterOverlays),
+	scheduled("PostFilter"):         framed("PostFilter", (*call).postFilter),
+	scheduled("Reserve"):            framed("Reserve", (*call).reserve),
+	scheduled("Unreserve"):          framed("Unreserve", (*call).unreserve),
+	scheduled("Permit"):             framed("Permit", (*call).permit),
+	scheduled("PreBind"):            framed("PreBind", (*call).preBind),
+	scheduled("Bind"):               framed("Bind", (*call).bind),
+	scheduled("PostBind"):           framed("PostBind", (*call).postBind),
+	scheduled("CycleDone"):          framed("CycleDone", (*call).cycleDone),
+	scheduled("GeneratePlacements"): framed("GeneratePlacements", (*call).generatePlacements),
+	scheduled("ScorePlacements"):    framed("ScorePlacements", (*call).scorePlacements),
+	queued("QueueingHints"):         framedOfQueue("QueueingHints", (*session).hints),
+	queued("SortKeys"):              framedOfQueue("SortKeys", (*session).sortKeys),
 }
 
 func scheduled(method string) string {

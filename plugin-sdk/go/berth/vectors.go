@@ -2,7 +2,9 @@ package berth
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -130,16 +132,27 @@ func scoreEach(score func(*corev1.Pod, *corev1.Node) int64, pod *corev1.Pod, nod
 	return points
 }
 
-// packScores makes the message in the narrowest form; what was not asked is sent as 0.
+// packScores makes the message; what was not asked is sent as 0.
 func packScores(points []int64, normalization Normalization, nodes *Nodes) (*pb.Scores, error) {
-	if len(points) != nodes.Len() {
-		return nil, broken("expected %d scores, got %d", nodes.Len(), len(points))
+	if nodes.candidates != nil && len(points) == nodes.Len() {
+		points = slices.Clone(points) // the author may keep the slice
+		for i := range points {
+			if !nodes.Asked(i) {
+				points[i] = 0
+			}
+		}
+	}
+	return packPoints(points, normalization, nodes.Len())
+}
+
+// packPoints makes the message in the narrowest form.
+func packPoints(points []int64, normalization Normalization, count int) (*pb.Scores, error) {
+	if len(points) != count {
+		return nil, broken("expected %d scores, got %d", count, len(points))
 	}
 	var low, high int64
-	for i, point := range points {
-		if nodes.Asked(i) {
-			low, high = min(low, point), max(high, point)
-		}
+	for _, point := range points {
+		low, high = min(low, point), max(high, point)
 	}
 	switch {
 	case normalization == AsIs && (low < 0 || high > maxScore):
@@ -150,41 +163,35 @@ func packScores(points []int64, normalization Normalization, nodes *Nodes) (*pb.
 	packed := &pb.Scores{Normalization: normalization.message()}
 	switch {
 	case low >= 0 && high <= math.MaxUint8:
-		packed.Values = &pb.Scores_Uint8{Uint8: packBytes(points, nodes)}
+		packed.Values = &pb.Scores_Uint8{Uint8: packBytes(points)}
 	case low >= math.MinInt32 && high <= math.MaxInt32:
-		packed.Values = &pb.Scores_Int32{Int32: packInts(points, nodes)}
+		packed.Values = &pb.Scores_Int32{Int32: packInts(points)}
 	default:
-		packed.Values = &pb.Scores_Int64{Int64: packLongs(points, nodes)}
+		packed.Values = &pb.Scores_Int64{Int64: packLongs(points)}
 	}
 	return packed, nil
 }
 
-func packBytes(points []int64, nodes *Nodes) []byte {
+func packBytes(points []int64) []byte {
 	packed := make([]byte, len(points))
 	for i, point := range points {
-		if nodes.Asked(i) {
-			packed[i] = byte(point)
-		}
+		packed[i] = byte(point)
 	}
 	return packed
 }
 
-func packInts(points []int64, nodes *Nodes) []byte {
-	packed := make([]byte, 4*len(points))
-	for i, point := range points {
-		if nodes.Asked(i) {
-			binary.LittleEndian.PutUint32(packed[4*i:], uint32(point))
-		}
+func packInts(points []int64) []byte {
+	packed := make([]byte, 0, 4*len(points))
+	for _, point := range points {
+		packed = binary.LittleEndian.AppendUint32(packed, uint32(point))
 	}
 	return packed
 }
 
-func packLongs(points []int64, nodes *Nodes) []byte {
-	packed := make([]byte, 8*len(points))
-	for i, point := range points {
-		if nodes.Asked(i) {
-			binary.LittleEndian.PutUint64(packed[8*i:], uint64(point))
-		}
+func packLongs(points []int64) []byte {
+	packed := make([]byte, 0, 8*len(points))
+	for _, point := range points {
+		packed = binary.LittleEndian.AppendUint64(packed, uint64(point))
 	}
 	return packed
 }
@@ -198,6 +205,18 @@ func packBits(bits []bool) []byte {
 		}
 	}
 	return packed
+}
+
+// unpackBits gives one bool an entry.
+func unpackBits(bitmap []byte, count int) ([]bool, error) {
+	if wanted := (count + 7) / 8; len(bitmap) != wanted {
+		return nil, fmt.Errorf("a bitmap of %d entries has %d bytes, not %d", count, wanted, len(bitmap))
+	}
+	bits := make([]bool, count)
+	for i := range bits {
+		bits[i] = bitmap[i>>3]>>(i&7)&1 == 1
+	}
+	return bits, nil
 }
 
 // packStatus makes the message.

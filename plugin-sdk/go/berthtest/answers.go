@@ -2,6 +2,7 @@ package berthtest
 
 import (
 	"encoding/binary"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +36,12 @@ func (v Verdict) Passing() []string {
 	return passing
 }
 
+// Placement is a set of nodes that a pod group may go to as a whole.
+type Placement struct {
+	Name  string
+	Nodes []string
+}
+
 func (h *Host) call(pod *corev1.Pod) *pb.Call {
 	return &pb.Call{
 		Epoch: h.Epoch, Generation: h.Cluster.Generation, Profile: Profile,
@@ -58,6 +65,43 @@ func (h *Host) candidates(names []string) *pb.Candidates {
 		}
 	}
 	return &pb.Candidates{Bitmap: bitmap}
+}
+
+// named gives the nodes of a bitmap.
+func (h *Host) named(bitmap []byte) []string {
+	h.t.Helper()
+	if wanted := (len(h.Cluster.names) + 7) / 8; len(bitmap) != wanted {
+		h.t.Fatalf("a bitmap of %d bytes, %d are expected", len(bitmap), wanted)
+	}
+	var names []string
+	for i, name := range h.Cluster.names {
+		if bitmap[i/8]>>(i%8)&1 == 1 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (h *Host) group(name string, pods []*corev1.Pod) *pb.PodGroup {
+	group := &pb.PodGroup{Namespace: pods[0].Namespace, Name: name}
+	for _, pod := range pods {
+		ref := h.call(pod).Pod
+		ref.Object = nil
+		group.Pods = append(group.Pods, ref)
+	}
+	return group
+}
+
+func (h *Host) proposal(name string, pods []*corev1.Pod, nodes map[string]string) *pb.ProposedPlacement {
+	used := h.candidates(slices.Collect(maps.Values(nodes)))
+	proposed := &pb.ProposedPlacement{Placement: &pb.Placement{Name: name, Bitmap: used.Bitmap}}
+	for i, pod := range pods {
+		if node, placed := nodes[pod.Name]; placed {
+			proposed.PodIndices = append(proposed.PodIndices, uint32(i))
+			proposed.NodeIndices = append(proposed.NodeIndices, uint32(slices.Index(h.Cluster.names, node)))
+		}
+	}
+	return proposed
 }
 
 func (h *Host) verdict(response *pb.FilterResponse, asked []string) Verdict {

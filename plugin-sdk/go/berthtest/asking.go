@@ -3,6 +3,7 @@ package berthtest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -189,6 +190,34 @@ func (h *Host) SortKeys(pods []*corev1.Pod, anew bool, left ...string) [][]int64
 		keys = append(keys, key.Parts)
 	}
 	return keys
+}
+
+// GeneratePlacements gives the placements of the group of these pods, made of all
+// nodes or those named.
+func (h *Host) GeneratePlacements(group string, pods []*corev1.Pod, nodeNames ...string) ([]Placement, berth.Status) {
+	h.t.Helper()
+	h.Update()
+	response := ask(h, h.scheduling.GeneratePlacements, &pb.GeneratePlacementsRequest{
+		Call: h.call(pods[0]), Group: h.group(group, pods), Candidates: h.candidates(nodeNames),
+	})
+	var placements []Placement
+	for _, each := range response.Placements {
+		placements = append(placements, Placement{each.Name, h.named(each.Bitmap)})
+	}
+	return placements, statusOf(response.Status)
+}
+
+// ScorePlacements gives the raw score of each proposal, which is node names by pod
+// names; a proposal's placement are the nodes that it uses.
+func (h *Host) ScorePlacements(group string, pods []*corev1.Pod, proposed ...map[string]string) ([]int64, berth.Status) {
+	h.t.Helper()
+	h.Update()
+	request := &pb.ScorePlacementsRequest{Call: h.call(pods[0]), Group: h.group(group, pods)}
+	for i, nodes := range proposed {
+		request.Proposed = append(request.Proposed, h.proposal(fmt.Sprintf("proposal-%d", i), pods, nodes))
+	}
+	response := ask(h, h.scheduling.ScorePlacements, request)
+	return unpackScores(response.Scores, len(proposed)), statusOf(response.Status)
 }
 
 func ask[Q, R any](h *Host, method func(context.Context, Q, ...grpc.CallOption) (R, error), request Q) R {

@@ -36,6 +36,8 @@ GO = (GO_SDK / "template", PLUGINS / "coscheduling")
 RUST = {RUST_SDK / "template": "hello", PLUGINS / "numa-aware": "numa-aware"}
 TYPESCRIPT = {NODE_SDK / "template": "hello.ts", PLUGINS / "load-aware": "src/main.ts"}
 JAVA = (JAVA_SDK / "template", PLUGINS / "data-locality")
+ZONES = GO_SDK / "internal/zones"
+"""Orders the queue and places pod groups; the other SDKs have the same among their examples and tests."""
 HTTP_EXTENDER = PLUGINS / "http-extender"
 LINKS_TO_TEMPLATES = PLUGINS / "hello"
 
@@ -81,9 +83,9 @@ async def test_http_extender():
     assert set(webhook.replies) == {verb for verb, _ in webhook.requests}
 
 
-@pytest.mark.parametrize("folder", GO, ids=name_of)
+@pytest.mark.parametrize("folder", [*GO, ZONES], ids=name_of)
 async def test_go(tmp_path, folder):
-    """The Go SDK's template and the plugin in Go pass every check, and end when asked to."""
+    """The Go SDK's template, the plugin in Go and one that places groups pass every check, and end."""
     program = build(".", tmp_path / "plugin", folder=folder)
 
     async with process(str(program)) as options:

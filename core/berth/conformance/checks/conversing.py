@@ -7,26 +7,13 @@ import grpc
 
 from berth.conformance.answers import filtered, same
 from berth.conformance.check import check, expect
+from berth.conformance.checks.placing import GENERATES, SCORES, as_lists, generated, scored
 from berth.conformance.host_state import shown
 from berth.conformance.subject import Subject, brief, refused
-from berth.out_of_tree.transport.conversation import Conversation
 from berth_plugin_proto import scheduling_pb2
 
 CLAUSE = "Scheduling calls"
 NEEDS = ("converse", "FILTER")
-
-
-def _conversation(subject: Subject) -> Any:
-    """A stream that is read until the check ends."""
-    conversation = Conversation(subject.scheduling)
-    reading = asyncio.create_task(conversation.run())
-    subject.open.push_async_callback(_end, reading)
-    return conversation
-
-
-async def _end(reading: "asyncio.Task[None]") -> None:
-    reading.cancel()
-    await asyncio.gather(reading, return_exceptions=True)
 
 
 async def _answers(subject: Subject, stream: Any, count: int) -> dict[int, str]:
@@ -69,7 +56,7 @@ async def answer(subject: Subject) -> None:
 async def alike(subject: Subject) -> None:
     """It is another way for the same calls."""
     host = await shown(subject)
-    conversation = _conversation(subject)
+    conversation = subject.conversation()
     for pod in subject.pods:
         same(
             await filtered(host, pod),
@@ -92,7 +79,7 @@ async def alike(subject: Subject) -> None:
 async def many(subject: Subject) -> None:
     """Answers come in any order, each under its request's id."""
     host = await shown(subject)
-    conversation, pods = _conversation(subject), subject.pods * 3
+    conversation, pods = subject.conversation(), subject.pods * 3
     apart = [await filtered(host, pod) for pod in pods]
     same(
         apart,
@@ -136,7 +123,7 @@ async def together(subject: Subject) -> None:
 async def refusal(subject: Subject) -> None:
     """As a CallError with code and reason."""
     host = await shown(subject)
-    conversation = _conversation(subject)
+    conversation = subject.conversation()
     call = host.ask("Filter", subject.pods[0], stub=conversation, of_call={"epoch": "never-used"})
     await refused(call, grpc.StatusCode.FAILED_PRECONDITION, "NOT_SYNCED", what="a call of an unknown epoch")
     await host.ask("Filter", subject.pods[0], stub=conversation)
@@ -173,7 +160,7 @@ async def no_call(subject: Subject) -> None:
 async def waiting(subject: Subject) -> None:
     """It waits for the state stream."""
     host = await shown(subject)
-    conversation = _conversation(subject)
+    conversation = subject.conversation()
     coming = host.delta()
     first = asyncio.create_task(host.ask("Filter", subject.pods[0], stub=conversation))
     subject.open.callback(first.cancel)
@@ -182,3 +169,32 @@ async def waiting(subject: Subject) -> None:
     await host.stream.write(delta=coming)
     await host.stream.acked(coming.generation)
     await subject.in_time(first, "an answer once the step has come")
+
+
+@check(
+    "converse/placements",
+    "placements over the stream are those of calls of their own",
+    CLAUSE,
+    needs=(*GENERATES, "converse"),
+    after=("placements/deterministic", "converse/answer"),
+)
+async def placements(subject: Subject) -> None:
+    """It is another way for the same calls."""
+    host = await shown(subject)
+    _, first = await generated(host)
+    _, again = await generated(host, stub=subject.conversation())
+    same(as_lists(first), as_lists(again), "the placements of calls of their own")
+
+
+@check(
+    "converse/placement-scores",
+    "scores of placements over the stream are those of calls of their own",
+    CLAUSE,
+    needs=(*SCORES, "converse"),
+    after=("placement-scores/one-by-one", "converse/answer"),
+)
+async def placement_scores(subject: Subject) -> None:
+    """It is another way for the same calls."""
+    host = await shown(subject)
+    first = await scored(host, [0, 1])
+    same(first, await scored(host, [0, 1], stub=subject.conversation()), "the answer of calls of their own")

@@ -10,6 +10,7 @@ import grpc
 from berth.config.out_of_tree.sidecars import socket_path
 from berth.conformance.answers import filtered, same
 from berth.conformance.check import check, expect
+from berth.conformance.checks.placing import GENERATES, SCORES, as_lists, generated, scored
 from berth.conformance.errors import UnmetError
 from berth.conformance.host_state import shown
 from berth.conformance.subject import Subject, brief, refused
@@ -205,3 +206,32 @@ async def large_frame(subject: Subject) -> None:
         code = grpc.StatusCode.RESOURCE_EXHAUSTED.value[0]
         expect(status.code == code, "RESOURCE_EXHAUSTED, or the end of the connection", brief(status))
     await host.ask("Filter", subject.pods[0], stub=beside)
+
+
+@check(
+    "ttrpc/placements",
+    "placements over ttrpc are those over gRPC",
+    CLAUSE,
+    needs=(*GENERATES, "ttrpc_socket"),
+    after=("placements/deterministic", "ttrpc/answer"),
+)
+async def placements(subject: Subject) -> None:
+    """It is another way for the same calls."""
+    host = await shown(subject)
+    _, first = await generated(host)
+    _, again = await generated(host, stub=await _scheduling(subject))
+    same(as_lists(first), as_lists(again), "the placements over gRPC")
+
+
+@check(
+    "ttrpc/placement-scores",
+    "scores of placements over ttrpc are those over gRPC",
+    CLAUSE,
+    needs=(*SCORES, "ttrpc_socket"),
+    after=("placement-scores/one-by-one", "ttrpc/answer"),
+)
+async def placement_scores(subject: Subject) -> None:
+    """It is another way for the same calls."""
+    host = await shown(subject)
+    first = await scored(host, [0, 1])
+    same(first, await scored(host, [0, 1], stub=await _scheduling(subject)), "the answer over gRPC")

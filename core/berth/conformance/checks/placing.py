@@ -31,22 +31,25 @@ def _group(host: HostState) -> scheduling_pb2.PodGroup:
     return scheduling_pb2.PodGroup(namespace="default", name="group", pods=refs)
 
 
-async def _generated(host: HostState, rows: list[int] | None = None) -> tuple[Any, list[Placement]]:
+async def generated(
+    host: HostState, rows: list[int] | None = None, *, stub: Any = None
+) -> tuple[Any, list[Placement]]:
     """The answer, and its placements. Raises: ProtocolError."""
     candidates = None if rows is None else host.candidates(rows)
     response = await host.ask(
-        "GeneratePlacements", host.subject.pods[0], group=_group(host), candidates=candidates
+        "GeneratePlacements", host.subject.pods[0], group=_group(host), candidates=candidates, stub=stub
     )
     n = len(host.nodes)
     parent = Placement("", np.arange(n) if rows is None else np.array(rows))
     return response, list(placements_of("under test", response, parent, n))
 
 
-def _as_lists(placements: list[Placement]) -> list[tuple[str, list[int]]]:
+def as_lists(placements: list[Placement]) -> list[tuple[str, list[int]]]:
+    """Names and rows, to compare."""
     return [(each.name, each.rows.tolist()) for each in placements]
 
 
-async def _scored(host: HostState, rows: list[int]) -> Any:
+async def scored(host: HostState, rows: list[int], *, stub: Any = None) -> Any:
     """The answer about a placement for each of these nodes, with the group's first pod on it."""
     proposed = [
         scheduling_pb2.ProposedPlacement(
@@ -56,13 +59,14 @@ async def _scored(host: HostState, rows: list[int]) -> Any:
         )
         for row in rows
     ]
-    return await host.ask("ScorePlacements", host.subject.pods[0], group=_group(host), proposed=proposed)
+    pod = host.subject.pods[0]
+    return await host.ask("ScorePlacements", pod, group=_group(host), proposed=proposed, stub=stub)
 
 
 @check("placements/answer", "placements are sets of nodes with names of their own", CLAUSE, needs=GENERATES)
 async def placements(subject: Subject) -> None:
     """None is empty, and no two share a name."""
-    await _generated(await shown(subject))
+    await generated(await shown(subject))
 
 
 @check(
@@ -74,7 +78,7 @@ async def placements(subject: Subject) -> None:
 )
 async def placements_status(subject: Subject) -> None:
     """A group that may go nowhere has none."""
-    response, found = await _generated(await shown(subject))
+    response, found = await generated(await shown(subject))
     status_of("under test", response.status)
     code = response.status.code
     expect(code in CODES, "SUCCESS, SKIP, an unschedulable code or ERROR", common_pb2.Code.Name(code))
@@ -91,7 +95,7 @@ async def placements_status(subject: Subject) -> None:
 async def placements_generation(subject: Subject) -> None:
     """As for Filter."""
     host = await shown(subject)
-    came = (await _generated(host))[0].generation
+    came = (await generated(host))[0].generation
     expect(came == host.generation, f"generation {host.generation}", came)
 
 
@@ -105,8 +109,8 @@ async def placements_generation(subject: Subject) -> None:
 async def placements_deterministic(subject: Subject) -> None:
     """In the same order: the first of equal ones is tried first."""
     host = await shown(subject)
-    first = _as_lists((await _generated(host))[1])
-    same(first, _as_lists((await _generated(host))[1]), "the same placements")
+    first = as_lists((await generated(host))[1])
+    same(first, as_lists((await generated(host))[1]), "the same placements")
 
 
 @check(
@@ -119,7 +123,7 @@ async def placements_deterministic(subject: Subject) -> None:
 async def placements_candidates(subject: Subject) -> None:
     """The host makes them of a part of the cluster."""
     host = await shown(subject)
-    await _generated(host, list(range(0, len(host.nodes), 2)))
+    await generated(host, list(range(0, len(host.nodes), 2)))
 
 
 @check(
@@ -132,7 +136,7 @@ async def scores(subject: Subject) -> None:
     """0 to 100 without, not negative where the highest becomes 100."""
     host = await shown(subject)
     rows = list(range(len(host.nodes)))
-    response = await _scored(host, rows)
+    response = await scored(host, rows)
     if response.status.code == common_pb2.CODE_SUCCESS:
         raw = scores_of("under test", response.scores, len(rows))
         normalized("under test", raw, response.scores.normalization)
@@ -147,7 +151,7 @@ async def scores(subject: Subject) -> None:
 )
 async def scores_status(subject: Subject) -> None:
     """SUCCESS, SKIP or ERROR: scores turn no group down."""
-    response = await _scored(await shown(subject), [0, 1])
+    response = await scored(await shown(subject), [0, 1])
     code = response.status.code
     allowed = (common_pb2.CODE_SUCCESS, common_pb2.CODE_SKIP, common_pb2.CODE_ERROR)
     expect(code in allowed, "SUCCESS, SKIP or ERROR", common_pb2.Code.Name(code))
@@ -166,9 +170,9 @@ async def scores_alone(subject: Subject) -> None:
     """The host asks in several calls where one message can't hold all."""
     host = await shown(subject)
     rows = list(range(len(host.nodes)))
-    together = await _scored(host, rows)
+    together = await scored(host, rows)
     if together.status.code != common_pb2.CODE_SUCCESS:
         return
     raw = scores_of("under test", together.scores, len(rows)).tolist()
-    alone = [scores_of("under test", (await _scored(host, [row])).scores, 1).tolist()[0] for row in rows]
+    alone = [scores_of("under test", (await scored(host, [row])).scores, 1).tolist()[0] for row in rows]
     same(raw, alone, "the scores as asked together")
