@@ -22,6 +22,8 @@ const FUNCTIONS: readonly (readonly [ExtensionPoint, readonly (keyof PluginSpec)
   [ExtensionPoint.POST_BIND, ["postBind"]],
   [ExtensionPoint.CYCLE_DONE, ["cycleDone"]],
   [ExtensionPoint.QUEUE_SORT, ["sortKey"]],
+  [ExtensionPoint.PLACEMENT_GENERATE, ["generatePlacements"]],
+  [ExtensionPoint.PLACEMENT_SCORE, ["scorePlacements"]],
   [ExtensionPoint.QUEUEING_HINTS, ["queueingHint", "queueingHints"]],
 ];
 

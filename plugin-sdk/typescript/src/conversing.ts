@@ -10,6 +10,7 @@ import type { Call as Head } from "./generated/berth/plugin/v1/common.ts";
 import type { ConverseRequest, ConverseResponse } from "./generated/berth/plugin/v1/scheduling.ts";
 import type { Maybe } from "./outcomes.ts";
 import { filterOverlays } from "./overlays.ts";
+import * as placements from "./placements.ts";
 import { answering } from "./plugin.ts";
 import { keyOf, type Session } from "./session.ts";
 import { close, described, type TraceParent, type Tracing } from "./tracing.ts";
@@ -35,6 +36,8 @@ export const CALLS: Readonly<Record<string, Answer>> = {
   bind: binding.bind,
   postBind: binding.postBind,
   cycleDone: binding.cycleDone,
+  generatePlacements: placements.generatePlacements,
+  scorePlacements: placements.scorePlacements,
 };
 
 /** Everything that answering needs. */

@@ -9,6 +9,7 @@ import type {
   FilterScoreResponse,
   ScoreRequest,
   ScoreResponse,
+  Scores as ScoresMessage,
 } from "./generated/berth/plugin/v1/scheduling.ts";
 import { Nodes } from "./nodes.ts";
 import type { Pod } from "./objects.ts";
@@ -16,6 +17,8 @@ import {
   Code,
   type Maybe,
   Normalization,
+  type Points,
+  type Scores,
   SKIP,
   SUCCESS,
   type Status,
@@ -158,19 +161,31 @@ function scored(session: Session, pod: Pod, nodes: Nodes): ScoreResponse {
     const answer = plugin.scoreNodes
       ? ask("scoreNodes", () => atOnce("scoreNodes", plugin.scoreNodes?.(pod, nodes)))
       : ask("score", () => scoreEach(plugin, pod, nodes));
-    if (!answer) return { generation, status: packStatus(SKIP), scores: undefined };
-    if (!("length" in answer || "points" in answer))
-      throw new ContractError("scoreNodes: expected integers or Scores");
-    const normalization = plugin.normalization ?? Normalization.NONE;
-    const scores = isScores(answer) ? answer : { points: answer, normalization };
-    return {
-      generation,
-      status: packStatus(SUCCESS),
-      scores: packScores(scores, nodes.length, nodes.candidates),
-    };
+    const scores = scoresOf(plugin, "scoreNodes", answer, nodes.length, nodes.candidates);
+    return { generation, status: packStatus(scores ? SUCCESS : SKIP), scores };
   } catch (error) {
     return { generation, status: failure(plugin, error), scores: undefined };
   }
+}
+
+/**
+ * What the author's function scored, as the message; undefined for no opinion.
+ * @throws ContractError if it can't be sent.
+ */
+export function scoresOf(
+  plugin: Plugin,
+  name: string,
+  answer: unknown,
+  count: number,
+  candidates?: Mask,
+): ScoresMessage | undefined {
+  if (answer === undefined || answer === null) return undefined;
+  if (typeof answer !== "object" || !("length" in answer || "points" in answer)) {
+    throw new ContractError(`${name}: expected integers or Scores`);
+  }
+  const given = answer as Points | Scores;
+  const normalization = plugin.normalization ?? Normalization.NONE;
+  return packScores(isScores(given) ? given : { points: given, normalization }, count, candidates);
 }
 
 function scoreEach(plugin: Plugin, pod: Pod, nodes: Nodes): number[] | undefined {

@@ -72,6 +72,24 @@ export interface PodKey {
   readonly name: string;
 }
 
+/** A pod group, and its pods that have no node; those that have one are among the pods of `Nodes`. */
+export interface PodGroup {
+  readonly namespace: string;
+  readonly name: string;
+  readonly pods: readonly PodKey[];
+}
+
+/** Sets of nodes by name, in the order in which they are tried: of each node, by index, whether it is one of them. */
+export type Placements = ReadonlyMap<string, ArrayLike<boolean | number>>;
+
+/** A placement in which a group fits, and the index of the node that each pod would go to. */
+export interface ProposedPlacement {
+  readonly name: string;
+  /** 1 where the node is one of the placement's. */
+  readonly nodes: Uint8Array;
+  readonly assignments: readonly (readonly [PodKey, number])[];
+}
+
 /** Something that happened to an object; old and new are its JSON, undefined where there is none. */
 export interface ClusterEvent {
   readonly resource: string;

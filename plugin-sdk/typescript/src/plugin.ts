@@ -17,8 +17,11 @@ import type {
   MetadataPatch,
   Nomination,
   Normalization,
+  Placements,
+  PodGroup,
   PodKey,
   Points,
+  ProposedPlacement,
   Reason,
   Scores,
   SortKey,
@@ -157,6 +160,19 @@ export interface PluginSpec extends Listener {
   podsLeft?(uids: readonly string[]): Maybe<void>;
   /** Forget the profile's pods that `sortKey` was asked about: all that wait are asked about anew. */
   queueReset?(profile: string): Maybe<void>;
+
+  /**
+   * Which sets of nodes the group may go to as a whole; `pod` is the first of its pods. SKIP: no opinion. A text,
+   * `reject(...)` or a `Status`: the group can go nowhere. Where `nodes.candidates` is 0 a set has no node.
+   */
+  generatePlacements?(group: PodGroup, pod: Pod, nodes: Nodes): Placements | Answer;
+  /** How good the placements are in which the group fits, each by itself; undefined: no opinion. */
+  scorePlacements?(
+    group: PodGroup,
+    pod: Pod,
+    nodes: Nodes,
+    proposed: readonly ProposedPlacement[],
+  ): Points | Scores | undefined;
 
   /** What the plugin counts itself; `GET /metrics` shows it after what the SDK counts. */
   metrics?(): Iterable<Metric>;

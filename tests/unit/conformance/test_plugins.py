@@ -42,9 +42,9 @@ HTTP_EXTENDER = PLUGINS / "http-extender"
 LINKS_TO_TEMPLATES = PLUGINS / "hello"
 
 
-def name_of(folder):
-    """A folder's path in this repository, as a test's id."""
-    return str(folder.relative_to(ROOT))
+def name_of(path):
+    """A path in this repository, as a test's id."""
+    return str(path.relative_to(ROOT))
 
 
 def test_all():
@@ -106,12 +106,14 @@ async def test_rust(tmp_path, folder):
     assert {} == failed({each.check.id: each for each in results})
 
 
-@pytest.mark.parametrize("folder", TYPESCRIPT, ids=name_of)
-async def test_typescript(folder):
-    """The TypeScript SDK's template and the plugin in TypeScript pass every check, and end when asked to."""
+@pytest.mark.parametrize(
+    "file", [*(folder / name for folder, name in TYPESCRIPT.items()), NODE_SDK / "test/zones.ts"], ids=name_of
+)
+async def test_typescript(file):
+    """The TypeScript SDK's template, the plugin in TypeScript and one for groups pass every check."""
     await asyncio.to_thread(install)
 
-    async with process(str(NODE), FROM_SOURCE, str(folder / TYPESCRIPT[folder])) as options:
+    async with process(str(NODE), FROM_SOURCE, str(file)) as options:
         _, results = await verify(options, CHECKS.values())
 
     assert {} == failed({each.check.id: each for each in results})

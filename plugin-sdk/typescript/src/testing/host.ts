@@ -6,7 +6,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, type ClientDuplexStream, credentials, Metadata } from "@grpc/grpc-js";
-import type { Call, Status as StatusMessage } from "../generated/berth/plugin/v1/common.ts";
+import type { Call, PodRef, Status as StatusMessage } from "../generated/berth/plugin/v1/common.ts";
 import {
   type ConfigureResponse,
   type HandshakeResponse,
@@ -340,6 +340,61 @@ export class Host implements AsyncDisposable {
     return keys.map(({ parts }) => parts);
   }
 
+  /**
+   * The names of the nodes in each placement of the group of these pods; undefined if the plugin has no opinion.
+   * @throws Refused if the group can go nowhere.
+   */
+  async generatePlacements(
+    group: string,
+    pods: readonly [Pod, ...Pod[]],
+    candidates?: readonly string[],
+  ): Promise<Map<string, string[]> | undefined> {
+    await this.update();
+    const request = {
+      call: this.call(pods[0]),
+      group: this.#group(group, pods),
+      candidates: this.#candidates(candidates),
+    };
+    const response = await this.ask<pb.GeneratePlacementsResponse>(Scheduling.generatePlacements, request);
+    if (statusIn(response.status).code === Code.SKIP) return undefined;
+    succeeded(response.status);
+    const { names } = this.cluster;
+    return new Map(
+      response.placements.map(({ name, bitmap }) => {
+        const chosen = unpackBits(bitmap, names.length);
+        return [name, names.filter((_, i) => chosen[i])];
+      }),
+    );
+  }
+
+  /**
+   * The raw score of each proposal, which is node names by pod names; undefined if the plugin has no opinion. A
+   * proposal's placement are the nodes that it uses.
+   */
+  async scorePlacements(
+    group: string,
+    pods: readonly [Pod, ...Pod[]],
+    ...proposed: Readonly<Record<string, string>>[]
+  ): Promise<number[] | undefined> {
+    await this.update();
+    const { names } = this.cluster;
+    const index = new Map(pods.map((each, i) => [each.metadata.name, i]));
+    const request = {
+      call: this.call(pods[0]),
+      group: this.#group(group, pods),
+      proposed: proposed.map((nodes, i) => ({
+        placement: { name: `proposal-${i}`, bitmap: this.#candidates(Object.values(nodes))?.bitmap },
+        podIndices: Object.keys(nodes).map((name) => index.get(name)),
+        nodeIndices: Object.values(nodes).map((name) => names.indexOf(name)),
+      })),
+    };
+    const response = await this.ask<pb.ScorePlacementsResponse>(Scheduling.scorePlacements, request);
+    if (statusIn(response.status).code === Code.SKIP) return undefined;
+    succeeded(response.status);
+    assert(response.scores);
+    return unpackScores(response.scores, proposed.length);
+  }
+
   /** Ask anything, without sending changes first. */
   ask<Response>(method: Method, request: object): Promise<Response> {
     const deadline = Date.now() + TIMEOUT_MILLISECONDS;
@@ -376,6 +431,11 @@ export class Host implements AsyncDisposable {
   async #acknowledged(): Promise<void> {
     const { body } = await this.#next();
     assert.deepEqual(body, { $case: "ack", value: { generation: this.cluster.generation } });
+  }
+
+  #group(name: string, pods: readonly [Pod, ...Pod[]]): pb.PodGroup {
+    const refs = pods.map((each) => ({ ...(this.call(each).pod as PodRef), object: undefined }));
+    return { namespace: pods[0].metadata.namespace, name, pods: refs };
   }
 
   #candidates(names: readonly string[] | undefined): pb.Candidates | undefined {
