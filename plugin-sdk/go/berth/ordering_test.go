@@ -51,8 +51,12 @@ func TestOtherKeysComeInMessagesThatTheSchedulerReads(t *testing.T) {
 		keys[strconv.Itoa(i)] = []int64{int64(i)}
 	}
 
-	plugin.Requeue.SortKeys("a test", keys)
+	wrong := plugin.Requeue.SortKeys("a test", map[string][]int64{"u": make([]int64, 9)})
+	must(t, plugin.Requeue.SortKeys("a test", keys))
 
+	if wrong == nil {
+		t.Error("a key of 9 parts is said")
+	}
 	if first, second := <-heard, <-heard; len(first.UIDs) != 4096 || len(second.UIDs) != 904 {
 		t.Errorf("got messages of %d and %d", len(first.UIDs), len(second.UIDs))
 	}

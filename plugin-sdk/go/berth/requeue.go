@@ -42,7 +42,14 @@ func (r *Requeue) Reject(cause string, uids ...string) {
 const keysAMessage = 4096
 
 // SortKeys has pods sorted by these keys from now on, by UID.
-func (r *Requeue) SortKeys(cause string, keys map[string][]int64) {
+//
+// Errors: a key has too many parts; nothing is said then.
+func (r *Requeue) SortKeys(cause string, keys map[string][]int64) error {
+	for uid, key := range keys {
+		if len(key) > keyParts {
+			return broken("the sort key of pod %s has %d parts, at most %d are compared", uid, len(key), keyParts)
+		}
+	}
 	for uids := range slices.Chunk(slices.Sorted(maps.Keys(keys)), keysAMessage) {
 		changed := &pb.PodSortKeys{Uids: uids}
 		for _, uid := range uids {
@@ -50,6 +57,7 @@ func (r *Requeue) SortKeys(cause string, keys map[string][]int64) {
 		}
 		r.say(&pb.RequeueResponse{Action: &pb.RequeueResponse_SortKeys{SortKeys: changed}, Cause: cause})
 	}
+	return nil
 }
 
 func (r *Requeue) say(message *pb.RequeueResponse) {
