@@ -12,4 +12,7 @@ public final class Answer {
 
   /** The answers of PostFilter. */
   public sealed interface ToPostFilter permits Status, Nomination {}
+
+  /** The answers of GeneratePlacements. */
+  public sealed interface ToGeneratePlacements permits Status, Placements {}
 }

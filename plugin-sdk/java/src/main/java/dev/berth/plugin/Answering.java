@@ -1,7 +1,6 @@
 package dev.berth.plugin;
 
 import berth.plugin.v1.Common;
-import berth.plugin.v1.Queueing;
 import com.google.protobuf.Message;
 import io.grpc.Status;
 import io.opentelemetry.api.trace.Span;
@@ -11,10 +10,6 @@ import java.util.function.Function;
 
 /** Answers requests in their turn, each within a span of its own. */
 final class Answering {
-  /** The services of the calls that are not of the scheduling service. */
-  private static final Map<String, String> SERVICES =
-      Map.of("Configure", "IdentityService", "QueueingHints", "QueueingService");
-
   final Session session;
   private final Tracing tracing;
 
@@ -48,9 +43,9 @@ final class Answering {
         });
   }
 
-  /** Answers QueueingHints, likewise. */
-  Queueing.QueueingHintsResponse hints(Queueing.QueueingHintsRequest request, Arrival arrival) {
-    return inTurn("QueueingHints", arrival, span -> Hints.answer(session, request));
+  /** Answers a call about the queue, likewise. */
+  Message answer(QueueMethod<?, ?> method, Message request, Arrival arrival) {
+    return inTurn(method.name(), arrival, span -> method.answer(session, request));
   }
 
   /** Answers anything in its turn. */
@@ -82,6 +77,13 @@ final class Answering {
     }
   }
 
+  private static String service(String name) {
+    if (QueueMethod.ALL.containsKey(name)) {
+      return "QueueingService";
+    }
+    return Method.ALL.containsKey(name) ? "SchedulingService" : "IdentityService";
+  }
+
   /**
    * What was called and how it ended, by OpenTelemetry's semantic conventions 1.44 for RPC servers.
    */
@@ -90,9 +92,7 @@ final class Answering {
       return;
     }
     span.setAttribute("rpc.system.name", "grpc");
-    span.setAttribute(
-        "rpc.method",
-        "berth.plugin.v1." + SERVICES.getOrDefault(name, "SchedulingService") + "/" + name);
+    span.setAttribute("rpc.method", "berth.plugin.v1." + service(name) + "/" + name);
     span.setAttribute("rpc.response.status_code", code.name());
     if (code != Status.Code.OK) {
       span.setAttribute("error.type", code.name());

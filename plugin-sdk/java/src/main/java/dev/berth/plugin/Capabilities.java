@@ -30,6 +30,9 @@ final class Capabilities {
     POINTS.put(Plugin.Bind.class, ExtensionPoint.EXTENSION_POINT_BIND);
     POINTS.put(Plugin.PostBind.class, ExtensionPoint.EXTENSION_POINT_POST_BIND);
     POINTS.put(Plugin.CycleDone.class, ExtensionPoint.EXTENSION_POINT_CYCLE_DONE);
+    POINTS.put(Plugin.QueueSort.class, ExtensionPoint.EXTENSION_POINT_QUEUE_SORT);
+    POINTS.put(Plugin.GeneratePlacements.class, ExtensionPoint.EXTENSION_POINT_PLACEMENT_GENERATE);
+    POINTS.put(Plugin.ScorePlacements.class, ExtensionPoint.EXTENSION_POINT_PLACEMENT_SCORE);
     POINTS.put(Plugin.Hint.class, ExtensionPoint.EXTENSION_POINT_QUEUEING_HINTS);
     POINTS.put(Plugin.Hints.class, ExtensionPoint.EXTENSION_POINT_QUEUEING_HINTS);
   }

@@ -1,6 +1,5 @@
 package dev.berth.plugin;
 
-import berth.plugin.v1.Common;
 import berth.plugin.v1.Queueing;
 import io.fabric8.kubernetes.api.model.Pod;
 import java.util.ArrayList;
@@ -22,7 +21,7 @@ final class Hints {
     int[] columns = new int[request.getPodsCount()];
     boolean[] unknown = new boolean[request.getPodsCount()];
     for (int column = 0; column < unknown.length; column++) {
-      Pod pod = waiting(session, request.getPods(column));
+      Pod pod = session.waiting(request.getPods(column));
       unknown[column] = pod == null;
       if (pod != null) {
         columns[present.size()] = column;
@@ -49,18 +48,6 @@ final class Hints {
       return request.getEventsList().stream().map(ClusterEvent::of).toList();
     } catch (IllegalArgumentException e) {
       throw CallException.invalid("events: " + e.getMessage());
-    }
-  }
-
-  /** A pod that was turned down, as sent or as last seen, null if it is not at hand. */
-  private static Pod waiting(Session session, Common.PodRef ref) {
-    if (!ref.hasObject()) {
-      return session.pods.latest(ref.getUid());
-    }
-    try {
-      return session.pods.put(ref);
-    } catch (IllegalArgumentException e) {
-      return null;
     }
   }
 

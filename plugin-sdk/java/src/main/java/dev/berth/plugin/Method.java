@@ -79,7 +79,17 @@ record Method<Q extends Message, R extends Message>(
                   "CycleDone",
                   Scheduling.CycleDoneRequest.getDefaultInstance(),
                   Scheduling.CycleDoneRequest::getCall,
-                  Binding::cycleDone))
+                  Binding::cycleDone),
+              new Method<>(
+                  "GeneratePlacements",
+                  Scheduling.GeneratePlacementsRequest.getDefaultInstance(),
+                  Scheduling.GeneratePlacementsRequest::getCall,
+                  Placing::generate),
+              new Method<>(
+                  "ScorePlacements",
+                  Scheduling.ScorePlacementsRequest.getDefaultInstance(),
+                  Scheduling.ScorePlacementsRequest::getCall,
+                  Placing::score))
           .collect(Collectors.toMap(Method::name, each -> each));
 
   /** A request of this call's, which the transport has taken for one. */

@@ -5,6 +5,8 @@ import berth.plugin.v1.Scheduling;
 import com.google.protobuf.ByteString;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.Arrays;
+import java.util.BitSet;
 import java.util.List;
 import java.util.Set;
 
@@ -87,18 +89,28 @@ final class Packing {
     }
   }
 
-  /** Scores in the narrowest form; what was not asked is sent as 0. */
+  /** Scores of nodes; what was not asked is sent as 0. */
   static Scheduling.Scores scores(long[] points, Normalization normalization, Nodes nodes) {
-    if (points.length != nodes.size()) {
-      throw new ContractException("expected " + nodes.size() + " scores, got " + points.length);
+    long[] sent = points;
+    if (nodes.count() < nodes.size() && points.length == nodes.size()) {
+      sent = new long[points.length]; // the author may keep the array
+      for (int at = 0; at < sent.length; at++) {
+        sent[at] = nodes.isAsked(at) ? points[at] : 0;
+      }
+    }
+    return scores(sent, normalization, nodes.size());
+  }
+
+  /** That many scores in the narrowest form. */
+  static Scheduling.Scores scores(long[] points, Normalization normalization, int count) {
+    if (points.length != count) {
+      throw new ContractException("expected " + count + " scores, got " + points.length);
     }
     long low = 0;
     long high = 0;
-    for (int at = 0; at < points.length; at++) {
-      if (nodes.isAsked(at)) {
-        low = Math.min(low, points[at]);
-        high = Math.max(high, points[at]);
-      }
+    for (long point : points) {
+      low = Math.min(low, point);
+      high = Math.max(high, point);
     }
     if (normalization == Normalization.NONE && (low < 0 || high > MOST_SCORE)) {
       throw new ContractException(
@@ -111,17 +123,16 @@ final class Packing {
     Scheduling.Scores.Builder made =
         Scheduling.Scores.newBuilder().setNormalization(normalization.message);
     if (low >= 0 && high <= MOST_BYTE) {
-      return made.setUint8(numbers(points, nodes, 1)).build();
+      return made.setUint8(numbers(points, 1)).build();
     } else if (low >= Integer.MIN_VALUE && high <= Integer.MAX_VALUE) {
-      return made.setInt32(numbers(points, nodes, Integer.BYTES)).build();
+      return made.setInt32(numbers(points, Integer.BYTES)).build();
     }
-    return made.setInt64(numbers(points, nodes, Long.BYTES)).build();
+    return made.setInt64(numbers(points, Long.BYTES)).build();
   }
 
-  private static ByteString numbers(long[] points, Nodes nodes, int width) {
+  private static ByteString numbers(long[] points, int width) {
     ByteBuffer packed = ByteBuffer.allocate(width * points.length).order(ByteOrder.LITTLE_ENDIAN);
-    for (int at = 0; at < points.length; at++) {
-      long point = nodes.isAsked(at) ? points[at] : 0;
+    for (long point : points) {
       switch (width) {
         case 1 -> packed.put((byte) point);
         case Integer.BYTES -> packed.putInt((int) point);
@@ -140,5 +151,19 @@ final class Packing {
       }
     }
     return ByteString.copyFrom(packed);
+  }
+
+  /** The same of a set. */
+  static ByteString bits(BitSet entries, int count) {
+    return ByteString.copyFrom(Arrays.copyOf(entries.toByteArray(), (count + 7) / 8));
+  }
+
+  /** The set that a bitmap says. */
+  static BitSet unpack(ByteString bitmap, int count) {
+    if (bitmap.size() != (count + 7) / 8) {
+      throw CallException.invalid(
+          "a bitmap of " + bitmap.size() + " bytes for " + count + " nodes");
+    }
+    return BitSet.valueOf(bitmap.toByteArray());
   }
 }

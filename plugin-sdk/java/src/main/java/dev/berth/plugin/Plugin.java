@@ -131,6 +131,41 @@ public interface Plugin {
     boolean[][] queueingHints(List<Pod> pods, List<ClusterEvent> events);
   }
 
+  /** The queue's order. */
+  interface QueueSort extends Plugin {
+    /**
+     * Where the pod stands in the queue, the lowest key first. Asked once for each version of the
+     * pod; {@link Requeue#sortKeys} gives other keys later. A failure is logged, and the pod has
+     * the key 0.
+     */
+    SortKey sortKey(Pod pod);
+
+    /** Hears of pods, by UID, that {@code sortKey} was asked about and that wait no more. */
+    default void podsLeft(List<String> uids) {}
+
+    /**
+     * Hears that the profile's pods that {@code sortKey} was asked about are to be forgotten: all
+     * that wait are asked about anew.
+     */
+    default void queueReset(String profile) {}
+  }
+
+  /** Where a pod group may go as a whole. */
+  interface GeneratePlacements extends Plugin {
+    /**
+     * {@link Placements}, {@link Status#SKIP} for no opinion, or why the group can go nowhere; the
+     * pod is the first of the group's. Nodes that were not asked about are left out of a set, and
+     * so is a set that has no node then.
+     */
+    Answer.ToGeneratePlacements generatePlacements(PodGroup group, Pod pod, Nodes nodes);
+  }
+
+  /** How good the placements are in which a pod group fits. */
+  interface ScorePlacements extends Plugin {
+    /** A number for each, as if it were the only one; null: no opinion on this group. */
+    long[] scorePlacements(PodGroup group, Pod pod, Nodes nodes, List<ProposedPlacement> proposed);
+  }
+
   /** News of the cluster, for columns of the plugin's own. An exception has all of it sent anew. */
   interface StateListener extends Plugin {
     /**

@@ -3,6 +3,8 @@ package dev.berth.plugin;
 import berth.plugin.v1.Queueing;
 import berth.plugin.v1.Queueing.RequeueResponse;
 import java.util.Collection;
+import java.util.Iterator;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
@@ -12,6 +14,9 @@ import java.util.function.Consumer;
  * while no scheduler listens is lost: it starts by trying everything anyway.
  */
 public final class Requeue {
+  /** How many sort keys the scheduler reads in a message. */
+  private static final int KEYS_A_MESSAGE = 4096;
+
   private final Set<Consumer<RequeueResponse>> listeners = ConcurrentHashMap.newKeySet();
 
   /** Has these pods tried again, by UID. */
@@ -33,6 +38,19 @@ public final class Requeue {
   /** Stops pods that wait at Permit; their attempt fails. */
   public void reject(String cause, Collection<String> uids) {
     say(RequeueResponse.newBuilder().setRejectWaiting(set(uids)), cause);
+  }
+
+  /** Has pods sorted by these keys from now on, by UID. */
+  public void sortKeys(String cause, Map<String, SortKey> keys) {
+    Iterator<Map.Entry<String, SortKey>> left = keys.entrySet().iterator();
+    while (left.hasNext()) {
+      Queueing.PodSortKeys.Builder part = Queueing.PodSortKeys.newBuilder();
+      while (left.hasNext() && part.getUidsCount() < KEYS_A_MESSAGE) {
+        Map.Entry<String, SortKey> next = left.next();
+        part.addUids(next.getKey()).addKeys(next.getValue().message());
+      }
+      say(RequeueResponse.newBuilder().setSortKeys(part), cause);
+    }
   }
 
   void listen(Consumer<RequeueResponse> listener) {

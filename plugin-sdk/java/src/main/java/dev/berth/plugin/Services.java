@@ -110,20 +110,12 @@ final class Services {
       Method<?, ?> method = Method.ALL.get(each.getBareMethodName());
       if (method != null) {
         made.addMethod(each, unary(request -> answer(method, (Message) request)));
-      } else if (each.getType() == MethodDescriptor.MethodType.UNARY) {
-        made.addMethod(each, unserved(each));
       }
     }
     return made.addMethod(
             SchedulingServiceGrpc.getConverseMethod(),
             ServerCalls.asyncBidiStreamingCall(this::converse))
         .build();
-  }
-
-  /** What the SDK has no function for: gRPC wants every method of a service bound. */
-  private static <Q, R> ServerCallHandler<Q, R> unserved(MethodDescriptor<Q, R> method) {
-    return ServerCalls.asyncUnaryCall(
-        (request, responses) -> ServerCalls.asyncUnimplementedUnaryCall(method, responses));
   }
 
   private Message answer(Method<?, ?> method, Message request) {
@@ -137,18 +129,22 @@ final class Services {
     return talk;
   }
 
+  @SuppressWarnings({"unchecked", "rawtypes"}) // the descriptors' types are the table's
   private ServerServiceDefinition queueing() {
-    return ServerServiceDefinition.builder(QueueingServiceGrpc.getServiceDescriptor())
-        .addMethod(
-            QueueingServiceGrpc.getQueueingHintsMethod(),
-            unary(
-                (Queueing.QueueingHintsRequest request) ->
-                    arrived(arrival -> answering.hints(request, arrival))))
-        .addMethod(
-            QueueingServiceGrpc.getSortKeysMethod(),
-            unserved(QueueingServiceGrpc.getSortKeysMethod()))
-        .addMethod(QueueingServiceGrpc.getRequeueMethod(), (call, headers) -> requeue(call))
+    ServerServiceDefinition.Builder made =
+        ServerServiceDefinition.builder(QueueingServiceGrpc.getServiceDescriptor());
+    for (MethodDescriptor each : QueueingServiceGrpc.getServiceDescriptor().getMethods()) {
+      QueueMethod<?, ?> method = QueueMethod.ALL.get(each.getBareMethodName());
+      if (method != null) {
+        made.addMethod(each, unary(request -> answer(method, (Message) request)));
+      }
+    }
+    return made.addMethod(QueueingServiceGrpc.getRequeueMethod(), (call, headers) -> requeue(call))
         .build();
+  }
+
+  private Message answer(QueueMethod<?, ?> method, Message request) {
+    return arrived(arrival -> answering.answer(method, request, arrival));
   }
 
   /** Passes on what the plugin says, until the host hangs up. */

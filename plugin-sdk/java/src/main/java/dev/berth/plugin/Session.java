@@ -119,10 +119,7 @@ final class Session implements Turns {
    * Holds the generation that the call is about, by its own deltas or by waiting for the stream.
    */
   void catchUp(Common.Call head, Place here, Patience patience) {
-    if (!profiles.containsKey(head.getProfile())) {
-      throw CallException.refused(
-          CallException.NOT_CONFIGURED, "profile \"" + head.getProfile() + "\" was not configured");
-    }
+    checkProfile(head.getProfile());
     checkEpoch(head);
     follow(head);
     while (head.getGeneration() > mirror.generation) {
@@ -152,6 +149,13 @@ final class Session implements Turns {
     return Step.of(delta, pods::decode);
   }
 
+  void checkProfile(String name) {
+    if (!profiles.containsKey(name)) {
+      throw CallException.refused(
+          CallException.NOT_CONFIGURED, "profile \"" + name + "\" was not configured");
+    }
+  }
+
   void checkEpoch(Common.Call head) {
     if (mirror.generation == 0 || !head.getEpoch().equals(mirror.epoch)) {
       throw CallException.refused(
@@ -176,6 +180,18 @@ final class Session implements Turns {
       return pods.put(ref);
     } catch (IllegalArgumentException e) {
       throw CallException.invalid(name + e.getMessage());
+    }
+  }
+
+  /** A pod that waits, as sent or as last seen, null if it is not at hand. */
+  Pod waiting(Common.PodRef ref) {
+    if (!ref.hasObject()) {
+      return pods.latest(ref.getUid());
+    }
+    try {
+      return pods.put(ref);
+    } catch (IllegalArgumentException e) {
+      return null;
     }
   }
 

@@ -1,6 +1,5 @@
 package dev.berth.plugin;
 
-import berth.plugin.v1.Queueing;
 import berth.plugin.v1.Ttrpc.TtrpcErrorInfo;
 import berth.plugin.v1.Ttrpc.TtrpcKeyValue;
 import berth.plugin.v1.Ttrpc.TtrpcRequest;
@@ -229,24 +228,23 @@ final class Ttrpc {
 
   private TtrpcResponse respond(TtrpcRequest request, Patience patience, Runnable beforeWaiting) {
     try {
-      Method<?, ?> method =
-          request.getService().equals(SCHEDULING) ? Method.ALL.get(request.getMethod()) : null;
-      boolean hints =
-          request.getService().equals(QUEUEING) && request.getMethod().equals("QueueingHints");
-      if (method == null && !hints) {
+      String name = request.getMethod();
+      Method<?, ?> method = request.getService().equals(SCHEDULING) ? Method.ALL.get(name) : null;
+      QueueMethod<?, ?> ofQueue =
+          request.getService().equals(QUEUEING) ? QueueMethod.ALL.get(name) : null;
+      if (method == null && ofQueue == null) {
         throw new CallException(
-            Status.Code.UNIMPLEMENTED,
-            "no call " + request.getService() + "/" + request.getMethod());
+            Status.Code.UNIMPLEMENTED, "no call " + request.getService() + "/" + name);
       }
       Message read =
-          (hints ? Queueing.QueueingHintsRequest.getDefaultInstance() : method.empty())
+          (method == null ? ofQueue.empty() : method.empty())
               .getParserForType()
               .parseFrom(request.getPayload());
       Place here = new Place(answering.session.line, beforeWaiting);
       Answering.Arrival arrival = new Answering.Arrival(here, patience, carrier(request));
       Message answer =
-          hints
-              ? answering.hints((Queueing.QueueingHintsRequest) read, arrival)
+          method == null
+              ? answering.answer(ofQueue, read, arrival)
               : answering.answer(method, read, arrival);
       return TtrpcResponse.newBuilder().setPayload(answer.toByteString()).build();
     } catch (InvalidProtocolBufferException e) {

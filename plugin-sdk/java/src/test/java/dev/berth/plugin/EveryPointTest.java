@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import berth.plugin.v1.Identity;
 import berth.plugin.v1.IdentityServiceGrpc;
+import dev.berth.plugin.testing.Group;
 import dev.berth.plugin.testing.Host;
 import dev.berth.plugin.testing.Make;
 import dev.berth.plugin.testing.Said;
@@ -35,7 +36,7 @@ class EveryPointTest {
     try (Host host = Host.of(plugin, NODES)) {
       Identity.Capabilities announced = host.handshake().getCapabilities();
 
-      assertEquals(13, announced.getExtensionPointsCount());
+      assertEquals(16, announced.getExtensionPointsCount());
       assertEquals("plugin.sock.ttrpc", announced.getTtrpcSocket());
       assertEquals(3, announced.getWantedDeadlines(0).getDeadline().getSeconds());
       assertTrue(announced.getEvents(0).getAskHint());
@@ -217,6 +218,53 @@ class EveryPointTest {
   }
 
   @Test
+  void podsHaveTheKeysThatThePluginGivesThem() {
+    try (Host host = Host.of(plugin, NODES)) {
+      List<SortKey> keys = host.sortKeys(pod, Make.pod("longer"));
+      host.podsLeft("u", "v");
+      host.queueReset();
+
+      assertEquals(List.of(SortKey.of(0, 1), SortKey.of(0, 6)), keys);
+      assertEquals(List.of("left [u, v]", "reset " + Host.PROFILE), plugin.heard);
+    }
+  }
+
+  @Test
+  void aGroupMayGoToTheNodesOfEachPlacement() {
+    Node red = Make.node("c", Map.of("team", "red"));
+    try (Host host = Host.of(plugin, NODES[0], red, NODES[1])) {
+      Group group = host.group("g", pod, Make.pod("q"));
+      Map<String, List<String>> all = Map.of("free", List.of("a", "b"), "red", List.of("c"));
+
+      assertEquals(new Group.Placed(Status.SUCCESS, all), group.placements());
+      assertEquals(Map.of("red", List.of("c")), group.placements("c").placements());
+    }
+  }
+
+  @Test
+  void aGroupThatCanGoNowhereHasNoPlacements() {
+    try (Host host = Host.of(plugin, NODES[0])) {
+      Status none = Status.unschedulable("more pods than slots");
+
+      assertEquals(
+          new Group.Placed(none, Map.of()), host.group("g", pod, Make.pod("q")).placements());
+    }
+  }
+
+  @Test
+  void placementsAreScoredByWhereTheirPodsGo() {
+    try (Host host = Host.of(plugin, Map.of("slots", 300), NODES)) {
+      host.cluster.putPod(old, "a", PodStage.PLACED, 0);
+
+      Group.Scored answer =
+          host.group("g", pod, Make.pod("q"))
+              .scores(List.of(Map.of("p", "a", "q", "b"), Map.of("q", "b")));
+
+      assertEquals(new Group.Scored(Status.SUCCESS, List.of(599L, 300L)), answer);
+    }
+  }
+
+  @Test
   void whatThePluginSaysIsHeard() {
     try (Host host = Host.of(plugin, NODES)) {
       Iterator<Said> said = host.listen();
@@ -224,10 +272,12 @@ class EveryPointTest {
       plugin.requeue.pods("a slot came", List.of("u1", "u2"));
       plugin.requeue.allRejected("more came");
       plugin.requeue.allow("complete", List.of("u3"));
+      plugin.requeue.sortKeys("fairness", Map.of("u4", SortKey.of(7)));
 
       assertEquals(new Said("REQUEUE", List.of("u1", "u2"), "a slot came"), said.next());
       assertEquals(new Said("REQUEUE_ALL", List.of(), "more came"), said.next());
       assertEquals(new Said("ALLOW_WAITING", List.of("u3"), "complete"), said.next());
+      assertEquals(new Said("SORT_KEYS", List.of("u4"), "fairness"), said.next());
     }
   }
 

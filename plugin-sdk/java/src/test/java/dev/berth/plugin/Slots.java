@@ -24,6 +24,9 @@ public final class Slots
         Plugin.PostBind,
         Plugin.CycleDone,
         Plugin.Hints,
+        Plugin.QueueSort,
+        Plugin.GeneratePlacements,
+        Plugin.ScorePlacements,
         Plugin.StateListener {
   static final Reason FULL = Reason.of("node(s) had no slot left");
   static final String SLOT = "slots.example.com/slot";
@@ -160,6 +163,44 @@ public final class Slots
       }
     }
     return table;
+  }
+
+  @Override
+  public SortKey sortKey(Pod pod) {
+    Integer priority = pod.getSpec().getPriority();
+    return SortKey.of(priority == null ? 0 : -priority, pod.getMetadata().getName().length());
+  }
+
+  @Override
+  public void podsLeft(List<String> uids) {
+    heard.add("left " + uids);
+  }
+
+  @Override
+  public void queueReset(String profile) {
+    heard.add("reset " + profile);
+  }
+
+  @Override
+  public Answer.ToGeneratePlacements generatePlacements(PodGroup group, Pod pod, Nodes nodes) {
+    if (group.pods().size() > arguments.of(pod).slots() * nodes.size()) {
+      return Status.unschedulable("more pods than slots");
+    }
+    Placements teams = new Placements();
+    for (int at = 0; at < nodes.size(); at++) {
+      teams.add(nodes.at(at).getMetadata().getLabels().getOrDefault("team", "free"), at);
+    }
+    return teams;
+  }
+
+  @Override
+  public long[] scorePlacements(
+      PodGroup group, Pod pod, Nodes nodes, List<ProposedPlacement> proposed) {
+    return proposed.stream()
+        .mapToLong(
+            each ->
+                each.assignments().stream().mapToLong(one -> left(pod, nodes, one.node())).sum())
+        .toArray();
   }
 
   @Override

@@ -17,6 +17,7 @@ import dev.berth.plugin.Outcome;
 import dev.berth.plugin.Plugin;
 import dev.berth.plugin.Reason;
 import dev.berth.plugin.Server;
+import dev.berth.plugin.SortKey;
 import dev.berth.plugin.Status;
 import dev.berth.plugin.Wait;
 import io.fabric8.kubernetes.api.model.Node;
@@ -375,6 +376,34 @@ public final class Host implements AutoCloseable {
     return table;
   }
 
+  /** Where these pods stand in the queue. */
+  public List<SortKey> sortKeys(Pod... pods) {
+    Queueing.SortKeysRequest.Builder request = Queueing.SortKeysRequest.newBuilder();
+    List.of(pods).forEach(pod -> request.addPods(call(pod).getPod()));
+    return sorted(request).stream().map(key -> new SortKey(key.getPartsList())).toList();
+  }
+
+  /** Says that pods wait no more, by UID. */
+  public void podsLeft(String... uids) {
+    sorted(Queueing.SortKeysRequest.newBuilder().addAllLeftUids(List.of(uids)));
+  }
+
+  /** Says that all pods will be asked about anew. */
+  public void queueReset() {
+    sorted(Queueing.SortKeysRequest.newBuilder().setAnew(true));
+  }
+
+  private List<Queueing.SortKey> sorted(Queueing.SortKeysRequest.Builder request) {
+    return QueueingServiceGrpc.newBlockingStub(channel)
+        .sortKeys(request.setProfile(PROFILE).build())
+        .getKeysList();
+  }
+
+  /** A pod group of that name, to ask about. */
+  public Group group(String name, Pod... pods) {
+    return new Group(this, name, List.of(pods));
+  }
+
   /** Opens the stream on which the plugin speaks, and returns when it is heard. */
   public Iterator<Said> listen() {
     return new Voice(channel);
@@ -397,7 +426,7 @@ public final class Host implements AutoCloseable {
         .build();
   }
 
-  private SchedulingServiceGrpc.SchedulingServiceBlockingStub stub() {
+  SchedulingServiceGrpc.SchedulingServiceBlockingStub stub() {
     return SchedulingServiceGrpc.newBlockingStub(channel)
         .withDeadlineAfter(PATIENCE_SECONDS, TimeUnit.SECONDS);
   }
@@ -438,7 +467,7 @@ public final class Host implements AutoCloseable {
     return scores;
   }
 
-  private static long number(Scheduling.Scores scores, int index) {
+  static long number(Scheduling.Scores scores, int index) {
     return switch (scores.getValuesCase()) {
       case UINT8 -> scores.getUint8().byteAt(index) & 0xff;
       case INT32 -> little(scores.getInt32()).getInt(Integer.BYTES * index);
@@ -451,7 +480,7 @@ public final class Host implements AutoCloseable {
     return bytes.asReadOnlyByteBuffer().order(java.nio.ByteOrder.LITTLE_ENDIAN);
   }
 
-  private static Status status(Common.Status message) {
+  static Status status(Common.Status message) {
     return new Status(
         dev.berth.plugin.Code.valueOf(message.getCode().name().replace("CODE_", "")),
         message.getReasonsList());

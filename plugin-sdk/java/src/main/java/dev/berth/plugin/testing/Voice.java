@@ -74,6 +74,7 @@ final class Voice implements Iterator<Said> {
           case REQUEUE -> message.getRequeue().getUidsList();
           case ALLOW_WAITING -> message.getAllowWaiting().getUidsList();
           case REJECT_WAITING -> message.getRejectWaiting().getUidsList();
+          case SORT_KEYS -> message.getSortKeys().getUidsList();
           default -> List.of();
         };
     return new Said(message.getActionCase().name(), uids, message.getCause());

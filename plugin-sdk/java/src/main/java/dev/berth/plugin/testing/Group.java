@@ -1,0 +1,103 @@
+package dev.berth.plugin.testing;
+
+import berth.plugin.v1.Common;
+import berth.plugin.v1.Scheduling;
+import com.google.protobuf.ByteString;
+import dev.berth.plugin.Status;
+import io.fabric8.kubernetes.api.model.Pod;
+import java.util.ArrayList;
+import java.util.BitSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.IntStream;
+
+/** A pod group to ask the plugin about: {@link Host#group} makes it. */
+public final class Group {
+  private final Host host;
+  private final String name;
+  private final List<Pod> pods;
+
+  Group(Host host, String name, List<Pod> pods) {
+    this.host = host;
+    this.name = name;
+    this.pods = pods;
+  }
+
+  /** What the plugin says of the group, and the nodes of each placement. */
+  public record Placed(Status status, Map<String, List<String>> placements) {}
+
+  /** What the plugin says of proposals, and the raw score of each. */
+  public record Scored(Status status, List<Long> scores) {}
+
+  /** Asks for placements, made of all nodes or those named. */
+  public Placed placements(String... nodeNames) {
+    host.update();
+    Scheduling.GeneratePlacementsRequest.Builder request =
+        Scheduling.GeneratePlacementsRequest.newBuilder()
+            .setCall(host.call(pods.get(0)))
+            .setGroup(message());
+    if (nodeNames.length > 0) {
+      request.setCandidates(
+          Scheduling.Candidates.newBuilder().setBitmap(bitmap(List.of(nodeNames))));
+    }
+    Scheduling.GeneratePlacementsResponse response =
+        host.stub().generatePlacements(request.build());
+    Map<String, List<String>> placements = new LinkedHashMap<>();
+    for (Scheduling.Placement each : response.getPlacementsList()) {
+      BitSet nodes = BitSet.valueOf(each.getBitmap().toByteArray());
+      placements.put(each.getName(), nodes.stream().mapToObj(host.cluster.names::get).toList());
+    }
+    return new Placed(Host.status(response.getStatus()), placements);
+  }
+
+  /** Asks about proposals, each node names by pod names; a proposal has the nodes that it uses. */
+  public Scored scores(List<Map<String, String>> proposals) {
+    host.update();
+    Scheduling.ScorePlacementsRequest.Builder request =
+        Scheduling.ScorePlacementsRequest.newBuilder()
+            .setCall(host.call(pods.get(0)))
+            .setGroup(message());
+    proposals.forEach(each -> request.addProposed(proposal(each)));
+    Scheduling.ScorePlacementsResponse response = host.stub().scorePlacements(request.build());
+    List<Long> scores = new ArrayList<>();
+    for (int i = 0; response.hasScores() && i < proposals.size(); i++) {
+      scores.add(Host.number(response.getScores(), i));
+    }
+    return new Scored(Host.status(response.getStatus()), scores);
+  }
+
+  private Scheduling.PodGroup message() {
+    Scheduling.PodGroup.Builder made =
+        Scheduling.PodGroup.newBuilder()
+            .setNamespace(pods.get(0).getMetadata().getNamespace())
+            .setName(name);
+    for (Pod pod : pods) {
+      made.addPods(Common.PodRef.newBuilder(host.call(pod).getPod()).clearObject());
+    }
+    return made.build();
+  }
+
+  private Scheduling.ProposedPlacement proposal(Map<String, String> nodes) {
+    List<String> names = List.copyOf(nodes.values());
+    Scheduling.ProposedPlacement.Builder made =
+        Scheduling.ProposedPlacement.newBuilder()
+            .setPlacement(
+                Scheduling.Placement.newBuilder().setName("proposal").setBitmap(bitmap(names)));
+    for (int i = 0; i < pods.size(); i++) {
+      String node = nodes.get(pods.get(i).getMetadata().getName());
+      if (node != null) {
+        made.addPodIndices(i).addNodeIndices(host.cluster.names.indexOf(node));
+      }
+    }
+    return made.build();
+  }
+
+  private ByteString bitmap(List<String> nodeNames) {
+    byte[] packed = new byte[(host.cluster.names.size() + 7) / 8];
+    IntStream.range(0, host.cluster.names.size())
+        .filter(at -> nodeNames.contains(host.cluster.names.get(at)))
+        .forEach(at -> packed[at >> 3] |= (byte) (1 << (at & 7)));
+    return ByteString.copyFrom(packed);
+  }
+}
