@@ -47,15 +47,18 @@ def build(name: str, output: Path, *, folder: Path) -> Path:
     return output
 
 
-def build_example(name: str, output: Path) -> Path:
-    """Build one of the SDK's examples as it would be deployed; the path of it.
+def build_example(name: str, output: Path, *, release: bool = True) -> Path:
+    """Build one of the SDK's examples, as it would be deployed or as its tests are; the path of it.
 
     Raises: RuntimeError with what the compiler said.
     """
-    done = run_cargo("build", "--locked", "--release", "--example", name, folder=RUST_SDK, capture=True)
+    profile, folder = ("release", "release") if release else ("dev", "debug")
+    done = run_cargo(
+        "build", "--locked", "--profile", profile, "--example", name, folder=RUST_SDK, capture=True
+    )
     if done.returncode:
         raise RuntimeError(f"cargo build --example {name}: {done.stdout}")
-    shutil.copy(BUILDS / "release/examples" / name, output)
+    shutil.copy(BUILDS / folder / "examples" / name, output)
     return output
 
 

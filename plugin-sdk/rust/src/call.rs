@@ -55,12 +55,7 @@ impl<'a> Turn<'a> {
             Some(known) => known.clone(),
             None => Profile { name: head.profile.clone(), shadow: false },
         };
-        let key = PodKey {
-            uid: pod.uid.clone(),
-            attempt: pod.attempt,
-            namespace: pod.namespace.clone(),
-            name: pod.name.clone(),
-        };
+        let key = PodKey::of(pod);
         Ok(Turn { functions, session, head, call: Call { profile, key }, verdicts: None })
     }
 
@@ -162,6 +157,8 @@ macro_rules! scheduling_calls {
             Bind bind BindRequest BindResponse,
             PostBind post_bind PostBindRequest PostBindResponse,
             CycleDone cycle_done CycleDoneRequest CycleDoneResponse,
+            GeneratePlacements generate_placements GeneratePlacementsRequest GeneratePlacementsResponse,
+            ScorePlacements score_placements ScorePlacementsRequest ScorePlacementsResponse,
         }
     };
 }

@@ -22,6 +22,9 @@ impl Functions {
             (self.bind.is_some(), Point::Bind),
             (self.post_bind.is_some(), Point::PostBind),
             (self.cycle_done.is_some(), Point::CycleDone),
+            (self.sort_key.is_some(), Point::QueueSort),
+            (self.generate_placements.is_some(), Point::PlacementGenerate),
+            (self.score_placements.is_some(), Point::PlacementScore),
             (self.queueing_hints.is_some(), Point::QueueingHints),
             (self.requeue.is_some(), Point::Requeue),
         ];

@@ -166,6 +166,15 @@ impl Core {
         self.besides("QueueingHints", parent, |session| session.hints(&self.functions, request))
     }
 
+    /// Says where pods stand in the queue.
+    pub fn sort_keys(
+        &self,
+        request: &pb::SortKeysRequest,
+        parent: &TraceParent,
+    ) -> Result<pb::SortKeysResponse, CallError> {
+        self.besides("SortKeys", parent, |session| session.sort_keys(&self.functions, request))
+    }
+
     /// Hands a profile's arguments to the plugin; every error goes back.
     pub fn configure(
         &self,

@@ -121,8 +121,12 @@ impl QueueingService for Services {
         Ok(Response::new(self.core.hints(request.get_ref(), &parent)?))
     }
 
-    async fn sort_keys(&self, _: Request<pb::SortKeysRequest>) -> Result<Response<pb::SortKeysResponse>, Status> {
-        Err(Status::unimplemented("the SDK has no function for sort keys"))
+    async fn sort_keys(
+        &self,
+        request: Request<pb::SortKeysRequest>,
+    ) -> Result<Response<pb::SortKeysResponse>, Status> {
+        let parent = trace_parent(request.metadata());
+        Ok(Response::new(self.core.sort_keys(request.get_ref(), &parent)?))
     }
 
     type RequeueStream = Answers<pb::RequeueResponse>;
@@ -157,20 +161,6 @@ macro_rules! scheduling_service {
                 self.unary(request).await
             })*
 
-            async fn generate_placements(
-                &self,
-                _: Request<pb::GeneratePlacementsRequest>,
-            ) -> Result<Response<pb::GeneratePlacementsResponse>, Status> {
-                Err(Status::unimplemented("the SDK has no function for placements"))
-            }
-
-            async fn score_placements(
-                &self,
-                _: Request<pb::ScorePlacementsRequest>,
-            ) -> Result<Response<pb::ScorePlacementsResponse>, Status> {
-                Err(Status::unimplemented("the SDK has no function for placements"))
-            }
-
             type ConverseStream = Answers<pb::ConverseResponse>;
 
             async fn converse(
@@ -187,9 +177,7 @@ macro_rules! scheduling_service {
         async fn answer_of(core: &Core, call: Option<Call>, origin: &Origin) -> Result<Answer, CallError> {
             match call {
                 $(Some(Call::$name(question)) => core.ask(&question, origin).await.map(Answer::$name),)*
-                Some(Call::GeneratePlacements(_) | Call::ScorePlacements(_)) | None => {
-                    Err(CallError::new(Code::Unimplemented, "no such call"))
-                }
+                None => Err(CallError::new(Code::Unimplemented, "no such call")),
             }
         }
     };

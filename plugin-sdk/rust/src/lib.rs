@@ -49,9 +49,11 @@ mod log;
 mod metrics;
 mod mirror;
 mod nodes;
+mod ordering;
 mod outcomes;
 mod overlays;
 mod pages;
+mod placements;
 mod plugin;
 mod pod_memory;
 mod program;
@@ -82,10 +84,12 @@ pub use k8s_openapi::api::core::v1::{Container, Node, Pod};
 pub use metrics::{Metric, MetricKind};
 pub use mirror::{ObjectKey, PlacedPod};
 pub use nodes::Nodes;
+pub use ordering::SortKey;
 pub use outcomes::{
     Code, CycleOutcome, MetadataPatch, Nomination, Normalization, Outcome, Permission, PodKey, PodStage, Profile,
     Reason, Reply, Status, Verdicts,
 };
+pub use placements::{Placement, PodGroup, ProposedPlacement};
 pub use plugin::{Plugin, Point, WatchedResource};
 pub use program::main;
 pub use requeue::Requeue;

@@ -217,6 +217,17 @@ pub struct PodKey {
     pub name: String,
 }
 
+impl PodKey {
+    pub(crate) fn of(pod: &pb::PodRef) -> Self {
+        PodKey {
+            uid: pod.uid.clone(),
+            attempt: pod.attempt,
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
+        }
+    }
+}
+
 impl fmt::Display for PodKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}/{}", self.namespace, self.name)

@@ -14,10 +14,12 @@ use crate::events::{Event, EventInterest};
 use crate::metrics::Metric;
 use crate::mirror::{ObjectKey, PlacedPod};
 use crate::nodes::Nodes;
+use crate::ordering::SortKey;
 use crate::outcomes::{
     MetadataPatch, Nomination, Normalization, Outcome, Permission, Reason, Reply, Status, Verdicts,
 };
 use crate::pb::ExtensionPoint;
+use crate::placements::{Placement, PodGroup, ProposedPlacement};
 use crate::requeue::Requeue;
 
 type Shared<F> = Option<Box<F>>;
@@ -32,6 +34,10 @@ type Bind = dyn Fn(&Call, &Pod, &Node, &BTreeMap<String, String>) -> Reply<Resul
 type AboutNode = dyn Fn(&Call, &str) + Send + Sync;
 type CycleDone = dyn Fn(&Call, &Outcome) + Send + Sync;
 type QueueingHints = dyn Fn(&[Arc<Pod>], &[Event]) -> Vec<Vec<bool>> + Send + Sync;
+type PodsLeft = dyn Fn(&[String]) + Send + Sync;
+type GeneratePlacements = dyn Fn(&PodGroup, &Pod, &Nodes<'_>) -> Result<Vec<Placement>, Status> + Send + Sync;
+type ScorePlacements =
+    dyn Fn(&PodGroup, &Pod, &Nodes<'_>, &[ProposedPlacement<'_>]) -> Option<Vec<i64>> + Send + Sync;
 type NodeUpserted = dyn Fn(usize, &Node) + Send + Sync;
 type ObjectUpserted = dyn Fn(&ObjectKey, &[u8]) -> Result<(), String> + Send + Sync;
 
@@ -61,6 +67,11 @@ pub(crate) struct Functions {
     pub post_bind: Shared<AboutNode>,
     pub cycle_done: Shared<CycleDone>,
     pub queueing_hints: Shared<QueueingHints>,
+    pub sort_key: Shared<dyn Fn(&Pod) -> SortKey + Send + Sync>,
+    pub pods_left: Shared<PodsLeft>,
+    pub queue_reset: Shared<dyn Fn(&str) + Send + Sync>,
+    pub generate_placements: Shared<GeneratePlacements>,
+    pub score_placements: Shared<ScorePlacements>,
     pub events: Vec<EventInterest>,
     pub requeue: Option<Requeue>,
     pub wants_pods: bool,
@@ -120,6 +131,9 @@ pub enum Point {
     Bind = ExtensionPoint::Bind as isize,
     PostBind = ExtensionPoint::PostBind as isize,
     CycleDone = ExtensionPoint::CycleDone as isize,
+    QueueSort = ExtensionPoint::QueueSort as isize,
+    PlacementGenerate = ExtensionPoint::PlacementGenerate as isize,
+    PlacementScore = ExtensionPoint::PlacementScore as isize,
     QueueingHints = ExtensionPoint::QueueingHints as isize,
 }
 
@@ -347,6 +361,57 @@ impl<S: Send + 'static> Plugin<S> {
         self
     }
 
+    /// Where the pod stands in the queue, the lowest key first. Asked once for each
+    /// version of the pod; [`Requeue::sort_keys`] gives other keys later. A failure is
+    /// logged, and the pod has the key 0.
+    #[must_use]
+    pub fn sort_key<K: Into<SortKey>>(
+        mut self,
+        function: impl Fn(&mut S, &Pod) -> K + Send + Sync + 'static,
+    ) -> Self {
+        let state = self.shared();
+        self.functions.sort_key = Some(Box::new(move |pod| function(&mut locked(&state), pod).into()));
+        self
+    }
+
+    takes! {
+        /// Pods that [`Plugin::sort_key`] was asked about wait no more, by UID.
+        pods_left, &mut S, uids: &[String]
+    }
+    takes! {
+        /// The profile's pods that [`Plugin::sort_key`] was asked about are to be forgotten: all that
+        /// wait are asked about anew.
+        queue_reset, &mut S, profile: &str
+    }
+
+    /// Which sets of nodes the group may go to as a whole, in the order in which they
+    /// are tried; the pod is the first of the group's. [`Status::skip`]: no opinion.
+    /// Nodes that were not asked about are left out, and so is a set that has no node then.
+    #[must_use]
+    pub fn generate_placements(
+        mut self,
+        function: impl Fn(&S, &PodGroup, &Pod, &Nodes<'_>) -> Result<Vec<Placement>, Status> + Send + Sync + 'static,
+    ) -> Self {
+        let state = self.shared();
+        self.functions.generate_placements =
+            Some(Box::new(move |group, pod, nodes| function(&locked(&state), group, pod, nodes)));
+        self
+    }
+
+    /// Scores of the placements in which the group fits, each by itself, 0 to 100 unless
+    /// [`Plugin::normalization`] says otherwise; `None`: no opinion.
+    #[must_use]
+    pub fn score_placements<R: Into<Option<Vec<i64>>>>(
+        mut self,
+        function: impl Fn(&S, &PodGroup, &Pod, &Nodes<'_>, &[ProposedPlacement<'_>]) -> R + Send + Sync + 'static,
+    ) -> Self {
+        let state = self.shared();
+        self.functions.score_placements = Some(Box::new(move |group, pod, nodes, proposed| {
+            function(&locked(&state), group, pod, nodes, proposed).into()
+        }));
+        self
+    }
+
     /// Cluster events that matter to rejected pods.
     #[must_use]
     pub fn events(mut self, events: impl IntoIterator<Item = EventInterest>) -> Self {
@@ -506,6 +571,11 @@ impl Functions {
             post_bind: None,
             cycle_done: None,
             queueing_hints: None,
+            sort_key: None,
+            pods_left: None,
+            queue_reset: None,
+            generate_placements: None,
+            score_placements: None,
             events: Vec::new(),
             requeue: None,
             wants_pods: false,
@@ -538,6 +608,7 @@ impl Functions {
     pub fn validate(&self) -> Result<(), String> {
         let mirrors_pods = self.wants_pods || self.wants_nominations;
         let hooks = self.pod_upserted.is_some() || self.pod_removed.is_some();
+        let hears_of_the_queue = self.pods_left.is_some() || self.queue_reset.is_some();
         let checks = [
             (!is_dns_label(&self.name), "the name is no DNS label"),
             (hooks && !mirrors_pods, "pod_upserted and pod_removed need wants_pods or wants_nominations"),
@@ -545,6 +616,7 @@ impl Functions {
                 !self.pod_resources.is_empty() && !self.wants_pods,
                 "pod_resources narrow wants_pods, which is not said",
             ),
+            (hears_of_the_queue && self.sort_key.is_none(), "pods_left and queue_reset need sort_key"),
             (self.wanted_deadline.is_some_and(|wanted| wanted.is_zero()), "wanted_deadline is no time"),
             (self.wanted_deadlines.iter().any(|(_, wanted)| wanted.is_zero()), "wanted_deadline_at is no time"),
         ];

@@ -37,8 +37,8 @@ impl Session {
         })
     }
 
-    /// A rejected pod, as sent or as last seen.
-    fn waiting(&mut self, reference: &pb::PodRef) -> Option<Arc<Pod>> {
+    /// A pod that waits, as sent or as last seen.
+    pub(crate) fn waiting(&mut self, reference: &pb::PodRef) -> Option<Arc<Pod>> {
         match &reference.object {
             Some(data) => self.pods.put(reference, data).ok(),
             None => self.pods.latest(&reference.uid),

@@ -4,7 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use crate::ordering::SortKey;
 use crate::pb::{self, requeue_response::Action};
+
+/// How many sort keys the scheduler reads in a message.
+const KEYS_A_MESSAGE: usize = 4096;
 
 /// Says that something outside the cluster changed, from any thread and at any
 /// time. What is said while no scheduler listens is lost: it starts by trying
@@ -41,6 +45,15 @@ impl Requeue {
         self.say(cause, Action::RejectWaiting(pod_set(uids)));
     }
 
+    /// Sorts pods by these keys from now on, by UID.
+    pub fn sort_keys<T: Into<String>, K: Into<SortKey>>(&self, cause: &str, keys: impl IntoIterator<Item = (T, K)>) {
+        let keys: Vec<_> = keys.into_iter().map(|(uid, key)| (uid.into(), key.into().message())).collect();
+        for part in keys.chunks(KEYS_A_MESSAGE) {
+            let (uids, keys) = part.iter().cloned().unzip();
+            self.say(cause, Action::SortKeys(pb::PodSortKeys { uids, keys }));
+        }
+    }
+
     fn say(&self, cause: &str, action: Action) {
         let message = pb::RequeueResponse { cause: cause.to_string(), action: Some(action) };
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
@@ -59,4 +72,23 @@ impl Requeue {
 
 fn pod_set<T: Into<String>>(uids: impl IntoIterator<Item = T>) -> pb::PodSet {
     pb::PodSet { uids: uids.into_iter().map(Into::into).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_keys_come_in_messages_that_the_scheduler_reads() {
+        let requeue = Requeue::new();
+        let mut heard = requeue.listen();
+
+        requeue.sort_keys("a test", (0..5000).map(|number| (number.to_string(), [number])));
+
+        let mut next = || match heard.try_recv().expect("a message").action {
+            Some(Action::SortKeys(changed)) => (changed.uids.len(), changed.keys[0].parts[0]),
+            other => panic!("expected sort keys, got {other:?}"),
+        };
+        assert_eq!([(4096, 0), (904, 4096)], [next(), next()]);
+    }
 }

@@ -191,6 +191,9 @@ macro_rules! by_name {
                 (QUEUEING, "QueueingHints") => {
                     Ok(core.hints(&decoded(request)?, &origin.parent)?.encode_to_vec().into())
                 }
+                (QUEUEING, "SortKeys") => {
+                    Ok(core.sort_keys(&decoded(request)?, &origin.parent)?.encode_to_vec().into())
+                }
                 (service, method) => {
                     Err(CallError::new(Code::Unimplemented, format!("there is no {service}/{method}")))
                 }

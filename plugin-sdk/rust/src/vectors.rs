@@ -129,7 +129,7 @@ impl Verdicts {
     }
 }
 
-/// Makes the message in the narrowest form; what was not asked is sent as 0.
+/// Makes the message; what was not asked is sent as 0.
 ///
 /// # Errors
 /// There is not one score a node, or one is out of range.
@@ -138,17 +138,22 @@ pub(crate) fn pack_scores(
     normalization: Normalization,
     nodes: &Nodes<'_>,
 ) -> Result<pb::Scores, String> {
-    if points.len() != nodes.len() {
-        return Err(format!("expected {} scores, got {}", nodes.len(), points.len()));
+    if points.len() == nodes.len() {
+        points.iter_mut().enumerate().filter(|(index, _)| !nodes.asked(*index)).for_each(|(_, point)| *point = 0);
     }
-    let (mut low, mut high) = (0, 0);
-    for (index, point) in points.iter_mut().enumerate() {
-        if !nodes.asked(index) {
-            *point = 0;
-        }
-        low = low.min(*point);
-        high = high.max(*point);
+    pack_points(&points, normalization, nodes.len())
+}
+
+/// Makes the message in the narrowest form.
+///
+/// # Errors
+/// There are not that many scores, or one is out of range.
+pub(crate) fn pack_points(points: &[i64], normalization: Normalization, count: usize) -> Result<pb::Scores, String> {
+    if points.len() != count {
+        return Err(format!("expected {count} scores, got {}", points.len()));
     }
+    let low = points.iter().copied().min().unwrap_or_default().min(0);
+    let high = points.iter().copied().max().unwrap_or_default().max(0);
     match normalization {
         Normalization::AsIs if low < 0 || high > MAX_SCORE => {
             Err(format!("scores from {low} to {high} without normalization: 0 to {MAX_SCORE} is the range"))
@@ -157,7 +162,7 @@ pub(crate) fn pack_scores(
             Err(format!("scores from {low}: they must not be negative to be divided by the highest"))
         }
         _ => {
-            let values = narrowest(&points, low, high);
+            let values = narrowest(points, low, high);
             Ok(pb::Scores { values: Some(values), normalization: normalization.message().into() })
         }
     }
@@ -182,6 +187,18 @@ pub(crate) fn pack_bits(bits: &[bool]) -> Bytes {
         packed[index >> 3] |= 1 << (index & 7);
     }
     packed.into()
+}
+
+/// One bool an entry.
+///
+/// # Errors
+/// The bitmap is not for that many.
+pub(crate) fn unpack_bits(bitmap: &[u8], count: usize) -> Result<Vec<bool>, String> {
+    if bitmap.len() != count.div_ceil(8) {
+        let wanted = count.div_ceil(8);
+        return Err(format!("a bitmap of {count} entries has {wanted} bytes, not {}", bitmap.len()));
+    }
+    Ok((0..count).map(|index| bitmap[index >> 3] >> (index & 7) & 1 == 1).collect())
 }
 
 /// Makes the message.

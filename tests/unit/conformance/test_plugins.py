@@ -16,7 +16,7 @@ from tests.java_toolchain import JAVA_SDK, every_point, missing
 from tests.java_toolchain import install as install_java
 from tests.java_toolchain import program as java_program
 from tests.node_toolchain import FROM_SOURCE, NODE, NODE_SDK, install
-from tests.rust_toolchain import RUST_SDK, needs_cargo
+from tests.rust_toolchain import RUST_SDK, build_example, needs_cargo
 from tests.rust_toolchain import build as build_rust
 from tests.unit.conformance.broken import Fault, failed, served
 from tests.unit.conformance.every_fault import FAULTS
@@ -95,10 +95,13 @@ async def test_go(tmp_path, folder):
 
 
 @needs_cargo
-@pytest.mark.parametrize("folder", RUST, ids=name_of)
+@pytest.mark.parametrize("folder", [*RUST, RUST_SDK], ids=name_of)
 async def test_rust(tmp_path, folder):
-    """The Rust SDK's template and the plugin in Rust pass every check, and end when asked to."""
-    program = await asyncio.to_thread(build_rust, RUST[folder], tmp_path / RUST[folder], folder=folder)
+    """The Rust SDK's template, the plugin in Rust and one that places groups pass every check, and end."""
+    if folder == RUST_SDK:
+        program = await asyncio.to_thread(build_example, "zones", tmp_path / "zones", release=False)
+    else:
+        program = await asyncio.to_thread(build_rust, RUST[folder], tmp_path / RUST[folder], folder=folder)
 
     async with process(str(program)) as options:
         _, results = await verify(options, CHECKS.values())

@@ -82,7 +82,7 @@ pub struct Host {
     runtime: Runtime,
     running: Option<Running>,
     folder: PathBuf,
-    channel: Channel,
+    pub(super) channel: Channel,
     attempts: HashMap<String, u32>,
     stream: Option<(UnboundedSender<pb::SyncRequest>, Streaming<pb::SyncResponse>)>,
 }
@@ -446,7 +446,7 @@ impl Host {
         }
     }
 
-    fn candidates(&self, names: Option<&[&str]>) -> Option<pb::Candidates> {
+    pub(super) fn candidates(&self, names: Option<&[&str]>) -> Option<pb::Candidates> {
         let names = names?;
         let asked: Vec<bool> = self.cluster.names.iter().map(|name| names.contains(&name.as_str())).collect();
         Some(pb::Candidates { bitmap: pack_bits(&asked) })
@@ -481,12 +481,15 @@ impl Host {
         Some(names.iter().cloned().zip(points).filter(|(name, _)| asked(name)).collect())
     }
 
-    fn ask<R, F: Future<Output = Result<Response<R>, RpcStatus>>>(&self, call: impl FnOnce(Asking) -> F) -> R {
+    pub(super) fn ask<R, F: Future<Output = Result<Response<R>, RpcStatus>>>(
+        &self,
+        call: impl FnOnce(Asking) -> F,
+    ) -> R {
         let traced = Traced(self.traceparent.clone());
         self.wait(call(SchedulingServiceClient::with_interceptor(self.channel.clone(), traced)))
     }
 
-    fn wait<R>(&self, answer: impl Future<Output = Result<Response<R>, RpcStatus>>) -> R {
+    pub(super) fn wait<R>(&self, answer: impl Future<Output = Result<Response<R>, RpcStatus>>) -> R {
         let answered = self.runtime.block_on(async { timeout(PATIENCE, answer).await });
         answered.expect("an answer in time").expect("a call that succeeds").into_inner()
     }
@@ -505,7 +508,7 @@ impl Drop for Host {
 
 /// Adds the trace context to a call.
 #[derive(Clone)]
-struct Traced(Option<String>);
+pub(super) struct Traced(Option<String>);
 
 impl Interceptor for Traced {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, RpcStatus> {
@@ -516,7 +519,7 @@ impl Interceptor for Traced {
     }
 }
 
-fn unpack_scores(values: Option<Values>, count: usize) -> Vec<i64> {
+pub(super) fn unpack_scores(values: Option<Values>, count: usize) -> Vec<i64> {
     match values.expect("scores") {
         Values::Uint8(bytes) => bytes.iter().map(|point| i64::from(*point)).collect(),
         Values::Int32(bytes) => bytes.as_chunks().0.iter().map(|part| i64::from(i32::from_le_bytes(*part))).collect(),
@@ -525,7 +528,7 @@ fn unpack_scores(values: Option<Values>, count: usize) -> Vec<i64> {
     }
 }
 
-fn status_of(status: Option<pb::Status>) -> Status {
+pub(super) fn status_of(status: Option<pb::Status>) -> Status {
     let status = status.expect("a status");
     Status { code: Code::of(status.code), reasons: status.reasons }
 }

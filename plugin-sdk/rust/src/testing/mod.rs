@@ -12,6 +12,7 @@
 
 mod builders;
 mod cluster;
+mod groups;
 mod host;
 
 pub use builders::{NodeBuilder, PodBuilder, node, pod};
