@@ -53,7 +53,7 @@ def test_scores(points):
 )
 def test_scores_take_the_narrowest_form(points, form):
     """A score that fits into a byte costs a byte."""
-    message = pack_scores(Scores(np.array(points), Normalization.MAX), None, len(points))
+    message = pack_scores(Scores(np.array(points), Normalization.MIN_MAX), None, len(points))
 
     assert form == message.WhichOneof("values")
 

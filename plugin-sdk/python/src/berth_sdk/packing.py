@@ -90,6 +90,8 @@ def pack_scores(answer: Scores, candidates: NDArray[np.bool_] | None, count: int
         raise ContractError(
             f"scores from {low} to {high} without normalization: 0 to {MAX_SCORE} is the range"
         )
+    if normalization in (Normalization.MAX, Normalization.MAX_REVERSE) and low < 0:
+        raise ContractError(f"scores from {low}: they must not be negative to be divided by the highest")
     return _narrowest(values, low, high, normalization)
 
 

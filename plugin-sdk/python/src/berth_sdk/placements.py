@@ -56,7 +56,8 @@ def _packed(placements: Placements, nodes: Nodes) -> Iterator[pb.Placement]:
 
     Raises: ContractError: a set is not for this many nodes, or has no name.
     """
-    for name, mask in placements.items():
+    for name, given in placements.items():
+        mask = np.asarray(given)
         if not name or mask.shape != (len(nodes),) or mask.dtype != np.bool_:
             raise ContractError(f"placement {name!r}: expected a name and {len(nodes)} of bool")
         chosen = mask if nodes.candidates is None else mask & nodes.candidates
