@@ -29,7 +29,7 @@ func shapeOf(value reflect.Value) *shape {
 	case reflect.Struct:
 		made.kind, made.fields = "object", map[string]*shape{}
 		for _, field := range reflect.VisibleFields(value.Type()) {
-			if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" && name != "-" {
+			if name := argumentName(field); name != "" {
 				made.fields[name] = fieldShape(field, value.FieldByIndex(field.Index))
 			}
 		}
@@ -58,6 +58,15 @@ func shapeOf(value reflect.Value) *shape {
 		made.value = value.Interface()
 	}
 	return made
+}
+
+// argumentName is what a field is called in JSON, empty where it is no argument.
+func argumentName(field reflect.StructField) string {
+	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	if name == "-" {
+		return ""
+	}
+	return name
 }
 
 func fieldShape(field reflect.StructField, value reflect.Value) *shape {

@@ -2,6 +2,7 @@ package berth
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,7 +66,9 @@ func (a *ProfileArguments[T]) For(profile string) T {
 }
 
 // Of gives the arguments of the pod's profile: its scheduler's name.
-func (a *ProfileArguments[T]) Of(pod *corev1.Pod) T { return a.For(pod.Spec.SchedulerName) }
+func (a *ProfileArguments[T]) Of(pod *corev1.Pod) T {
+	return a.For(cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName))
+}
 
 // Schema is the arguments' JSON Schema.
 func (a *ProfileArguments[T]) Schema() []byte {
@@ -89,6 +92,7 @@ func (a *ProfileArguments[T]) Take(profile Profile, data []byte) []string {
 	}
 	taken := a.defaults
 	if len(data) > 0 {
+		renew(reflect.ValueOf(&taken).Elem(), document)
 		if err := json.Unmarshal(data, &taken); err != nil {
 			return []string{"arguments: " + err.Error()}
 		}
@@ -102,6 +106,22 @@ func (a *ProfileArguments[T]) Take(profile Profile, data []byte) []string {
 		a.taken[profile.Name] = taken
 	}
 	return problems
+}
+
+// renew empties the maps, slices and pointers that are given: decoding would
+// write into those of the defaults.
+func renew(value reflect.Value, given any) {
+	switch value.Kind() {
+	case reflect.Map, reflect.Slice, reflect.Pointer:
+		value.SetZero()
+	case reflect.Struct:
+		document, _ := given.(map[string]any)
+		for _, field := range reflect.VisibleFields(value.Type()) {
+			if inner, there := document[argumentName(field)]; there {
+				renew(value.FieldByIndex(field.Index), inner)
+			}
+		}
+	}
 }
 
 // Drop forgets a profile.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 
@@ -178,5 +179,30 @@ func TestAPluginKnowsInWhoseShadowItIs(t *testing.T) {
 
 	if want := []bool{false, true, false, true}; !slices.Equal(known, want) {
 		t.Errorf("known: %v, want %v", known, want)
+	}
+}
+
+func TestArgumentsOfOneProfileLeaveTheDefaultsAsTheyAre(t *testing.T) {
+	defaults := settings{Teams: []string{"a", "b"}, Weights: map[string]int{"a": 1}}
+	defaults.Nested.Name = "n"
+	arguments := berth.ArgumentsOf(defaults)
+
+	problems := arguments.Take(berth.Profile{Name: "p"}, []byte(`{"teams": ["c"], "weights": {"b": 2}, "nested": {}}`))
+
+	taken, kept := arguments.For("p"), arguments.For("other")
+	if len(problems) > 0 || !slices.Equal(taken.Teams, []string{"c"}) || !maps.Equal(taken.Weights, map[string]int{"b": 2}) {
+		t.Errorf("taken: %+v, %v", taken, problems)
+	}
+	if !slices.Equal(kept.Teams, []string{"a", "b"}) || !maps.Equal(kept.Weights, map[string]int{"a": 1}) || taken.Nested.Name != "n" {
+		t.Errorf("the defaults are %+v now, nested %q", kept, taken.Nested.Name)
+	}
+}
+
+func TestAPodWithoutASchedulersNameHasTheDefaultProfile(t *testing.T) {
+	arguments := berth.ArgumentsOf(settings{Seconds: 5})
+	arguments.Take(berth.Profile{Name: "default-scheduler"}, []byte(`{"seconds": 7}`))
+
+	if got := arguments.Of(&corev1.Pod{}).Seconds; got != 7 {
+		t.Errorf("got %d seconds", got)
 	}
 }
