@@ -24,6 +24,7 @@ export {
   argumentsOf,
 } from "./arguments.ts";
 export { AddressError, ArgumentError, ContractError, SdkError, TraceError } from "./errors.ts";
+export type { ObjectKey } from "./generated/berth/plugin/v1/state.ts";
 export { log } from "./log.ts";
 export { main, type ServeOptions, serve } from "./main.ts";
 export type { Metric } from "./metrics.ts";

@@ -33,6 +33,10 @@ export interface Listener {
   podUpserted?(placed: PlacedPod): void;
   /** A pod no longer counts. */
   podRemoved?(placed: PlacedPod): void;
+  /** An object of one of `watches` came or changed, as JSON. */
+  objectUpserted?(key: ObjectKey, source: Uint8Array): void;
+  /** One went. */
+  objectRemoved?(key: ObjectKey): void;
 }
 
 /** A change with its object decoded. */
@@ -41,7 +45,7 @@ export type Step =
   | { kind: "nodeGone"; remove: NodeRemove }
   | { kind: "pod"; placed: PlacedPod }
   | { kind: "podGone"; uid: string }
-  | { kind: "object"; key: string; source: Uint8Array | undefined };
+  | { kind: "object"; key: ObjectKey; source: Uint8Array | undefined };
 
 /** Nodes by dense index, pods by UID, other objects by key. */
 export class Mirror {
@@ -157,8 +161,16 @@ export class Mirror {
         this.takePod(step.uid);
         return;
       case "object":
-        if (step.source) this.objects.set(step.key, step.source);
-        else this.objects.delete(step.key);
+        return this.#putObject(step.key, step.source);
+    }
+  }
+
+  #putObject(key: ObjectKey, source: Uint8Array | undefined): void {
+    if (source) {
+      this.objects.set(objectKey(key), source);
+      this.#listener.objectUpserted?.(key, source);
+    } else if (this.objects.delete(objectKey(key))) {
+      this.#listener.objectRemoved?.(key);
     }
   }
 
@@ -237,9 +249,9 @@ function decoded({ change }: Change): Step {
   throw new SyncError(NackReason.BAD_OBJECT, "a change of an unknown kind");
 }
 
-function keyed(key: ObjectKey | undefined): string {
+function keyed(key: ObjectKey | undefined): ObjectKey {
   if (!key) throw new Error("an object without a key");
-  return objectKey(key);
+  return key;
 }
 
 function mismatch(text: string): SyncError {

@@ -35,6 +35,30 @@ test("nodes and pods are followed step by step, and the last node moves into a g
   assert.deepEqual(seen, [[0, 2], "n1", "-n1", "n2", "-n2"]);
 });
 
+test("objects of watched kinds are mirrored, and the plugin hears of them", async () => {
+  const key = { group: "example.com", version: "v1", resource: "racks", namespace: "", name: "r" };
+  const heard: unknown[] = [];
+  const plugin = made({
+    watches: [{ group: "example.com", version: "v1", resource: "racks" }],
+    objectUpserted: ({ name }, source) => void heard.push([name, JSON.parse(Buffer.from(source).toString())]),
+    objectRemoved: ({ name }) => void heard.push(`-${name}`),
+    filterNodes: (_, all) => {
+      heard.push(all.object(key) !== undefined);
+      return { codes: new Uint8Array(all.length), reasons: [] };
+    },
+    filter: undefined,
+  });
+  await using host = await running(plugin, nodes);
+
+  host.cluster.putObject(key, { height: 42 });
+  await host.filter(pod);
+  host.cluster.removeObject(key);
+  host.cluster.removeObject({ ...key, name: "unknown" });
+  await host.filter(pod);
+
+  assert.deepEqual(heard, [["r", { height: 42 }], true, "-r", false]);
+});
+
 test("a nominated pod is where it is nominated, until it is assumed", async () => {
   const seen: unknown[] = [];
   const plugin = definePlugin({

@@ -60,6 +60,12 @@ export class Cluster {
     this.pending.push(change);
   }
 
+  /** Take one away. */
+  removeObject(key: ObjectKey): void {
+    this.#objects.delete(JSON.stringify(key));
+    this.pending.push({ change: { $case: "objectRemove", value: { key } } });
+  }
+
   /** Everything since the last step, as a delta to a new generation. */
   step(): Delta {
     const changes = this.pending;
