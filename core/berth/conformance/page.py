@@ -35,7 +35,8 @@ checks say more where the sample pods meet nodes that the plugin turns down, or 
 such pods and nodes.
 
 For each check there is a plugin that breaks just that (`tests/unit/conformance`): it fails that check
-and no other. The plugins of this repository and each SDK's template pass all that apply to them, and so do
+and no other. The plugins of this repository, each SDK's template, and with each SDK a plugin that orders
+the queue and places pod groups pass all that apply to them, and so do
 [plugins without an SDK](../out-of-tree-plugins/without-sdk) on the usual gRPC servers of six languages.
 
 In tests the same checks are `berth.conformance`:
