@@ -23,9 +23,7 @@ from msgspec.structs import replace
 from berth.config.loading import Loaded
 from berth.framework.core_ports import CorePorts
 from berth.framework.cycle_record import CycleRecord
-from berth.framework.listers import Store
 from berth.objects.api_object import TypedObject
-from berth.objects.devices import DeviceTaintRule
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
@@ -34,10 +32,10 @@ from berth.scheduler.loop.background import AsyncioBackground
 from berth.scheduler.loop.scheduling_loop import SchedulingLoop
 from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.sidecars.plugin_source import InProcessPlugins
-from berth.scheduler.watching.watches import DEVICE_TAINT_RULES, LOOKED_UP
 from berth.simulation.changes import Change
 from berth.simulation.errors import PluginsError
 from berth.simulation.fragmentation import fragmentation
+from berth.simulation.handlers import handlers_of
 from berth.simulation.inputs import ClusterInput
 from berth.simulation.outcome import (
     ERROR,
@@ -217,18 +215,8 @@ class Simulation:
             on_record=self._on_record,
             on_ready=ready.set,
         )
-        self._connect()
+        self.state.handlers |= handlers_of(self.core)
         self._driver = SchedulingLoop(self.core, clock=self.clock, ready=ready, turn=asyncio.Lock())
-
-    def _connect(self) -> None:
-        handlers, core = self.state.handlers, self.core
-        handlers[Node], handlers[Pod] = core.node_handler, core.pod_handler
-        for watched in LOOKED_UP:
-            if not watched.gate or core.feature_enabled(watched.gate):
-                store: Store[Any] = watched.store(core.listers)
-                handlers[watched.kind] = core.resource_handler(watched.events, store)
-        if core.feature_enabled(DEVICE_TAINT_RULES):
-            handlers[DeviceTaintRule] = core.device_taint_rule_handler
 
     # Time.
 

@@ -14,25 +14,21 @@ import msgspec
 from berth.config.loading import Loaded
 from berth.config.shards import Shard
 from berth.event_handlers.errors import FollowUpError
-from berth.event_handlers.handler import ResourceHandler
 from berth.framework.background import Timer
 from berth.framework.core_ports import CorePorts
 from berth.framework.handle import OnBound
-from berth.framework.listers import Store
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.api_object import TypedObject
 from berth.objects.decode import UndecodableObjectError
-from berth.objects.devices import DeviceTaintRule
-from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.plugins.registry import IN_TREE
 from berth.queue.record_heap import whole
 from berth.scheduler.leading.leaderships import shard_of_records
 from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.sidecars.plugin_source import InProcessPlugins
-from berth.scheduler.watching.watches import DEVICE_TAINT_RULES, LOOKED_UP
 from berth.simulation.engine import Recorder as NoEvents
 from berth.simulation.errors import InputError
+from berth.simulation.handlers import handlers_of
 from berth.simulation.kinds import KINDS
 from berth.simulation.tape_file import ReadLine
 from berth.tape import spans
@@ -208,7 +204,7 @@ class Playing:
             max_in_unschedulable_seconds=header.max_in_unschedulable_seconds,
             shard_of=shard_of_records(shards) if shards else whole,
         )
-        self._handlers = self._new_handlers()
+        self._handlers = {kind.__name__: each for kind, each in handlers_of(self.core).items()}
         self._inputs: dict[str, Callable[..., None]] = {
             EVENT: self._event,
             POP: self._pop,
@@ -219,17 +215,6 @@ class Playing:
             FLUSH: self.core.queue.flush,
             FOLLOW: self._follow,
         }
-
-    def _new_handlers(self) -> dict[str, ResourceHandler]:
-        core = self.core
-        found: dict[str, ResourceHandler] = {Node.__name__: core.node_handler, Pod.__name__: core.pod_handler}
-        for watched in LOOKED_UP:
-            if not watched.gate or core.feature_enabled(watched.gate):
-                store: Store[Any] = watched.store(core.listers)
-                found[watched.kind.__name__] = core.resource_handler(watched.events, store)
-        if core.feature_enabled(DEVICE_TAINT_RULES):
-            found[DeviceTaintRule.__name__] = core.device_taint_rule_handler
-        return found
 
     @property
     def time(self) -> float:

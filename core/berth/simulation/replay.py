@@ -25,10 +25,10 @@ from berth.simulation.playing import DivergedError, Output, Playing, at_once
 from berth.simulation.scores import NodeScore, node_scores
 from berth.simulation.second_opinion import SecondOpinion
 from berth.simulation.tape_file import ReadLine, open_tape
+from berth.tape.calls import BIND
 from berth.tape.header import Header
 from berth.tape.spans import CALL, CYCLE, DECIDED, EVENT, MICROSECONDS
 
-BIND: Final = "bind"
 MOST_SHOWN: Final = 10
 
 

@@ -12,8 +12,9 @@ import zstandard
 
 from berth.simulation.errors import InputError
 from berth.simulation.snapshot_file import LONGEST_LINE_BYTES, unpacked
+from berth.tape import calls, spans
 from berth.tape.header import FORMAT, KIND, Header
-from berth.tape.spans import CALL, DECIDED, END, Differences
+from berth.tape.spans import END, MICROSECONDS, Differences
 
 MOST_SPANS: Final = 100_000_000
 """No recording comes near; a small file that unpacks for ever ends here."""
@@ -34,9 +35,8 @@ _read_header = msgspec.json.Decoder(Header).decode
 _read_line = msgspec.json.Decoder(ReadLine).decode
 
 
-CALL_LENGTH: Final = 4
-"""With one argument of the method at the least."""
-DECIDED_LENGTH: Final = 6
+LATEST: Final = 4_102_444_800 * MICROSECONDS
+"""No clock reads more: it is the year 2100."""
 UNREADABLE: Final = (zstandard.ZstdError, zlib.error, OSError, EOFError)
 """What reading a damaged file raises."""
 
@@ -56,13 +56,14 @@ class TapeReading:
         for number, line in enumerate(self._lines(), 2):
             try:
                 span = _read_line(line)
-                _check(span.o)
-                span.n, span.m = differences.undone("n", span.n), differences.undone("m", span.m)
-                span.c = differences.undone("c", span.c)
+                _check_outputs(span.o)
+                span.n, span.m = _readings(differences, "n", span.n), _readings(differences, "m", span.m)
+                span.c = _readings(differences, "c", span.c)
+                reason = _reason(span) if span.i == END else None
             except ValueError as error:
                 raise InputError(f"{self.path}:{number}: {error}; record anew") from None
-            if span.i == END:
-                self._say(str(msgspec.json.decode(span.a[0])))
+            if reason is not None:
+                self._say(reason)
                 return
             yield span
         self.warnings.append(f"{self.path} is cut off: what is there was replayed")
@@ -84,15 +85,35 @@ class TapeReading:
             self.warnings.append("the recording ended early: more came than could be written in time")
 
 
-def _check(outputs: list[list[Any]]) -> None:
+def _reason(end: ReadLine) -> str:
+    """Why the recording ended. Raises: ValueError."""
+    (reason,) = end.a or (b"null",)
+    return msgspec.json.decode(reason, type=str)
+
+
+def _readings(differences: Differences, clock: str, found: list[int]) -> list[int]:
+    """Raises: ValueError where no clock reads that."""
+    readings = differences.undone(clock, found)
+    if readings and not (min(readings) >= 0 and max(readings) <= LATEST):
+        raise ValueError(f"{clock}: found a time that no clock reads")
+    return readings
+
+
+def _check_outputs(outputs: list[list[Any]]) -> None:
     """Raises: ValueError where an output is none that a core has."""
     for output in outputs:
-        length = len(output)
-        if not (
-            (length >= CALL_LENGTH and output[0] == CALL)
-            or (length == DECIDED_LENGTH and output[0] == DECIDED)
-        ):
-            raise ValueError(f"no output {str(output)[:60]!r}")
+        match output:
+            case [spans.CALL, int(), calls.BIND, str(), str(), dict()]:
+                continue
+            case [spans.CALL, int(), str(method), _, *_] if method != calls.BIND:
+                continue
+            case [spans.DECIDED, str(), str(), str(), list(plugins), str()] if _are_texts(plugins):
+                continue
+        raise ValueError(f"no output {str(output)[:60]!r}")
+
+
+def _are_texts(values: list[Any]) -> bool:
+    return all(isinstance(each, str) for each in values)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ made of, and how its answer comes back, is said once.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from berth.framework.claim_writing import ClaimWriteError, ClaimWriter
 from berth.framework.handle import NO_ANNOTATIONS, ApiWriter, OnBound, PodGoneError, VolumeWriter
@@ -16,6 +16,9 @@ from berth.objects.resource_claims import Allocation, ResourceClaim
 from berth.objects.storage import PersistentVolume, PersistentVolumeClaim
 
 W = TypeVar("W")
+
+BIND: Final = "bind"
+"""The call that puts a pod on a node."""
 
 KNOWN_ERRORS = {each.__name__: each for each in (PodGoneError, ClaimWriteError)}
 
@@ -56,7 +59,7 @@ class Pods(_Writer[ApiWriter]):
     ) -> None:
         """Create the binding."""
         self._calls.begin(
-            "bind",
+            BIND,
             (pod, node_name, annotations),
             lambda answered: self._real.bind(pod, node_name, answered, annotations),
             done,

@@ -44,26 +44,34 @@ class TapeFile:
     def __init__(self, path: Path, header: Header, most_bytes: int, most_waiting: int = MOST_WAITING) -> None:
         """Begin the file. Raises: OSError."""
         self.path = path
-        self.written = self.dropped = 0
-        """Spans."""
+        self.written = 0
+        """Spans that are in the file."""
+        # Each counter has one thread that moves it: those two are the event loop's.
+        self._taken = self._refused = 0
         self._most_bytes = most_bytes
         self._most_waiting = most_waiting
         self._header = header
         self._queue: queue.SimpleQueue[Span | Reason] = queue.SimpleQueue()
-        self._ended = False
+        self._ended = self._over = False
         self._file = path.open("wb")
         self._thread = threading.Thread(target=self._run, name="tape", daemon=True)
         self._thread.start()
 
     def __call__(self, span: Span) -> None:
         """Take a span, or drop it where the recording has ended."""
+        self._taken += 1
         if self._ended:
-            self.dropped += 1
+            self._refused += 1
         elif self._queue.qsize() >= self._most_waiting:
-            self.dropped += 1
+            self._refused += 1
             self._end(Reason.BEHIND)
         else:
             self._queue.put(span)
+
+    @property
+    def dropped(self) -> int:
+        """Spans that came and are not in the file; it never goes back."""
+        return self._taken - self.written if self._over else self._refused
 
     def close(self, seconds: float = 5.0) -> None:
         """Write what waits, for that long, and end the file."""
@@ -82,9 +90,10 @@ class TapeFile:
             with self._file as file:
                 self._write_all(file)
         except OSError as error:
-            self._ended = True
             log.warning("recording ended: file=%s error=%s", self.path, error)
-        self._count_left()
+        finally:
+            self._ended = self._over = True
+            self._forget_left()
 
     def _write_all(self, file: BinaryIO) -> None:
         differences, reason = Differences(), Reason.SIZE
@@ -108,8 +117,7 @@ class TapeFile:
         if reason is not Reason.COMPLETE:
             log.warning("recording ended: file=%s reason=%s", self.path, reason.value)
 
-    def _count_left(self) -> None:
+    def _forget_left(self) -> None:
         with suppress(queue.Empty):
             while True:
-                if isinstance(self._queue.get_nowait(), Span):
-                    self.dropped += 1
+                self._queue.get_nowait()

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from berth.config.flags.feature_gates import FeatureGates
 from berth.config.loading import Loaded, load
 from berth.framework.core_ports import CorePorts
-from berth.objects.devices import DeviceTaintRule
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.plugins.registry import IN_TREE
@@ -18,8 +17,8 @@ from berth.scheduler.loop.background import AsyncioBackground
 from berth.scheduler.loop.scheduling_loop import SchedulingLoop, follow
 from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.sidecars.plugin_source import InProcessPlugins
-from berth.scheduler.watching.watches import DEVICE_TAINT_RULES, LOOKED_UP
 from berth.simulation.engine import Recorder as NoEvents
+from berth.simulation.handlers import handlers_of
 from berth.simulation.inputs import ClusterInput, read_cluster
 from berth.simulation.kinds import KINDS, document_of
 from berth.simulation.scores import node_scores
@@ -196,14 +195,7 @@ async def _live(day):
             max_in_unschedulable_seconds=20.0,
         )
         driven = recorder.recorded(core)
-        handlers = {Node: driven.node_handler, Pod: driven.pod_handler}
-        for watched in LOOKED_UP:
-            if not watched.gate or core.feature_enabled(watched.gate):
-                store = watched.store(core.listers)
-                handlers[watched.kind] = driven.resource_handler(watched.events, store)
-        if core.feature_enabled(DEVICE_TAINT_RULES):
-            handlers[DeviceTaintRule] = driven.device_taint_rule_handler
-        state.handlers |= {kind: AsWatched(handler) for kind, handler in handlers.items()}
+        state.handlers |= {kind: AsWatched(handler) for kind, handler in handlers_of(driven).items()}
         driver = SchedulingLoop(driven, clock=clock, ready=ready, turn=turn)
         following = [
             group.create_task(follow(core, turn)),

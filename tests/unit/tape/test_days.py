@@ -159,6 +159,10 @@ def test_an_input_that_was_changed_in_the_file_makes_a_difference(change, day, t
         ({"i": "pop", "n": ["x"]}, "Expected `int`"),
         ({"i": "flush", "o": [[]]}, "no output"),
         ({"i": "flush", "o": [["decided"]]}, "no output"),
+        ({"i": "flush", "o": [["decided", "a", "b", "", [1], ""]]}, "no output"),
+        ({"i": "flush", "o": [["call", 1, "bind", "a"]]}, "no output"),
+        ({"i": "pop", "n": [10**18]}, "n: found a time that no clock reads"),
+        ({"i": "end"}, "Expected `str`, got `null`"),
         ([], "Expected `object`"),
     ],
 )

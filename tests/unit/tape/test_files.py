@@ -87,6 +87,7 @@ def test_a_disk_that_does_not_write_ends_the_recording_and_blocks_nothing(tmp_pa
     assert file.dropped == 900
     held.set()
     file.close()
+    assert file.dropped == 900
     assert reason(tmp_path / "a") == "behind"
     assert file.written == 100
 
