@@ -10,6 +10,7 @@ DISTRIBUTIONS = {
     "berth.conformance": "berth-conformance",
     "berth.demo": "berth-sandbox",
     "berth.descheduling": "berth-sandbox",
+    "berth.observer": "berth-sandbox",
     "berth.operator": "berth-operator",
     "berth.replay": "berth-conformance",
     "berth.sandbox": "berth-sandbox",

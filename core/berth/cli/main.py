@@ -19,6 +19,7 @@ VERBS = (
     "operator",
     "plugin",
     "queue",
+    "record",
     "sandbox",
     "scheduler",
     "simulate",

@@ -264,43 +264,55 @@ def compare(
     "config_file",
     default="",
     metavar="FILE",
-    help="Ask this KubeSchedulerConfiguration, too, about each decision; `default` stands for "
-    "kube-scheduler's own defaults.",
+    help="Ask this KubeSchedulerConfiguration about each decision; `default` stands for kube-scheduler's "
+    "own defaults.",
 )
-@click.option("--feature-gates", default="", metavar="A=true,B=false", help="With --config.")
+@click.option("--feature-gates", default="", metavar="A=true,B=false", help="As for the scheduler.")
 @click.option(
     "--show", "shown", default=10, show_default=True, type=click.IntRange(0), help="How many differences."
 )
 @click.option("-o", "--output", type=FORMATS, default="text", show_default=True)
 def replay(*, file: Path, config_file: str, feature_gates: str, shown: int, output: str) -> None:
-    """Make the decisions of a recording again (`berth scheduler --record-to DIR`).
+    """Make the decisions of a recording again.
 
-    With the recorded configuration, which is in the file, all that was decided and written comes out again;
-    the replay ends at the first thing that does not. With --config another configuration is asked in each
-    situation as it was recorded: which decisions it would take otherwise, and what both nodes score.
+    FILE is of `berth scheduler --record-to DIR`. With the recorded configuration, which is in the file, all
+    that was decided and written comes out again; the replay ends at the first thing that does not. With
+    --config another configuration is asked in each situation as it was recorded: which decisions it would
+    take otherwise, and what both nodes score.
+
+    Or FILE is of `berth record DIR`, or of kube-scheduler-simulator's recorder: then the configuration, by
+    default kube-scheduler's own defaults, is asked about each pod at the moment at which it was bound there.
 
     Exits with 0 where everything is the same, with 1 where something is not, and with 2 where an input or
     the configuration is wrong.
     """
     from berth.config.errors import ConfigError  # noqa: PLC0415 (quick start)
+    from berth.observer.reading import is_of_cluster  # noqa: PLC0415 (quick start)
+    from berth.observer.replay import replay_observed  # noqa: PLC0415 (quick start)
+    from berth.observer.text import observed_lines  # noqa: PLC0415 (quick start)
     from berth.queue.errors import EventRegistrationError  # noqa: PLC0415 (quick start)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start)
     from berth.simulation.replay import replay as replayed  # noqa: PLC0415 (quick start)
     from berth.simulation.text import replay_lines  # noqa: PLC0415 (quick start)
 
-    if feature_gates and not config_file:
-        fail("--feature-gates has no meaning here: add --config, or leave it to the recording")
     # What the scheduler logged then is no news now.
     logging.getLogger("berth").addHandler(logging.NullHandler())
-    loaded = None
-    if config_file:
-        loaded = read_scheduler("" if config_file == "default" else config_file, feature_gates).loaded
+    named = "" if config_file == "default" else config_file
     try:
-        found = replayed(file, loaded, shown=shown)
+        if is_of_cluster(file):
+            seen = replay_observed(file, read_scheduler(named, feature_gates).loaded, shown=shown)
+            show(seen, output, observed_lines(seen))
+            different = seen.different
+        else:
+            if feature_gates and not config_file:
+                fail("--feature-gates has no meaning here: add --config, or leave it to the recording")
+            loaded = read_scheduler(named, feature_gates).loaded if config_file else None
+            found = replayed(file, loaded, shown=shown)
+            show(found, output, replay_lines(found))
+            different = found.different
     except (SimulationError, EventRegistrationError, ConfigError) as error:
         fail(error)
-    show(found, output, replay_lines(found))
-    sys.exit(EXIT_DIFFERENT if found.different else 0)
+    sys.exit(EXIT_DIFFERENT if different else 0)
 
 
 def _compared(

@@ -51,7 +51,7 @@ def snapshot(
     if key_file is not None and not anonymize:
         fail("--key-file has no meaning here: add --anonymize")
     try:
-        anonymizer = _anonymizer(key_file) if anonymize else None
+        anonymizer = anonymizer_of(key_file) if anonymize else None
         documents = _of_files(files) if files else _of_cluster(kubeconfig, context)
         count = _write(documents, anonymizer, output)
     except (SimulationError, ClientError) as error:
@@ -59,7 +59,8 @@ def snapshot(
     click.echo(f"{count} objects", err=True)
 
 
-def _anonymizer(key_file: Path | None) -> "Anonymizer":
+def anonymizer_of(key_file: Path | None) -> "Anonymizer":
+    """By the key in the file, or one of chance; ends the program where the file has none."""
     from berth.simulation.anonymize import Anonymizer  # noqa: PLC0415 (quick start)
 
     try:

@@ -56,7 +56,7 @@ class SecondOpinion:
             gone = NodeScore(message=f"no profile {pod.spec.scheduler_name}")
             return Opinion((), {}, {node: gone} if node else {})
         asked = self._asked(framework, pod)
-        best = _best(self._core, asked)
+        best = best_of(self._core, asked)
         names = tuple(name for name in (node, *best[:1]) if name)
         agreed = Opinion(best, {}, {})
         if agreed.agrees(node):
@@ -76,7 +76,8 @@ class SecondOpinion:
         return at_once(ask(self._core, framework, pod, search))
 
 
-def _best(core: Scheduler, asked: Asked) -> tuple[str, ...]:
+def best_of(core: Scheduler, asked: Asked) -> tuple[str, ...]:
+    """The nodes of the highest score; before anything changes in the core."""
     scores = asked.scores
     if scores is None or not scores.rows.size:
         return ()

@@ -9,6 +9,7 @@ from berth.sandbox.checker.summary import reasons_of
 from berth.simulation.compare import Comparison, Difference, Summary
 from berth.simulation.fill import Fill
 from berth.simulation.outcome import Outcome, PendingPod, Preemption, Use
+from berth.simulation.replay import Difference as Replayed
 from berth.simulation.replay import Replay
 from berth.simulation.scores import NodeScore
 
@@ -117,11 +118,16 @@ def replay_lines(found: Replay) -> Iterator[str]:
     yield f"{'different after' if found.broken else 'the same:'} {counts}"
     if found.compared:
         yield f"of {found.compared} decisions, {found.different - found.broken} would be different"
-    for different in found.differences:
+    yield from difference_lines(found.differences, found.different)
+
+
+def difference_lines(differences: Sequence[Replayed], count: int) -> Iterator[str]:
+    """The differences of a replay, each with its scores, and how many there are beside them."""
+    for different in differences:
         yield f"  {different.at} {different.pod}: {different.recorded} -> {different.now}"
         yield from _scored("recorded", different.recorded_scores)
         yield from _scored("now", different.scores)
-    if (left := found.different - len(found.differences)) > 0:
+    if (left := count - len(differences)) > 0:
         yield f"  ... and {left} more: --show has them"
 
 

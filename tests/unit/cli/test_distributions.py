@@ -29,6 +29,7 @@ def without(monkeypatch):
         ("berth.simulation", "berth-sandbox", ["simulate", "openb"]),
         ("berth.descheduling", "berth-sandbox", ["deschedule", "--policy=/nowhere", "openb"]),
         ("berth.simulation_service", "berth-sandbox", ["simulate", "serve", "--listen", "unix:///nowhere"]),
+        ("berth.observer", "berth-sandbox", ["record", "/nowhere"]),
         ("berth.operator", "berth-operator", ["operator", "--scheduler-image=x"]),
         ("berth.conformance", "berth-conformance", ["plugin", "verify", "unix:/nowhere.sock"]),
     ],

@@ -1,0 +1,160 @@
+"""Following a cluster, and writing what changes in it as far as decisions read it.
+
+list, watch of each kind --> the object without what no decision reads --> other than before? --> files
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from berth.client.reflector import Reflector
+from berth.client.transport import Transport
+from berth.client.watch import Source
+from berth.objects.api_object import TypedObject
+from berth.observer.errors import RecordingError
+from berth.observer.events import Verb
+from berth.observer.files import RotatingFiles
+from berth.scheduler.watching.server_kinds import absent_kinds
+from berth.simulation.anonymize import Anonymizer
+from berth.simulation.kinds import KINDS, Kind, document_of
+
+FLUSH_SECONDS: Final = 1.0
+LISTED_SECONDS: Final = 60.0
+
+Write = Callable[[Verb, bytes], None]
+
+
+class Observed(NamedTuple):
+    """An object as it is written, and where it is kept."""
+
+    key: str
+    document: bytes
+    names: bytes
+    """The same with its names alone."""
+
+
+class Observer:
+    """Follows every kind that decisions read, and never writes to the cluster. One event loop owns it."""
+
+    def __init__(self, transport: Transport, anonymizer: Anonymizer | None = None) -> None:
+        self._transport = transport
+        self._anonymizer = anonymizer
+        self._objects: dict[str, dict[str, Observed]] = {kind.name: {} for kind in KINDS}
+        self._reflectors: list[Reflector[Observed]] = []
+
+    def listing(self) -> list[bytes]:
+        """The documents of everything that is there, what others refer to first."""
+        return [each.document for objects in self._objects.values() for each in objects.values()]
+
+    @property
+    def set_aside(self) -> int:
+        """How many versions of objects could not be read."""
+        return sum(each.aside.total for each in self._reflectors)
+
+    async def run(self, files: RotatingFiles, *, listed_seconds: float = LISTED_SECONDS) -> None:
+        """List every kind that the server has, and write what changes from then on, until cancelled.
+
+        Raises: RecordingError.
+        """
+        absent, writing = await absent_kinds(self._transport), _Writing(files)
+        self._reflectors = [
+            Reflector(
+                self._transport,
+                Source(kind.resource, field_selector=kind.field_selector),
+                _Reading(kind, self._anonymizer).observed,
+                _Followed(self._objects[kind.name], writing.write),
+                fatal=(RecordingError,),
+            )
+            for kind in KINDS
+            if kind.resource not in absent
+        ]
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for reflector in self._reflectors:
+                    tasks.create_task(reflector.run())
+                async with asyncio.timeout(listed_seconds):
+                    await asyncio.gather(*(each.synced.wait() for each in self._reflectors))
+                writing.begin()
+                while True:
+                    await asyncio.sleep(FLUSH_SECONDS)
+                    files.flush()
+        except ExceptionGroup as group:
+            # One thing went wrong, and the rest was cancelled for it.
+            error = group.exceptions[0]
+            raise (self._not_listed(listed_seconds) if isinstance(error, TimeoutError) else error) from None
+
+    def _not_listed(self, seconds: float) -> RecordingError:
+        lacking = [each.source.resource.plural for each in self._reflectors if not each.synced.is_set()]
+        return RecordingError(
+            f"{', '.join(lacking)}: not listed within {seconds:g} s; recording needs the verbs list and "
+            "watch on every kind that decisions read"
+        )
+
+
+class _Writing:
+    """Writes events once everything is listed: a file begins with all of it."""
+
+    def __init__(self, files: RotatingFiles) -> None:
+        self._files = files
+        self._begun = False
+
+    def begin(self) -> None:
+        self._files.begin()
+        self._begun = True
+
+    def write(self, verb: Verb, document: bytes) -> None:
+        if self._begun:
+            self._files.write(verb, document)
+
+
+class _Reading:
+    """Makes what is written of what the API server sends."""
+
+    def __init__(self, kind: Kind, anonymizer: Anonymizer | None) -> None:
+        self._kind = kind
+        self._anonymizer = anonymizer
+
+    def observed(self, written: bytes) -> Observed:
+        """The object with what decisions read, without its version, which moves with every other field."""
+        obj: TypedObject = self._kind.decode(written)
+        kept = replace(obj, metadata=replace(obj.metadata, resource_version=""))
+        return Observed(obj.key, self._document(document_of(kept, self._kind)), self._names(obj))
+
+    def _document(self, document: bytes) -> bytes:
+        if self._anonymizer is None:
+            return document
+        return msgspec.json.encode(self._anonymizer.document(msgspec.json.decode(document)))
+
+    def _names(self, obj: TypedObject) -> bytes:
+        metadata: dict[str, Any] = {"name": obj.name, "uid": obj.uid}
+        if obj.namespace:
+            metadata["namespace"] = obj.namespace
+        head = {"apiVersion": self._kind.resource.api_version, "kind": self._kind.name}
+        return self._document(msgspec.json.encode({**head, "metadata": metadata}))
+
+
+class _Followed:
+    """Keeps the objects of one kind. Implements berth.client.reflector.Handler."""
+
+    def __init__(self, objects: dict[str, Observed], write: Write) -> None:
+        self._objects = objects
+        self._write = write
+
+    def on_add(self, obj: Observed) -> None:
+        self._objects[obj.key] = obj
+        self._write(Verb.ADD, obj.document)
+
+    def on_update(self, old: Observed, new: Observed) -> None:
+        self._objects[new.key] = new
+        if new.document != old.document:
+            self._write(Verb.UPDATE, new.document)
+
+    def on_delete(self, obj: Observed) -> None:
+        if self._objects.pop(obj.key, None) is not None:
+            self._write(Verb.DELETE, obj.names)
+
+    def on_synced(self) -> None:
+        """The reflector itself says so, too."""
