@@ -18,8 +18,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from msgspec.structs import replace
-
 from berth.config.loading import Loaded
 from berth.framework.core_ports import CorePorts
 from berth.framework.cycle_record import CycleRecord
@@ -52,7 +50,7 @@ from berth.simulation.outcome import (
     waits_of,
 )
 from berth.simulation.state import ClusterState
-from berth.simulation.timeline import Timeline, arrival_of, duration_of
+from berth.simulation.timeline import Timeline, arrival_of, departure_of, duration_of
 from berth.simulation.virtual_time import LoopClock, VirtualTimeLoop
 from berth.simulation.writers import ClaimsInMemory, PodGroupsInMemory, PodsInMemory, VolumesInMemory
 
@@ -259,6 +257,9 @@ class Simulation:
     def _bring(self, obj: TypedObject) -> None:
         at = self._began + (arrival_of(obj) if isinstance(obj, Pod | Node) else 0.0)
         self.timeline.put(at, partial(self.put, obj))
+        departure = departure_of(obj) if isinstance(obj, Pod) else None
+        if departure is not None:
+            self.timeline.put(max(at, self._began + departure), partial(self._end_pod, obj))
 
     def nodes(self) -> list[Node]:
         """All nodes, as they are now."""
@@ -294,7 +295,6 @@ class Simulation:
     def _end_pod(self, pod: TypedObject) -> None:
         current = self.state.get(Pod, pod.key)
         if current is not None and current.uid == pod.uid:
-            self.state.put(replace(current, status=replace(current.status, phase="Succeeded")))
             self.state.remove(current)
 
     def _end_node(self, node: TypedObject) -> None:

@@ -1,6 +1,7 @@
-"""A cluster from what the user has: snapshot files, Kubernetes files, or the openb trace.
+"""A cluster from what the user has: snapshot files, Kubernetes files, SimKube's traces, or openb's.
 
 path --+--> snapshot, a line an object ------------------------------+
+       +--> SimKube trace: pods with their times --------------------+
        +--> YAML or JSON of `kubectl get` or of a hand --> checked --+--> admitted --> typed, in order
        +--> `openb`, or a folder of its CSV files -------------------+
 """
@@ -18,6 +19,7 @@ import zstandard
 
 from berth.objects.api_object import TypedObject
 from berth.objects.decode import UndecodableObjectError, without_nulls
+from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.sandbox.dataset import DatasetError, open_dataset
 from berth.sandbox.dataset.documents import Place, parse_documents
@@ -27,6 +29,7 @@ from berth.sandbox.dataset.openb_csv import PODS_FILE, read_times
 from berth.simulation.admission import Admission, complete_node
 from berth.simulation.errors import InputError
 from berth.simulation.kinds import BY_NAME, KINDS, Kind, PriorityClass
+from berth.simulation.simkube import TracedPods, is_trace
 from berth.simulation.snapshot_file import LONGEST_LINE_BYTES, header_of, read_lines, unpacked
 from berth.simulation.timeline import ARRIVAL, DURATION
 
@@ -95,7 +98,17 @@ def read_cluster(
                 )
     except DatasetError as error:
         raise InputError(str(error)) from None
-    return reader.cluster()
+    cluster = reader.cluster()
+    if not cluster.of(Node) and (traces := [path for path in paths if _is_trace_file(Path(path))]):
+        raise InputError(f"{traces[0]}: a trace of SimKube has no nodes; give some as another INPUT")
+    return cluster
+
+
+def _is_trace_file(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return is_trace(file.read(1))
 
 
 def read_pods(path: str | Path, cluster: ClusterInput) -> list[Pod]:
@@ -215,6 +228,9 @@ def _of_file(path: Path) -> Iterator[Found]:
                 yield from _of_snapshot(read_lines(stream, str(path)), str(path))
                 return
             data = first + stream.read(MOST_BYTES - len(first) + 1)
+            if is_trace(data):
+                yield from _of_trace(data, str(path))
+                return
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}; give a file that can be read") from None
     if len(data) > MOST_BYTES:
@@ -233,6 +249,15 @@ def _of_snapshot(lines: Iterable[tuple[int, bytes]], file: str) -> Iterator[Foun
         for _, _, each in taken_apart(document, place, ""):
             check_object(each, place, "")
             yield Found(each, f"{file}:{number}: {_named(each)}")
+
+
+def _of_trace(data: bytes, file: str) -> Iterator[Found]:
+    for number, document in enumerate(TracedPods(data, file).documents(), 1):
+        place = Place(file, number)
+        check_object(document, place, "")
+        if document["kind"] == "Pod":
+            check_pod(document, place, "")
+        yield Found(document, f"{file}: {_named(document)}")
 
 
 def _checked(data: bytes, file: str, *, is_json: bool) -> Iterator[Found]:

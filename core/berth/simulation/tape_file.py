@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -11,6 +11,7 @@ import msgspec
 import zstandard
 
 from berth.simulation.errors import InputError
+from berth.simulation.simkube import is_trace
 from berth.simulation.snapshot_file import LONGEST_LINE_BYTES, unpacked
 from berth.tape import calls, spans
 from berth.tape.header import FORMAT, KIND, Header
@@ -132,12 +133,16 @@ def open_tape(path: Path) -> Iterator[TapeReading]:
 
 
 def _header_of(path: Path, stream: BinaryIO) -> Header:
-    try:
-        header = _read_header(stream.readline(LONGEST_LINE_BYTES))
-    except (msgspec.MsgspecError, *UNREADABLE):
-        header = None
+    first, header = b"", None
+    with suppress(msgspec.MsgspecError, *UNREADABLE):
+        first = stream.readline(LONGEST_LINE_BYTES)
+        header = _read_header(first)
+    if is_trace(first):
+        text = f"{path} is a trace of SimKube, which has no nodes and no bindings"
+        raise InputError(f"{text}: give it to `berth simulate run` together with nodes")
     if header is None or header.kind != KIND:
-        raise InputError(f"{path} is no recording: make one with `berth scheduler --record-to DIR`")
+        remedy = "make one with `berth scheduler --record-to DIR` or `berth record DIR`"
+        raise InputError(f"{path} is no recording: {remedy}")
     if header.format > FORMAT:
         text = f"{path} has format {header.format}, and formats up to {FORMAT} can be read here"
         raise InputError(f"{text}: replay it with berth {header.version} or newer")

@@ -4,6 +4,7 @@ Pods say it in annotations, which a trace's times are turned into:
 
     simulation.berth.dev/arrival-seconds    when the pod is created, after the beginning
     simulation.berth.dev/duration-seconds   how long it runs once it is on its node
+    simulation.berth.dev/departure-seconds  when it is deleted, after the beginning, on a node or not
 
 and so do nodes: `arrival-seconds`, and `duration-seconds` until the node is gone.
 """
@@ -19,6 +20,7 @@ from berth.simulation.errors import InputError
 PREFIX: Final = "simulation.berth.dev/"
 ARRIVAL: Final = f"{PREFIX}arrival-seconds"
 DURATION: Final = f"{PREFIX}duration-seconds"
+DEPARTURE: Final = f"{PREFIX}departure-seconds"
 LONGEST_SECONDS: Final = 10.0 * 366 * 24 * 3600
 
 
@@ -58,6 +60,11 @@ def arrival_of(obj: TypedObject) -> float:
 def duration_of(obj: TypedObject) -> float | None:
     """Seconds that the object stays, None for one that stays for good. Raises: InputError."""
     return _seconds(obj, DURATION)
+
+
+def departure_of(obj: TypedObject) -> float | None:
+    """Seconds until the object is deleted, None for one that never is. Raises: InputError."""
+    return _seconds(obj, DEPARTURE)
 
 
 def _seconds(obj: TypedObject, annotation: str) -> float | None:
