@@ -92,8 +92,8 @@ def run(
     """Schedule the pending pods of a cluster, and say what came of each.
 
     INPUT is a snapshot (`berth snapshot`), YAML or JSON as `kubectl get ... -o yaml` prints it, a folder of
-    such files, `openb` for the trace that comes with Berth, or a folder with that trace's own CSV files.
-    Several make one cluster.
+    such files, a trace of SimKube, `openb` for the trace that comes with Berth, or a folder with that
+    trace's own CSV files. Several make one cluster.
 
     Exits with 0 where every pod has a node at the end, with 3 where some are pending, and with 2 where an
     input or the configuration is wrong.
