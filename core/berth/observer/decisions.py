@@ -6,6 +6,12 @@
 
 A decision stands before the first event that came of it. Else its own consequences would decide it: a pod
 whose volume was made for a node goes nowhere else.
+
+Bindings land in another order than pods are decided in, because each is a request of its own. The queue's
+order is known for pods of one priority that were not tried before: the one that came first is decided first.
+So a decision stands before each binding that overtook its own.
+
+Source: pkg/scheduler/framework/plugins/queuesort/priority_sort.go (Kubernetes v1.36).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,19 +29,46 @@ UNSCHEDULABLE: Final = "Unschedulable"
 
 
 class Decision(NamedTuple):
-    """What was decided on a pod, "" standing for no node."""
+    """What was decided on a pod, "" standing for no node; `since` is the event that brought it."""
 
     pod: str
-    uid: str
     node: str
+    since: int
 
 
 @dataclass(slots=True)
 class _Waiting:
-    """A pod as it is known; `since` is the event that brought it."""
+    """A pod as it is known; `since` is the event that brought it, `overtaken` the binding of a later one."""
 
     pod: Pod
     since: int
+    overtaken: int | None = None
+
+
+class _Line:
+    """Pods of one priority that wait for their first attempt, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, _Waiting] = {}
+
+    def join(self, waiting: _Waiting) -> None:
+        """Wait behind all others."""
+        self._waiting[waiting.pod.uid] = waiting
+
+    def leave(self, pod: Pod) -> None:
+        """Wait no more, if it does."""
+        self._waiting.pop(pod.uid, None)
+
+    def overtake(self, bound: _Waiting, event: int) -> None:
+        """Note the event at those that came before the pod that it binds. Cost: once for each pod."""
+        overtaken = []
+        for waiting in self._waiting.values():
+            if waiting.since >= bound.since:
+                break
+            waiting.overtaken = event
+            overtaken.append(waiting.pod)
+        for pod in overtaken:
+            self.leave(pod)
 
 
 def decisions_of(events: Iterable[Happened]) -> Mapping[int, list[Decision]]:
@@ -45,6 +78,8 @@ def decisions_of(events: Iterable[Happened]) -> Mapping[int, list[Decision]]:
     for event in events:
         for number, decision in following.take(event):
             found.setdefault(number, []).append(decision)
+    for several in found.values():
+        several.sort(key=lambda decision: decision.since)
     return found
 
 
@@ -53,6 +88,7 @@ class _Following:
 
     def __init__(self) -> None:
         self._pods: dict[str, _Waiting] = {}
+        self._lines: dict[tuple[str, int], _Line] = {}
         self._classes: dict[str, StorageClass] = {}
         self._kept: dict[str, str] = {}
         """The claim that each volume is kept for."""
@@ -79,25 +115,44 @@ class _Following:
 
     def _pod(self, event: Happened, pod: Pod) -> Iterator[tuple[int, Decision]]:
         known = self._pods.get(pod.key)
-        if event.verb is Verb.DELETE:
-            self._pods.pop(pod.key, None)
-            self._early.pop(known.pod.uid if known else "", None)
-        elif known is None or known.pod.uid != pod.uid:
-            self._pods[pod.key] = _Waiting(pod, event.number)
-        else:
+        if known is not None and (event.verb is Verb.DELETE or known.pod.uid != pod.uid):
+            del self._pods[pod.key]
+            self._line(known.pod).leave(known.pod)
+            self._early.pop(known.pod.uid, None)
+            known = None
+        if known is not None:
             before, known.pod = known.pod, pod
-            if before.node_name:
-                return
-            if pod.node_name:
-                yield self._first(event, known), Decision(pod.key, pod.uid, pod.node_name)
-            elif (verdict := _verdict(pod)) is not None and verdict != _verdict(before):
-                yield event.number, Decision(pod.key, pod.uid, "")
+            if not before.node_name:
+                yield from self._changed(event, known, before)
+        elif event.verb is not Verb.DELETE:
+            known = self._pods[pod.key] = _Waiting(pod, event.number)
+            if not (pod.node_name or pod.spec.scheduling_gates or _verdict(pod)):
+                self._line(pod).join(known)
+
+    def _changed(self, event: Happened, known: _Waiting, before: Pod) -> Iterator[tuple[int, Decision]]:
+        """A pod without a node has another version."""
+        pod, verdict, line = known.pod, _verdict(known.pod), self._line(before)
+        if pod.node_name:
+            line.overtake(known, event.number)
+            yield self._first(event, known), Decision(pod.key, pod.node_name, known.since)
+        elif verdict is not None and verdict != _verdict(before):
+            yield known.overtaken or event.number, Decision(pod.key, "", known.since)
+        if pod.node_name or verdict is not None:
+            line.leave(before)
+            known.overtaken = None
+        elif before.spec.scheduling_gates and not pod.spec.scheduling_gates:
+            known.since = event.number
+            line.join(known)
+
+    def _line(self, pod: Pod) -> _Line:
+        return self._lines.setdefault((pod.spec.scheduler_name, pod.priority), _Line())
 
     def _first(self, event: Happened, waiting: _Waiting) -> int:
-        """The first event that came of the pod's binding; each serves one pod."""
+        """The first event that came of the pod's binding; each share of a claim serves one pod."""
         pod = waiting.pod
         early = [self._early.pop(key, 0) for key in (pod.uid, *(use.key for use in claim_uses(pod)))]
-        return min([event.number, *(number for number in early if number > waiting.since)])
+        shares = (number for number in early if number > waiting.since)
+        return min([event.number, waiting.overtaken or event.number, *shares])
 
     def _claim(self, event: Happened, claim: PersistentVolumeClaim) -> None:
         before = self._selected.pop(claim.key, "")

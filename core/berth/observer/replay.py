@@ -1,6 +1,7 @@
 """What Berth decides in the place of a recorded cluster's scheduler, at the moment of each decision.
 
     event --> are decisions seen before it? --> the profile's plugins are asked about each --> compared
+                                                     --> the pod counts on its recorded node from then on
           --> the cluster goes on as it did
 
 The recorded node agrees where it is among the best ones, by whatever chance one of these was taken. Each
@@ -131,6 +132,8 @@ class Playing:
     most_nodes: int = 0
     began: datetime | None = None
     ended: datetime | None = None
+    _assumed: dict[str, str] = field(default_factory=dict)
+    """The node of each pod whose binding is still to come, by UID."""
 
     async def until(self, at: datetime) -> None:
         """Let time pass; an event that is out of order comes at once."""
@@ -145,7 +148,12 @@ class Playing:
         state, obj = self.simulation.state, event.obj
         known = state.get(type(obj), obj.key)
         if known is not None and (event.verb is Verb.DELETE or known.uid != obj.uid):
+            self._assumed.pop(known.uid, None)
             state.remove(known)
+        if isinstance(obj, Pod) and (node := self._assumed.get(obj.uid)):
+            if obj.node_name:
+                del self._assumed[obj.uid]
+            obj = obj.placed_on(obj.node_name or node)
         if event.verb is not Verb.DELETE:
             state.put(obj)
         state.deliver()
@@ -153,7 +161,8 @@ class Playing:
     async def compare(self, decision: Decision, event: Happened) -> None:
         """Ask about a decision that was made just before the event."""
         core = self.simulation.core
-        pod = self.simulation.state.get(Pod, decision.pod)
+        state = self.simulation.state
+        pod = state.get(Pod, decision.pod)
         if pod is None or pod.spec.scheduler_name not in core.profiles.frameworks:
             self.not_compared[OTHER_SCHEDULER] += 1
         elif pod.spec.scheduling_group is not None:
@@ -165,6 +174,10 @@ class Playing:
             self.outcomes[outcome] += 1
             if outcome != SAME and len(self.differences) < self.shown:
                 self.differences.append(_difference(decision, event, opinion))
+        if pod is not None and decision.node:
+            self._assumed[pod.uid] = decision.node
+            state.put(pod.placed_on(decision.node))
+            state.deliver()
 
     async def _opinion(self, pod: Pod, node: str) -> Opinion:
         core = self.simulation.core

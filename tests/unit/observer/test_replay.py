@@ -160,6 +160,21 @@ def test_a_volume_that_was_made_for_a_node_does_not_decide(tmp_path):
     assert found.differences[0].span == 7
 
 
+@pytest.mark.parametrize("between", [[], [{"a": "b"}]], ids=["at once", "with another change between"])
+def test_a_pod_counts_on_its_node_before_its_binding_lands(tmp_path, between):
+    """The second pod is bound first, and goes where the first, which only fits on one node, leaves room."""
+    nodes, first, second = (
+        [a_node("a", cpu="4"), a_node("b", cpu="2")],
+        a_pod("p", cpu="3"),
+        a_pod("q", cpu="2"),
+    )
+    changed = [{**first, "metadata": {**first["metadata"], "labels": each}} for each in between]
+    third = a_pod("r", cpu="1")
+    events = [("Update", bound(second, "b")), *(("Update", each) for each in changed)]
+    events += [*added(third), ("Update", bound(first, "a")), ("Update", bound(third, "a"))]
+    assert replayed(tmp_path, *added(*nodes, first, second), *events).outcomes == {SAME: 3}
+
+
 def test_no_more_differences_are_kept_than_shown(tmp_path):
     pods = [a_pod(f"p{i}", cpu="100m") for i in range(3)]
     events = [("Update", bound(each, "small")) for each in pods]
