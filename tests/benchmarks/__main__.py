@@ -37,6 +37,7 @@ NAMES = (
     "joint",
     "fill",
     "deschedule",
+    "deschedule_speed",
     "would_fit",
     "simulate",
     "live_page",

@@ -17,7 +17,7 @@ import click
 import msgspec
 
 from berth.config.loading import load
-from berth.descheduling.budgets import covers
+from berth.descheduling.budgets import Budgets
 from berth.descheduling.cluster import Cluster, read_files
 from berth.descheduling.planner import plan
 from berth.descheduling.policy_file import read_policy
@@ -105,7 +105,7 @@ def _budgets(cluster, found):
     pods = cluster.objects.of(Pod)
     for budget in cluster.objects.of(PodDisruptionBudget).values():
         evicted = [pods[move.pod] for move in found.moves if move.pod in pods]
-        taken = [pod for pod in evicted if covers(budget, pod) and pod.status.phase == "Running"]
+        taken = [pod for pod in evicted if Budgets([budget]).of(pod)]
         if len(taken) > budget.status.disruptions_allowed:
             yield f"{budget.key} allows {budget.status.disruptions_allowed}, {len(taken)} are evicted"
 
@@ -123,7 +123,8 @@ def _carried_out(running, move, options):
     bound = _bound(running, pod, options)
     if bound not in (move.to, *move.or_to):
         yield f"{move.pod} is bound to {bound}, not {move.to} ({move.strategy}, from {move.from_})"
-    for budget in [each for each in running.of(PodDisruptionBudget).values() if covers(each, pod)]:
+    covering = [each for each in running.of(PodDisruptionBudget).values() if Budgets([each]).covering(pod)]
+    for budget in covering:
         status = msgspec.structs.replace(
             budget.status, disruptions_allowed=budget.status.disruptions_allowed - 1
         )

@@ -1,13 +1,13 @@
 """How many evictions are left: of PodDisruptionBudgets, and of the policy's own limits."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from berth.descheduling.policy import Policy
-from berth.objects.label_selector import InvalidSelectorError, compile_selector
+from berth.objects.label_selector import InvalidSelectorError, Selector, compile_selector
 from berth.objects.pod import Pod
+from berth.objects.pod_template import PodTemplate
 from berth.objects.workloads import PodDisruptionBudget
 
 UNGUARDED: Final = frozenset({"Pending", "Succeeded", "Failed"})
@@ -17,28 +17,40 @@ Source: pkg/registry/core/pod/storage/eviction.go canIgnorePDB (Kubernetes v1.36
 """
 
 
-def covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
-    """Whether the budget is about the pod; one whose selector does not parse is about none."""
-    try:
-        matches = compile_selector(budget.spec.selector).matches(pod.labels)
-    except InvalidSelectorError:
-        return False
-    return matches and budget.namespace == pod.namespace
-
-
 class Budgets:
-    """What PodDisruptionBudgets still allow, counted down while a plan grows."""
+    """What PodDisruptionBudgets still allow, counted down while a plan grows.
+
+    Unlike in preemption, a budget with an empty selector covers all pods of its namespace, as for the
+    Eviction API; one whose selector does not parse covers none.
+
+    Cost: each budget of the namespace once for pods that are alike.
+    """
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
-        self._budgets = list(budgets)
-        self.left = {each.key: max(0, each.status.disruptions_allowed) for each in self._budgets}
+        self.left: dict[str, int] = {}
         """How many more disruptions each budget allows, by its key."""
+        self._selectors: dict[str, list[tuple[Selector, str]]] = defaultdict(list)
+        self._covering: dict[PodTemplate, Sequence[str]] = {}
+        for each in budgets:
+            self.left[each.key] = max(0, each.status.disruptions_allowed)
+            try:
+                selector = compile_selector(each.spec.selector)
+            except InvalidSelectorError:
+                continue
+            self._selectors[each.namespace].append((selector, each.key))
 
-    def of(self, pod: Pod) -> list[str]:
+    def covering(self, pod: Pod) -> Sequence[str]:
+        """The keys of the budgets that cover the pod."""
+        known = self._covering.get(pod.template)
+        if known is None:
+            pairs = self._selectors.get(pod.namespace, ())
+            known = [key for selector, key in pairs if selector.matches(pod.labels)]
+            self._covering[pod.template] = known
+        return known
+
+    def of(self, pod: Pod) -> Sequence[str]:
         """The keys of the budgets that an eviction of the pod counts against."""
-        if pod.status.phase in UNGUARDED:
-            return []
-        return [each.key for each in self._budgets if covers(each, pod)]
+        return () if pod.status.phase in UNGUARDED else self.covering(pod)
 
     def why_not(self, pods: Sequence[Pod]) -> str:
         """Why these pods cannot all be evicted; empty where they can."""
@@ -57,36 +69,30 @@ class Budgets:
             self.left[key] -= 1
 
 
-@dataclass(slots=True)
 class Limits:
     """What the policy still allows, counted down while a plan grows."""
 
-    policy: Policy
-    _per_node: Counter[str] = field(default_factory=Counter)
-    _per_namespace: Counter[str] = field(default_factory=Counter)
+    def __init__(self, policy: Policy) -> None:
+        self._most = {
+            "maxNoOfPodsToEvictTotal": policy.most,
+            "maxNoOfPodsToEvictPerNode": policy.most_per_node,
+            "maxNoOfPodsToEvictPerNamespace": policy.most_per_namespace,
+        }
+        self._taken: Counter[tuple[str, str]] = Counter()
 
-    def why_not(self, pods: Sequence[Pod]) -> str:
+    def why_not(self, pods: Iterable[Pod]) -> str:
         """Why these pods cannot all be evicted; empty where they can."""
-        policy = self.policy
-        for field_name, most, counts in (
-            ("maxNoOfPodsToEvictTotal", policy.most, {"": self._per_node.total() + len(pods)}),
-            ("maxNoOfPodsToEvictPerNode", policy.most_per_node, self._per_node + _counted(pods, "node_name")),
-            (
-                "maxNoOfPodsToEvictPerNamespace",
-                policy.most_per_namespace,
-                self._per_namespace + _counted(pods, "namespace"),
-            ),
-        ):
-            touched = {"", *(pod.node_name for pod in pods), *(pod.namespace for pod in pods)}
-            if most is not None and any(counts[key] > most for key in touched & counts.keys()):
-                return f"{field_name} {most} is reached"
+        wanted = Counter(key for pod in pods for key in self._counted_by(pod))
+        for key, count in wanted.items():
+            most = self._most[key[0]]
+            if most is not None and self._taken[key] + count > most:
+                return f"{key[0]} {most} is reached"
         return ""
 
     def take(self, pod: Pod) -> None:
         """Count the pod's eviction."""
-        self._per_node[pod.node_name] += 1
-        self._per_namespace[pod.namespace] += 1
+        self._taken.update(self._counted_by(pod))
 
-
-def _counted(pods: Iterable[Pod], attribute: str) -> Counter[str]:
-    return Counter(getattr(pod, attribute) for pod in pods)
+    def _counted_by(self, pod: Pod) -> Iterator[tuple[str, str]]:
+        """The limits, and what each counts the pod by."""
+        return zip(self._most, ("", pod.node_name, pod.namespace), strict=True)

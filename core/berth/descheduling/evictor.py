@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from berth.config.duration import parse_duration
-from berth.descheduling.budgets import covers
+from berth.descheduling.budgets import Budgets
 from berth.descheduling.cluster import FAILED, Cluster
 from berth.descheduling.errors import PolicyError
 from berth.descheduling.pod_facts import seconds_since
@@ -18,7 +18,7 @@ from berth.descheduling.policy import DefaultEvictorArgs
 from berth.descheduling.policy_file import USUAL_PROTECTIONS, compiled
 from berth.objects.pod import Pod
 from berth.objects.storage import PersistentVolumeClaim
-from berth.objects.workloads import Namespace, PodDisruptionBudget
+from berth.objects.workloads import Namespace
 from berth.simulation.admission import BUILT_IN
 from berth.simulation.kinds import PriorityClass
 
@@ -39,6 +39,7 @@ class Evictor:
     cluster: Cluster
     now: datetime
     replicas: Counter[str]
+    budgets: Budgets
     _protections: frozenset[str] = field(init=False)
     _most_priority: int | None = field(init=False, default=None)
 
@@ -137,10 +138,7 @@ class Evictor:
         return ""
 
     def _unbudgeted(self, pod: Pod) -> str:
-        budgets: dict[str, PodDisruptionBudget] = self.cluster.objects.of(PodDisruptionBudget)
-        if any(covers(budget, pod) for budget in budgets.values()):
-            return ""
-        return "no PodDisruptionBudget covers it"
+        return "" if self.budgets.covering(pod) else "no PodDisruptionBudget covers it"
 
 
 def _protections(args: DefaultEvictorArgs) -> frozenset[str]:

@@ -27,6 +27,7 @@ from berth.descheduling.simulated_cluster import SimulatedCluster, anew
 from berth.descheduling.strategies import READS_CONTAINERS, strategy_of
 from berth.descheduling.strategies.strategy import Candidate, Scene, Strategy
 from berth.objects.pod import Pod
+from berth.objects.pod_template import PodTemplate
 from berth.objects.workloads import PodDisruptionBudget
 from berth.sandbox.reading.selectors import parse_label_selector
 from berth.simulation.engine import Options, Simulation, after
@@ -83,7 +84,7 @@ class _Planning:
     simulated: SimulatedCluster
     moves: list[Move] = field(default_factory=list)
     left_alone: dict[tuple[str, str], LeftAlone] = field(default_factory=dict)
-    _known: dict[tuple[str, int, str], str] = field(default_factory=dict)
+    _known: dict[tuple[Strategy, PodTemplate, str], str] = field(default_factory=dict)
     """Why a pod of that template stays on that node, by strategy; for as long as nothing moves."""
     _scene: Scene = field(init=False)
     _budgets: Budgets = field(init=False)
@@ -120,7 +121,7 @@ class _Planning:
             owner.uid for pod in self.simulated.pods.values() for owner in pod.metadata.owner_references
         )
         for profile in self.policy.profiles:
-            evictor = Evictor(profile.evictor, self.cluster, self.simulated.now, owners)
+            evictor = Evictor(profile.evictor, self.cluster, self.simulated.now, owners, self._budgets)
             for name, args in profile.strategies:
                 yield _Step(profile, evictor, name, strategy_of(name, args))
 
@@ -156,21 +157,21 @@ class _Planning:
         why_not = self._budgets.why_not(pods) or self._limits.why_not(pods)
         if why_not:
             return why_not
-        known = step.profile.name + step.name, id(pods[0].template), pods[0].node_name
+        known = step.strategy, pods[0].template, pods[0].node_name
         if len(pods) == 1 and candidate.needs_place and known in self._known:
             return self._known[known]
         trial = await self._tried(step, candidate)
-        if trial.why_not:
-            self._known[known] = trial.why_not
-        else:
+        if not trial.why_not:
             self._make(step, trial)
+        elif len(pods) == 1:
+            self._known[known] = trial.why_not
         return trial.why_not
 
     async def _tried(self, step: _Step, candidate: Candidate) -> _Trial:
         if not candidate.needs_place:
             (pod,) = candidate.pods
-            judgement = await step.strategy.judge(self._scene, pod, "")
-            return _Trial(moves=((pod, _move(step, candidate, pod, _Place((), judgement.text))),))
+            judge = await step.strategy.judge_of(self._scene, pod)
+            return _Trial(moves=((pod, _move(step, candidate, pod, _Place((), judge("").text))),))
         moves: list[tuple[Pod, Move]] = []
         settled: list[Pod] = []
         with self.simulated.trial():
@@ -192,10 +193,11 @@ class _Planning:
     ) -> tuple[str, str]:
         """Why the pod stays, and what it gains on the first node: the scheduler may take any of them."""
         gain = ""
+        judge = await step.strategy.judge_of(self._scene, pod)
         for node in nodes:
             if node == pod.node_name and not candidate.may_return:
                 return f"the scheduler would place it on {node} again", ""
-            judgement = await step.strategy.judge(self._scene, pod, node)
+            judgement = judge(node)
             if not judgement.better:
                 return f"the scheduler would place it on {node}: {judgement.text}", ""
             gain = gain or judgement.text
@@ -216,7 +218,7 @@ class _Planning:
             self.moves.append(msgspec.structs.replace(move, budgets=tuple(self._budgets.of(pod))))
 
 
-def _move(step: _Step, candidate: Candidate, pod: Pod, found: "_Place") -> Move:
+def _move(step: _Step, candidate: Candidate, pod: Pod, found: _Place) -> Move:
     return Move(
         pod=pod.key,
         uid=pod.uid,

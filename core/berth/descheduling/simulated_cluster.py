@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+import numpy as np
 from msgspec.structs import replace
 
-from berth.explain.trying import Tried, Trying
+from berth.explain.trying import Trying
 from berth.framework.cycle_budget import UNMETERED
 from berth.framework.runtime import Framework, PluginSet
 from berth.objects.node import Node
@@ -113,7 +114,7 @@ class SimulatedCluster:
         framework = self.framework(pod)
         if framework is None:
             return Chosen(message=f"schedulerName {pod.spec.scheduler_name!r} is of no profile here")
-        tried = await self._tried(framework, pod)
+        tried = await self._trying.tried(framework, pod, self.snapshot, UNMETERED)
         scores = tried.scores
         if scores is None or not scores.rows.size:
             return Chosen(message=tried.message or "the pod fits on no node")
@@ -147,14 +148,19 @@ class SimulatedCluster:
             self._by_nodes[key] = mask
         return self._by_nodes[key]
 
-    async def why_not_on(self, plugin: str, pod: Pod, node: str) -> str:
-        """What that plugin alone has against the pod on the node; empty where nothing."""
-        row, allowed = self.snapshot.row_of[node], await self.allowed_by(plugin, pod)
+    async def asked(self, plugin: str, pod: Pod) -> tuple[Mask, str]:
+        """Where that plugin alone lets the pod be, and what it has against its node; empty where nothing.
+
+        Shapes: result bool (n,).
+        """
         framework = self._alone_of(plugin, pod)
-        if framework is None or allowed is None or allowed[row]:
-            return ""
-        tried = await self._tried(framework, pod)
-        return tried.against[row].status.message if row in tried.against else tried.message
+        if framework is None:
+            return np.ones(len(self.snapshot), dtype=bool), ""
+        tried = await self._trying.filtered(framework, pod, self.snapshot, UNMETERED)
+        row = self.snapshot.row_of[pod.node_name]
+        if tried.fits[row]:
+            return tried.fits, ""
+        return tried.fits, tried.message if tried.broken else tried.diagnosis.node_status(row).message
 
     def _alone_of(self, plugin: str, pod: Pod) -> Framework | None:
         framework = self.framework(pod)
@@ -164,9 +170,6 @@ class SimulatedCluster:
         if key not in self._alone:
             self._alone[key] = _alone(framework, plugin)
         return self._alone[key]
-
-    async def _tried(self, framework: Framework, pod: Pod) -> Tried:
-        return await self._trying.tried(framework, pod, self.snapshot, UNMETERED)
 
     # What is so from now on.
 

@@ -5,6 +5,7 @@ Extenders are asked one after the other, as in a cycle, so that each is named th
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
@@ -41,23 +42,30 @@ class Verdict(NamedTuple):
     status: Status
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tried:
-    """What became of the pod on every node. Shapes: fits bool (n,).
-
-    `against` has a verdict for each row that does not fit, unless the pod could not be tried at all; then
-    `broken` says why.
-    """
+    """What became of the pod on every node. Shapes: fits bool (n,)."""
 
     attempt: Attempt
     fits: Mask
-    against: Mapping[int, Verdict]
     diagnosis: Diagnosis
     message: str = ""
     scores: NodeScores | None = None
     broken: bool = False
     feasible: Feasible | None = None
     """Where it fits as far as plugins are concerned, for scoring."""
+    beside_extenders: Mapping[int, Verdict] | None = None
+    """`against`, where extenders were asked."""
+
+    @cached_property
+    def against(self) -> Mapping[int, Verdict]:
+        """A verdict for each row that does not fit, none where the pod could not be tried at all.
+
+        Cost: O(n), when first asked for.
+        """
+        if self.beside_extenders is not None:
+            return self.beside_extenders
+        return {} if self.broken else _against(self.diagnosis, self.fits)
 
     @property
     def nodes(self) -> Snapshot:
@@ -102,8 +110,19 @@ class Trying:
 
         Shapes: result bool (n,). Raises: OverBudgetError.
         """
+        return (await self.filtered(framework, pod, nodes, meter, instead_of)).fits
+
+    async def filtered(
+        self,
+        framework: Framework,
+        pod: Pod,
+        nodes: Snapshot,
+        meter: CycleMeter,
+        instead_of: Pod | None = None,
+    ) -> Tried:
+        """Each node's verdict, without scores. Raises: OverBudgetError."""
         attempt = _attempt(framework, pod, nodes, meter, instead_of)
-        return (await self._found(framework, attempt, Answers(NodePlugins(framework.plugins)))).fits
+        return await self._found(framework, attempt, Answers(NodePlugins(framework.plugins)))
 
     async def by_plugin(
         self, framework: Framework, pod: Pod, nodes: Snapshot, meter: CycleMeter
@@ -134,7 +153,7 @@ class Trying:
         if isinstance(found, Status):
             return _nowhere(attempt, found)
         diagnosis = found.why_not.diagnosis()
-        tried = Tried(attempt, found.mask, _against(diagnosis, found.mask), diagnosis, feasible=found)
+        tried = Tried(attempt, found.mask, diagnosis, feasible=found)
         if framework.extenders:
             return await _left_by_extenders(framework, tried, attempt)
         return tried
@@ -188,9 +207,8 @@ def _nowhere(attempt: Attempt, status: Status) -> Tried:
     """Turned down by PreFilter or by filters everywhere, or a plugin that failed."""
     nowhere = np.zeros(len(attempt.nodes), dtype=bool)
     if not isinstance(status.error, FitError):
-        return Tried(attempt, nowhere, {}, Diagnosis(attempt.nodes.names), status.message, broken=True)
-    diagnosis = status.error.diagnosis
-    return Tried(attempt, nowhere, _against(diagnosis, nowhere), diagnosis, status.message)
+        return Tried(attempt, nowhere, Diagnosis(attempt.nodes.names), status.message, broken=True)
+    return Tried(attempt, nowhere, status.error.diagnosis, status.message)
 
 
 def _against(diagnosis: Diagnosis, fits: Mask) -> dict[int, Verdict]:
@@ -216,13 +234,16 @@ async def _left_by_extenders(framework: Framework, tried: Tried, attempt: Attemp
             passed = await run_extender_filters([extender], attempt, left, diagnosis)
         except PluginError as error:
             nowhere = np.zeros(left.size, dtype=bool)
-            return replace(tried, fits=nowhere, message=f"{name}: {error}", feasible=None, broken=True)
+            message = f"{name}: {error}"
+            return replace(
+                tried, fits=nowhere, message=message, feasible=None, broken=True, beside_extenders=against
+            )
         for row in np.flatnonzero(left & ~passed).tolist():
             status = diagnosis.single.get(row, NO_REASON)
             against[row] = Verdict(name, status if any(status.reasons) else NO_REASON)
         left = passed
     message = "" if left.any() else str(FitError(diagnosis, diagnosis.node_count))
-    return replace(tried, fits=left, against=against, message=message)
+    return replace(tried, fits=left, message=message, beside_extenders=against)
 
 
 async def _scored(framework: Framework, tried: Tried, answers: Answers) -> Tried:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from berth.descheduling.policy import DuplicatesArgs
-from berth.descheduling.strategies.strategy import Candidate, Filter, Judgement, Scene
+from berth.descheduling.strategies.strategy import Candidate, Filter, Judge, Judgement, Scene
 from berth.objects.pod import Pod
 from berth.objects.pod_template import PodTemplate
 
@@ -33,19 +33,25 @@ class Duplicates:
             found += [Candidate((pod,), text) for pod in movable[: len(pods) - 1]]
         return found
 
-    async def judge(self, scene: Scene, pod: Pod, node: str) -> Judgement:
+    async def judge_of(self, scene: Scene, pod: Pod) -> Judge:
         """Better where fewer of them are than are left behind."""
-        left, there = self._count(scene, pod, pod.node_name), self._count(scene, pod, node)
-        return Judgement(there < left, f"beside {left} of its owner there, beside {there} on {node}")
+        left = _count(scene, pod, pod.node_name)
+
+        def judge(node: str) -> Judgement:
+            there = _count(scene, pod, node)
+            return Judgement(there < left, f"beside {left} of its owner there, beside {there} on {node}")
+
+        return judge
 
     def _counts(self, pod: Pod) -> bool:
         kinds = {owner.kind for owner in pod.metadata.owner_references}
         return bool(kinds) and not kinds & self._excluded
 
-    def _count(self, scene: Scene, pod: Pod, node: str) -> int:
-        twins, snapshot = _twins(pod), scene.simulated.snapshot
-        infos = snapshot.pods[snapshot.row_of[node]].values()
-        return sum(_twins(info.pod) == twins for info in infos)
+
+def _count(scene: Scene, pod: Pod, node: str) -> int:
+    twins, snapshot = _twins(pod), scene.simulated.snapshot
+    infos = snapshot.pods[snapshot.row_of[node]].values()
+    return sum(_twins(info.pod) == twins for info in infos)
 
 
 def _twins(pod: Pod) -> Twins:

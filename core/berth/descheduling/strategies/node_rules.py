@@ -1,15 +1,16 @@
 """Pods on nodes that they would not be placed on for what the node is: its labels and its taints."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from berth.descheduling.policy import NodeAffinityArgs, NodeTaintsArgs
 from berth.descheduling.policy_file import PREFERRED, REQUIRED
-from berth.descheduling.strategies.strategy import Candidate, Filter, Judgement, Scene
+from berth.descheduling.strategies.strategy import Candidate, Filter, Judge, Judgement, Scene
 from berth.objects.label_selector import InvalidSelectorError
 from berth.objects.node import Node
 from berth.objects.node_selector import NodeSelector
 from berth.objects.pod import Pod
+from berth.objects.pod_template import PodTemplate
 from berth.objects.taint import Taint, TaintEffect
 from berth.snapshot.node_matching import node_matches
 
@@ -22,6 +23,7 @@ class NodeAffinity:
     def __init__(self, args: NodeAffinityArgs) -> None:
         self._filter = Filter(args.namespaces, args.label_selector)
         self._types = args.node_affinity_type
+        self._known: dict[PodTemplate, Mapping[str, int]] = {}
 
     async def candidates(self, scene: Scene) -> Sequence[Candidate]:
         """Pods whose node does not meet what they require, then those that another node suits better."""
@@ -40,24 +42,42 @@ class NodeAffinity:
                 )
                 for pod in pods
                 if _preferred(pod)
-                and _weight(pod, scene.simulated.nodes[pod.node_name]) < self._most(scene, pod)
+                and self._weights(scene, pod)[pod.node_name] < max(self._weights(scene, pod).values())
             ]
         return found
 
-    async def judge(self, scene: Scene, pod: Pod, node: str) -> Judgement:
+    async def judge_of(self, scene: Scene, pod: Pod) -> Judge:
         """Better where what was wrong is not wrong there."""
         if REQUIRED in self._types and not await self._allowed(scene, pod, pod.node_name):
-            return Judgement(await self._allowed(scene, pod, node), f"{node} meets its node affinity")
-        nodes = scene.simulated.nodes
-        before, after = _weight(pod, nodes[pod.node_name]), _weight(pod, nodes[node])
-        return Judgement(after > before, f"preferred node affinity {before} there, {after} on {node}")
+            allowed, rows = (
+                await scene.simulated.allowed_by_nodes(PLUGIN, pod),
+                scene.simulated.snapshot.row_of,
+            )
+
+            def by_rule(node: str) -> Judgement:
+                better = allowed is None or bool(allowed[rows[node]])
+                return Judgement(better, f"{node} meets its node affinity")
+
+            return by_rule
+        weights = self._weights(scene, pod)
+        before = weights[pod.node_name]
+
+        def by_weight(node: str) -> Judgement:
+            after = weights[node]
+            return Judgement(after > before, f"preferred node affinity {before} there, {after} on {node}")
+
+        return by_weight
 
     async def _allowed(self, scene: Scene, pod: Pod, node: str) -> bool:
         mask = await scene.simulated.allowed_by_nodes(PLUGIN, pod)
         return mask is None or bool(mask[scene.simulated.snapshot.row_of[node]])
 
-    def _most(self, scene: Scene, pod: Pod) -> int:
-        return max(_weight(pod, node) for node in scene.simulated.nodes.values())
+    def _weights(self, scene: Scene, pod: Pod) -> Mapping[str, int]:
+        """How much of what the pod prefers each node has."""
+        if pod.template not in self._known:
+            nodes = scene.simulated.nodes
+            self._known[pod.template] = {name: _weight(pod, node) for name, node in nodes.items()}
+        return self._known[pod.template]
 
 
 def _preferred(pod: Pod) -> bool:
@@ -98,12 +118,16 @@ class NodeTaints:
                 found.append(Candidate((pod,), f"it does not tolerate {pod.node_name}'s taint {named}"))
         return found
 
-    async def judge(self, scene: Scene, pod: Pod, node: str) -> Judgement:
+    async def judge_of(self, scene: Scene, pod: Pod) -> Judge:
         """Better where fewer taints are untolerated."""
         nodes = scene.simulated.nodes
         before = len(self._untolerated(pod, nodes[pod.node_name]))
-        after = len(self._untolerated(pod, nodes[node]))
-        return Judgement(after < before, f"untolerated taints {before} there, {after} on {node}")
+
+        def judge(node: str) -> Judgement:
+            after = len(self._untolerated(pod, nodes[node]))
+            return Judgement(after < before, f"untolerated taints {before} there, {after} on {node}")
+
+        return judge
 
     def _untolerated(self, pod: Pod, node: Node) -> list[Taint]:
         tolerations = pod.spec.tolerations

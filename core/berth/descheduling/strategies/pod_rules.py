@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from berth.descheduling.policy import InterPodAntiAffinityArgs, TopologySpreadArgs
 from berth.descheduling.policy_file import HARD
-from berth.descheduling.strategies.strategy import Candidate, Filter, Judgement, Scene
+from berth.descheduling.strategies.strategy import Candidate, Filter, Judge, Judgement, Scene
 from berth.objects.pod import Pod
 from berth.objects.pod_template import PodTemplate
 from berth.snapshot.affinity_terms import HeldTerm, TermKind
@@ -48,18 +48,18 @@ class AntiAffinity:
                 continue
             with simulated.trial():
                 simulated.take_out(pod)
-                why = await simulated.why_not_on(AFFINITY, pod, pod.node_name)
+                _, why = await simulated.asked(AFFINITY, pod)
             if ANTI_AFFINITY in why:
                 found.append(Candidate((pod,), f"{pod.node_name}: {why}"))
         return found
 
-    async def judge(self, scene: Scene, pod: Pod, node: str) -> Judgement:
+    async def judge_of(self, scene: Scene, pod: Pod) -> Judge:
         """Better where the plugin lets it be, while it does not where the pod is."""
-        if ANTI_AFFINITY not in await scene.simulated.why_not_on(AFFINITY, pod, pod.node_name):
-            return Judgement(False, f"{pod.node_name} would do by now")
-        allowed = await scene.simulated.allowed_by(AFFINITY, pod)
-        better = allowed is not None and bool(allowed[scene.simulated.snapshot.row_of[node]])
-        return Judgement(better, f"on {node} anti-affinity is kept")
+        allowed, why = await scene.simulated.asked(AFFINITY, pod)
+        if ANTI_AFFINITY not in why:
+            return lambda _: Judgement(False, f"{pod.node_name} would do by now")
+        rows = scene.simulated.snapshot.row_of
+        return lambda node: Judgement(bool(allowed[rows[node]]), f"on {node} anti-affinity is kept")
 
 
 def _concerned(pod: Pod, terms: set[HeldTerm]) -> bool:
@@ -91,21 +91,27 @@ class TopologySpread:
                 continue
             with simulated.trial():
                 simulated.take_out(pod)
-                why = await simulated.why_not_on(SPREAD, strict, pod.node_name)
+                _, why = await simulated.asked(SPREAD, strict)
             if why:
                 found.append(Candidate((pod,), f"{pod.node_name}: {why}"))
         return found
 
-    async def judge(self, scene: Scene, pod: Pod, node: str) -> Judgement:
+    async def judge_of(self, scene: Scene, pod: Pod) -> Judge:
         """Better where the constraints are met, while they are not where the pod is."""
         strict = self._strict(pod)
-        if strict is None or not await scene.simulated.why_not_on(SPREAD, strict, pod.node_name):
-            return Judgement(False, f"{pod.node_name} would do by now")
-        allowed = await scene.simulated.allowed_by(SPREAD, strict)
-        better = allowed is not None and bool(allowed[scene.simulated.snapshot.row_of[node]])
-        return Judgement(
-            better, f"on {node} its spread constraints are {'met' if better else 'not met either'}"
-        )
+        assert strict is not None, "a candidate has constraints"
+        allowed, why = await scene.simulated.asked(SPREAD, strict)
+        if not why:
+            return lambda _: Judgement(False, f"{pod.node_name} would do by now")
+        rows = scene.simulated.snapshot.row_of
+
+        def judge(node: str) -> Judgement:
+            better = bool(allowed[rows[node]])
+            return Judgement(
+                better, f"on {node} its spread constraints are {'met' if better else 'not met either'}"
+            )
+
+        return judge
 
     def _strict(self, pod: Pod) -> Pod | None:
         """The pod with the constraints that count, None where none does."""

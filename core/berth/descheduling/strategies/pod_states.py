@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from berth.descheduling.cluster import FAILED
 from berth.descheduling.pod_facts import Condition, PodFacts, exit_codes, reasons, seconds_since
 from berth.descheduling.policy import ConditionFilter, FailedPodsArgs, PodLifeTimeArgs, TooManyRestartsArgs
-from berth.descheduling.strategies.strategy import Candidate, Filter, Judgement, Scene
+from berth.descheduling.strategies.strategy import Candidate, Filter, Judge, Judgement, Scene
 from berth.objects.pod import Pod
 from berth.simulation.inputs import FINISHED
 
@@ -27,10 +27,10 @@ class TooManyRestarts:
                 counted.append((count, Candidate((pod,), f"{count} restarts on {pod.node_name}")))
         return [candidate for _, candidate in sorted(counted, key=lambda each: -each[0])]
 
-    async def judge(self, scene: Scene, pod: Pod, node: str) -> Judgement:
-        """Better on any other node."""
-        del scene
-        return Judgement(node != pod.node_name, f"a fresh start on {node}")
+    async def judge_of(self, scene: Scene, pod: Pod) -> Judge:
+        """Better on any node, which is another."""
+        del scene, pod
+        return lambda node: Judgement(True, f"a fresh start on {node}")
 
     def _in_state(self, facts: PodFacts) -> bool:
         states = self._args.states
@@ -61,10 +61,12 @@ class LifeTime:
                 found.append((age, Candidate((pod,), text, needs_place=runs, may_return=True)))
         return [candidate for _, candidate in sorted(found, key=lambda each: -each[0])]
 
-    async def judge(self, scene: Scene, pod: Pod, node: str) -> Judgement:
+    async def judge_of(self, scene: Scene, pod: Pod) -> Judge:
         """Any node will do: the pod is made anew."""
         del scene, pod
-        return Judgement(True, f"made anew on {node}" if node else "what has ended is taken away")
+        return lambda node: Judgement(
+            True, f"made anew on {node}" if node else "what has ended is taken away"
+        )
 
     def _applies(self, scene: Scene, pod: Pod, age: float) -> bool:
         args, facts = self._args, scene.facts_of(pod)
@@ -133,10 +135,10 @@ class FailedPods:
             if self._applies(scene, pod)
         ]
 
-    async def judge(self, scene: Scene, pod: Pod, node: str) -> Judgement:
+    async def judge_of(self, scene: Scene, pod: Pod) -> Judge:
         """A pod that failed is better gone."""
-        del scene, pod, node
-        return Judgement(True, "what failed is taken away")
+        del scene, pod
+        return lambda _: Judgement(True, "what failed is taken away")
 
     def _applies(self, scene: Scene, pod: Pod) -> bool:
         args, facts = self._args, scene.facts_of(pod)

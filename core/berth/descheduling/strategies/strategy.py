@@ -1,7 +1,7 @@
 """What a strategy is: it proposes pods, and judges the nodes that the engine chose for them."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
@@ -29,6 +29,10 @@ class Judgement(NamedTuple):
 
     better: bool
     text: str
+
+
+Judge = Callable[[str], Judgement]
+"""Judges a node, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +83,12 @@ class Strategy(Protocol):
     async def candidates(self, scene: Scene) -> Sequence[Candidate]:
         """The pods that stand badly, in the order in which they are to be tried."""
 
-    async def judge(self, scene: Scene, pod: Pod, node: str) -> Judgement:
-        """Whether the node is better for the pod, which is taken out on trial."""
+    async def judge_of(self, scene: Scene, pod: Pod) -> Judge:
+        """Which nodes are better for the pod, which is taken out on trial.
+
+        The scheduler may choose between many nodes: the engine is asked here, once for all of them. The judge
+        is asked of the pod's own node only where the candidate may return to it.
+        """
 
 
 class Filter:

@@ -10,7 +10,7 @@ from typing import Final
 from berth.descheduling.evictor import is_daemon, is_static
 from berth.descheduling.policy import HighNodeUtilizationArgs, LowNodeUtilizationArgs
 from berth.descheduling.simulated_cluster import SimulatedCluster
-from berth.descheduling.strategies.strategy import Candidate, Filter, Judgement, Scene
+from berth.descheduling.strategies.strategy import Candidate, Filter, Judge, Judgement, Scene
 from berth.objects.pod import Pod
 from berth.snapshot.pod_info import PodInfo
 
@@ -49,20 +49,26 @@ class LowUtilization:
             if self._asks(simulated, pod, uses, high)
         ]
 
-    async def judge(self, scene: Scene, pod: Pod, node: str) -> Judgement:
+    async def judge_of(self, scene: Scene, pod: Pod) -> Judge:
         """Better where no target is exceeded with the pod, while its own node was above one."""
-        simulated = scene.simulated
+        simulated, own = scene.simulated, pod.node_name
         most = self._args.eviction_limits.node
-        if most is not None and scene.taken[LOW, pod.node_name] >= most:
-            return Judgement(False, f"evictionLimits.node {most} is reached")
+        if most is not None and scene.taken[LOW, own] >= most:
+            return lambda _: Judgement(False, f"evictionLimits.node {most} is reached")
         uses = _uses(simulated, self._args.thresholds)
-        before, after = _with(simulated, uses, pod, pod.node_name), _with(simulated, uses, pod, node)
-        _, high = self._bounds(before)
-        if not _above(before, pod.node_name, high):
-            return Judgement(False, f"{pod.node_name} is not overutilised any more")
-        better = node != pod.node_name and not _above(after, node, high)
-        text = f"{pod.node_name} from {_all(before, pod.node_name)} to {_all(uses, pod.node_name)}"
-        return Judgement(better, text if better else f"{node} would be overutilised: {_all(after, node)}")
+        before = _with(simulated, uses, pod, own)
+        _, high = self._bounds({name: {**uses[name], **before[name]} for name in uses})
+        if not _above(before, own, high):
+            return lambda _: Judgement(False, f"{own} is not overutilised any more")
+        text = f"{own} from {_all(before, own)} to {_all(uses, own)}"
+
+        def judge(node: str) -> Judgement:
+            after = _with(simulated, uses, pod, node)
+            if not _above(after, node, high):
+                return Judgement(True, text)
+            return Judgement(False, f"{node} would be overutilised: {_all(after, node)}")
+
+        return judge
 
     def _bounds(self, uses: Uses) -> tuple[Mapping[str, float], Mapping[str, float]]:
         low, high = self._args.thresholds, self._args.target_thresholds
@@ -106,15 +112,16 @@ class HighUtilization:
                 found.append(Candidate(pods, text))
         return found
 
-    async def judge(self, scene: Scene, pod: Pod, node: str) -> Judgement:
+    async def judge_of(self, scene: Scene, pod: Pod) -> Judge:
         """Better on a node in use that is not underutilised itself."""
-        simulated = scene.simulated
-        if node == pod.node_name:
-            return Judgement(False, f"the scheduler would place it on {node} again; score by MostAllocated")
-        _, under = self._under(simulated)
-        if node in under:
-            return Judgement(False, f"{node} is underutilised as well; score by MostAllocated")
-        return Judgement(True, f"{pod.node_name} is emptied")
+        uses, own = _uses(scene.simulated, self._args.thresholds), pod.node_name
+
+        def judge(node: str) -> Judgement:
+            if _below(uses, node, self._args.thresholds):
+                return Judgement(False, f"{node} is underutilised as well; score by MostAllocated")
+            return Judgement(True, f"{own} is emptied")
+
+        return judge
 
     def _under(self, simulated: SimulatedCluster) -> tuple[Uses, list[str]]:
         uses = _uses(simulated, self._args.thresholds)
@@ -149,9 +156,9 @@ def _above(uses: Uses, node: str, bounds: Mapping[str, float]) -> bool:
 
 
 def _with(simulated: SimulatedCluster, uses: Uses, pod: Pod, node: str) -> Uses:
-    """The same with the pod on that node as well."""
+    """What that node alone has in use with the pod on it as well."""
     return {
-        name: {**use, node: use[node] + _share(simulated, pod, name, node)} if node in use else use
+        name: {node: use[node] + _share(simulated, pod, name, node)} if node in use else {}
         for name, use in uses.items()
     }
 
