@@ -16,11 +16,11 @@ from pathlib import Path
 import click
 import msgspec
 
+from berth.config.descheduling.policy_file import read_policy
 from berth.config.loading import load
 from berth.descheduling.budgets import Budgets
 from berth.descheduling.cluster import Cluster, read_files
 from berth.descheduling.planner import plan
-from berth.descheduling.policy_file import read_policy
 from berth.objects.node import Node
 from berth.objects.pod import NO_STATUS, Pod, PodStatus
 from berth.objects.workloads import PodDisruptionBudget

@@ -9,10 +9,10 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+from berth.config.descheduling.policy_file import read_policy
 from berth.config.loading import load
 from berth.descheduling.cluster import read_files
 from berth.descheduling.planner import plan
-from berth.descheduling.policy_file import read_policy
 from berth.scheduler.loop.event_loop import collect_seldom
 from berth.simulation.engine import Options
 from tests.benchmarks.tables import Table

@@ -2,8 +2,8 @@
 
 import pytest
 
-from berth.descheduling.errors import PolicyError
-from berth.descheduling.policy_file import read_policy
+from berth.config.descheduling.policy_file import read_policy
+from berth.config.errors import PolicyError
 from tests.hostile.work import growth
 from tests.unit.descheduling.kit import moves, node, planned, policy, running
 

@@ -15,10 +15,10 @@ from berth.cli.simulated_scheduler import read_scheduler
 
 if TYPE_CHECKING:
     from berth.client.transport import Transport
+    from berth.config.descheduling.policy import Policy
     from berth.config.flags.command_line import Settings
     from berth.descheduling.cluster import Cluster
     from berth.descheduling.plan import Plan
-    from berth.descheduling.policy import Policy
 
 EXIT_REFUSED = 3
 
@@ -87,6 +87,7 @@ def deschedule(
     """
     # Imported here so that the other verbs start quickly.
     from berth.client.errors import ClientError  # noqa: PLC0415 (see above)
+    from berth.config.errors import ConfigError  # noqa: PLC0415 (see above)
     from berth.queue.errors import EventRegistrationError  # noqa: PLC0415 (see above)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (see above)
 
@@ -103,7 +104,7 @@ def deschedule(
             return
         pace = Pace(most_per_minute, patience_seconds) if execute else None
         refused = asyncio.run(planning.live(kubeconfig, context, pace))
-    except (SimulationError, ClientError, EventRegistrationError) as error:
+    except (SimulationError, ClientError, ConfigError, EventRegistrationError) as error:
         fail(error)
     sys.exit(EXIT_REFUSED if refused else 0)
 
@@ -175,7 +176,7 @@ class _Planning:
 
 
 def _read_policy(file: Path) -> "Policy":
-    from berth.descheduling.policy_file import MOST_BYTES, read_policy  # noqa: PLC0415 (quick start)
+    from berth.config.descheduling.policy_file import MOST_BYTES, read_policy  # noqa: PLC0415 (quick start)
 
     try:
         with file.open("rb") as stream:

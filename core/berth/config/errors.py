@@ -5,6 +5,7 @@
     ├── ValidationError        its values break rules; every violation is listed (stage 4)
     ├── BuildError             extenders or profiles can't be made from it (stage 5)
     ├── PluginListError        the list of out-of-tree plugins is wrong
+    ├── PolicyError            a DeschedulerPolicy is malformed, or asks for what is not done here
     ├── ShardListError         shards do not divide the profiles, or may share nodes
     ├── FeatureGateError       --feature-gates or --emulated-version is wrong
     └── FlagError              the command line is wrong
@@ -41,6 +42,10 @@ class PluginListError(ConfigError):
 
 class ShardListError(ConfigError):
     """A list of shards is malformed or may not divide so; each message names file and remedy."""
+
+
+class PolicyError(ConfigError):
+    """A DeschedulerPolicy is malformed, or asks for what is not done; the message names file and field."""
 
 
 class FeatureGateError(ConfigError):

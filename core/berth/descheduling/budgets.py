@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from berth.descheduling.policy import Policy
+from berth.config.descheduling.policy import Policy
 from berth.objects.label_selector import InvalidSelectorError, Selector, compile_selector
 from berth.objects.pod import Pod
 from berth.objects.pod_template import PodTemplate

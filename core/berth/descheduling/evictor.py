@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from berth.config.descheduling.policy import DefaultEvictorArgs
+from berth.config.descheduling.policy_file import USUAL_PROTECTIONS, compiled
 from berth.config.duration import parse_duration
+from berth.config.errors import PolicyError
 from berth.descheduling.budgets import Budgets
 from berth.descheduling.cluster import FAILED, Cluster
-from berth.descheduling.errors import PolicyError
 from berth.descheduling.pod_facts import seconds_since
-from berth.descheduling.policy import DefaultEvictorArgs
-from berth.descheduling.policy_file import USUAL_PROTECTIONS, compiled
 from berth.objects.pod import Pod
 from berth.objects.storage import PersistentVolumeClaim
 from berth.objects.workloads import Namespace

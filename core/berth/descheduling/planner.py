@@ -18,18 +18,18 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from berth.config.descheduling.policy import Policy, Profile
 from berth.descheduling.budgets import Budgets, Limits
 from berth.descheduling.cluster import Cluster
 from berth.descheduling.evictor import Evictor
 from berth.descheduling.plan import LeftAlone, Move, Plan
-from berth.descheduling.policy import Policy, Profile
 from berth.descheduling.simulated_cluster import SimulatedCluster, anew
 from berth.descheduling.strategies import READS_CONTAINERS, strategy_of
 from berth.descheduling.strategies.strategy import Candidate, Scene, Strategy
 from berth.objects.pod import Pod
 from berth.objects.pod_template import PodTemplate
+from berth.objects.selector_text import parse_label_selector
 from berth.objects.workloads import PodDisruptionBudget
-from berth.sandbox.reading.selectors import parse_label_selector
 from berth.simulation.engine import Options, Simulation, after
 from berth.simulation.one_by_one import without_post_filter
 

@@ -5,11 +5,11 @@ Source: pkg/registry/core/pod/storage/{storage,eviction}.go, pkg/registry/apps/*
 
 from typing import Any
 
+from berth.objects.selector_text import match_label_selector
 from berth.sandbox.bodies import content
 from berth.sandbox.errors import ApiError, not_supported, required
 from berth.sandbox.kinds.resource import Resource
 from berth.sandbox.patches.json_patch import json_patch, merge_patch
-from berth.sandbox.reading.selectors import match_label_selector
 from berth.sandbox.request import Request, Response, json_response
 from berth.sandbox.rest import MODIFIED_TEXT, Deletion, Rest
 from berth.sandbox.store import Json, decode

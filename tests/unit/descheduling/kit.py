@@ -3,10 +3,10 @@
 import json
 from datetime import UTC, datetime, timedelta
 
+from berth.config.descheduling.policy_file import read_policy
 from berth.config.loading import load
 from berth.descheduling.cluster import read_files
 from berth.descheduling.planner import plan
-from berth.descheduling.policy_file import read_policy
 from berth.simulation.engine import Options
 from tests.unit.simulation.kit import node, pod, profiles, written
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.descheduling.errors import PolicyError
+from berth.config.errors import PolicyError
 from tests.unit.descheduling.kit import budget, moves, node, planned, policy, running, why
 
 LOCAL = [{"name": "v", "emptyDir": {}}]

@@ -11,11 +11,11 @@ import kubernetes_validate
 import yaml
 
 from berth.client import Api, load_endpoint
+from berth.config.descheduling.policy_file import read_policy
 from berth.config.loading import load
 from berth.descheduling.cluster import read_live
 from berth.descheduling.eviction import Evicting, Result
 from berth.descheduling.planner import plan
-from berth.descheduling.policy_file import read_policy
 from berth.simulation.engine import Options
 from tests.unit.client.conftest import transport_to
 from tests.unit.descheduling.kit import NOW, policy

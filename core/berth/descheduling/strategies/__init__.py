@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from berth.descheduling.policy import Args
+from berth.config.descheduling.policy import Args
 from berth.descheduling.strategies.duplicates import Duplicates
 from berth.descheduling.strategies.node_rules import NodeAffinity, NodeTaints
 from berth.descheduling.strategies.pod_rules import AntiAffinity, TopologySpread

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
-from berth.descheduling.policy import DuplicatesArgs
+from berth.config.descheduling.policy import DuplicatesArgs
 from berth.descheduling.strategies.strategy import Candidate, Filter, Judge, Judgement, Scene
 from berth.objects.pod import Pod
 from berth.objects.pod_template import PodTemplate

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from berth.descheduling.policy import NodeAffinityArgs, NodeTaintsArgs
-from berth.descheduling.policy_file import PREFERRED, REQUIRED
+from berth.config.descheduling.policy import NodeAffinityArgs, NodeTaintsArgs
+from berth.config.descheduling.policy_file import PREFERRED, REQUIRED
 from berth.descheduling.strategies.strategy import Candidate, Filter, Judge, Judgement, Scene
 from berth.objects.label_selector import InvalidSelectorError
 from berth.objects.node import Node

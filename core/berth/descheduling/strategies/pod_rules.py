@@ -8,8 +8,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from berth.descheduling.policy import InterPodAntiAffinityArgs, TopologySpreadArgs
-from berth.descheduling.policy_file import HARD
+from berth.config.descheduling.policy import InterPodAntiAffinityArgs, TopologySpreadArgs
+from berth.config.descheduling.policy_file import HARD
 from berth.descheduling.strategies.strategy import Candidate, Filter, Judge, Judgement, Scene
 from berth.objects.pod import Pod
 from berth.objects.pod_template import PodTemplate

@@ -2,9 +2,14 @@
 
 from collections.abc import Sequence
 
+from berth.config.descheduling.policy import (
+    ConditionFilter,
+    FailedPodsArgs,
+    PodLifeTimeArgs,
+    TooManyRestartsArgs,
+)
 from berth.descheduling.cluster import FAILED
 from berth.descheduling.pod_facts import Condition, PodFacts, exit_codes, reasons, seconds_since
-from berth.descheduling.policy import ConditionFilter, FailedPodsArgs, PodLifeTimeArgs, TooManyRestartsArgs
 from berth.descheduling.strategies.strategy import Candidate, Filter, Judge, Judgement, Scene
 from berth.objects.pod import Pod
 from berth.simulation.inputs import FINISHED

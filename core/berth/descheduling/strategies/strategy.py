@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
+from berth.config.descheduling.policy import ALL_NAMESPACES, Namespaces, Selector
+from berth.config.descheduling.policy_file import compiled
 from berth.descheduling.pod_facts import NO_FACTS, PodFacts
-from berth.descheduling.policy import ALL_NAMESPACES, Namespaces, Selector
-from berth.descheduling.policy_file import compiled
 from berth.descheduling.simulated_cluster import SimulatedCluster
 from berth.objects.pod import Pod
 

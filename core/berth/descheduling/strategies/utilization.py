@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from berth.config.descheduling.policy import HighNodeUtilizationArgs, LowNodeUtilizationArgs
 from berth.descheduling.evictor import is_daemon, is_static
-from berth.descheduling.policy import HighNodeUtilizationArgs, LowNodeUtilizationArgs
 from berth.descheduling.simulated_cluster import SimulatedCluster
 from berth.descheduling.strategies.strategy import Candidate, Filter, Judge, Judgement, Scene
 from berth.objects.pod import Pod

@@ -5,8 +5,8 @@ Source: plugin/pkg/auth/authorizer/rbac and pkg/registry/rbac/validation (v1.36)
 
 from collections.abc import Iterable, Iterator
 
+from berth.objects.selector_text import match_label_selector
 from berth.sandbox.access.attributes import Asked, User
-from berth.sandbox.reading.selectors import match_label_selector
 from berth.sandbox.store import Json, Store
 
 _GROUP = "rbac.authorization.k8s.io"

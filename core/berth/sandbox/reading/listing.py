@@ -11,9 +11,9 @@ from typing import Final
 
 import msgspec
 
+from berth.objects.selector_text import SelectorError, parse_field_selector, parse_label_selector
 from berth.sandbox.errors import ApiError
 from berth.sandbox.kinds.resource import Resource
-from berth.sandbox.reading.selectors import SelectorError, parse_field_selector, parse_label_selector
 from berth.sandbox.reading.views import View
 from berth.sandbox.reading.watch import Matches, Watch
 from berth.sandbox.request import JSON, Request, Response

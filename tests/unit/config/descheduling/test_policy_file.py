@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from berth.descheduling.errors import PolicyError
-from berth.descheduling.policy_file import MOST_BYTES, read_policy
+from berth.config.descheduling.policy_file import MOST_BYTES, read_policy
+from berth.config.errors import PolicyError
 from tests.unit.descheduling.kit import policy
 
 WRITTEN = b"""

@@ -1,6 +1,6 @@
 import pytest
 
-from berth.sandbox.reading.selectors import (
+from berth.objects.selector_text import (
     SelectorError,
     match_label_selector,
     parse_field_selector,

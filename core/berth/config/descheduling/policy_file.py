@@ -8,12 +8,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from berth.config.duration import parse_duration
-from berth.config.errors import DecodeError
-from berth.config.reading.document import read_document
-from berth.config.reading.tree import to_plain
-from berth.descheduling.errors import PolicyError
-from berth.descheduling.policy import (
+from berth.config.descheduling.policy import (
     API_VERSION,
     BALANCE,
     DEFAULT_EVICTOR,
@@ -36,9 +31,13 @@ from berth.descheduling.policy import (
     WrittenPolicy,
     WrittenProfile,
 )
+from berth.config.duration import parse_duration
+from berth.config.errors import DecodeError, PolicyError
+from berth.config.reading.document import read_document
+from berth.config.reading.tree import to_plain
 from berth.objects.label_selector import InvalidSelectorError, LabelSelector, compile_selector
 from berth.objects.label_selector import Selector as CompiledSelector
-from berth.sandbox.reading.selectors import SelectorError, parse_label_selector
+from berth.objects.selector_text import SelectorError, parse_label_selector
 
 MOST_BYTES: Final = 1 << 20
 MOST_PROFILES: Final = 100
