@@ -11,7 +11,7 @@ import click
 
 from berth.cli.failing import fail
 from berth.cli.simulate import FORMATS, show
-from berth.cli.simulated_scheduler import read_scheduler
+from berth.cli.simulated_scheduler import CONFIG, CONTEXT, FEATURE_GATES, KUBECONFIG, read_scheduler
 
 if TYPE_CHECKING:
     from berth.client.transport import Transport
@@ -32,16 +32,10 @@ EXIT_REFUSED = 3
     type=click.Path(dir_okay=False, path_type=Path),
     help="A DeschedulerPolicy, descheduler/v1alpha2.",
 )
-@click.option("--kubeconfig", default="", help="The cluster; by default as kubectl finds it.")
-@click.option("--context", default="", help="A context of the kubeconfig.")
-@click.option(
-    "--config",
-    "config_file",
-    default="",
-    metavar="FILE",
-    help="The scheduler's KubeSchedulerConfiguration; by default kube-scheduler's own defaults.",
-)
-@click.option("--feature-gates", default="", metavar="A=true,B=false", help="As for the scheduler.")
+@KUBECONFIG
+@CONTEXT
+@CONFIG
+@FEATURE_GATES
 @click.option(
     "--execute/--dry-run", default=False, show_default=True, help="Evict, or only say what would be."
 )
@@ -88,6 +82,7 @@ def deschedule(
     # Imported here so that the other verbs start quickly.
     from berth.client.errors import ClientError  # noqa: PLC0415 (see above)
     from berth.config.errors import ConfigError  # noqa: PLC0415 (see above)
+    from berth.descheduling.cluster import read_files  # noqa: PLC0415 (see above)
     from berth.queue.errors import EventRegistrationError  # noqa: PLC0415 (see above)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (see above)
 
@@ -98,8 +93,6 @@ def deschedule(
     try:
         planning = _Planning(_read_policy(policy_file), read_scheduler(config_file, feature_gates), output)
         if inputs:
-            from berth.descheduling.cluster import read_files  # noqa: PLC0415 (quick start)
-
             planning.show(planning.plan(read_files(inputs)))
             return
         pace = Pace(most_per_minute, patience_seconds) if execute else None

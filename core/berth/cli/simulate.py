@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from berth.cli.failing import fail
-from berth.cli.simulated_scheduler import read_scheduler
+from berth.cli.simulated_scheduler import CONFIG, FEATURE_GATES, read_scheduler
 from berth.cli.simulation_serving import serve
 
 if TYPE_CHECKING:
@@ -45,20 +45,13 @@ simulate.add_command(serve)
 
 def configured(command: Any) -> Any:
     """Give a command the options that say which scheduler is simulated, and how its outcome is printed."""
-    file = click.option(
-        "--config",
-        "config_file",
-        default="",
-        metavar="FILE",
-        help="A KubeSchedulerConfiguration; by default kube-scheduler's own defaults.",
-    )
-    return file(configured_but_for_file(command))
+    return CONFIG(configured_but_for_file(command))
 
 
 def configured_but_for_file(command: Any) -> Any:
     """The same options for a command that takes configurations as arguments."""
     options = (
-        click.option("--feature-gates", default="", metavar="A=true,B=false", help="As for the scheduler."),
+        FEATURE_GATES,
         click.option("--seed", default=0, show_default=True, help="Of the choice between equal nodes."),
         click.option(
             "--what-if",

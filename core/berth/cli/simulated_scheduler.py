@@ -1,4 +1,4 @@
-"""Which scheduler is simulated: a configuration file and feature gates, as the scheduler reads them."""
+"""Which scheduler is simulated, and on which cluster: options, and what they say."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -9,6 +9,19 @@ from berth.cli.failing import EXIT_BAD_INPUT
 
 if TYPE_CHECKING:
     from berth.config.flags.command_line import Settings
+
+CONFIG = click.option(
+    "--config",
+    "config_file",
+    default="",
+    metavar="FILE",
+    help="The scheduler's KubeSchedulerConfiguration; by default kube-scheduler's own defaults.",
+)
+FEATURE_GATES = click.option(
+    "--feature-gates", default="", metavar="A=true,B=false", help="As for the scheduler."
+)
+KUBECONFIG = click.option("--kubeconfig", default="", help="The cluster; by default as kubectl finds it.")
+CONTEXT = click.option("--context", default="", help="A context of the kubeconfig.")
 
 
 def read_scheduler(config_file: str, feature_gates: str) -> "Settings":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from berth.cli.failing import fail
-from berth.cli.simulated_scheduler import read_scheduler
+from berth.cli.simulated_scheduler import CONFIG, CONTEXT, FEATURE_GATES, KUBECONFIG, read_scheduler
 
 if TYPE_CHECKING:
     from berth.simulation.engine import Options
@@ -22,16 +22,10 @@ GRACE_SECONDS = 5.0
 @click.command()
 @click.argument("inputs", nargs=-1, metavar="[INPUT...]")
 @click.option("--listen", required=True, metavar="ADDRESS", help="unix:///PATH, or HOST:PORT.")
-@click.option("--kubeconfig", default="", help="The cluster to follow; by default as kubectl finds it.")
-@click.option("--context", default="", help="A context of the kubeconfig.")
-@click.option(
-    "--config",
-    "config_file",
-    default="",
-    metavar="FILE",
-    help="A KubeSchedulerConfiguration; by default kube-scheduler's own defaults.",
-)
-@click.option("--feature-gates", default="", metavar="A=true,B=false", help="As for the scheduler.")
+@KUBECONFIG
+@CONTEXT
+@CONFIG
+@FEATURE_GATES
 @click.option("--seed", default=0, show_default=True, help="Of the choice between equal nodes.")
 @click.option("--tls-cert", default="", metavar="FILE", help="The certificate that clients are shown.")
 @click.option("--tls-key", default="", metavar="FILE", help="Its key.")

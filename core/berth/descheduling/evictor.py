@@ -21,6 +21,7 @@ from berth.objects.storage import PersistentVolumeClaim
 from berth.objects.workloads import Namespace
 from berth.simulation.admission import BUILT_IN
 from berth.simulation.kinds import PriorityClass
+from berth.simulation.text import so_many
 
 EVICT: Final = "descheduler.alpha.kubernetes.io/evict"
 """A pod with this annotation is not protected."""
@@ -110,7 +111,8 @@ class Evictor:
         if self.args.min_replicas > 1 and len(owners) == 1:
             replicas = self.replicas[owners[0].uid]
             if replicas < self.args.min_replicas:
-                yield f"its owner has {replicas} pods, fewer than minReplicas {self.args.min_replicas}"
+                pods = so_many(replicas, "pod")
+                yield f"its owner has {pods}, fewer than minReplicas {self.args.min_replicas}"
         started = pod.status.start_time
         young = started is None or seconds_since(started, self.now) < (self._least_age or 0)
         if self._least_age is not None and young:

@@ -5,13 +5,15 @@ from typing import Final
 
 from berth.descheduling.eviction import Done
 from berth.descheduling.plan import LeftAlone, Move, Plan
+from berth.simulation.text import so_many
 
 MOST_LEFT_ALONE: Final = 50
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
     """The moves in their order, then what is left alone; long lists are cut, and say so."""
-    yield f"{plan.nodes} nodes, {plan.pods} pods: {len(plan.moves)} to be evicted, {_stay(plan.left_alone)}"
+    nodes, pods = so_many(plan.nodes, "node"), so_many(plan.pods, "pod")
+    yield f"{nodes}, {pods}: {len(plan.moves)} to be evicted, {_stay(plan.left_alone)}"
     yield from (f"note: {note}" for note in plan.notes)
     for number, move in enumerate(plan.moves, 1):
         yield ""
@@ -34,7 +36,8 @@ def done_lines(done: Iterable[Done]) -> Iterator[str]:
 
 
 def _stay(left: list[LeftAlone]) -> str:
-    return f"{len({each.pod for each in left})} that stand badly stay"
+    count = len({each.pod for each in left})
+    return f"{count} that stands badly stays" if count == 1 else f"{count} that stand badly stay"
 
 
 def _move_lines(number: int, move: Move) -> Iterator[str]:

@@ -20,9 +20,15 @@ UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 STEP: Final = 1024
 
 
+def so_many(count: int, noun: str) -> str:
+    """So many of them: `1 node`, `2 nodes`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def outcome_lines(outcome: Outcome) -> Iterator[str]:
     """The outcome, a line an item; lists are cut, and say so."""
-    yield f"{outcome.nodes} nodes, {outcome.pods} pods to schedule, seed {outcome.seed}"
+    nodes, pods = so_many(outcome.nodes, "node"), so_many(outcome.pods, "pod")
+    yield f"{nodes}, {pods} to schedule, seed {outcome.seed}"
     yield (
         f"placed {len(outcome.placements)}, pending {len(outcome.pending)}, "
         f"preempted {len(outcome.preemptions)}, {outcome.seconds:g} s of virtual time"
@@ -54,7 +60,7 @@ def fill_lines(fill: Fill) -> Iterator[str]:
         )
     if fill.nodes:
         yield ""
-        yield f"by node ({len(fill.nodes)} nodes):"
+        yield f"by node ({so_many(len(fill.nodes), 'node')}):"
         yield from _cut(
             (f"{n:>8}  {node}" for node, n in _most(Counter(fill.nodes))), len(fill.nodes), MOST_PODS, "nodes"
         )
@@ -72,7 +78,7 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
     yield from summary_lines(comparison.variants)
     for name, count in comparison.differing.items():
         yield ""
-        yield f"{name} puts {count} pods on other nodes than {comparison.variants[0].name} does"
+        yield f"{name} puts {so_many(count, 'pod')} on other nodes than {comparison.variants[0].name} does"
         for each in comparison.differences:
             if each.other.variant == name:
                 yield from _difference(each)

@@ -30,7 +30,7 @@ def test_a_plan_as_text(files):
 
     assert (0, "") == (done.exit_code, done.stderr)
     assert done.stdout.splitlines() == [
-        "2 nodes, 2 pods: 1 to be evicted, 1 that stand badly stay",
+        "2 nodes, 2 pods: 1 to be evicted, 1 that stands badly stays",
         "",
         "1. default/a: n0 -> n1",
         "   RemovePodsViolatingNodeTaints: it does not tolerate n0's taint old:NoSchedule",

@@ -85,7 +85,7 @@ def test_pods_that_ask_to_be_evicted(tmp_path):
             {},
             "DefaultEvictor's namespaceLabelSelector leaves its namespace out",
         ),
-        ({"minReplicas": 2}, {}, "its owner has 1 pods, fewer than minReplicas 2"),
+        ({"minReplicas": 2}, {}, "its owner has 1 pod, fewer than minReplicas 2"),
         ({"minPodAge": "1h"}, {"age": 3599}, "it is younger than minPodAge 1h"),
         (
             {"priorityThreshold": {"value": 10}},
