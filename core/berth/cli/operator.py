@@ -52,6 +52,12 @@ _EVERYWHERE = "0.0.0.0"  # noqa: S104 (in a pod, its own address)
     help="The PriorityClass of schedulers whose resource names none.",
 )
 @click.option(
+    "--descheduler-image",
+    envvar="BERTH_DESCHEDULER_IMAGE",
+    default="",
+    help="The image of deschedulers whose resource names none.",
+)
+@click.option(
     "--explain-service",
     envvar="BERTH_EXPLAIN_SERVICE",
     default="",
@@ -91,6 +97,7 @@ def operator(
     scheduler_role: str,
     affinity_role: str,
     priority_class: str,
+    descheduler_image: str,
     explain_service: str,
     namespaces: str,
     leader_elect: bool,
@@ -125,6 +132,7 @@ def operator(
                 role=scheduler_role,
                 affinity_role=affinity_role,
                 priority_class=priority_class,
+                descheduler_image=descheduler_image,
                 explain_service=explain_service,
             ),
             kubeconfig,

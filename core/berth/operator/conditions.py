@@ -4,6 +4,7 @@ Available      at least one pod schedules, or could at once
 Progressing    a change is on its way to the pods
 Degraded       it is not as the spec asks: the configuration is wrong, or something keeps failing
 PluginsReady   every plugin's sidecar runs in every pod, and the schedulers there have it ready
+Descheduling   plans are made by the clock, and the last one ended well (descheduling_condition.py)
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +16,8 @@ from berth.operator.mounts import FAILED_MOUNT
 from berth.operator.rendering.names import sidecar_name
 
 AVAILABLE, PROGRESSING, DEGRADED, PLUGINS_READY = "Available", "Progressing", "Degraded", "PluginsReady"
+DESCHEDULING = "Descheduling"
+TYPES = (AVAILABLE, PROGRESSING, DEGRADED, PLUGINS_READY, DESCHEDULING)
 PLUGIN = "plugin.berth.dev/"
 """How the types of conditions begin by which a scheduler reports its plugins on its own pod."""
 # What a container waits for in the ordinary course of a start.

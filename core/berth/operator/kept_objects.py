@@ -38,6 +38,7 @@ from berth.operator.rendering.pod import HASH
 NONE_THERE: Final = "1"
 _RIGHTS: Final = ("ClusterRoleBinding", "RoleBinding")
 _NEEDED_BY_PODS: Final = (*_RIGHTS, "ConfigMap", "Secret")
+_WITH_PODS: Final = ("Deployment", "CronJob")
 
 
 @dataclass(slots=True)
@@ -197,8 +198,8 @@ def _dependents(done: Applied) -> tuple[str, ...]:
     """Give the kinds that are not applied after what went wrong before."""
     wrong = {kind for kind, _ in done.wrong}
     if "ServiceAccount" in wrong:
-        return (*_RIGHTS, "Deployment")
-    return ("Deployment",) if wrong.intersection(_NEEDED_BY_PODS) else ()
+        return (*_RIGHTS, *_WITH_PODS)
+    return _WITH_PODS if wrong.intersection(_NEEDED_BY_PODS) else ()
 
 
 @contextmanager

@@ -17,6 +17,7 @@ CLUSTER_ROLES: Final = Resource(_RBAC, "v1", "clusterroles", namespaced=False)
 EVENTS: Final = Resource("", "v1", "events", namespaced=True)
 SECRETS: Final = Resource("", "v1", "secrets", namespaced=True)
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", namespaced=True)
+CRON_JOBS: Final = Resource("batch", "v1", "cronjobs", namespaced=True)
 SERVICE_MONITORS: Final = Resource("monitoring.coreos.com", "v1", "servicemonitors", namespaced=True)
 
 KEPT: Final[dict[str, Resource]] = {
@@ -25,6 +26,7 @@ KEPT: Final[dict[str, Resource]] = {
     "RoleBinding": Resource(_RBAC, "v1", "rolebindings", namespaced=True),
     "ConfigMap": CONFIG_MAPS,
     "Deployment": DEPLOYMENTS,
+    "CronJob": CRON_JOBS,
     "Service": SERVICES,
     "PodDisruptionBudget": POD_DISRUPTION_BUDGETS,
     "NetworkPolicy": Resource("networking.k8s.io", "v1", "networkpolicies", namespaced=True),

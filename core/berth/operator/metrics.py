@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from berth.operator.conditions import Condition
+from berth.operator.conditions import TYPES, Condition
 from berth.operator.kinds import Key
 
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -47,15 +47,17 @@ class OperatorMetrics:
         self._applied.labels(kind).inc()
 
     def conditions(self, key: Key, found: Iterable[Condition]) -> None:
-        """Show a Scheduler's conditions."""
-        for one in found:
-            self._conditions.labels(*key, one.type).set(one.holds)
+        """Show a Scheduler's conditions, and none that it has no more."""
+        holds = {one.type: one.holds for one in found}
+        for kind in TYPES:
+            if kind in holds:
+                self._conditions.labels(*key, kind).set(holds[kind])
+            elif (*key, kind) in self._conditions._metrics:  # noqa: SLF001 (remove() of what is not there raises)
+                self._conditions.remove(*key, kind)
 
     def forget(self, key: Key) -> None:
         """Show a Scheduler no longer."""
-        for kind in ("Available", "Progressing", "Degraded", "PluginsReady"):
-            if (*key, kind) in self._conditions._metrics:  # noqa: SLF001 (remove() of what is not there raises)
-                self._conditions.remove(*key, kind)
+        self.conditions(key, ())
 
     def text(self, _names: Sequence[str] = ()) -> bytes:
         """Give all series."""

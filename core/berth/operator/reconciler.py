@@ -12,6 +12,7 @@ from berth.client.errors import ClientError, NotFoundError
 from berth.client.events import EventRecorder, Reference
 from berth.client.resources import Resource
 from berth.operator.conditions import DEGRADED, Condition, Problem, conditions, plugin_states
+from berth.operator.descheduling_condition import descheduling
 from berth.operator.errors import NotControlledError, PlanError, ServedTwiceError
 from berth.operator.explain_api import ExplainApi
 from berth.operator.issuing import Issuing
@@ -22,7 +23,7 @@ from berth.operator.metrics import OperatorMetrics
 from berth.operator.observed import Observed
 from berth.operator.profile_names import profile_problem, unknown_profiles
 from berth.operator.rendering import Plan, Settings, plan
-from berth.operator.rendering.names import base_name
+from berth.operator.rendering.names import base_name, descheduler_name
 from berth.operator.rivals import rivalry
 from berth.operator.status import plugin_status, scheduler_status
 
@@ -30,7 +31,9 @@ log = logging.getLogger(__name__)
 
 CONTROLLER = "berth-operator"
 # Reasons of conditions that are false and need no attention.
-_ORDINARY = frozenset({"RolledOut", "Paused", "Starting", "NotDeployed", "ScaledToZero", "PluginNotReady"})
+_ORDINARY = frozenset(
+    {"RolledOut", "Paused", "Starting", "NotDeployed", "ScaledToZero", "PluginNotReady", "Suspended"}
+)
 
 
 class Reconciler:
@@ -123,6 +126,8 @@ class Reconciler:
         states = self._plugin_states(scheduler, self._running_plugins(key, scheduler, made))
         pods = self._observed.pods_of(key)
         found = conditions(deployment, pods, states, problem, self._observed.mount_failures(pods))
+        cron_job = self._objects.found("CronJob", key.namespace, descheduler_name(key))
+        found += descheduling(scheduler["spec"].get("descheduler"), cron_job)
         self._metrics.conditions(key, found)
         self._announce(key, scheduler, found)
         status = scheduler_status(

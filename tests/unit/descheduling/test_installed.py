@@ -40,7 +40,8 @@ def pod():
 
 async def test_rights(tmp_path):
     """A plan is made and carried out under the component's role, and every right of it is used."""
-    rights = documents("../components/descheduler/rights.yaml")
+    account = documents("../components/descheduler/cron_job.yaml")
+    rights = [*documents("descheduler_rights.yaml"), *account]
     (role,) = [one for one in rights if one["kind"] == "ClusterRole"]
     chosen = read_policy(json.dumps(policy("RemovePodsViolatingNodeTaints")).encode(), "policy.yaml")
     old = node("n0")
@@ -94,7 +95,8 @@ def test_the_component(tmp_path):
         if one["metadata"]["name"].startswith("berth-descheduler")
     }
     template = objects["CronJob"]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
-    (container,), (volume,) = template["containers"], template["volumes"]
+    (container,) = template["containers"]
+    (volume,) = [each for each in template["volumes"] if each["name"] == "configuration"]
 
     for one in objects.values():
         kubernetes_validate.validate(one, "1.36", strict=True)
@@ -103,4 +105,5 @@ def test_the_component(tmp_path):
     named = {each.partition("=")[2] for each in container["args"] if "=" in each}
     assert files == named
     assert "--dry-run" in container["args"]
+    assert "berth/descheduler:0.1.0" == container["image"]
     assert objects["ServiceAccount"]["metadata"]["name"] == template["serviceAccountName"]

@@ -92,6 +92,7 @@ async def installed(tmp_path, *, more=(), grants=()):
         "priority_class.yaml",
         "operator_rights.yaml",
         "scheduler_rights.yaml",
+        "descheduler_rights.yaml",
         "user_roles.yaml",
     )
     options = {"controllers": True, "pod_grace_seconds": 0.02}

@@ -133,6 +133,41 @@ BAD_SCHEDULERS = [
         "only one extender can bind; remove bindVerb from the others",
     ),
 ]
+PROFILED = {"policy": {"profiles": [{"name": "p"}]}}
+BAD_SCHEDULERS += [
+    ({"descheduler": {}}, "spec.descheduler.policy", "Required value"),
+    ({"descheduler": {"policy": {}}}, "spec.descheduler.policy.profiles", "Required value"),
+    ({"descheduler": {"policy": {"profiles": []}}}, "spec.descheduler.policy.profiles", "at least 1 items"),
+    *(
+        (
+            {"descheduler": {**PROFILED, "schedule": schedule}},
+            "spec.descheduler.schedule",
+            "write five fields as for cron, such as */30 * * * *",
+        )
+        for schedule in ("often", "* * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * JA *", "@never")
+    ),
+    (
+        {"descheduler": {**PROFILED, "maxEvictionsPerMinute": 0}},
+        "spec.descheduler.maxEvictionsPerMinute",
+        "greater than or equal to 1",
+    ),
+    (
+        {"descheduler": {**PROFILED, "patience": "5"}},
+        "spec.descheduler.patience",
+        "such as 200ms, 15s or 1m30s",
+    ),
+    (
+        {"descheduler": {**PROFILED, "activeDeadlineSeconds": 1}},
+        "spec.descheduler.activeDeadlineSeconds",
+        "greater than or equal to 60",
+    ),
+    ({"descheduler": {**PROFILED, "image": ""}}, "spec.descheduler.image", "at least 1 chars long"),
+    (
+        {"descheduler": PROFILED, "plugins": [{"name": "x"}]},
+        "spec.descheduler",
+        "remove plugins and extenders, or descheduler",
+    ),
+]
 BAD_PLUGINS = [
     ({"image": None}, "spec", "give either image, for a sidecar, or address"),
     ({"image": "x", "address": "unix:/x"}, "spec", "give either image, for a sidecar, or address"),
@@ -202,6 +237,24 @@ def test_long_name(api):
 def test_reserved_name(api, name, words):
     """Names that the operator has itself, or that no Service could have, are refused."""
     assert words in str(refusal(api.post(SCHEDULERS, scheduler(name))))
+
+
+def test_long_name_beside_a_descheduler(api):
+    """A CronJob's name is short, so the name of a Scheduler with one is shorter still."""
+    status, answer = api.post(SCHEDULERS, scheduler("a" * 35, descheduler=PROFILED))
+
+    assert 422 == status
+    assert "with spec.descheduler the name has 34 characters or fewer" in answer["message"]
+
+
+@pytest.mark.parametrize(
+    "schedule", ["*/5 * * * *", "0 3 * * MON-FRI", "0,30 8-18 1 jan,dec ?", "@hourly", "15  4 * * 6"]
+)
+def test_schedules(api, schedule):
+    """What a CronJob takes is taken."""
+    status, made = api.post(SCHEDULERS, scheduler(descheduler={**PROFILED, "schedule": schedule}))
+
+    assert (201, True) == (status, made["spec"]["descheduler"]["dryRun"])
 
 
 def test_defaults(api):

@@ -16,6 +16,7 @@ from berth.sandbox.access.identity import service_account
 from berth.serving.access import Asked
 from berth.serving.delegated_access import DelegatedAccess
 from tests.unit.client.conftest import transport_to
+from tests.unit.descheduling.kit import policy
 from tests.unit.operator import kit
 from tests.unit.operator.at_work import MONITOR, PLUGINS, SCHEDULERS, SYSTEM, operating
 from tests.unit.operator.rights import BASE, documents
@@ -27,6 +28,7 @@ EVERYWHERE = next(
     if one["kind"] == "ClusterRoleBinding"
 )
 EVERYTHING = {"replicas": 2, "plugins": [{"name": "gpu-share"}]}
+DESCHEDULER = {"policy": {"profiles": policy("RemovePodsViolatingNodeTaints")["profiles"]}}
 OPTIONAL = {
     "poddisruptionbudgets.policy": {"replicas": 1},
     "networkpolicies.networking.k8s.io": {"networkPolicy": False},
@@ -44,7 +46,7 @@ async def test_rights(tmp_path):
     roles = [one for one in documents("operator_rights.yaml") if one["kind"] in ("ClusterRole", "Role")]
     # Some are bound only with gates, which the second Scheduler below has.
     gates = {"GenericWorkload": True, "DRADeviceTaintRules": True}
-    async with operating(tmp_path, more=[MONITOR]) as work:
+    async with operating(tmp_path, more=[MONITOR], descheduler_image="d:1") as work:
         await work.send("POST", PLUGINS, kit.plugin())
         await work.send("POST", SCHEDULERS, kit.scheduler(**EVERYTHING))
         await work.reach(lambda: work.condition("Available")[0] == "True")
@@ -60,10 +62,15 @@ async def test_rights(tmp_path):
         await drift(work)
         # A profile of kube-scheduler's, whose lease is looked at.
         groups = kit.scheduler(
-            "groups", profiles=[{"schedulerName": "default-scheduler"}], featureGates=gates
+            "groups",
+            profiles=[{"schedulerName": "default-scheduler"}],
+            featureGates=gates,
+            descheduler=DESCHEDULER,
         )
         await work.send("POST", SCHEDULERS, groups)
         await work.reach(lambda: work.condition("Available", "groups")[0] == "True")
+        await work.send("PATCH", f"{SCHEDULERS}/groups", {"spec": {"descheduler": None}})
+        await work.reach(lambda: not work.objects("cronjobs.batch"))
         for name in ("main", "groups"):
             await work.send("DELETE", f"{SCHEDULERS}/{name}")
         await work.reach(

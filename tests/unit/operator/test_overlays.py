@@ -25,6 +25,7 @@ PLUGINS = sorted(path.name for path in (KUSTOMIZE / "components/plugins").iterdi
 OURS = {"Scheduler", "SchedulerPlugin"}
 GROUPS = (
     "affinity",
+    "descheduling",
     "device-taint-rules",
     "dynamic-resources",
     "leader-election",
@@ -138,9 +139,8 @@ def test_one_place_for_versions(tmp_path):
 
     assert {"9.9.9"} == {image.rpartition(":")[2] for image in found}
     plugins = {path.name for path in deployable()}
-    assert {"berth/operator", "berth/scheduler", *(f"berth/{name}" for name in plugins)} == {
-        image.rpartition(":")[0] for image in found
-    }
+    ours = {"berth/operator", "berth/scheduler", "berth/descheduler"}
+    assert ours | {f"berth/{name}" for name in plugins} == {image.rpartition(":")[0] for image in found}
 
 
 @pytest.mark.parametrize("name", PLUGINS)
@@ -292,7 +292,8 @@ def test_strategy_has_a_type():
 
 def test_base_alone():
     """The base names images with their versions: applied alone it starts what an overlay would."""
-    assert images(built(str(KUSTOMIZE / "base"))) == {"berth/operator:0.1.0", "berth/scheduler:0.1.0"}
+    names = ("operator", "scheduler", "descheduler")
+    assert images(built(str(KUSTOMIZE / "base"))) == {f"berth/{name}:0.1.0" for name in names}
 
 
 def test_all_namespaces(tmp_path):

@@ -1,6 +1,7 @@
 """The kind Scheduler: one scheduler, with its profiles and the plugins beside it."""
 
 from berth.operator.definitions.conditions import AGE, condition_column, conditions, definition
+from berth.operator.definitions.descheduler_schema import descheduler, in_tree_plugins_alone, short_name
 from berth.operator.definitions.profile_schema import MAX_PROFILES, extenders, profiles
 from berth.operator.definitions.schema import (
     INT32,
@@ -53,7 +54,7 @@ def scheduler_definition() -> Schema:
     reserved = rule(
         "self.metadata.name != 'operator'", "berth-operator is the operator itself; give it another name"
     )
-    return definition(names, about, _spec(), _status(), columns, label, reserved, scale=scale)
+    return definition(names, about, _spec(), _status(), columns, label, reserved, short_name(), scale=scale)
 
 
 def _spec() -> Schema:
@@ -106,9 +107,10 @@ def _spec() -> Schema:
             "rollout": _rollout(),
             "networkPolicy": flag("Whether a NetworkPolicy guards its pods.", default=True),
             "pod": _pod(),
+            "descheduler": descheduler(),
         },
         required=("profiles",),
-        rules=[elected, backoff, itself],
+        rules=[elected, backoff, itself, in_tree_plugins_alone()],
     )
 
 
@@ -275,6 +277,6 @@ def _status() -> Schema:
             "configurationHash": text("Of the configuration that was last rolled out.", longest=64),
             "profiles": listed(text(longest=NAME_LENGTH), most=MAX_PROFILES),
             "plugins": keyed(plugin, "name", most=MAX_PLUGINS),
-            "conditions": conditions("Available, Progressing, Degraded, PluginsReady."),
+            "conditions": conditions("Available, Progressing, Degraded, PluginsReady, Descheduling."),
         }
     )

@@ -4,7 +4,7 @@ from typing import Any
 
 from berth.config.dump import yaml_text
 
-HEADER = "# Made by `make manifests` from core/berth/operator/definitions; edit there.\n"
+HEADER = "# Made by `make manifests` from core/berth/operator; edit there.\n"
 
 
 def to_yaml(document: dict[str, Any]) -> str:

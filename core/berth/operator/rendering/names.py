@@ -13,11 +13,18 @@ from berth.operator.kinds import (
 )
 
 CA_FILE = "ca.crt"
+RBAC = "rbac.authorization.k8s.io"
+CLUSTER_ROLE = "ClusterRole"
 
 
 def base_name(key: Key) -> str:
     """Give the name of most of what is made."""
     return f"berth-{key.name}"
+
+
+def descheduler_name(key: Key) -> str:
+    """Give the name of what is made of a Scheduler's descheduler."""
+    return f"{base_name(key)}-descheduler"
 
 
 def lease(scheduler: Json) -> Key:

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 from berth.operator.kinds import GROUP, Json, Key, key_of
 from berth.operator.rendering.configuration import SECURE_PORT, Configuration, configuration
+from berth.operator.rendering.descheduler import descheduler_objects
 from berth.operator.rendering.names import (
     CA_FILE,
+    CLUSTER_ROLE,
+    RBAC,
     base_name,
     cluster_wide,
     lease,
@@ -19,7 +22,6 @@ from berth.operator.rendering.pod import metrics_port, pod_template
 from berth.operator.rendering.rights import LEADER_ELECTION, cluster_roles
 from berth.operator.rendering.settings import Settings
 
-_RBAC = "rbac.authorization.k8s.io"
 APPLIED = f"{GROUP}/applied"
 
 
@@ -93,17 +95,18 @@ def _objects(
             "metadata": owned(scheduler, key),
             "spec": {"minAvailable": 1, "selector": {"matchLabels": selector(key)}},
         }
+    yield from descheduler_objects(scheduler, key, made, settings)
 
 
 def _bindings(scheduler: Json, key: Key, made: Configuration, settings: Settings) -> Iterator[Json]:
     subjects = [{"kind": "ServiceAccount", "name": base_name(key), "namespace": key.namespace}]
-    api = f"{_RBAC}/v1"
+    api = f"{RBAC}/v1"
     for role in cluster_roles(made.loaded, made.plugins, settings):
         yield {
             "apiVersion": api,
             "kind": "ClusterRoleBinding",
             "metadata": cluster_wide(key, f"{role}:{key.namespace}:{key.name}"),
-            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role},
+            "roleRef": {"apiGroup": RBAC, "kind": CLUSTER_ROLE, "name": role},
             "subjects": subjects,
         }
     # In another namespace than these two the operator gives no rights; who shares a lease there gives them.
@@ -114,8 +117,8 @@ def _bindings(scheduler: Json, key: Key, made: Configuration, settings: Settings
             "kind": "RoleBinding",
             "metadata": owned(scheduler, key, f"{base_name(key)}-leader-election"),
             "roleRef": {
-                "apiGroup": _RBAC,
-                "kind": "ClusterRole",
+                "apiGroup": RBAC,
+                "kind": CLUSTER_ROLE,
                 "name": settings.role_of(LEADER_ELECTION),
             },
             "subjects": subjects,

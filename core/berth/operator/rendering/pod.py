@@ -27,7 +27,13 @@ _PLUGINS_FOLDER = "/etc/berth/plugins"
 _SERVING_FOLDER = "/etc/berth/serving"
 USER = 65532
 _GROUP_READS = 0o440
-_RESTRICTED: Json = {
+POD_SECURITY: Json = {
+    "runAsNonRoot": True,
+    "runAsUser": USER,
+    "runAsGroup": USER,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+RESTRICTED: Json = {
     "allowPrivilegeEscalation": False,
     "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"]},
@@ -70,13 +76,7 @@ def pod_template(
         "automountServiceAccountToken": False,
         "schedulerName": pod.get("schedulerName", "default-scheduler"),
         "priorityClassName": pod.get("priorityClassName") or settings.priority_class,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": USER,
-            "runAsGroup": USER,
-            "fsGroup": USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": {**POD_SECURITY, "fsGroup": USER},
         "terminationGracePeriodSeconds": 30,
         "topologySpreadConstraints": pod.get("topologySpreadConstraints") or _spread(key),
         "containers": [_scheduler(spec, key, configuration, spec.get("image") or settings.image)],
@@ -86,13 +86,15 @@ def pod_template(
     if sidecars:
         tracing = (spec.get("telemetry") or {}).get("tracing")
         made["initContainers"] = [_sidecar(plugin, tracing) for plugin in sidecars]
-    made |= {
-        name: pod[name]
-        for name in ("nodeSelector", "tolerations", "affinity", "imagePullSecrets")
-        if pod.get(name)
-    }
+    made |= placing(pod)
     metadata = {"labels": {**(pod.get("labels") or {}), **labels(key)}, "annotations": annotations}
     return {"metadata": metadata, "spec": made}
+
+
+def placing(pod: Json) -> Json:
+    """Give what users choose of where pods may be, and whence their images come."""
+    names = ("nodeSelector", "tolerations", "affinity", "imagePullSecrets")
+    return {name: pod[name] for name in names if pod.get(name)}
 
 
 def _spread(key: Key) -> list[Json]:
@@ -116,7 +118,7 @@ def _scheduler(spec: Json, key: Key, configuration: Configuration, image: str) -
         "env": _environment(spec, key),
         "ports": [{"name": "https", "containerPort": SECURE_PORT, "protocol": "TCP"}],
         "resources": spec.get("resources") or _REQUESTS,
-        "securityContext": _RESTRICTED,
+        "securityContext": RESTRICTED,
         "startupProbe": _probe("/livez", periodSeconds=2, failureThreshold=60),
         "livenessProbe": _probe("/livez", periodSeconds=10, failureThreshold=6),
         "readinessProbe": _probe("/readyz", periodSeconds=5, failureThreshold=3),
@@ -221,7 +223,7 @@ def _sidecar(plugin: Json, tracing: Json | None) -> Json:
             *_socket(plugin), *plugin_variables(tracing, sidecar_name(name)), *(spec.get("env") or ())
         ),
         "resources": spec.get("resources") or _PLUGIN_REQUESTS,
-        "securityContext": {**_RESTRICTED, **_user(plugin)},
+        "securityContext": {**RESTRICTED, **_user(plugin)},
         "volumeMounts": [
             _socket_mount(plugin),
             {"name": _tmp_volume(name), "mountPath": "/tmp"},  # noqa: S108 (the container's own)

@@ -16,6 +16,7 @@ class Settings:
     affinity_role: str = "berth-scheduler-affinity"
     """The name of the role of the group `affinity`; those of other groups are called like it."""
     priority_class: str = "berth-critical"
+    descheduler_image: str = ""
     explain_service: str = ""
     """The Service that an APIService names, in the operator's namespace; empty where there is none."""
 
