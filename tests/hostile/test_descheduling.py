@@ -4,8 +4,14 @@ import pytest
 
 from berth.config.descheduling.policy_file import read_policy
 from berth.config.errors import PolicyError
-from tests.hostile.work import growth
+from berth.descheduling.budgets import Budgets
+from berth.descheduling.simulated_cluster import MOST_WAITING
+from berth.evaluation.find_nodes import NodeSearch
+from berth.objects.pod_decoding import pod_from_document
+from tests.hostile.work import calls, growth
 from tests.unit.descheduling.kit import moves, node, planned, policy, running
+from tests.unit.preemption.kit import budget
+from tests.unit.simulation.kit import pod
 
 HEAD = "apiVersion: descheduler/v1alpha2\nkind: DeschedulerPolicy\n"
 
@@ -83,6 +89,64 @@ def test_constraints_that_no_server_would_take(tmp_path, text):
 
     assert all(to == "n1" for _, _, to in moves(found))
     assert len(found.moves) <= 3
+
+
+def test_nodes_that_score_alike_cost_no_question_each(tmp_path, monkeypatch):
+    """The engine is asked about all nodes together, however many the scheduler may choose between."""
+    asked, find = [], NodeSearch.find
+
+    async def noted(self, framework, attempt, answers):
+        asked.append(attempt.pod.key)
+        return await find(self, framework, attempt, answers)
+
+    monkeypatch.setattr(NodeSearch, "find", noted)
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "a"}},
+    }
+
+    def questions(count):
+        nodes = [node(f"n{i}", labels={"kubernetes.io/hostname": f"n{i}"}) for i in range(count)]
+        pods = [
+            running(f"p{i}", "n0", labels={"app": "a"}, topologySpreadConstraints=[constraint])
+            for i in range(4)
+        ]
+        asked.clear()
+        found = planned(tmp_path, policy("RemovePodsViolatingTopologySpreadConstraint"), *nodes, *pods)
+        return len(found.moves), len(asked)
+
+    assert questions(8) == questions(24)
+
+
+def test_budgets_are_not_multiplied_by_pods():
+    """Each budget is asked once about pods that are alike."""
+    pods = [pod_from_document(running(f"p{i}", "n0", labels={"app": "a"})) for i in range(50)]
+
+    def case(count):
+        written = [budget(f"b{i}", {"app": "a"}) for i in range(count)]
+
+        def work():
+            budgets = Budgets(written)
+            return [budgets.why_not([pod]) for pod in pods]
+
+        return work
+
+    case(1)()
+    assert calls(case(400)) - calls(case(200)) < 200 * len(pods)
+
+
+def test_pods_that_fit_nowhere_are_a_bounded_cost(tmp_path):
+    """Kinds of pods that wait are tried up to a bound, and the plan says where there were more."""
+    taint = [{"key": "old", "value": "x", "effect": "NoSchedule"}]
+    nodes = node("n0", taints=taint), node("n1")
+    waiting = [pod(f"w{i}", cpu="100", labels={"kind": str(i)}) for i in range(MOST_WAITING + 2)]
+
+    found = planned(tmp_path, policy("RemovePodsViolatingNodeTaints"), *nodes, running("a", "n0"), *waiting)
+
+    assert [("a", "n0", "n1")] == moves(found)
+    assert found.notes[0].startswith("2 kinds of pods that wait were not tried for the room that moves leave")
 
 
 def test_a_pod_on_a_node_that_is_gone(tmp_path):

@@ -23,7 +23,7 @@ from berth.descheduling.budgets import Budgets, Limits
 from berth.descheduling.cluster import Cluster
 from berth.descheduling.evictor import Evictor
 from berth.descheduling.plan import LeftAlone, Move, Plan
-from berth.descheduling.simulated_cluster import SimulatedCluster, anew
+from berth.descheduling.simulated_cluster import MOST_WAITING, SimulatedCluster, anew
 from berth.descheduling.strategies import READS_CONTAINERS, strategy_of
 from berth.descheduling.strategies.strategy import Candidate, Scene, Strategy
 from berth.objects.pod import Pod
@@ -129,10 +129,16 @@ class _Planning:
         names = {name for profile in self.policy.profiles for name, _ in profile.strategies}
         wanting = sorted(names & READS_CONTAINERS)
         facts = self.cluster.facts.values()
-        if not wanting or not facts or any(each.counted for each in facts):
-            return []
-        remedy = "read the cluster itself, or give `kubectl get pods -A -o yaml`"
-        return [f"no pod has statuses of containers, which {', '.join(wanting)} may read: {remedy}"]
+        notes = []
+        if wanting and facts and not any(each.counted for each in facts):
+            remedy = "read the cluster itself, or give `kubectl get pods -A -o yaml`"
+            notes.append(f"no pod has statuses of containers, which {', '.join(wanting)} may read: {remedy}")
+        if self.simulated.untried:
+            notes.append(
+                f"{self.simulated.untried} kinds of pods that wait were not tried for the room that moves "
+                f"leave: {MOST_WAITING} of the highest priority were; delete pods that fit nowhere"
+            )
+        return notes
 
     async def _run(self, step: _Step) -> None:
         for candidate in await step.strategy.candidates(self._scene):

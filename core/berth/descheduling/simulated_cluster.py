@@ -30,6 +30,8 @@ from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 
 ANEW: Final = "-anew"
+MOST_WAITING: Final = 100
+"""So many kinds of pods that wait are tried for the room that a pod leaves, those of high priority first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,12 @@ class SimulatedCluster:
         """The pods on nodes, by key."""
         self.nodes: dict[str, Node] = {node.name: node for node in self._state.all(Node)}
         unplaced = {each.pod for each in simulation.outcome().pending if each.reason == UNSCHEDULABLE}
-        waiting = (pod for pod in self._state.all(Pod) if pod.key in unplaced)
-        self._waiting = sorted(waiting, key=lambda pod: -pod.priority)
+        waiting = (
+            pod for pod in self._state.all(Pod) if pod.key in unplaced and pod.spec.scheduling_group is None
+        )
+        self._waiting = {pod.uid: pod for pod in sorted(waiting, key=lambda pod: -pod.priority)}
+        self.untried = max(0, len({pod.template for pod in self._waiting.values()}) - MOST_WAITING)
+        """How many kinds of pods that wait are never tried for the room that a move leaves."""
         self._refresh()
 
     @property
@@ -91,20 +97,23 @@ class SimulatedCluster:
     async def place_waiting(self, done: Sequence[Pod]) -> list[Pod]:
         """Try to place the pods that wait for room: they come before a pod that is made anew.
 
-        Those that are `done` have their place. Of pods that are alike none is tried once one found no place.
+        Those that are `done` have their place. Of pods that are alike none is tried once one found no place,
+        and of those that found none there are at most MOST_WAITING: anyone may create pods that fit nowhere.
         """
         placed: list[Pod] = []
-        refused: set[int] = set()
+        refused: set[PodTemplate] = set()
         has_place = {pod.uid for pod in done}
-        for pod in self._waiting:
-            if pod.uid in has_place or id(pod.template) in refused or pod.spec.scheduling_group is not None:
+        for pod in self._waiting.values():
+            if len(refused) == MOST_WAITING:
+                break
+            if pod.uid in has_place or pod.template in refused:
                 continue
             chosen = await self.chosen(pod)
             if chosen.nodes:
                 self.put_in(pod, chosen.nodes[0])
                 placed.append(pod.placed_on(chosen.nodes[0]))
             else:
-                refused.add(id(pod.template))
+                refused.add(pod.template)
         return placed
 
     # What the engine says.
@@ -183,7 +192,7 @@ class SimulatedCluster:
 
     def settle(self, pod: Pod) -> None:
         """Let a pod that waited be on the node that it names."""
-        self._waiting = [each for each in self._waiting if each.uid != pod.uid]
+        del self._waiting[pod.uid]
         self._place(pod, pod.node_name)
         self._refresh()
 
