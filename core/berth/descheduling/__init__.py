@@ -1,6 +1,6 @@
 """Which running pods stand where today's rules would not place them, and where they would stand better.
 
-    policy file --> policy -----------------+--> strategies --> candidates --> evictor, budgets
+    policy (berth.config.descheduling) -----+--> strategies --> candidates --> evictor, budgets
     files, live cluster --> cluster, facts -+                                         |
                                                    eviction <-- Plan <-- judged by the engine that schedules
 

@@ -128,7 +128,8 @@ class SimulatedCluster:
         if scores is None or not scores.rows.size:
             return Chosen(message=tried.message or "the pod fits on no node")
         best = scores.rows[scores.totals == scores.totals.max()]
-        return Chosen(tuple(sorted(self.snapshot.names[row] for row in best.tolist())))
+        names = self.snapshot.names
+        return Chosen(tuple(sorted([names[row] for row in best.tolist()])))
 
     async def allowed_by(self, plugin: str, pod: Pod) -> Mask | None:
         """Where that plugin alone lets the pod be, None where the pod's profile does not run it.

@@ -130,6 +130,8 @@ class NodeTaints:
         return judge
 
     def _untolerated(self, pod: Pod, node: Node) -> list[Taint]:
+        if not node.spec.taints:
+            return []
         tolerations = pod.spec.tolerations
         counted = (
             taint for taint in node.spec.taints if taint.effect in self._effects and self._counts(taint)

@@ -39,8 +39,11 @@ class AntiAffinity:
             if held.kind is TermKind.REQUIRED_ANTI_AFFINITY
         }
         found = []
+        concerned: dict[PodTemplate, bool] = {}
         for pod in self._filter.among(scene.pods()):
-            if not _concerned(pod, terms):
+            if pod.template not in concerned:
+                concerned[pod.template] = _concerned(pod, terms)
+            if not concerned[pod.template]:
                 continue
             another = await simulated.another_allowed_by(AFFINITY, pod)
             if another is None or another[simulated.snapshot.row_of[pod.node_name]]:

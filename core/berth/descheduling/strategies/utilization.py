@@ -18,6 +18,7 @@ LOW: Final = "LowNodeUtilization"
 
 Uses = Mapping[str, Mapping[str, float]]
 """The percentage in use, by resource and node."""
+Requests = Mapping[str, int]
 
 
 class LowUtilization:
@@ -56,14 +57,15 @@ class LowUtilization:
         if most is not None and scene.taken[LOW, own] >= most:
             return lambda _: Judgement(False, f"evictionLimits.node {most} is reached")
         uses = _uses(simulated, self._args.thresholds)
-        before = _with(simulated, uses, pod, own)
+        requests = PodInfo(pod).requests
+        before = _with(simulated, uses, requests, own)
         _, high = self._bounds({name: {**uses[name], **before[name]} for name in uses})
         if not _above(before, own, high):
             return lambda _: Judgement(False, f"{own} is not overutilised any more")
         text = f"{own} from {_all(before, own)} to {_all(uses, own)}"
 
         def judge(node: str) -> Judgement:
-            after = _with(simulated, uses, pod, node)
+            after = _with(simulated, uses, requests, node)
             if not _above(after, node, high):
                 return Judgement(True, text)
             return Judgement(False, f"{node} would be overutilised: {_all(after, node)}")
@@ -82,9 +84,10 @@ class LowUtilization:
 
     def _asks(self, simulated: SimulatedCluster, pod: Pod, uses: Uses, high: Mapping[str, float]) -> bool:
         """Whether the pod asks for something that its node is above the target of."""
-        node = pod.node_name
+        node, requests = pod.node_name, PodInfo(pod).requests
         return any(
-            uses[name].get(node, 0.0) > high[name] and _share(simulated, pod, name, node) > 0 for name in high
+            uses[name].get(node, 0.0) > high[name] and _share(simulated, requests, name, node) > 0
+            for name in high
         )
 
 
@@ -131,7 +134,8 @@ class HighUtilization:
         """Whether the pod asks for one of the resources, where that matters."""
         if not self._args.eviction_modes:
             return True
-        return any(_share(simulated, pod, name, pod.node_name) > 0 for name in self._args.thresholds)
+        requests = PodInfo(pod).requests
+        return any(_share(simulated, requests, name, pod.node_name) > 0 for name in self._args.thresholds)
 
 
 def _movable(simulated: SimulatedCluster, node: str) -> list[Pod]:
@@ -155,23 +159,23 @@ def _above(uses: Uses, node: str, bounds: Mapping[str, float]) -> bool:
     return any(uses[name].get(node, 0.0) > most for name, most in bounds.items())
 
 
-def _with(simulated: SimulatedCluster, uses: Uses, pod: Pod, node: str) -> Uses:
-    """What that node alone has in use with the pod on it as well."""
+def _with(simulated: SimulatedCluster, uses: Uses, requests: Requests, node: str) -> Uses:
+    """What that node alone has in use with a pod of these requests on it as well."""
     return {
-        name: {node: use[node] + _share(simulated, pod, name, node)} if node in use else {}
+        name: {node: use[node] + _share(simulated, requests, name, node)} if node in use else {}
         for name, use in uses.items()
     }
 
 
-def _share(simulated: SimulatedCluster, pod: Pod, resource: str, node: str) -> float:
-    """The percentage of the node that the pod asks for."""
+def _share(simulated: SimulatedCluster, requests: Requests, resource: str, node: str) -> float:
+    """The percentage of the node that a pod of these requests asks for."""
     row = simulated.snapshot.row_of[node]
     if resource == "pods":
         offered, asked = int(simulated.snapshot.allowed_pods[row]), 1
     else:
         found = simulated.snapshot.offered(resource)
         offered = 0 if found is None else int(found[row])
-        asked = PodInfo(pod).requests.get(resource, 0)
+        asked = requests.get(resource, 0)
     return 100 * asked / offered if offered else 0.0
 
 
