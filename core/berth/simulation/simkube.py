@@ -195,7 +195,7 @@ class TracedPods:
         metadata = template.get("metadata")
         kept = metadata if isinstance(metadata, dict) else {}
         namespace, _, name = owner.partition("/")
-        made = {
+        made: Document = {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {
