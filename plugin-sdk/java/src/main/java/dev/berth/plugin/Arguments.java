@@ -21,6 +21,8 @@ import java.util.concurrent.ConcurrentHashMap;
  * Unknown arguments, wrong types and values out of bounds are refused, all of them at once.
  */
 public final class Arguments<T extends Record> {
+  private static final String DEFAULT_PROFILE = "default-scheduler";
+
   private final T defaults;
   private final ObjectNode document;
   private final Shape shape;
@@ -54,7 +56,7 @@ public final class Arguments<T extends Record> {
   /** The arguments of the pod's profile: its scheduler's name. */
   public T of(Pod pod) {
     String profile = pod.getSpec() == null ? null : pod.getSpec().getSchedulerName();
-    return profile == null ? defaults : of(profile);
+    return of(profile == null ? DEFAULT_PROFILE : profile);
   }
 
   byte[] schema() {

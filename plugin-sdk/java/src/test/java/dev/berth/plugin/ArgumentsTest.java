@@ -2,6 +2,7 @@ package dev.berth.plugin;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
+import io.fabric8.kubernetes.api.model.Pod;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
@@ -114,5 +115,13 @@ class ArgumentsTest {
     byte[] given = "{\"x\": 1}".getBytes(StandardCharsets.UTF_8);
 
     assertEquals(List.of("x: unknown argument of profile berth"), Arguments.none(PROFILE, given));
+  }
+
+  @Test
+  void aPodWithoutASchedulersNameHasTheDefaultProfile() {
+    Profile profile = new Profile("default-scheduler", false);
+    arguments.take(profile, "{\"seconds\": 7}".getBytes(StandardCharsets.UTF_8));
+
+    assertEquals(7, arguments.of(new Pod()).seconds());
   }
 }
