@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use k8s_openapi::api::core::v1::Pod;
@@ -80,7 +79,6 @@ struct Taken<T> {
     schema: LazyLock<Value>,
     check: Option<Box<Check<T>>>,
     by_profile: RwLock<HashMap<String, Arc<T>>>,
-    of: PhantomData<T>,
 }
 
 impl<T> Clone for Arguments<T> {
@@ -115,7 +113,6 @@ impl<T: Default + DeserializeOwned + JsonSchema + Send + Sync + 'static> Argumen
             schema: LazyLock::new(schema_of::<T>),
             check,
             by_profile: RwLock::default(),
-            of: PhantomData,
         };
         Arguments { shared: Arc::new(taken) }
     }
