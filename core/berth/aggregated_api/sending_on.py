@@ -14,6 +14,7 @@ import msgspec
 from berth.aggregated_api.errors import NoSuchObjectError, UnavailableError
 from berth.aggregated_api.leaders import Leader
 from berth.aggregated_api.routing import Asked, Explanation
+from berth.client.errors import ClientError
 
 SENT_ON_BY = "X-Berth-Sent-On-By"
 ANSWER_SECONDS = 25.0
@@ -51,6 +52,10 @@ class SendingOn:
             trusted = aiohttp.Fingerprint(bytes.fromhex(published.certificate))
             async with asyncio.timeout(self._answer_seconds):
                 return await _get(url, query, headers, trusted)
+        except ClientError as error:
+            raise UnavailableError(
+                f"{who}, and this scheduler has no token to ask it with: {error}"
+            ) from error
         except (OSError, ValueError, aiohttp.ClientError) as error:
             problem = str(error) or type(error).__name__
             raise UnavailableError(f"{who}, and does not answer: {problem}") from error

@@ -9,6 +9,7 @@ from berth.aggregated_api.kinds import ROOT
 from berth.aggregated_api.leaders import Leader, Published
 from berth.aggregated_api.routing import Asked
 from berth.aggregated_api.sending_on import SendingOn
+from berth.client.errors import ConfigurationError
 from berth.serving.access import Access, allow_all
 from tests.unit.aggregated_api.serving import POD, client, serving
 
@@ -249,6 +250,17 @@ async def test_a_leader_that_cannot_be_asked(changes, text):
             await SendingOn("a", bearer)(leader(server, **changes), Asked(kinds.POD, "default", "p"))
 
     assert [] == seen
+
+
+async def test_no_token_to_ask_the_leader_with():
+    """A token file that is gone is named, and the leader is sent nothing."""
+
+    async def none():
+        raise ConfigurationError("token", "", "no such file", "mount it")
+
+    async with serving(explain, allow_all) as server:
+        with pytest.raises(UnavailableError, match=r"b leads.*no token to ask it with: token: no such file"):
+            await SendingOn("a", none)(leader(server), Asked(kinds.POD, "default", "p"))
 
 
 async def test_what_a_leader_refuses():
