@@ -237,10 +237,6 @@ class Cache:
         """How many pods are counted in or out of the snapshot alone."""
         return len(self._trials)
 
-    def is_underway(self, uid: str) -> bool:
-        """Whether the pod is on a node for this scheduler alone: assumed there, or on trial."""
-        return uid in self._assumed or self._trials.places(uid)
-
     def _tell_trial(self, snapshot: Snapshot, sign: int, pod: PodInfo) -> None:
         snapshot.generation += 1
         self._tell(SnapshotStep(snapshot.generation, (), (), ((sign, pod),)))

@@ -22,7 +22,6 @@ class Trials:
 
     def __init__(self) -> None:
         self._stack: list[_Trial] = []
-        self._placed: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._stack)
@@ -35,18 +34,10 @@ class Trials:
         row = snapshot.row_of[info.pod.node_name]
         self._stack.append(_Trial(sign, info, snapshot.row_state(row)))
         snapshot.count_apart(row, sign, info)
-        if sign > 0:
-            self._placed.add(info.uid)
 
     def undo(self, snapshot: Snapshot) -> tuple[int, PodInfo]:
         """Take the latest back; its sign and pod. Raises: IndexError where nothing is tried."""
         trial = self._stack.pop()
         row = snapshot.row_of[trial.info.pod.node_name]
         snapshot.put_back(row, trial.before, trial.sign, trial.info)
-        if trial.sign > 0:
-            self._placed.discard(trial.info.uid)
         return trial.sign, trial.info
-
-    def places(self, uid: str) -> bool:
-        """Whether the pod of that UID is on a node only by way of trial."""
-        return uid in self._placed

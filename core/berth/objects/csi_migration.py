@@ -110,7 +110,6 @@ MIGRATIONS = (
     Migration("portworxVolume", "kubernetes.io/portworx-volume", "pxd.portworx.com", _field("volumeID")),
 )
 
-BY_SOURCE = {migration.source: migration for migration in MIGRATIONS}
 BY_PLUGIN = {migration.plugin: migration for migration in MIGRATIONS}
 
 _SPEC_FIELDS = {

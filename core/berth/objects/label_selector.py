@@ -13,7 +13,6 @@ _NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]\Z")
 _PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})\Z")
 _MAX_PREFIX = 253
-NO_VALUES: frozenset[str] = frozenset()
 
 
 class InvalidSelectorError(ValueError):

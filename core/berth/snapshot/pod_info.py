@@ -98,14 +98,6 @@ class PodInfo:
         """The pod's UID, its key in the cache."""
         return self.pod.metadata.uid
 
-    @property
-    def has_affinity(self) -> bool:
-        """Whether the pod has a podAffinity or podAntiAffinity, even one without terms."""
-        affinity = self.pod.spec.affinity
-        return affinity is not None and (
-            affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None
-        )
-
     def counts_like(self, other: "PodInfo") -> bool:
         """Whether both, which are versions of one pod, count the same on a node."""
         return (

@@ -119,11 +119,8 @@ def test_changed_rows_are_noted():
     assert [2, 2] == list(snapshot.changed_rows.since(position))
 
 
-def test_a_pod_on_trial_is_underway():
-    """Sidecars see that it is not on its node for good, and no other reader is misled."""
+def test_a_pod_on_trial_is_not_assumed():
     cache, snapshot = bed()
     cache.try_pod(snapshot, 1, PodInfo(rich_pod("a", "n0")))
-    assert (True, False) == (cache.is_underway("default-a"), cache.is_assumed("default-a"))
-    cache.undo_trials(snapshot)
 
-    assert not cache.is_underway("default-a")
+    assert not cache.is_assumed("default-a")

@@ -5,7 +5,7 @@ import pytest
 from berth.objects.csi_migration import (
     BETA_REGION,
     BETA_ZONE,
-    BY_SOURCE,
+    MIGRATIONS,
     REGION,
     ZONE,
     CsiVolume,
@@ -17,6 +17,7 @@ from berth.testing.storage import make_volume
 
 EBS_ZONE = "topology.ebs.csi.aws.com/zone"
 PD = "pd.csi.storage.gke.io"
+SOURCES = {migration.source: migration for migration in MIGRATIONS}
 
 
 @pytest.mark.parametrize(
@@ -87,8 +88,8 @@ def test_inline_volumes():
 def test_affinity(near, labels, expected):
     """The driver's topology key stands for the zone, given by the affinity or by the volume's labels."""
     volume = make_volume(near=near, labels=labels, aws_elastic_block_store={"volumeID": "vol-1"})
-    affinity = translated_affinity(volume, BY_SOURCE["awsElasticBlockStore"])
+    affinity = translated_affinity(volume, SOURCES["awsElasticBlockStore"])
     (term,) = affinity.required.node_selector_terms
 
     assert expected == {r.key: r.values for r in term.match_expressions}
-    assert volume.spec.node_affinity == translated_affinity(volume, BY_SOURCE["portworxVolume"])
+    assert volume.spec.node_affinity == translated_affinity(volume, SOURCES["portworxVolume"])

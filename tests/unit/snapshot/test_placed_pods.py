@@ -150,19 +150,6 @@ def test_terms_that_do_not_parse_count_as_none():
     assert 1 == len(placed_terms(make_pod(affinity=Affinity(pod_affinity=PodAffinity((good,))))))
 
 
-@pytest.mark.parametrize(
-    ("affinity", "has"),
-    [
-        (None, False),
-        (Affinity(), False),
-        (Affinity(pod_affinity=PodAffinity()), True),
-        (Affinity(pod_anti_affinity=PodAffinity()), True),
-    ],
-)
-def test_an_empty_affinity_counts_as_one(affinity, has):
-    assert has is PodInfo(make_pod(affinity=affinity)).has_affinity
-
-
 def test_claims_are_those_of_volumes_that_name_one():
     volumes = ({"persistentVolumeClaim": {"claimName": "data"}}, {"emptyDir": {}}, {"ephemeral": {}})
 
