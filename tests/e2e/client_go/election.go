@@ -103,7 +103,7 @@ func elect(ctx context.Context, at *server) error {
 		}
 		before = next
 	}
-	return toldOf(ctx, at, "orderly became leader", "orderly stopped leading", "killed became leader", "survivor became leader")
+	return announced(ctx, at, "orderly became leader", "orderly stopped leading", "killed became leader", "survivor became leader")
 }
 
 // renewed waits until the holder has renewed its lease, and says where the lease is not as it should be.
@@ -127,8 +127,8 @@ func renewed(ctx context.Context, at *server, identity string, transitions int) 
 	return fmt.Errorf("%s did not renew: %w", identity, ctx.Err())
 }
 
-// toldOf waits until the events of the lease say these things.
-func toldOf(ctx context.Context, at *server, texts ...string) error {
+// announced waits until the events of the lease say these things.
+func announced(ctx context.Context, at *server, texts ...string) error {
 	stream, err := at.CoreV1().Events(at.namespace).Watch(ctx, metav1.ListOptions{
 		FieldSelector: "involvedObject.kind=Lease,involvedObject.name=" + leaseName,
 	})
