@@ -5,7 +5,6 @@ import json
 import subprocess
 import time
 from contextlib import contextmanager, suppress
-from urllib.error import HTTPError
 
 from berth.client.api import Api
 from berth.client.credentials import load_endpoint
@@ -33,7 +32,7 @@ from tests.e2e.test_real_control_plane import started
 from tests.explain.asking import as_json
 from tests.scenarios.kit.cluster import Cluster
 
-PATIENCE_SECONDS = 40
+PATIENCE_SECONDS = 120
 LOOK_SECONDS = 0.1
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
 KINDS = {
@@ -84,7 +83,9 @@ def real_table(folder):
         transport = Transport(load_endpoint(kubeconfig=str(kubeconfig)), max_connections=4)
         process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
-            yield RealTable(runner, Api(transport), surface)
+            table = RealTable(runner, Api(transport), surface)
+            assert table.until(table.is_ready, bool), (folder / "scheduler.log").read_text()
+            yield table
         finally:
             process.terminate()
             process.wait(60)
@@ -116,7 +117,7 @@ class RealTable:
 
     def explained(self, claim):
         """The explanation of pod `p`, once the claim holds of it, or as it is in the end."""
-        return self._until(self._explanation, claim)
+        return self.until(self._explanation, claim)
 
     def apply(self, proposal):
         """Do what is proposed: pods and claims are made again, a node is changed or added."""
@@ -140,14 +141,23 @@ class RealTable:
             spec = {**each["spec"], "nodeName": node, "pool": {**each["spec"]["pool"], "name": name}}
             self._create("ResourceSlice", {"metadata": {"name": name}, "spec": spec})
 
+    def is_ready(self):
+        """Whether the scheduler knows everything."""
+        return self._served("/readyz") is not None
+
     def _explanation(self):
+        found = self._served(EXPLANATION)
+        return None if found is None else json.loads(found)
+
+    def _served(self, path):
         try:
-            return json.loads(self._surface.read(EXPLANATION))
-        except (OSError, HTTPError):
+            return self._surface.read(path)
+        except OSError:
             return None
 
     @staticmethod
-    def _until(read, claim):
+    def until(read, claim):
+        """What is read, once the claim holds of it, or as it is in the end."""
         last = time.monotonic() + PATIENCE_SECONDS
         while True:
             found = read()
