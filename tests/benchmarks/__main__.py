@@ -42,6 +42,7 @@ NAMES = (
     "simulate",
     "live_page",
     "replay_day",
+    "observed_cluster",
 )
 BY_NAME_ONLY = ("soak", "plugin_soak")
 """Those that take longer, or do not end by themselves in minutes."""

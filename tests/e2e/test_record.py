@@ -10,9 +10,13 @@ import pytest
 from berth.client.api import Api
 from berth.client.credentials import load_endpoint
 from berth.client.transport import Transport
+from berth.config.loading import load
 from berth.demo.submission import create_all
+from berth.observer.replay import replay_observed
 from berth.sandbox import Options, serve
 from berth.simulation.snapshot_file import unpacked
+from tests.e2e.observed_cluster import observed
+from tests.kube_scheduler import EITHER
 from tests.unit.observer.kit import a_node, a_pod
 from tests.unit.scheduler_at_work import eventually
 
@@ -84,3 +88,11 @@ async def test_a_cluster_that_cannot_be_reached_is_named(tmp_path):
     assert recorder.returncode == 2
     assert said.decode().startswith("Error: ")
     assert str(tmp_path / "none") in said.decode()
+
+
+@pytest.mark.parametrize("scheduler", EITHER)
+async def test_what_a_scheduler_decides_pod_by_pod_is_decided_the_same(tmp_path, scheduler):
+    """Each pod is bound, or known to have no node, before the next one comes."""
+    file = await observed(tmp_path, scheduler, 12, in_turn=True)
+    found = await asyncio.to_thread(replay_observed, file, load(None))
+    assert (found.compared, found.differences) == (12, [])
