@@ -223,7 +223,7 @@ def _of_file(path: Path) -> Iterator[Found]:
     try:
         with path.open("rb") as opened:
             stream = unpacked(opened)
-            first = stream.readline()
+            first = stream.readline(MOST_BYTES + 1)
             if header_of(first) is not None:
                 yield from _of_snapshot(read_lines(stream, str(path)), str(path))
                 return

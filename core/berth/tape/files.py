@@ -8,6 +8,7 @@ line says why it ends, and everything after it is counted as dropped.
 
 import gzip
 import logging
+import os
 import queue
 import threading
 from contextlib import suppress
@@ -28,6 +29,8 @@ MOST_WAITING: Final = 200_000
 """So many spans may wait for the disk: they are small, and refer to objects that the cluster has."""
 FLUSH_SECONDS: Final = 1.0
 LEVEL: Final = 3
+PRIVATE: Final = 0o600
+"""Only its owner reads a recording: pods' annotations are in it."""
 
 
 class Reason(Enum):
@@ -53,7 +56,7 @@ class TapeFile:
         self._header = header
         self._queue: queue.SimpleQueue[Span | Reason] = queue.SimpleQueue()
         self._ended = self._over = False
-        self._file = path.open("wb")
+        self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE), "wb")
         self._thread = threading.Thread(target=self._run, name="tape", daemon=True)
         self._thread.start()
 

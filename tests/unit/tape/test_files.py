@@ -39,6 +39,13 @@ def test_a_file_has_every_span(tmp_path, header):
     assert (file.written, file.dropped, reading.warnings) == (100, 0, [])
 
 
+def test_only_its_owner_reads_a_recording(tmp_path, header):
+    path = tmp_path / "a"
+    TapeFile(path, header, 1 << 20).close()
+
+    assert 0o600 == path.stat().st_mode & 0o777
+
+
 def test_readings_are_read_as_they_were_written(tmp_path, header):
     path = tmp_path / "a"
     file = TapeFile(path, header, 1 << 20)
