@@ -1,18 +1,11 @@
 """A whole core on fakes with many nodes: what pods and nodes of any shape cost it, and what they leave."""
 
 import asyncio
-import random
 
 import msgspec
 
-from berth.config.loading import load
-from berth.framework.core_ports import CorePorts
-from berth.plugins.registry import IN_TREE
-from berth.scheduler.scheduler import Scheduler
-from berth.scheduler.sidecars.plugin_source import InProcessPlugins
 from berth.testing.builders import make_node, make_pod
-from berth.testing.handles import ManualClock, RecordingRecorder, RecordingVolumeWriter, RecordingWriter
-from tests.fakes import Steps
+from tests.default_core import DefaultCore
 
 PROFILE = "default-scheduler"
 ZONES = "abc"
@@ -30,28 +23,11 @@ def waiting(name="waiting", **fields):
     return make_pod(name, scheduler_name=PROFILE, **fields)
 
 
-class Cluster:
+class Cluster(DefaultCore):
     """The core that the default configuration describes, with nodes of one kind and nothing on them."""
 
     def __init__(self, nodes=8):
-        self.clock, self.writer, self.recorder = ManualClock(1e9), RecordingWriter(), RecordingRecorder()
-        self.background = Steps(self.clock)
-        self.core = Scheduler(
-            load(None),
-            plugins=InProcessPlugins(IN_TREE),
-            ports=CorePorts(
-                pods=self.writer,
-                volumes=RecordingVolumeWriter(),
-                claims=None,
-                pod_groups=None,
-                background=self.background,
-                clock=self.clock,
-                chance=random.Random(1),
-            ),
-            recorder=self.recorder,
-            on_record=lambda _: None,
-            on_ready=lambda: None,
-        )
+        super().__init__()
         for i in range(nodes):
             self.core.node_handler.on_add(ordinary_node(i))
         self.take_over()

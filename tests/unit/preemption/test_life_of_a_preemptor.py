@@ -1,19 +1,11 @@
 """A whole core on fakes: what becomes of a preemptor, its victims and others nominated to its node."""
 
-import random
-
 import msgspec
 import pytest
 
-from berth.config.loading import load
-from berth.framework.core_ports import CorePorts
 from berth.framework.handle import PodGoneError
-from berth.plugins.registry import IN_TREE
 from berth.scheduler.core_metrics import NoCoreMetrics
-from berth.scheduler.scheduler import Scheduler
-from berth.scheduler.sidecars.plugin_source import InProcessPlugins
-from berth.testing.handles import ManualClock, RecordingRecorder, RecordingVolumeWriter, RecordingWriter
-from tests.fakes import Steps
+from tests.default_core import DefaultCore
 from tests.unit.preemption.kit import leaving, node, placed, preemptor
 
 
@@ -34,29 +26,12 @@ class Numbers:
         """Counted in another test."""
 
 
-class Life:
+class Life(DefaultCore):
     """A core with one node of 4 CPUs and the pods given on it; writes land as soon as they are made."""
 
     def __init__(self, *pods):
-        self.clock, self.writer, self.recorder = ManualClock(1e9), RecordingWriter(), RecordingRecorder()
-        self.background, self.numbers, self.versions = Steps(self.clock), Numbers(), 0
-        self.core = Scheduler(
-            load(None),
-            plugins=InProcessPlugins(IN_TREE),
-            ports=CorePorts(
-                pods=self.writer,
-                volumes=RecordingVolumeWriter(),
-                claims=None,
-                pod_groups=None,
-                background=self.background,
-                clock=self.clock,
-                chance=random.Random(1),
-            ),
-            recorder=self.recorder,
-            on_record=lambda _: None,
-            on_ready=lambda: None,
-            metrics=NoCoreMetrics(preemption=self.numbers),
-        )
+        self.numbers, self.versions = Numbers(), 0
+        super().__init__(NoCoreMetrics(preemption=self.numbers))
         self.queue = self.core.queue
         self.core.node_handler.on_add(node())
         for pod in pods:

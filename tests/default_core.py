@@ -1,0 +1,36 @@
+"""The core that the default configuration describes, on fakes: writes land as soon as they are made."""
+
+import random
+
+from berth.config.loading import load
+from berth.framework.core_ports import CorePorts
+from berth.plugins.registry import IN_TREE
+from berth.scheduler.scheduler import Scheduler
+from berth.scheduler.sidecars.plugin_source import InProcessPlugins
+from berth.testing.handles import ManualClock, RecordingRecorder, RecordingVolumeWriter, RecordingWriter
+from tests.fakes import Steps
+
+
+class DefaultCore:
+    """A scheduler without nodes, and the fakes around it."""
+
+    def __init__(self, metrics=None):
+        self.clock, self.writer, self.recorder = ManualClock(1e9), RecordingWriter(), RecordingRecorder()
+        self.background = Steps(self.clock)
+        self.core = Scheduler(
+            load(None),
+            plugins=InProcessPlugins(IN_TREE),
+            ports=CorePorts(
+                pods=self.writer,
+                volumes=RecordingVolumeWriter(),
+                claims=None,
+                pod_groups=None,
+                background=self.background,
+                clock=self.clock,
+                chance=random.Random(1),
+            ),
+            recorder=self.recorder,
+            on_record=lambda _: None,
+            on_ready=lambda: None,
+            metrics=metrics,
+        )
