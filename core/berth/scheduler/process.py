@@ -40,6 +40,7 @@ from berth.live_page.collecting import Collector
 from berth.live_page.history import History
 from berth.live_page.node_map import NodeMap
 from berth.live_page.recent_attempts import RecentAttempts
+from berth.out_of_tree.lifecycle.conditions import Condition
 from berth.scheduler.leading.campaign import Campaign
 from berth.scheduler.leading.election import LeaseEvents, new_campaigns, write_guard
 from berth.scheduler.leading.fence import Fence, Mirror, View
@@ -153,7 +154,7 @@ class Process:
 
         Raises: BuildError, EventRegistrationError, StartError.
         """
-        loaded, election = options.loaded, options.loaded.configuration.leader_election
+        loaded = options.loaded
         self._options = options
         self._on_ready = on_ready
         self._prepared = self._stopping = False
@@ -173,14 +174,8 @@ class Process:
         self.campaigns = self._new_campaigns(identity, transports.leases, lease_events, control)
         self.guard = write_guard(tuple(self.campaigns.values()))
         self.writers = Writers.over(transports.requests, self.guard, self.background)
-        self.plugins = OutOfTreePlugins(
-            options,
-            writers=self.writers,
-            metrics=self.metrics.plugins,
-            sampled=tracing.sampled,
-            on_condition=lease_events[self._shards[0].name].plugin_condition,
-            transport=transports.requests,
-            tasks=self.tasks,
+        self.plugins = self._new_plugins(
+            transports.requests, tracing, lease_events[self._shards[0].name].plugin_condition
         )
         ports = self._new_ports()
         self.recording = new_recording(options, ports)
@@ -192,23 +187,12 @@ class Process:
             self.plugins.with_records(self._sinks(tracing, on_record), self.background),
         )
         self.driven = self.scheduler if self.recording is None else self.recording.recorded(self.scheduler)
-        self.upkeep = PluginUpkeep(
-            options,
-            plugins=self.plugins,
-            scheduler=self.scheduler,
-            raw=RawKeeping(self.plugins, transports.requests),
-            own_pods=Pods(transports.events),
-            tasks=self.tasks,
-        )
+        self.upkeep = self._new_upkeep(transports)
 
         self.mirrors = self._new_mirrors(transports.requests, absent)
         self.first_sync = FirstSync(self.mirrors, self.scheduler, self.plugins.settle, self.tasks)
         self.debugger = CacheDebugger(self.scheduler, self.mirrors[0], self.mirrors[1], self.turn)
-        view = View(self._every_mirror, election.renew_deadline.seconds)
-        self.leaderships = Leaderships(
-            {shard.name: self._new_leadership(shard.name, view, pod_ready) for shard in self._shards},
-            elected=election.leader_elect,
-        )
+        self.leaderships = self._new_leaderships(pod_ready)
         self.live = None if self.recent is None else self._new_live_page(self.recent)
         self.port = self._new_port(control, transports.reviews, identity)
         self._show_in_metrics(tracing, transports)
@@ -243,6 +227,29 @@ class Process:
                 absent=absent,
                 report=set_aside.report,
             )
+        )
+
+    def _new_plugins(
+        self, requests: Transport, tracing: Tracing, on_condition: Callable[[str, Condition], None]
+    ) -> OutOfTreePlugins:
+        return OutOfTreePlugins(
+            self._options,
+            writers=self.writers,
+            metrics=self.metrics.plugins,
+            sampled=tracing.sampled,
+            on_condition=on_condition,
+            transport=requests,
+            tasks=self.tasks,
+        )
+
+    def _new_upkeep(self, transports: Transports) -> PluginUpkeep:
+        return PluginUpkeep(
+            self._options,
+            plugins=self.plugins,
+            scheduler=self.scheduler,
+            raw=RawKeeping(self.plugins, transports.requests),
+            own_pods=Pods(transports.events),
+            tasks=self.tasks,
         )
 
     def _new_ports(self) -> CorePorts:
@@ -281,6 +288,14 @@ class Process:
             on_ready=on_ready,
             max_in_unschedulable_seconds=options.max_in_unschedulable_seconds,
             shard_of=shard_of_records(self._shards),
+        )
+
+    def _new_leaderships(self, pod_ready: asyncio.Event) -> Leaderships:
+        election = self._options.loaded.configuration.leader_election
+        view = View(self._every_mirror, election.renew_deadline.seconds)
+        return Leaderships(
+            {shard.name: self._new_leadership(shard.name, view, pod_ready) for shard in self._shards},
+            elected=election.leader_elect,
         )
 
     def _new_leadership(self, shard: str, view: View, pod_ready: asyncio.Event) -> Leadership:

@@ -1,4 +1,4 @@
-"""A live cluster, followed and never written to: the objects that decisions read, as the watches last told.
+"""A live cluster, followed and never written to: the objects that decisions read, from watches.
 
 list, watch --> kinds of objects by key --copy--> what one answer is about
 """

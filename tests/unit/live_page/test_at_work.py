@@ -126,9 +126,9 @@ async def test_a_standby_shows_the_leaders_page(tmp_path):
     """Each address shows who leads, and the pod that the leader tried."""
     waiting = {**pod("large", cpu="100"), "metadata": {"name": "large", "namespace": "team-a"}}
     waiting["spec"]["schedulerName"] = "first"
-    async with explaining(tmp_path, ["first", "first"], waiting, viewers(JANE), live_page=True) as world:
-        token = world.sandbox.access.issue(JANE)
-        for port in world.ports:
+    async with explaining(tmp_path, ["first", "first"], waiting, viewers(JANE), live_page=True) as cluster:
+        token = cluster.sandbox.access.issue(JANE)
+        for port in cluster.ports:
             async with asyncio.timeout(60):
                 state = {}
                 while not state.get("pending"):
