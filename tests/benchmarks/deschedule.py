@@ -9,7 +9,6 @@ import json
 import sys
 import tempfile
 from collections import Counter
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from berth.objects.node import Node
 from berth.objects.pod import NO_STATUS, Pod, PodStatus
 from berth.objects.workloads import PodDisruptionBudget
 from berth.simulation.engine import Options, simulate
-from berth.simulation.fill import without_post_filter
+from berth.simulation.one_by_one import without_post_filter
 from berth.simulation.timeline import ARRIVAL
 from tests.benchmarks.tables import Table
 from tests.chance.cluster import draw
@@ -92,13 +91,9 @@ def moved(found):
 def _settled(objects, options):
     """The cluster once its scheduler has placed what waits and fits."""
     running = objects.copy()
-    for key, node in simulate(objects, _without_preemption(options)).placed_on.items():
+    for key, node in simulate(objects, without_post_filter(options)).placed_on.items():
         running.of(Pod)[key] = running.of(Pod)[key].placed_on(node)
     return running
-
-
-def _without_preemption(options):
-    return replace(options, loaded=without_post_filter(options.loaded))
 
 
 def _budgets(cluster, found):
@@ -140,7 +135,7 @@ def _bound(running, pod, options):
     metadata = msgspec.structs.replace(pod.metadata, uid=f"{pod.uid}-anew", annotations=annotations)
     there = running.copy()
     there.of(Pod)[pod.key] = Pod(metadata=metadata, template=pod.template, status=NO_STATUS)
-    return simulate(there, _without_preemption(options)).placed_on.get(pod.key)
+    return simulate(there, without_post_filter(options)).placed_on.get(pod.key)
 
 
 def _would_stand(running, pod, options):

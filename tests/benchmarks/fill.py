@@ -7,7 +7,6 @@ import json
 import sys
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -124,7 +123,7 @@ def drawn(seed, folder):
     made = pod("copy", cpu=f"{chance.randint(1, 20) * 50}m", labels={"app": chance.choice(APPS)}, **spec)
     cluster = read_cluster([written(folder / f"c{seed}.json", *cluster_drawn.objects)])
     (template,) = read_pods(written(folder / f"p{seed}.json", made), cluster)
-    loaded = without_post_filter(load(json.dumps(cluster_drawn.configuration)))
-    names = [profile.scheduler_name for profile in loaded.profiles]
+    options = without_post_filter(Options(load(json.dumps(cluster_drawn.configuration)), seed=seed))
+    names = [profile.scheduler_name for profile in options.loaded.profiles]
     template = template.with_spec(msgspec.structs.replace(template.spec, scheduler_name=names[0]))
-    return cluster, template, replace(Options(loaded), seed=seed)
+    return cluster, template, options

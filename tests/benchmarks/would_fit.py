@@ -160,5 +160,5 @@ def drawn(seed, folder):
     ]
     models = read_cluster([written(folder / f"s{seed}.json", *others)]).of(Node).values()
     shapes = [Shape(f"shape-{i}", renamed(each, f"shape-{i}"), MOST) for i, each in enumerate(models)]
-    loaded = without_post_filter(load(json.dumps(cluster_drawn.configuration)))
-    return cluster, pods, shapes, Options(loaded, seed=seed)
+    options = Options(load(json.dumps(cluster_drawn.configuration)), seed=seed)
+    return cluster, pods, shapes, without_post_filter(options)

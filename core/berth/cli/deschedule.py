@@ -16,9 +16,9 @@ from berth.cli.simulated_scheduler import CONFIG, CONTEXT, FEATURE_GATES, KUBECO
 if TYPE_CHECKING:
     from berth.client.transport import Transport
     from berth.config.descheduling.policy import Policy
-    from berth.config.flags.command_line import Settings
     from berth.descheduling.cluster import Cluster
     from berth.descheduling.plan import Plan
+    from berth.simulation.plugin_settings import SchedulerSettings
 
 EXIT_REFUSED = 3
 
@@ -114,7 +114,7 @@ class _Planning:
     """Makes plans, prints them, and carries them out."""
 
     policy: "Policy"
-    settings: "Settings"
+    settings: "SchedulerSettings"
     output: str
 
     def plan(self, cluster: "Cluster") -> "Plan":
@@ -124,7 +124,7 @@ class _Planning:
         from berth.simulation.engine import Options  # noqa: PLC0415 (quick start)
 
         now = datetime.fromtimestamp(SYSTEM_CLOCK.now(), UTC)
-        return plan(cluster, self.policy, Options(self.settings.loaded), now)
+        return plan(cluster, self.policy, Options(*self.settings), now)
 
     def show(self, plan: "Plan") -> None:
         """Print the plan."""

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,8 @@ from berth.cli.simulation_serving import serve
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from berth.config.flags.command_line import Settings
     from berth.simulation.compare import Comparison
+    from berth.simulation.plugin_settings import SchedulerSettings
 
 EXIT_DIFFERENT = 1
 EXIT_PENDING = 3
@@ -45,7 +46,15 @@ simulate.add_command(serve)
 
 def configured(command: Any) -> Any:
     """Give a command the options that say which scheduler is simulated, and how its outcome is printed."""
-    return CONFIG(configured_but_for_file(command))
+    listed = click.option(
+        "--plugins",
+        "plugins_file",
+        default="",
+        metavar="FILE",
+        help="A PluginList, as for the scheduler; an entry may have a `command` that starts it. By default "
+        "the list behind the configuration.",
+    )
+    return CONFIG(listed(configured_but_for_file(command)))
 
 
 def configured_but_for_file(command: Any) -> Any:
@@ -76,6 +85,7 @@ def run(
     *,
     inputs: tuple[str, ...],
     config_file: str,
+    plugins_file: str,
     feature_gates: str,
     seed: int,
     what_if: tuple[str, ...],
@@ -100,12 +110,14 @@ def run(
     from berth.simulation.inputs import read_cluster  # noqa: PLC0415 (see above)
     from berth.simulation.text import outcome_lines  # noqa: PLC0415 (see above)
 
-    settings = read_scheduler(config_file, feature_gates)
-    limits: dict[str, float] = {} if most_seconds is None else {"most_seconds": most_seconds}
+    settings = read_scheduler(config_file, feature_gates, plugins_file)
     try:
         changes = read_changes(what_if)
         cluster = changed(read_cluster(inputs, seed=seed), changes)
-        outcome = simulated(cluster, Options(settings.loaded, seed=seed, changes=changes, **limits))
+        options = Options(*settings, seed=seed, changes=changes)
+        if most_seconds is not None:
+            options = replace(options, most_seconds=most_seconds)
+        outcome = simulated(cluster, options)
     except (SimulationError, EventRegistrationError) as error:
         fail(error)
     show(outcome, output, outcome_lines(outcome))
@@ -125,6 +137,7 @@ def fill(
     pod_file: Path,
     inputs: tuple[str, ...],
     config_file: str,
+    plugins_file: str,
     feature_gates: str,
     seed: int,
     what_if: tuple[str, ...],
@@ -148,11 +161,11 @@ def fill(
     from berth.simulation.inputs import read_cluster, read_pods  # noqa: PLC0415 (quick start)
     from berth.simulation.text import fill_lines  # noqa: PLC0415 (quick start)
 
-    settings = read_scheduler(config_file, feature_gates)
+    settings = read_scheduler(config_file, feature_gates, plugins_file)
     try:
         changes = read_changes(what_if)
         cluster = changed(read_cluster(inputs, seed=seed), changes)
-        pods, options = read_pods(pod_file, cluster), Options(settings.loaded, seed=seed, changes=changes)
+        pods, options = read_pods(pod_file, cluster), Options(*settings, seed=seed, changes=changes)
         found = filled(cluster, pods, options, most=most, labels=labels or POOLS)
     except SimulationError as error:
         fail(error)
@@ -213,11 +226,13 @@ def compare(
 ) -> None:
     """Simulate configurations side by side on one input.
 
-    CONFIG is a file, or `default` for kube-scheduler's own defaults. Exits with 0, or with 2 where an input
+    CONFIG is a file, or `default` for kube-scheduler's own defaults; CONFIG,LIST takes its plugins from the
+    PluginList in the file LIST. Exits with 0, or with 2 where an input
     or a configuration is wrong.
     """
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start)
     from berth.simulation.plots import plot  # noqa: PLC0415 (quick start)
+    from berth.simulation.plugin_settings import files_of  # noqa: PLC0415 (quick start)
     from berth.simulation.sweep import (  # noqa: PLC0415 (quick start)
         Subject,
         in_processes,
@@ -231,9 +246,12 @@ def compare(
         fail("CONFIG: one is given twice; give each configuration once")
     if not axes and (results or dask):
         fail("--results and --dask have no meaning here: add --sweep")
-    files = {
-        name: read_scheduler("" if name == "default" else name, feature_gates) for name in configurations
-    }
+    files = {}
+    for name in configurations:
+        config, listed = files_of(name)
+        files[name] = read_scheduler(config, feature_gates, listed)
+    if axes and (dask or jobs > 1):
+        _refuse_shared(files.values())
     try:
         if axes:
             subject, runs = Subject(inputs, feature_gates, what_if), runs_of(configurations, axes, seed)
@@ -308,8 +326,17 @@ def replay(*, file: Path, config_file: str, feature_gates: str, shown: int, outp
     sys.exit(EXIT_DIFFERENT if different else 0)
 
 
+def _refuse_shared(schedulers: "Iterable[SchedulerSettings]") -> None:
+    """Refuse a plugin that several runs at a time would be connected to: each tells it of another cluster."""
+    for _, plugins in schedulers:
+        for spec in plugins.sidecars:
+            if not spec.command:
+                said = "runs side by side would share it; add --jobs 1, or give the entry a command"
+                fail(f"{plugins.place(spec, 'address')}: {said}")
+
+
 def _compared(
-    files: "Mapping[str, Settings]",
+    files: "Mapping[str, SchedulerSettings]",
     inputs: tuple[str, ...],
     what_if: tuple[str, ...],
     seed: int,
@@ -321,9 +348,7 @@ def _compared(
     from berth.simulation.inputs import read_cluster  # noqa: PLC0415 (quick start)
 
     changes = read_changes(what_if)
-    variants = {
-        name: Options(settings.loaded, seed=seed, changes=changes) for name, settings in files.items()
-    }
+    variants = {name: Options(*settings, seed=seed, changes=changes) for name, settings in files.items()}
     return compared(changed(read_cluster(inputs, seed=seed), changes), variants, explained=explained)
 
 

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from berth.cli.failing import EXIT_BAD_INPUT
+from berth.cli.failing import EXIT_BAD_INPUT, fail
 
 if TYPE_CHECKING:
-    from berth.config.flags.command_line import Settings
+    from berth.simulation.plugin_settings import SchedulerSettings
 
 CONFIG = click.option(
     "--config",
@@ -24,16 +24,17 @@ KUBECONFIG = click.option("--kubeconfig", default="", help="The cluster; by defa
 CONTEXT = click.option("--context", default="", help="A context of the kubeconfig.")
 
 
-def read_scheduler(config_file: str, feature_gates: str) -> "Settings":
+def read_scheduler(config_file: str, feature_gates: str, plugins_file: str = "") -> "SchedulerSettings":
     """What `berth scheduler` would start with; the process ends where it would not start."""
     from berth.config.complaints import complaint_lines  # noqa: PLC0415 (quick start)
     from berth.config.errors import ConfigError  # noqa: PLC0415 (quick start)
-    from berth.config.flags.command_line import parse_flags, read_settings  # noqa: PLC0415 (quick start)
+    from berth.simulation.errors import PluginsError  # noqa: PLC0415 (quick start)
+    from berth.simulation.plugin_settings import read_scheduler as read  # noqa: PLC0415 (quick start)
 
-    flags = [f"--config={config_file}"] if config_file else []
-    flags += [f"--feature-gates={feature_gates}"] if feature_gates else []
     try:
-        return read_settings(parse_flags(flags))
+        return read(config_file, feature_gates, plugins_file)
+    except PluginsError as error:
+        fail(error)
     except ConfigError as error:
         for line in complaint_lines(error, config_file):
             click.echo(f"Error: {line}", err=True)

@@ -53,14 +53,17 @@ def serve(
     from berth.client.errors import ClientError  # noqa: PLC0415 (quick start of the other verbs)
     from berth.simulation.engine import Options  # noqa: PLC0415 (quick start)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start)
+    from berth.simulation.plugin_settings import check_in_process  # noqa: PLC0415 (quick start)
     from berth.simulation_service.errors import AddressError  # noqa: PLC0415 (quick start)
     from berth.simulation_service.server import Tls  # noqa: PLC0415 (quick start)
 
     if bool(tls_cert) != bool(tls_key) or (client_ca and not tls_cert):
         fail("--tls-cert and --tls-key belong together, and --client-ca to them: give what is lacking")
     tls = Tls(tls_cert, tls_key, client_ca) if tls_cert else None
-    options = Options(read_scheduler(config_file, feature_gates).loaded, seed=seed)
+    settings = read_scheduler(config_file, feature_gates)
+    options = Options(settings.loaded, seed=seed, plugins=settings.plugins)
     try:
+        check_in_process(options.loaded, options.plugins)
         asyncio.run(_serve(listen, tls, options, inputs, (kubeconfig, context)))
     except (AddressError, SimulationError, ClientError) as error:
         fail(error)

@@ -12,7 +12,7 @@ makes bad, is seen in the same plan.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -32,6 +32,7 @@ from berth.objects.selector_text import parse_label_selector
 from berth.objects.workloads import PodDisruptionBudget
 from berth.simulation.engine import Options, Simulation, after
 from berth.simulation.one_by_one import without_post_filter
+from berth.simulation.plugin_settings import check_in_process
 
 MOST_PASSES: Final = 50
 """Every pass but the last moves a pod that has not moved before; after so many a plan ends as it is."""
@@ -46,8 +47,9 @@ def plan(cluster: Cluster, policy: Policy, options: Options, now: datetime) -> P
     async def run(simulation: Simulation) -> Plan:
         return await _Planning(cluster, policy, SimulatedCluster(simulation, now=now)).plan()
 
+    check_in_process(options.loaded, options.plugins)
     # Nothing is preempted for a pod that is made anew: that would be another pod's eviction.
-    return after(cluster.objects, replace(options, loaded=without_post_filter(options.loaded)), run)
+    return after(cluster.objects, without_post_filter(options), run)
 
 
 class _Step(NamedTuple):

@@ -28,10 +28,12 @@ from berth.objects.pod import Pod
 from berth.observer.decisions import Decision, decisions_of
 from berth.observer.events import Verb
 from berth.observer.reading import ClusterRecording, Happened, open_recording
-from berth.simulation.engine import Options, Simulation, check_plugins
+from berth.simulation.engine import Options, Simulation
 from berth.simulation.errors import InputError
 from berth.simulation.inputs import ClusterInput
 from berth.simulation.outcome import API_VERSION
+from berth.simulation.plugin_settings import check_in_process
+from berth.simulation.plugins import NoOutsidePlugins
 from berth.simulation.replay import MOST_SHOWN, Difference
 from berth.simulation.scores import ask, scores_of
 from berth.simulation.second_opinion import Opinion, best_of
@@ -82,7 +84,7 @@ def replay_observed(path: Path, loaded: Loaded, *, shown: int = MOST_SHOWN) -> O
     `shown` is how many differences are kept with their scores.
     Raises: InputError, PluginsError, BuildError, EventRegistrationError.
     """
-    check_plugins(loaded)
+    check_in_process(loaded)
     with _opened(path) as first:
         decisions = decisions_of(first.events())
     with _opened(path) as recording, asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
@@ -105,7 +107,7 @@ async def _played(
     recording: ClusterRecording, loaded: Loaded, decisions: Mapping[int, list[Decision]], shown: int
 ) -> ObservedReplay:
     async with asyncio.TaskGroup() as tasks:
-        playing = Playing(Simulation(ClusterInput(), Options(loaded), tasks), shown)
+        playing = Playing(Simulation(ClusterInput(), Options(loaded), NoOutsidePlugins(), tasks), shown)
         for event in recording.events():
             await playing.until(event.at)
             for decision in decisions.get(event.number, ()):

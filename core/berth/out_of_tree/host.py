@@ -15,6 +15,7 @@ from typing import Any
 from berth.cache.cache import Cache
 from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.config.profiles import ResolvedProfile
+from berth.framework.clock import SYSTEM_CLOCK, Clock
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import FitError
@@ -61,7 +62,8 @@ class PluginHost:
     """Connections, feeds and plugins for every entry of the plugin list that a profile uses.
 
     `watch` starts a watch of a further kind that plugins want. `rewire` is called with a profile whose
-    plugins wait for other events than before. The queue's questions come by `ask_hints`.
+    plugins wait for other events than before. The queue's questions come by `ask_hints`. Circuits of plugins
+    pause by `clock`.
     """
 
     def __init__(
@@ -82,11 +84,13 @@ class PluginHost:
         kept: KeptObjects | None = None,
         wake: Callable[[], None] = lambda: None,
         classes_ahead: int = CLASSES_AHEAD,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.nodes: RawObjects[Node] = kept.nodes if kept else RawObjects()
         self.pods: RawObjects[Pod] = kept.pods if kept else RawObjects()
         self.rewire = rewire
         self._wake = wake
+        self._clock = clock
         self._look_ahead = LookAhead(classes_ahead, queue.upcoming, self._look_soon)
         self._looking = False
         """Whether the scheduler is about to be woken."""
@@ -141,7 +145,7 @@ class PluginHost:
             nominations=Nominations(self._queue.nominator, self.pods),
         )
         feed.begin()
-        return Version(Connection(spec, feed, arguments, self._listeners()), feed)
+        return Version(Connection(spec, feed, arguments, self._listeners(), self._clock), feed)
 
     def work(self) -> Iterator[tuple[str, Any]]:
         """What has to run for as long as the scheduler does: a name and a coroutine for each connection."""
@@ -371,7 +375,7 @@ async def _tell_done(caller: Caller, record: CycleRecord) -> None:
         call=call,
         outcome=_OUTCOMES[record.result],
         node_name=record.node_name or None,
-        rejected_by_plugin=caller.plugin in _rejectors(record),
+        rejected_by_plugin=caller.plugin in rejectors(record),
     )
     try:
         await caller.ask("CycleDone", request, state, lambda _: None)
@@ -379,7 +383,7 @@ async def _tell_done(caller: Caller, record: CycleRecord) -> None:
         log.debug("plugin not notified of an attempt's end pod=%s error=%s", record.pod.key, error)
 
 
-def _rejectors(record: CycleRecord) -> Collection[str]:
+def rejectors(record: CycleRecord) -> Collection[str]:
     """The plugins that turned the pod down."""
     status = record.status
     if status is None or not status.rejected:

@@ -21,6 +21,7 @@ from berth.simulation.engine import Options, Simulation, after, simulate
 from berth.simulation.errors import InputError
 from berth.simulation.inputs import ClusterInput
 from berth.simulation.outcome import API_VERSION, Outcome, Use, Waits
+from berth.simulation.plugin_calls import PluginUse
 from berth.simulation.scores import NodeScore, ScoreNotes
 
 MOST_EXPLAINED: Final = 10
@@ -38,6 +39,8 @@ class Summary(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     fragmentation: dict[str, float]
     waits: Waits
     seconds: float
+    plugins: list[PluginUse] = []
+    """Those in other processes, and extenders."""
 
 
 class Choice(msgspec.Struct, rename="camel", frozen=True):
@@ -73,7 +76,7 @@ def compare(
 ) -> Comparison:
     """Simulate each variant, and explain so many differences between the first and each other one.
 
-    Raises: InputError, BuildError.
+    Raises: InputError, PluginsError, BuildError.
     """
     outcomes = {name: simulate(cluster, options) for name, options in variants.items()}
     (first, base), *others = outcomes.items()
@@ -101,6 +104,7 @@ def summed_up(name: str, outcome: Outcome) -> Summary:
         fragmentation=outcome.fragmentation,
         waits=outcome.waits,
         seconds=outcome.seconds,
+        plugins=outcome.plugins,
     )
 
 

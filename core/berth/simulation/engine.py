@@ -25,16 +25,14 @@ from berth.objects.api_object import TypedObject
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
-from berth.plugins.registry import IN_TREE
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.scheduler.loop.scheduling_loop import SchedulingLoop
 from berth.scheduler.scheduler import Scheduler
-from berth.scheduler.sidecars.plugin_source import InProcessPlugins
 from berth.simulation.changes import Change
-from berth.simulation.errors import PluginsError
 from berth.simulation.fragmentation import fragmentation
 from berth.simulation.handlers import handlers_of
 from berth.simulation.inputs import ClusterInput
+from berth.simulation.kinds import KINDS
 from berth.simulation.outcome import (
     ERROR,
     GATED,
@@ -49,6 +47,8 @@ from berth.simulation.outcome import (
     utilization,
     waits_of,
 )
+from berth.simulation.plugin_settings import NO_PLUGINS, Plugins
+from berth.simulation.plugins import SimulationPlugins, plugins_of
 from berth.simulation.state import ClusterState
 from berth.simulation.timeline import Timeline, arrival_of, departure_of, duration_of
 from berth.simulation.virtual_time import LoopClock, VirtualTimeLoop
@@ -67,6 +67,8 @@ class Options:
     """How to simulate. Units: virtual seconds."""
 
     loaded: Loaded
+    plugins: Plugins = NO_PLUGINS
+    """Those in other processes."""
     seed: int = 0
     most_seconds: float = 366 * 24 * 3600.0
     """When it ends at the latest."""
@@ -99,17 +101,17 @@ def after(
 
     Raises: as `simulate`, and what `then` raises.
     """
-    check_plugins(options.loaded)
 
     async def run() -> T:
-        async with asyncio.TaskGroup() as tasks:
-            simulation = Simulation(cluster, options, tasks)
-            if before is not None:
-                before(simulation)
-            await simulation.run()
-            found = await then(simulation)
-            await simulation.end()
-        return found
+        with plugins_of(cluster, options) as plugins:
+            async with asyncio.TaskGroup() as tasks:
+                simulation = Simulation(cluster, options, plugins, tasks)
+                if before is not None:
+                    before(simulation)
+                await simulation.run()
+                found = await then(simulation)
+                await simulation.end()
+            return found
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         try:
@@ -117,17 +119,6 @@ def after(
         except ExceptionGroup as group:
             # One thing went wrong, and the rest was cancelled for it.
             raise group.exceptions[0] from None
-
-
-def check_plugins(loaded: Loaded) -> None:
-    """Refuse what a simulation would have to leave out. Raises: PluginsError."""
-    if loaded.extenders:
-        url = loaded.extenders[0].url_prefix
-        raise PluginsError(f"extenders: {url}: a simulation asks no HTTP extender; take extenders out")
-    for profile in loaded.profiles:
-        for name in sorted({name for named in profile.points.values() for name, _ in named} - IN_TREE.keys()):
-            where = f"profile {profile.scheduler_name}: plugin {name}"
-            raise PluginsError(f"{where}: a simulation has no plugins in other processes; disable it")
 
 
 def _last_start(cluster: ClusterInput) -> int:
@@ -179,6 +170,7 @@ class Simulation:
 
     cluster: ClusterInput
     options: Options
+    plugins: SimulationPlugins
     tasks: asyncio.TaskGroup
     tracks: dict[str, _Track] = field(default_factory=dict)
     """Each pod that is or was to be scheduled, by UID."""
@@ -199,7 +191,7 @@ class Simulation:
         ready = asyncio.Event()
         self.core = Scheduler(
             self.options.loaded,
-            plugins=InProcessPlugins(IN_TREE),
+            plugins=self.plugins.source(self.state, self.clock),
             ports=CorePorts(
                 pods=PodsInMemory(self.state, self.clock, self._on_bound),
                 volumes=VolumesInMemory(self.state),
@@ -213,13 +205,19 @@ class Simulation:
             on_record=self._on_record,
             on_ready=ready.set,
         )
-        self.state.handlers |= handlers_of(self.core)
+        found = handlers_of(self.core)
+        for kind in KINDS:
+            if kind.type in found:
+                self.state.handlers[kind.type] = self.plugins.shown(kind, found[kind.type])
+        loop.moves = self.plugins.moves
         self._driver = SchedulingLoop(self.core, clock=self.clock, ready=ready, turn=asyncio.Lock())
 
     # Time.
 
     async def run(self) -> None:
-        """Let everything happen."""
+        """Let everything happen. Raises: PluginsError."""
+        self.plugins.connect(self.core, self._background.spawn)
+        await self._loop.idle()
         for _, obj in self.cluster.all():
             self._bring(obj)
         for change in self.options.changes:
@@ -327,6 +325,7 @@ class Simulation:
         if track is not None:
             track.attempts += 1
             track.failed = record.result == "error"
+        self.plugins.ended(record)
 
     # What came of it.
 
@@ -354,6 +353,7 @@ class Simulation:
             ),
             waits=waits_of([each.wait_seconds for each in placements]),
             left_out=dict(sorted(self.cluster.left_out.items())),
+            plugins=self.plugins.uses(),
         )
 
     def _is_pending(self, track: _Track) -> bool:

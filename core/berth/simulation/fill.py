@@ -8,7 +8,6 @@ Called by: `berth simulate fill`.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -21,6 +20,7 @@ from berth.simulation.errors import InputError
 from berth.simulation.inputs import ClusterInput
 from berth.simulation.one_by_one import OneByOne, check_alone, without_post_filter
 from berth.simulation.outcome import API_VERSION, USUAL, Use, utilization
+from berth.simulation.plugin_calls import PluginUse
 from berth.simulation.timeline import PREFIX
 
 WEIGHT: Final = f"{PREFIX}weight"
@@ -62,6 +62,8 @@ class Fill(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     nodes: dict[str, int]
     by_label: dict[str, dict[str, int]]
     utilization: dict[str, Use]
+    plugins: list[PluginUse] = []
+    """Those in other processes, and extenders."""
 
 
 def fill(
@@ -82,14 +84,13 @@ def fill(
         check_alone(pod, names)
     running = cluster.copy()
     running.objects[Pod] = {key: pod for key, pod in cluster.of(Pod).items() if pod.node_name}
-    plain = replace(options, loaded=without_post_filter(options.loaded))
 
     async def run(simulation: Simulation) -> Fill:
         filling = _Filling(simulation, pods)
         stop = await filling.place(most)
         return _found(simulation, filling, stop, labels)
 
-    return after(running, plain, run)
+    return after(running, without_post_filter(options), run)
 
 
 def _weight(pod: Pod) -> int:
@@ -154,6 +155,7 @@ def _found(simulation: Simulation, filling: _Filling, stop: Stop | None, labels:
         nodes=dict(sorted(filling.nodes.items())),
         by_label={label: counts for label, counts in by_label.items() if counts},
         utilization=utilization(core.snapshot, extended),
+        plugins=simulation.plugins.uses(),
     )
 
 

@@ -13,7 +13,7 @@ Called by: berth.simulation_service.
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -26,6 +26,7 @@ from berth.simulation.engine import Options, Simulation, after
 from berth.simulation.errors import InputError
 from berth.simulation.inputs import ClusterInput
 from berth.simulation.one_by_one import OneByOne, Placed, check_alone, without_post_filter
+from berth.simulation.plugin_settings import check_in_process
 
 Pace = Callable[[], AbstractContextManager[None]]
 """Entered for each step, so that others have their turn between two; what it raises ends the work."""
@@ -130,6 +131,7 @@ def on_cluster(
     """
     running = cluster.copy()
     running.objects[Pod] = {key: pod for key, pod in cluster.of(Pod).items() if pod.node_name}
+    check_in_process(options.loaded, options.plugins)
     building = ExitStack()
 
     async def run(simulation: Simulation) -> T:
@@ -138,7 +140,7 @@ def on_cluster(
 
     with building:
         building.enter_context(pace())
-        return after(running, replace(options, loaded=without_post_filter(options.loaded)), run)
+        return after(running, without_post_filter(options), run)
 
 
 def in_order(pods: Sequence[Pod]) -> list[Pod]:

@@ -61,6 +61,8 @@ class ClusterInput:
         default_factory=lambda: {kind.type: {} for kind in KINDS}
     )
     left_out: Counter[str] = field(default_factory=Counter)
+    others: list[Document] = field(default_factory=list)
+    """Those objects, as they are written: plugins in other processes may read them."""
 
     def of(self, kind: type[TypedObject]) -> dict[str, Any]:
         """The objects of that kind, by key."""
@@ -74,7 +76,8 @@ class ClusterInput:
 
     def copy(self) -> "ClusterInput":
         """The same cluster, to be changed apart."""
-        return ClusterInput({kind: dict(held) for kind, held in self.objects.items()}, self.left_out.copy())
+        objects = {kind: dict(held) for kind, held in self.objects.items()}
+        return ClusterInput(objects, self.left_out.copy(), self.others)
 
 
 def read_cluster(
@@ -296,6 +299,7 @@ class _Reader:
         kind = BY_NAME.get((group, document["kind"]))
         if kind is None:
             self._cluster.left_out[document["kind"]] += 1
+            self._cluster.others.append(document)
         elif version != kind.resource.version:
             remedy = f"give the object as {kind.resource.api_version}"
             raise InputError(f"{found.where}: apiVersion: found {document['apiVersion']!r}; {remedy}")

@@ -8,20 +8,20 @@ microseconds. Nodes can join and go between two pods.
 Called by: fill, fitting.
 """
 
+import asyncio
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from berth.config.catalogue import ExtensionPoint
-from berth.config.loading import Loaded
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
-from berth.framework.status import Status
+from berth.framework.status import SUCCESS, Status
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.simulation.engine import Simulation
+from berth.simulation.engine import Options, Simulation
 from berth.simulation.errors import InputError
 
 
@@ -51,6 +51,7 @@ class OneByOne:
     async def place(self, pod: Pod) -> Placed | Status:
         """Decide on the pod: it counts on its node from now on, or the status says why it has none."""
         core, cycle = self._core, self._core.schedule_one
+        self._simulation.plugins.show(pod)
         framework = core.profiles.frameworks[pod.spec.scheduler_name]
         record = cycle.attempts.begin(QueuedPodInfo(pod, self._now), framework.profile_name)
         core.cache.update_snapshot(core.snapshot)
@@ -58,19 +59,31 @@ class OneByOne:
         state.write(CycleRecord, record)
         decision = await cycle.algorithm.decide(framework, Attempt(pod, core.snapshot, state, record))
         if not decision.status.ok:
-            return decision.status
+            return await self._over(record, decision.status)
         placed = Placed(pod.placed_on(decision.node_name), framework, state, record)
         core.cache.assume_pod(placed.pod)
         reserved = await framework.run_reserve(state, placed.pod, placed.node, record)
         if not reserved.ok:
             await self.take_back(placed)
-            return reserved
+            return await self._over(record, reserved)
+        record.node_name = placed.node
+        await self._over(record, SUCCESS)
         return placed
+
+    async def _over(self, record: CycleRecord, status: Status) -> Status:
+        """Let plugins in other processes hear of the attempt's end."""
+        if self._simulation.plugins.present:
+            self._core.schedule_one.attempts.end(record, status)
+            await asyncio.sleep(0)
+            if not status.ok:
+                self._simulation.plugins.hide(record.pod)
+        return status
 
     async def take_back(self, placed: Placed) -> None:
         """Let the pod count no more; Reserve plugins let go of what they held for it."""
         await placed.framework.run_unreserve(placed.state, placed.pod, placed.node, placed.record)
         self._core.cache.forget_pod(placed.pod)
+        self._simulation.plugins.hide(placed.pod)
 
     def add(self, node: Node) -> None:
         """Let the node join; its name is one that no other node has."""
@@ -86,13 +99,14 @@ class OneByOne:
         self._simulation.state.deliver()
 
 
-def without_post_filter(loaded: Loaded) -> Loaded:
-    """The configuration with no plugin that makes room."""
+def without_post_filter(options: Options) -> Options:
+    """The same with no plugin that makes room."""
     profiles = tuple(
         replace(profile, points={**profile.points, ExtensionPoint.POST_FILTER: ()})
-        for profile in loaded.profiles
+        for profile in options.loaded.profiles
     )
-    return replace(loaded, profiles=profiles)
+    loaded = replace(options.loaded, profiles=profiles)
+    return replace(options, loaded=loaded, plugins=options.plugins.without_post_filter())
 
 
 def check_alone(pod: Pod, profiles: Collection[str]) -> None:

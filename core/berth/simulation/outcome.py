@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from berth.simulation.plugin_calls import PluginUse
 from berth.snapshot.snapshot import Snapshot
 
 API_VERSION: Final = "simulation.berth.dev/v1alpha1"
@@ -90,6 +91,8 @@ class Outcome(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     waits: Waits
     left_out: dict[str, int] = {}
     """Objects of the input that no decision reads, by kind."""
+    plugins: list[PluginUse] = []
+    """Those in other processes, and extenders."""
 
     @property
     def placed_on(self) -> dict[str, str]:

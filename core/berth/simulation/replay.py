@@ -18,10 +18,10 @@ import msgspec
 
 from berth.config.errors import ConfigError
 from berth.config.loading import Loaded
-from berth.simulation.engine import check_plugins
 from berth.simulation.errors import InputError
 from berth.simulation.outcome import API_VERSION
 from berth.simulation.playing import DivergedError, Output, Playing, at_once
+from berth.simulation.plugin_settings import check_in_process
 from berth.simulation.scores import NodeScore, node_scores
 from berth.simulation.second_opinion import SecondOpinion
 from berth.simulation.tape_file import ReadLine, open_tape
@@ -80,7 +80,7 @@ def replay(path: Path, other: Loaded | None = None, *, shown: int = MOST_SHOWN) 
     with open_tape(path) as reading:
         recorded = _recorded(path, reading.header)
         for loaded in (recorded, other or recorded):
-            check_plugins(loaded)
+            check_in_process(loaded)
         found = Replay(file=str(path), version=reading.header.version, began=reading.header.began)
         playing = Playing(reading.header, recorded)
         asking = None if other is None else _Asking(playing, other, _decisions(path), shown)

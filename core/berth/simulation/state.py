@@ -78,8 +78,13 @@ class ClusterState:
         if handler is None:
             return
         # A watch of live pods shows one that is finished as gone.
-        if isinstance(new, Pod) and new.status.phase in FINISHED:
-            new = None
+        old, new = _unless_finished(old), _unless_finished(new)
+        if old is None and new is None:
+            return
         if not self._news:
             self._soon(self.deliver)
         self._news.append(_News(handler, old, new))
+
+
+def _unless_finished(obj: TypedObject | None) -> TypedObject | None:
+    return None if isinstance(obj, Pod) and obj.status.phase in FINISHED else obj

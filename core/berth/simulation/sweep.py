@@ -17,13 +17,13 @@ from typing import Any, Final
 
 import msgspec
 
-from berth.config.flags.command_line import parse_flags, read_settings
 from berth.simulation.changes import changed, read_changes
 from berth.simulation.compare import Summary, summed_up, weighed
 from berth.simulation.engine import Options, simulate
 from berth.simulation.errors import SimulationError
 from berth.simulation.inputs import OPENB, read_cluster
 from berth.simulation.outcome import API_VERSION
+from berth.simulation.plugin_settings import DEFAULT, files_of, read_scheduler
 
 MOST_RUNS: Final = 10_000
 SEED: Final = "seed"
@@ -133,16 +133,13 @@ def sweep(subject: Subject, runs: Sequence[Run], results: Path | None, work: Wor
 
 def one(subject: Subject, run: Run) -> Summary:
     """One run. Raises: SimulationError, ConfigError."""
-    file = "" if run.configuration == "default" else run.configuration
-    flags = [f"--config={file}"] * bool(file) + [f"--feature-gates={subject.feature_gates}"] * bool(
-        subject.feature_gates
-    )
-    loaded = read_settings(parse_flags(flags)).loaded
+    config, listed = files_of(run.configuration)
+    loaded, plugins = read_scheduler(config, subject.feature_gates, listed)
     for plugin, weight in run.weights:
         loaded = weighed(loaded, plugin, weight)
     changes = read_changes(subject.what_if)
     cluster = changed(read_cluster(subject.inputs), changes)
-    return summed_up(run.name, simulate(cluster, Options(loaded, seed=run.seed, changes=changes)))
+    return summed_up(run.name, simulate(cluster, Options(loaded, plugins, seed=run.seed, changes=changes)))
 
 
 def in_processes(jobs: int) -> Work:
@@ -189,7 +186,8 @@ def _digests(subject: Subject, runs: Sequence[Run]) -> dict[Run, str]:
     found = {}
     for run in runs:
         digest = common.copy()
-        digest.update(_contents(run.configuration))
+        for file in files_of(run.configuration):
+            digest.update(_contents(file or DEFAULT))
         digest.update(msgspec.json.encode((run.seed, run.weights)))
         found[run] = digest.hexdigest()
     return found

@@ -9,6 +9,7 @@ from berth.sandbox.checker.summary import reasons_of
 from berth.simulation.compare import Comparison, Difference, Summary
 from berth.simulation.fill import Fill
 from berth.simulation.outcome import Outcome, PendingPod, Preemption, Use
+from berth.simulation.plugin_calls import PluginUse
 from berth.simulation.replay import Difference as Replayed
 from berth.simulation.replay import Replay
 from berth.simulation.scores import NodeScore
@@ -45,6 +46,7 @@ def outcome_lines(outcome: Outcome) -> Iterator[str]:
         yield f"waits in s: {percentiles}, longest {waits.longest:g}"
     yield from _pending(outcome.pending)
     yield from _preemptions(outcome.preemptions)
+    yield from _plugins(outcome.plugins)
 
 
 def fill_lines(fill: Fill) -> Iterator[str]:
@@ -71,6 +73,7 @@ def fill_lines(fill: Fill) -> Iterator[str]:
         yield "as many as were asked for; add --most to ask for more"
     else:
         yield f"the next one ({fill.stopped_by.pod}) does not fit: {fill.stopped_by.message}"
+    yield from _plugins(fill.plugins)
 
 
 def comparison_lines(comparison: Comparison) -> Iterator[str]:
@@ -94,6 +97,8 @@ def summary_lines(summaries: Sequence[Summary]) -> Iterator[str]:
         uses = "".join(_used(each, name) for name in resources)
         counts = f"{each.placed:>8}{each.pending:>9}{each.preempted:>11}"
         yield f"{each.name:<{width}}{counts}{each.waits.p50:>10.1f}{each.waits.p99:>8.1f}{uses}"
+    for each in summaries:
+        yield from (f"{each.name}: {_plugin(use)}" for use in each.plugins)
 
 
 def _used(summary: Summary, name: str) -> str:
@@ -185,6 +190,23 @@ def _preemptions(preemptions: list[Preemption]) -> Iterator[str]:
     yield "preempted (pod, node, for which pod):"
     lines = (f"  {each.pod}  {each.node}  {each.by}" for each in preemptions)
     yield from _cut(lines, len(preemptions), MOST_PODS, "pods")
+
+
+def _plugins(uses: Sequence[PluginUse]) -> Iterator[str]:
+    if uses:
+        yield ""
+        yield "plugins in other processes:"
+        yield from (f"  {_plugin(use)}" for use in uses)
+
+
+def _plugin(use: PluginUse) -> str:
+    named = use.name if use.name == use.source else f"{use.name} {use.version} ({use.source})"
+    how = ", ".join(f"{count} {outcome}" for outcome, count in use.failed.items())
+    failed = f"{sum(use.failed.values())} failed" + (
+        f" ({how}; {use.passed_over} passed over)" if how else ""
+    )
+    lacking = f"; the input has no {', '.join(use.not_in_input)}" if use.not_in_input else ""
+    return f"{named}: {use.calls} calls, {failed}{lacking}"
 
 
 def _short(message: str) -> str:

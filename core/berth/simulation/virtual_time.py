@@ -2,7 +2,7 @@
 
 import asyncio
 import selectors
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,6 +22,8 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         # asyncio adds a nanosecond to the time, which must not get lost: no seconds since the epoch here.
         self._now_ns = BEGINNING_SECONDS * NANOSECONDS
         self._idle: list[asyncio.Future[None]] = []
+        self.moves: Callable[[], bool] = lambda: False
+        """Called where everything waits, before time passes; whether something need not wait any more."""
         super().__init__(_Skipping(self))
 
     def time(self) -> float:
@@ -40,6 +42,8 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def nothing_to_do(self, seconds: float | None) -> None:
         """Called where the loop would wait that long, None standing for ever."""
+        if self.moves():
+            return
         waiting, self._idle = [w for w in self._idle if not w.done()], []
         if waiting:
             for waiter in waiting:

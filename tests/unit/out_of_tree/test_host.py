@@ -11,7 +11,8 @@ from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree.cluster_state import state_feed
 from berth.out_of_tree.queueing.event_interest import compiled
-from berth.testing.builders import make_node
+from berth.snapshot.pod_info import PodInfo
+from berth.testing.builders import make_node, make_pod
 from berth_plugin_proto import identity_pb2, queueing_pb2, scheduling_pb2, state_pb2
 from berth_sdk import testing as documents
 from tests.unit.out_of_tree.scripted import NAME, PROFILE, Harness, Scripted, hosted, rejected, until
@@ -61,6 +62,15 @@ def test_pod_stages(harness):
         (state_pb2.POD_STAGE_ASSUMED, 3),
         (state_pb2.POD_STAGE_PLACED, 0),
     ] == [(upsert.stage, upsert.attempt) for upsert in stages]
+
+
+def test_a_pod_that_a_planner_makes_up_has_an_object(harness):
+    """A pod on trial that no API server knows is shown by what is known of it."""
+    made_up = make_pod("made-up").placed_on("n1")
+    harness.cache.try_pod(harness.snapshot, 1, PodInfo(made_up))
+
+    upsert = feed_of(harness).since(1)[-1].changes[0].pod_upsert
+    assert "made-up" == msgspec.json.decode(upsert.object)["metadata"]["name"]
 
 
 def test_a_pod_that_goes_before_the_next_step(harness):

@@ -65,6 +65,16 @@ def test_pods_of_other_schedulers_say_so(tmp_path):
     assert "default-scheduler" in pending.message
 
 
+def test_a_pod_ends_once(tmp_path, caplog):
+    """Its end and its removal are one event, as of a watch of live pods."""
+    runs = {"simulation.berth.dev/duration-seconds": "60"}
+
+    result = outcome(cluster(tmp_path, node("n0"), pod("p0", annotations=runs)))
+
+    assert ({"default/p0": "n0"}, 0) == (result.placed_on, result.utilization["cpu"].requested)
+    assert [] == caplog.messages
+
+
 def test_a_pod_that_ends_makes_room(tmp_path):
     """The next pod gets the node when the first one's duration is over, in virtual time."""
     runs = {"simulation.berth.dev/duration-seconds": "3600"}
@@ -154,26 +164,8 @@ def test_times_that_are_none_are_refused(tmp_path):
         outcome(cluster(tmp_path, wrong))
 
 
-@pytest.mark.parametrize(
-    ("configuration", "said"),
-    [
-        pytest.param(
-            profiles(
-                {"schedulerName": "s"}, extenders=[{"urlPrefix": "http://127.0.0.1:1/x", "filterVerb": "f"}]
-            ),
-            "extenders: http://127.0.0.1:1/x",
-            id="extender",
-        )
-    ],
-)
-def test_what_a_simulation_lacks_is_refused(tmp_path, configuration, said):
-    """A scheduler without its extenders is another scheduler."""
-    with pytest.raises(PluginsError, match=said):
-        outcome(cluster(tmp_path, node("n0")), configuration)
-
-
-def test_plugins_in_other_processes_are_refused(tmp_path):
-    """A profile that names one is refused by name."""
+def test_a_plugin_without_an_entry_is_refused(tmp_path):
+    """A profile that names a plugin of no list is refused by name."""
     plugins = {"multiPoint": {"enabled": [{"name": "gpu-share"}]}}
     document = profiles({"schedulerName": "s", "plugins": plugins})
     points = {"gpu-share": frozenset({ExtensionPoint.SCORE})}

@@ -189,11 +189,12 @@ class Settings:
     shards: tuple[Shard, ...] = ()
 
 
-def read_settings(options: Options, read: ReadFile = read_file) -> Settings:
+def read_settings(options: Options, read: ReadFile = read_file, *, commands: bool = False) -> Settings:
     """Read the files that a command line names, and give what it starts a scheduler with.
 
     The plugins are those of --plugins, or else of the list behind the configuration in its file; shards are
-    those of the list behind the configuration.
+    those of the list behind the configuration. With `commands` the list may have plugins that are yet to be
+    started.
 
     Raises:
         ConfigError: a file is unreadable, or what `load` raises.
@@ -201,9 +202,10 @@ def read_settings(options: Options, read: ReadFile = read_file) -> Settings:
     source = _content("config", options.config_file, read) if options.config_file else None
     listed = PluginList()
     if options.plugins_file:
-        listed = read_plugin_list(_content("plugins", options.plugins_file, read), options.plugins_file)
+        content = _content("plugins", options.plugins_file, read)
+        listed = read_plugin_list(content, options.plugins_file, commands=commands)
     elif source is not None:
-        listed = list_beside(source, options.config_file)
+        listed = list_beside(source, options.config_file, commands=commands)
     loaded = load_with_flags(options, source, out_of_tree=catalogue_of(listed.plugins), read=read)
     shards = () if source is None else shards_beside(source, options.config_file)
     check_shards(shards, loaded, options.config_file)

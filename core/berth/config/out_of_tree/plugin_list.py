@@ -22,12 +22,13 @@ a file given by --plugins, or a later document of the configuration's file, whic
       profiles: [default-scheduler]
 
 Plugins appear in the directory as NAME.sock; an entry without an address is that of its name there, and the
-directory's other fields are for plugins that no entry names.
+directory's other fields are for plugins that no entry names. Where a simulation reads the list, an entry may
+have a `command` in place of its address, which starts the plugin.
 """
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple, TypeGuard
 
@@ -94,8 +95,10 @@ def parse_plugin_list(source: bytes | str, file: str) -> tuple[SidecarSpec, ...]
     return read_plugin_list(source, file).plugins
 
 
-def read_plugin_list(source: bytes | str, file: str) -> PluginList:
+def read_plugin_list(source: bytes | str, file: str, *, commands: bool = False) -> PluginList:
     """Give all that a PluginList document says; `file` is its name in messages.
+
+    With `commands` an entry may have a command in place of its address.
 
     Raises:
         PluginListError: with every problem found.
@@ -106,10 +109,10 @@ def read_plugin_list(source: bytes | str, file: str) -> PluginList:
         raise PluginListError(f"{file}: {error}") from None
     if document.duplicates:
         raise PluginListError(*(f"{file}: {duplicate}" for duplicate in document.duplicates))
-    return _list(document.value, file)
+    return _list(document.value, file, commands=commands)
 
 
-def list_beside(source: bytes | str, file: str) -> PluginList:
+def list_beside(source: bytes | str, file: str, *, commands: bool = False) -> PluginList:
     """Give what the PluginList says that stands behind a configuration in the same file, if one does.
 
     Later documents of other kinds are none of our business: kube-scheduler does not read them either.
@@ -121,11 +124,11 @@ def list_beside(source: bytes | str, file: str) -> PluginList:
         document = own_document(source, PLUGIN_LIST)
     except DecodeError as error:
         raise PluginListError(f"{file}: {error}") from None
-    return PluginList() if document is None else _list(document, file)
+    return PluginList() if document is None else _list(document, file, commands=commands)
 
 
-def _list(value: Value, file: str) -> PluginList:
-    reader = _ListReader(file)
+def _list(value: Value, file: str, *, commands: bool) -> PluginList:
+    reader = _ListReader(file, commands)
     found = reader.read(value)
     if reader.problems:
         raise PluginListError(*reader.problems)
@@ -137,6 +140,7 @@ class _ListReader:
     """One reading of a list; `problems` collects a line for each thing that is wrong."""
 
     file: str
+    commands: bool
     problems: list[str] = field(default_factory=list)
 
     def read(self, value: Value) -> PluginList:
@@ -153,7 +157,7 @@ class _ListReader:
         specs = [
             self._plugin(entry, path, directory)
             for entry, path in places
-            if self._is_object(entry, path, _FIELDS)
+            if self._is_object(entry, path, self._fields)
         ]
         self._check_names(specs)
         return PluginList(tuple(specs), directory)
@@ -167,12 +171,29 @@ class _ListReader:
         return SocketDirectory(path, self._spec(members, "directory", "", ""))
 
     def _plugin(self, value: Value, path: str, directory: SocketDirectory | None) -> SidecarSpec:
-        members = self._members(value, path, _FIELDS)
+        members = self._members(value, path, self._fields)
         name = self._name(members.get("name"), f"{path}.name")
+        if "command" in members:
+            command = self._command(members, path)
+            return replace(self._spec(members, path, name, ""), command=command)
         address = members.get("address")
         if address is None and directory is not None and name:
             address = directory.address_of(name)
         return self._spec(members, path, name, self._address(address, f"{path}.address"))
+
+    @property
+    def _fields(self) -> tuple[str, ...]:
+        return (*_FIELDS, "command") if self.commands else _FIELDS
+
+    def _command(self, members: Mapping[str, Value], path: str) -> tuple[str, ...]:
+        for other in ("address", "tls", "user"):
+            if other in members:
+                self._say(f"{path}.{other}", "is of no use beside a command; give one of them")
+        command = to_plain(members["command"])
+        if not isinstance(command, list) or not command or not all(isinstance(x, str) and x for x in command):
+            self._say(f"{path}.command", "must be a list: a program and its arguments")
+            return ("",)
+        return tuple(command)
 
     def _spec(self, members: Mapping[str, Value], path: str, name: str, address: str) -> SidecarSpec:
         points = self._points(members.get("extensionPoints"), f"{path}.extensionPoints")

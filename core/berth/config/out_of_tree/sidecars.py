@@ -112,6 +112,7 @@ class SidecarSpec:
     exempt_pods: ExemptPods | None = None
     metadata_keys: tuple[str, ...] | None = None
     user: int | None = None
+    command: tuple[str, ...] = ()
 
     def policy_at(self, point: ExtensionPoint, pod: Pod | None = None) -> FailurePolicy:
         """Give what a failing call at a point means for a pod."""

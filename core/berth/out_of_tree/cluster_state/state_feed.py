@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from itertools import takewhile
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.out_of_tree.cluster_state.nominations import NOTHING, News, Nominations
@@ -295,7 +297,8 @@ class StateFeed:
         return state_pb2.Change(pod_upsert=pod)
 
     def _pod(self, info: PodInfo) -> state_pb2.PodUpsert:
-        data = self._pods.get(info.uid)
+        # A planner tries pods that there are not.
+        data = self._pods.get(info.uid) or msgspec.json.encode(info.pod.written())
         if self._is_assumed(info.uid):
             known = self._reserved.get(info.uid)
             return _assumed(info, Reserved(known.attempt if known else 0, data))

@@ -23,7 +23,7 @@ from uuid import uuid4
 import grpc.aio
 
 from berth.config.out_of_tree.sidecars import SidecarSpec, is_unix, socket_path
-from berth.framework.clock import SYSTEM_CLOCK
+from berth.framework.clock import SYSTEM_CLOCK, Clock
 from berth.out_of_tree.allowance import Allowance
 from berth.out_of_tree.cluster_state.state_feed import StateFeed
 from berth.out_of_tree.cluster_state.state_stream import StateStream, within
@@ -87,11 +87,16 @@ class Listeners:
 class Connection:
     """The connection to one plugin; `run` keeps it up for as long as it is not cancelled.
 
-    `arguments` are by profile. `epoch` names this run of the scheduler.
+    `arguments` are by profile. `epoch` names this run of the scheduler. The circuit pauses by `clock`.
     """
 
     def __init__(
-        self, spec: SidecarSpec, feed: StateFeed, arguments: Mapping[str, Any], listeners: Listeners
+        self,
+        spec: SidecarSpec,
+        feed: StateFeed,
+        arguments: Mapping[str, Any],
+        listeners: Listeners,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.spec = spec
         self.epoch = uuid4().hex
@@ -118,7 +123,7 @@ class Connection:
         self.refusal = ""
         self.arguments = dict(arguments)
         self.conditions = Conditions(spec.name, SYSTEM_CLOCK.now, listeners.condition)
-        self.breaker = Breaker(SYSTEM_CLOCK.monotonic, self._circuit_turned)
+        self.breaker = Breaker(clock.monotonic, self._circuit_turned)
         self._offered: frozenset[int] = frozenset()
         self._seconds: dict[str, float] = {}
         self._feed = feed

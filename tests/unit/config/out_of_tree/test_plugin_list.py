@@ -397,3 +397,33 @@ def test_a_sidecar_at_every_point_is_no_second_order():
 
     assert ("PrioritySort",) == profile.plugins(ExtensionPoint.QUEUE_SORT)
     assert "shop" in profile.plugins(ExtensionPoint.PLACEMENT_SCORE)
+
+
+def test_a_command_in_place_of_an_address():
+    """Where commands are allowed, an entry may say how its plugin is started."""
+    listed = read_plugin_list(one(address=None, command="[./plugin, --fast]"), "l", commands=True)
+
+    assert [(("./plugin", "--fast"), "")] == [(spec.command, spec.address) for spec in listed.plugins]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        pytest.param({"command": "[./plugin]"}, r"plugins\[0\].address: is of no use", id="address, too"),
+        pytest.param(
+            {"address": None, "command": "./plugin"}, r"plugins\[0\].command: must be a list", id="text"
+        ),
+        pytest.param({"address": None, "command": "[]"}, r"plugins\[0\].command: must be a list", id="empty"),
+    ],
+)
+def test_commands_that_are_none(fields, said):
+    """The field that is wrong is named."""
+    with pytest.raises(PluginListError, match=said):
+        read_plugin_list(one(**fields), "l", commands=True)
+
+
+def test_a_scheduler_knows_no_commands():
+    """A list of a scheduler says where plugins are, not how they are started."""
+    (said,) = [line for line in errors_of(one(command="[./plugin]")) if "command" in line]
+
+    assert "plugins[0].command: unknown field" in said

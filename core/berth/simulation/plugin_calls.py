@@ -1,0 +1,66 @@
+"""How often plugins and extenders in other processes were called in a simulation, and how often in vain."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+import msgspec
+
+from berth.out_of_tree.plugin_metrics import NoPluginMetrics
+
+OK = "ok"
+GAVE_UP = "gave up"
+"""The caller needed no answer any more."""
+
+
+class PluginUse(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+    """A plugin or extender that took part, and what became of its calls."""
+
+    name: str
+    version: str = ""
+    source: str
+    """Its address, or the command that it was started with."""
+    calls: int
+    failed: dict[str, int] = {}
+    """Calls that failed, by how: late, failed, error (its own), garbled, refused (not made)."""
+    passed_over: int = 0
+    """Failures in spite of which the pod went on, as the failure policy says."""
+    not_in_input: list[str] = []
+    """Kinds that it watches, and of which the input has no object."""
+
+
+class CallCounts(NoPluginMetrics):
+    """Counts calls. Implements berth.out_of_tree.plugin_metrics.PluginMetrics."""
+
+    def __init__(self) -> None:
+        self._calls: Counter[tuple[str, str]] = Counter()
+        self._passed_over: Counter[str] = Counter()
+
+    def called(self, plugin: str, method: str, outcome: str, seconds: float) -> None:
+        """Count the call, unless its caller gave it up."""
+        del method, seconds
+        if outcome != GAVE_UP:
+            self._calls[plugin, outcome] += 1
+
+    def ignored(self, plugin: str, point: str) -> None:
+        """Count the failure as one that is passed over."""
+        del point
+        self._passed_over[plugin] += 1
+
+    def of(self, plugin: str) -> Mapping[str, int]:
+        """How many of its calls ended in each way."""
+        return {outcome: count for (name, outcome), count in sorted(self._calls.items()) if name == plugin}
+
+    def use(
+        self, name: str, source: str, *, version: str = "", not_in_input: list[str] | None = None
+    ) -> PluginUse:
+        """What became of that plugin's calls."""
+        outcomes = self.of(name)
+        return PluginUse(
+            name=name,
+            version=version,
+            source=source,
+            calls=sum(outcomes.values()),
+            failed={outcome: count for outcome, count in outcomes.items() if outcome != OK},
+            passed_over=self._passed_over[name],
+            not_in_input=not_in_input or [],
+        )

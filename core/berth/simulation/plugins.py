@@ -1,0 +1,105 @@
+"""The plugins of a simulation: those of this process, and what others need of it (outside_plugins.py)."""
+
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from berth.event_handlers.handler import ResourceHandler
+from berth.framework.clock import Clock
+from berth.framework.cycle_record import CycleRecord
+from berth.objects.pod import Pod
+from berth.plugins.registry import IN_TREE
+from berth.scheduler.scheduler import Scheduler
+from berth.scheduler.sidecars.plugin_source import InProcessPlugins, PluginSource
+from berth.simulation.kinds import Kind
+from berth.simulation.plugin_calls import PluginUse
+from berth.simulation.plugin_settings import check_all_there
+
+if TYPE_CHECKING:
+    from berth.simulation.engine import Options
+    from berth.simulation.inputs import ClusterInput
+    from berth.simulation.state import ClusterState
+
+Spawn = Callable[[Coroutine[Any, Any, None], str], object]
+"""Runs a coroutine in virtual time for as long as the simulation lasts."""
+
+
+class SimulationPlugins(Protocol):
+    """What a simulation needs of its plugins."""
+
+    present: bool
+    """Whether there is any in another process."""
+
+    def source(self, state: "ClusterState", clock: Clock) -> PluginSource:
+        """Where the scheduler gets them from. Called once."""
+
+    def shown(self, kind: Kind, handler: ResourceHandler) -> ResourceHandler:
+        """The handler of that kind's objects, which shows them to plugins as well."""
+
+    def connect(self, core: Scheduler, spawn: Spawn) -> None:
+        """Put them into their profiles, and wait until each can be asked. Raises: PluginsError."""
+
+    def ended(self, record: CycleRecord) -> None:
+        """An attempt ended."""
+
+    def moves(self) -> bool:
+        """Let plugins follow before virtual time passes; whether one of them moved anything."""
+
+    def show(self, pod: Pod) -> None:
+        """Show a pod that is decided on and was never created."""
+
+    def hide(self, pod: Pod) -> None:
+        """Forget such a pod."""
+
+    def uses(self) -> list[PluginUse]:
+        """What became of the calls of each, in the order of the files."""
+
+
+class NoOutsidePlugins:
+    """All plugins are of this process."""
+
+    present = False
+
+    def source(self, state: "ClusterState", clock: Clock) -> PluginSource:
+        """The in-tree plugins."""
+        del state, clock
+        return InProcessPlugins(IN_TREE)
+
+    def shown(self, kind: Kind, handler: ResourceHandler) -> ResourceHandler:
+        """The handler as it is."""
+        del kind
+        return handler
+
+    def connect(self, core: Scheduler, spawn: Spawn) -> None:
+        """Do nothing."""
+
+    def ended(self, record: CycleRecord) -> None:
+        """Do nothing."""
+
+    def moves(self) -> bool:
+        """Nothing moves by itself."""
+        return False
+
+    def show(self, pod: Pod) -> None:
+        """Do nothing."""
+
+    def hide(self, pod: Pod) -> None:
+        """Do nothing."""
+
+    def uses(self) -> list[PluginUse]:
+        """None."""
+        return []
+
+
+@contextmanager
+def plugins_of(cluster: "ClusterInput", options: "Options") -> Iterator[SimulationPlugins]:
+    """The plugins of one simulation, ended at last. Raises: PluginsError."""
+    check_all_there(options.loaded, options.plugins)
+    if not options.plugins.sidecars and not options.loaded.extenders:
+        yield NoOutsidePlugins()
+        return
+    # gRPC and an HTTP client take 0.4 s of CPU to import.
+    from berth.simulation.outside_plugins import OutsidePlugins  # noqa: PLC0415 (see above)
+
+    with OutsidePlugins(cluster, options.loaded, options.plugins) as plugins:
+        yield plugins

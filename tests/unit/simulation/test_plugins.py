@@ -1,0 +1,288 @@
+"""Plugins in other processes take part in simulations: at their points, by their policy, in no time."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from berth.cli.simulate import simulate as command
+from berth.objects.pod import Pod
+from berth.simulation import outside_plugins
+from berth.simulation.compare import compare
+from berth.simulation.engine import Options, simulate
+from berth.simulation.errors import PluginsError
+from berth.simulation.fill import fill
+from berth.simulation.plugin_settings import read_scheduler
+from berth.simulation.sweep import Run, Subject, one, sweep
+from tests.sockets import listens
+from tests.unit.scheduler_at_work import eventually
+from tests.unit.simulation.kit import cluster, node, pod, profiles, thing, written
+
+PROGRAM = Path(__file__).with_name("favourite_plugin.py")
+NODES = [node(f"n{i}") for i in range(3)]
+PATIENT = {"name": "favourite", "timeout": "60s"}
+"""No call is late on a machine with other work."""
+NAMED = {"multiPoint": {"enabled": [{"name": "favourite", "weight": 100}]}}
+
+
+def entry(*version, **fields):
+    """An entry that starts the plugin."""
+    return {**PATIENT, "command": [sys.executable, str(PROGRAM), *version], **fields}
+
+
+def plugin_list(*entries, **more):
+    """A PluginList document."""
+    return {"apiVersion": "berth.dev/v1alpha1", "kind": "PluginList", "plugins": list(entries), **more}
+
+
+def scheduler(folder, *entries, name="scheduler.yaml", configuration=None, **more):
+    """The options of a scheduler with that list of plugins behind its configuration."""
+    configuration = configuration or profiles({"schedulerName": "default-scheduler", "plugins": NAMED})
+    listed = plugin_list(*entries, **more)
+    path = folder / name
+    # A file that begins with a brace is JSON and has one document.
+    path.write_text(f"# a scheduler\n{json.dumps(configuration)}\n---\n{json.dumps(listed)}\n")
+    return path
+
+
+def options(path, **more):
+    """What `berth simulate --config` runs."""
+    return Options(*read_scheduler(str(path), ""), **more)
+
+
+@pytest.fixture
+def three(tmp_path):
+    return cluster(tmp_path, *NODES, pod("p0"), pod("p1"))
+
+
+@pytest.fixture(scope="module")
+def placed(tmp_path_factory):
+    """The outcome of two pods and a plugin that likes one of three nodes."""
+    folder = tmp_path_factory.mktemp("placed")
+    found = cluster(folder, *NODES, pod("p0"), pod("p1"))
+    return simulate(found, options(scheduler(folder, entry("7", args={"best": "n1"}))))
+
+
+def test_a_plugin_that_is_started_scores(placed):
+    """Its opinion decides."""
+    assert {"default/p0": "n1", "default/p1": "n1"} == placed.placed_on
+
+
+def test_the_outcome_has_version_and_calls(placed):
+    """An outcome says which plugins took part, and what became of their calls."""
+    (use,) = placed.plugins
+
+    assert ("favourite", "7", {}) == (use.name, use.version, use.failed)
+    assert use.calls > 0
+
+
+def test_no_virtual_time_passes_while_it_is_asked(placed):
+    """Pods get their nodes at the moment at which they come."""
+    assert 0.0 == placed.waits.longest
+
+
+def test_the_same_seed_has_the_same_outcome(tmp_path):
+    """Ties, ends and arrivals included, all but the folder of the socket."""
+    times = [
+        {
+            "simulation.berth.dev/arrival-seconds": str(i // 2),
+            "simulation.berth.dev/duration-seconds": str(3 + i),
+        }
+        for i in range(24)
+    ]
+    found = cluster(tmp_path, *NODES, *(pod(f"p{i:02}", annotations=each) for i, each in enumerate(times)))
+    path = scheduler(tmp_path, entry(args={"shunned": "n2"}))
+
+    first, second = (simulate(found, options(path, seed=4)) for _ in range(2))
+
+    assert first == second
+    assert 24 == len(first.placements)
+
+
+def test_the_failure_policy_is_followed_and_failures_are_counted(tmp_path):
+    """Where a failure fails, the pod waits; where it is passed over, it is placed; both say how often."""
+    found = cluster(tmp_path, *NODES, pod("p0", labels={"app": "breaks"}), pod("p1"))
+    failing = simulate(found, options(scheduler(tmp_path, entry()), most_seconds=5.0))
+    passing = simulate(found, options(scheduler(tmp_path, entry(failurePolicy={"filter": "Ignore"}))))
+
+    assert ["default/p0"] == [each.pod for each in failing.pending]
+    assert sum(failing.plugins[0].failed.values()) > 0
+    assert (2, []) == (len(passing.placements), passing.pending)
+    assert passing.plugins[0].passed_over > 0
+
+
+def test_what_a_plugin_says_by_itself_comes_before_time_passes(tmp_path):
+    """A pod that waits at Permit goes on at the plugin's word, not when its time is over."""
+    outcome = simulate(
+        cluster(tmp_path, *NODES, pod("p0", labels={"hold": "yes"})),
+        options(scheduler(tmp_path, entry())),
+    )
+
+    assert {"default/p0"} == outcome.placed_on.keys()
+    assert outcome.waits.longest < 60.0
+
+
+def test_a_plugin_that_never_ends_to_speak_holds_up_no_time(tmp_path, monkeypatch):
+    """Virtual time passes after so many messages at one moment."""
+    monkeypatch.setattr(outside_plugins, "MOST_MOVES", 3)
+    found = cluster(tmp_path, *NODES, pod("p0", labels={"hold": "chatting"}))
+
+    outcome = simulate(found, options(scheduler(tmp_path, entry())))
+
+    assert (5.0, []) == (outcome.seconds, outcome.placements)
+
+
+@pytest.mark.parametrize(("maps", "lacking"), [(["settings"], []), ([], ["maps"])])
+def test_further_kinds_are_those_of_the_input(tmp_path, maps, lacking):
+    """A plugin sees the objects that it watches; that there are none is in the outcome."""
+    documents = [thing("Map", name, "example.com/v1") for name in maps]
+    found = cluster(tmp_path, *NODES, pod("p0", labels={"needs": "settings"}), *documents)
+
+    outcome = simulate(found, options(scheduler(tmp_path, entry())))
+
+    assert bool(maps) == bool(outcome.placements)
+    assert lacking == outcome.plugins[0].not_in_input
+
+
+def test_an_entry_may_join_profiles_itself(tmp_path, three):
+    """A plugin takes part in the profiles of its entry, whatever they name."""
+    bare = profiles({"schedulerName": "default-scheduler"})
+    path = scheduler(
+        tmp_path,
+        entry(args={"shunned": "n0"}, profiles=["default-scheduler"]),
+        configuration=bare,
+    )
+
+    assert "n0" not in simulate(three, options(path)).placed_on.values()
+
+
+def test_fill_asks_plugins(tmp_path):
+    """Copies go where the plugin lets them; what stops the next one has its reason."""
+    found = cluster(tmp_path, *NODES)
+    path = scheduler(tmp_path, entry(args={"shunned": "n2"}))
+    copy = next(iter(cluster(tmp_path, pod("p", cpu="2")).of(Pod).values()))
+
+    result = fill(found, [copy], options(path))
+
+    assert {"n0": 2, "n1": 2} == result.nodes
+    assert "1 node(s) were shunned" in result.stopped_by.message
+    assert result.plugins[0].failed == {}
+
+
+def test_versions_of_a_plugin_side_by_side(tmp_path, three):
+    """Each row has its own plugin, and pods that differ are explained by its scores."""
+    one, two = (
+        scheduler(tmp_path, entry(version, args={"best": best}), name=f"{version}.yaml")
+        for version, best in (("1", "n0"), ("2", "n2"))
+    )
+
+    result = compare(three, {"one": options(one), "two": options(two)})
+
+    assert ["1", "2"] == [summary.plugins[0].version for summary in result.variants]
+    assert {"two": 2} == result.differing
+    first = result.differences[0].first
+    assert first.scores["n0"].parts["favourite"] > first.scores["n2"].parts.get("favourite", 0)
+
+
+async def _attached(folder, work):
+    """What the work comes to beside a plugin process that is there already, at the socket that it gets."""
+    socket = folder / "f.sock"
+    environment = {"BERTH_PLUGIN_ADDRESS": f"unix:{socket}", "PATH": ""}
+    process = await asyncio.create_subprocess_exec(sys.executable, str(PROGRAM), env=environment)
+    try:
+        await eventually(lambda: listens(socket))
+        return await asyncio.to_thread(work, f"unix:{socket}")
+    finally:
+        process.kill()
+        await process.wait()
+
+
+def test_a_plugin_that_is_there_is_attached(tmp_path_factory, three, monkeypatch):
+    """It is asked over its socket, and left running: the next simulation asks it again."""
+    monkeypatch.setattr(outside_plugins, "READY_SECONDS", 60.0)
+    folder = tmp_path_factory.mktemp("private")
+    folder.chmod(0o700)
+
+    def work(address):
+        path = scheduler(folder, {**PATIENT, "address": address, "args": {"best": "n2"}})
+        return [simulate(three, options(path)).placed_on for _ in range(2)]
+
+    found = asyncio.run(_attached(folder, work))
+
+    assert [{"default/p0": "n2", "default/p1": "n2"}] * 2 == found
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        pytest.param(
+            [entry(shadow=True)], r"plugins\[0\].shadow: plugin favourite: .*take the entry", id="shadow"
+        ),
+        pytest.param([entry(profiles=["other"])], r"plugins\[0\].profiles: .*no profile other", id="profile"),
+        pytest.param(
+            [entry() | {"command": ["/nowhere/plugin"]}],
+            r"plugins\[0\].command: plugin favourite: /nowhere/plugin: No such file.*give a program",
+            id="no program",
+        ),
+        pytest.param(
+            [entry() | {"command": [sys.executable, "-c", "print('no licence')"]}],
+            r"plugins\[0\].command: .*ended with code 0: no licence; correct the command",
+            id="ends at once",
+        ),
+        pytest.param(
+            [entry(args={"worst": "n0"})],
+            r"plugins\[0\]: plugin favourite refuses: .*worst.*; correct the entry",
+            id="arguments",
+        ),
+    ],
+)
+def test_what_cannot_be_simulated_is_refused(tmp_path, three, entries, said):
+    """The error names the file, the field and what to do."""
+    path = scheduler(tmp_path, *entries)
+
+    with pytest.raises(PluginsError, match=f"scheduler.yaml: {said}"):
+        simulate(three, options(path))
+
+
+def test_runs_of_a_sweep_start_their_own_plugins(tmp_path):
+    """A run of another command is another run, whatever else is the same."""
+    subject = Subject((str(written(tmp_path / "c.json", *NODES, pod("p0"))),))
+    path, other = scheduler(tmp_path, entry("1")), tmp_path / "plugins.yaml"
+    other.write_text(json.dumps(plugin_list(entry("2"))))
+    runs = [Run(str(path), 0), Run(f"{path},{other}", 0)]
+
+    swept = sweep(
+        subject, runs, tmp_path / "results", lambda subject, runs: [(r, one(subject, r)) for r in runs]
+    )
+
+    assert ["1", "2"] == [summary.plugins[0].version for summary in swept.runs]
+
+
+def test_the_command_says_what_became_of_calls(tmp_path):
+    """Text names the plugin, its version and command, and how many calls failed; --plugins takes a list."""
+    path = scheduler(tmp_path, entry("3", args={"best": "n1"}))
+    there = written(tmp_path / "c.json", *NODES, pod("p0"))
+
+    alone = CliRunner().invoke(command, [str(there), "--config", str(path)])
+    beside = CliRunner().invoke(command, ["compare", "default", str(path), "--input", str(there)])
+
+    assert (0, 0) == (alone.exit_code, beside.exit_code), alone.output + beside.output
+    assert f"favourite 3 ({sys.executable} {PROGRAM} 3): " in alone.stdout
+    assert " calls, 0 failed" in alone.stdout
+    assert f"{path}: favourite 3 (" in beside.stdout
+
+
+def test_runs_side_by_side_share_no_plugin(tmp_path):
+    """A plugin that is attached is told of one cluster at a time."""
+    path = scheduler(tmp_path, {"name": "favourite", "address": "127.0.0.1:1"})
+
+    result = CliRunner().invoke(command, ["compare", str(path), "--input", "openb", "--sweep", "seed=0..1"])
+
+    assert 2 == result.exit_code
+    assert (
+        "plugins[0].address: plugin favourite: runs side by side would share it; add --jobs 1"
+        in result.stderr
+    )
