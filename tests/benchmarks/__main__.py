@@ -62,7 +62,9 @@ def main():
     parser.add_argument(
         "--pods", type=int, default=0, help="pods of the end-to-end run, or in the large cluster"
     )
-    parser.add_argument("--nodes", type=int, default=0, help="nodes of the cluster, by start")
+    parser.add_argument(
+        "--nodes", type=int, default=0, help="nodes of the cluster, by start and joint --openb"
+    )
     parser.add_argument("--placed", type=int, default=0, help="pods that run already, by start")
     parser.add_argument(
         "--real",

@@ -1,8 +1,12 @@
-"""Joint placement: groups drawn by chance, one by one, by a plan, and in every way that there is."""
+"""Joint placement: groups drawn by chance, one by one, by a plan, and in every way that there is.
+
+With --openb FOLDER: GPU pods of that trace in batches instead (joint_openb.py).
+"""
 
 import asyncio
 import time
 
+from tests.benchmarks import joint_openb
 from tests.benchmarks.tables import Table
 from tests.unit.pod_groups.kit import member, node, quality, stage
 
@@ -15,6 +19,9 @@ SIZES = (60, 150, 500)
 
 def run(options):
     """What a plan gains over one by one and leaves to the best; what planning large groups costs."""
+    if options.openb:
+        joint_openb.run(options)
+        return
     results = asyncio.run(results_of(options.rounds or INSTANCES))
     table = Table(f"{len(results)} groups of up to {MOST_PODS} pods", ["compared with", "groups"])
     for name, holds in ROWS.items():
