@@ -4,12 +4,10 @@
 """
 
 import json
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-import click
 import msgspec
 
 from berth.config.loading import load
@@ -19,6 +17,7 @@ from berth.simulation.engine import Options, simulate
 from berth.simulation.fill import copy_of, fill
 from berth.simulation.inputs import read_cluster, read_pods
 from berth.simulation.one_by_one import without_post_filter
+from tests.benchmarks.differing import compared
 from tests.benchmarks.tables import Table
 from tests.chance.affinity import affinity, spreading, tolerations
 from tests.chance.cluster import draw
@@ -54,7 +53,7 @@ def run(options):
     """A row a workload, or how many clusters differ."""
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
         if options.random:
-            compared(options.random, Path(folder))
+            compared(options.random, Path(folder), differences)
         else:
             timed(options.pods or COPIES, options.nodes or NODES, Path(folder)).show()
 
@@ -77,15 +76,6 @@ def timed(copies, nodes, folder):
         seconds = time.process_time() - started
         table.add(name, f"{found.count:,}", f"{seconds:.1f}", f"{1e6 * seconds / found.count:.0f}")
     return table
-
-
-def compared(count, folder):
-    different = {seed: found for seed in range(count) if (found := differences(seed, folder))}
-    for seed, found in different.items():
-        click.echo(f"{seed}: {'; '.join(found)}")
-    click.echo(f"{count} clusters, {len(different)} differ")
-    if different:
-        sys.exit(1)
 
 
 def differences(seed, folder):

@@ -5,12 +5,9 @@ three shapes on a full cluster of `--nodes` nodes. The figures are CPU seconds o
 """
 
 import json
-import sys
 import tempfile
 import time
 from pathlib import Path
-
-import click
 
 from berth.config.loading import load
 from berth.objects.node import Node
@@ -21,6 +18,7 @@ from berth.simulation.fitting import Shape, would_fit
 from berth.simulation.inputs import ClusterInput, read_cluster
 from berth.simulation.kinds import KINDS
 from berth.simulation.one_by_one import without_post_filter
+from tests.benchmarks.differing import compared
 from tests.benchmarks.tables import Table
 from tests.chance.cluster import draw
 from tests.chance.draw import Chance
@@ -37,7 +35,7 @@ def run(options):
     """A row a pod, or how many clusters differ."""
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
         if options.random:
-            compared(options.random, Path(folder))
+            compared(options.random, Path(folder), differences)
         else:
             timed(options.pods or PODS, options.nodes or NODES, Path(folder)).show()
 
@@ -64,15 +62,6 @@ def timed(pods, nodes, folder):
 def cluster_node(folder, document):
     (made,) = read_cluster([written(folder / "shape.json", document)]).of(Node).values()
     return made
-
-
-def compared(count, folder):
-    different = {seed: found for seed in range(count) if (found := differences(seed, folder))}
-    for seed, found in different.items():
-        click.echo(f"{seed}: {'; '.join(found)}")
-    click.echo(f"{count} clusters, {len(different)} differ")
-    if different:
-        sys.exit(1)
 
 
 def differences(seed, folder):

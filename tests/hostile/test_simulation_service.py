@@ -7,8 +7,11 @@ import pytest
 import zstandard
 
 from berth.simulation import snapshot_file
+from berth.simulation_service.forks import Version
 from berth.simulation_service.limits import Limits
+from berth.simulation_service.service import applied
 from berth_simulation_proto import simulation_pb2 as pb
+from tests.hostile.work import growth
 from tests.unit.simulation.kit import node, pod
 from tests.unit.simulation_service.kit import (
     FakeClock,
@@ -122,6 +125,17 @@ async def test_what_is_put_into_a_fork_adds_up():
 
     assert grpc.StatusCode.RESOURCE_EXHAUSTED == code
     assert text.startswith("bytes put into the fork")
+
+
+def test_nodes_that_go_are_looked_up_once():
+    """Removing many nodes from a fork of many pods costs as much as there are of both together."""
+
+    def removing(count):
+        there = Version(cluster_of(*(pod(f"p{i}", nodeName="other") for i in range(count))))
+        names = [pb.ObjectName(api_version="v1", kind="Node", name=f"n{i}") for i in range(count)]
+        return lambda: applied(there, pb.ApplyToForkRequest(remove=names))
+
+    assert growth(removing, 50) < 1.5
 
 
 async def test_a_message_is_bounded():

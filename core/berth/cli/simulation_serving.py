@@ -115,5 +115,10 @@ async def _followed(kubeconfig: str, context: str) -> "AsyncIterator[Base]":
             following = tasks.create_task(live.follow())
             yield live.now
             following.cancel()
+    except BaseExceptionGroup as group:
+        # What the body of a task group raises comes out wrapped; alone, it is the error that was raised.
+        if len(group.exceptions) > 1:
+            raise
+        raise group.exceptions[0] from None
     finally:
         await transport.aclose()

@@ -82,15 +82,13 @@ def fill(
     names = {profile.scheduler_name for profile in options.loaded.profiles}
     for pod in pods:
         check_alone(pod, names)
-    running = cluster.copy()
-    running.objects[Pod] = {key: pod for key, pod in cluster.of(Pod).items() if pod.node_name}
 
     async def run(simulation: Simulation) -> Fill:
         filling = _Filling(simulation, pods)
         stop = await filling.place(most)
         return _found(simulation, filling, stop, labels)
 
-    return after(running, without_post_filter(options), run)
+    return after(cluster.running(), without_post_filter(options), run)
 
 
 def _weight(pod: Pod) -> int:

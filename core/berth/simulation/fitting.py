@@ -129,8 +129,6 @@ def on_cluster(
 
     Raises: as `would_fit`, and what `then` raises.
     """
-    running = cluster.copy()
-    running.objects[Pod] = {key: pod for key, pod in cluster.of(Pod).items() if pod.node_name}
     check_in_process(options.loaded, options.plugins)
     building = ExitStack()
 
@@ -140,7 +138,7 @@ def on_cluster(
 
     with building:
         building.enter_context(pace())
-        return after(running, without_post_filter(options), run)
+        return after(cluster.running(), without_post_filter(options), run)
 
 
 def in_order(pods: Sequence[Pod]) -> list[Pod]:

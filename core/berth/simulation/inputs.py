@@ -79,6 +79,12 @@ class ClusterInput:
         objects = {kind: dict(held) for kind, held in self.objects.items()}
         return ClusterInput(objects, self.left_out.copy(), self.others)
 
+    def running(self) -> "ClusterInput":
+        """The same cluster without the pods that have no node, to be changed apart."""
+        made = self.copy()
+        made.objects[Pod] = {key: pod for key, pod in self.of(Pod).items() if pod.node_name}
+        return made
+
 
 def read_cluster(
     paths: Sequence[str | Path], *, seed: int = 0, seen: Callable[[Document], None] = lambda _: None

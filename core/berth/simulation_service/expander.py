@@ -11,6 +11,7 @@ Source: cluster-autoscaler/expander/grpcplugin, expander/waste (kubernetes/autos
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeVar
 
 import msgspec
@@ -70,27 +71,38 @@ class Expander:
 
     def _ranked(self, request: pb.BestOptionsRequest, cluster: ClusterInput, pace: Pace) -> list[Rank | None]:
         """Of each option how good it is, None where it does not help."""
-        running = {each.uid for each in cluster.of(Pod).values() if each.node_name}
-        nodes = request.nodeBytesMap or request.nodeMap
-        read = [self._read(option, nodes, cluster, running) for option in request.options]
+        reading, read = _Reading(request, cluster, self._profiles), list[_Option]()
+        for option in request.options:
+            with pace():
+                read.append(reading.option(option))
 
         async def run(fitting: Fitting) -> list[Rank | None]:
             return [await _rank(fitting, each) for each in read]
 
         return on_cluster(cluster, self._options, run, pace)
 
-    def _read(
-        self, option: pb.Option, nodes: Mapping[str, bytes], cluster: ClusterInput, running: set[str]
-    ) -> _Option:
+
+class _Reading:
+    """Reads the options of one request; a pod that several of them have is decoded once."""
+
+    def __init__(self, request: pb.BestOptionsRequest, cluster: ClusterInput, profiles: set[str]) -> None:
+        self._nodes: Mapping[str, bytes] = request.nodeBytesMap or request.nodeMap
+        self._cluster = cluster
+        self._profiles = profiles
+        self._running = {each.uid for each in cluster.of(Pod).values() if each.node_name}
+        self._as_json = cache(_as_json)
+
+    def option(self, option: pb.Option) -> _Option:
+        """The option. Raises: WrongRequestError, InputError."""
         name = option.nodeGroupId
-        if name not in nodes:
+        if name not in self._nodes:
             raise WrongRequestError(f"nodeBytesMap: found no node of the group {name[:60]!r}; give one")
         if option.nodeCount < 1:
             raise WrongRequestError(f"option {name[:60]}: nodeCount: found {option.nodeCount}; at least 1")
-        (node,) = _objects(Node, [nodes[name]], f"node of {name[:60]}", cluster)
-        pods = _objects(Pod, option.podBytes or option.pod, f"pods of {name[:60]}", cluster)
+        (node,) = self._objects(Node, [self._nodes[name]], f"node of {name[:60]}")
+        pods = self._objects(Pod, option.podBytes or option.pod, f"pods of {name[:60]}")
         # A pod may have been bound since the autoscaler looked.
-        waiting = [pod for pod in pods if not pod.node_name and pod.uid not in running]
+        waiting = [pod for pod in pods if not pod.node_name and pod.uid not in self._running]
         return _Option([pod for pod in waiting if self._is_ours(pod)], Shape(name, node, option.nodeCount))
 
     def _is_ours(self, pod: Pod) -> bool:
@@ -100,6 +112,18 @@ class Expander:
         except InputError:
             return False
         return True
+
+    def _objects(self, kind: type[K], bare: Sequence[bytes], name: str) -> list[K]:
+        try:
+            documents: list[bytes] = [self._as_json(kind.__name__, data) for data in bare]
+        except ProtobufError as error:
+            raise WrongRequestError(f"{name}: {error}") from None
+        return [*read_objects(documents, name, self._cluster).of(kind).values()]
+
+
+def _as_json(kind: str, data: bytes) -> bytes:
+    """The object of these bytes as JSON. Raises: ProtobufError."""
+    return msgspec.json.encode(read_bare(data, "v1", kind))
 
 
 async def _rank(fitting: Fitting, option: _Option) -> Rank | None:
@@ -116,15 +140,6 @@ async def _rank(fitting: Fitting, option: _Option) -> Rank | None:
     # The autoscaler adds as many as it says, of which those that are not used are wasted whole.
     waste = (found.waste * used + option.shape.most - used) / option.shape.most
     return (SOME_FIT if found.left else ALL_FIT, round(waste, 6))
-
-
-def _objects(kind: type[K], bare: Sequence[bytes], name: str, cluster: ClusterInput) -> list[K]:
-    """The objects of these bytes. Raises: WrongRequestError, InputError."""
-    try:
-        documents: list[bytes] = [msgspec.json.encode(read_bare(data, "v1", kind.__name__)) for data in bare]
-    except ProtobufError as error:
-        raise WrongRequestError(f"{name}: {error}") from None
-    return [*read_objects(documents, name, cluster).of(kind).values()]
 
 
 def _named(option: pb.Option) -> pb.Option:

@@ -1,4 +1,4 @@
-"""A live cluster, followed and never written to: the objects that decisions read, from watches.
+"""A live cluster, followed and never written to: the objects that decisions read, as the watches have them.
 
 list, watch --> kinds of objects by key --copy--> what one answer is about
 """

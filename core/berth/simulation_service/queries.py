@@ -59,7 +59,7 @@ class Queries:
         self._threads = ThreadPoolExecutor(limits.at_once, thread_name_prefix="simulation")
 
     @asynccontextmanager
-    async def of(self, client: str) -> AsyncIterator["InThread"]:
+    async def of(self, client: str) -> AsyncIterator[InThread]:
         """The client's only answer in the making, until the end of the block.
 
         Raises: BoundError.

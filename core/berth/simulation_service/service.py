@@ -4,7 +4,7 @@ Source: proto/berth/simulation/v1/simulation.proto.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from berth.objects.node import Node
@@ -62,7 +62,7 @@ class Service:
         check("changes", len(request.remove) + len(request.put), self._limits.changes)
         async with self._queries.of(client) as in_thread:
             before = self._forks.get(client, request.fork_id)
-            after = await in_thread(lambda _: _applied(before, request))
+            after = await in_thread(lambda _: applied(before, request))
             self._forks.put(client, request.fork_id, after)
         return pb.ApplyToForkResponse(nodes=after.nodes, pods=after.pods)
 
@@ -98,16 +98,11 @@ def pods_of(documents: Sequence[bytes], cluster: ClusterInput) -> list[Pod]:
     pods: list[Pod] = [*read.of(Pod).values()]
     if not pods or len(pods) < len(documents):
         raise WrongRequestError("pods: found none, another kind, or a finished one; give pods that wait")
-    check_pods(pods, cluster)
-    return pods
-
-
-def check_pods(pods: Iterable[Pod], cluster: ClusterInput) -> None:
-    """Refuse pods that are on a node. Raises: WrongRequestError."""
     running = {each.uid for each in cluster.of(Pod).values() if each.node_name}
     for pod in pods:
         if pod.node_name or pod.uid in running:
             raise WrongRequestError(f"Pod {pod.key}: it is on a node; ask about pods that have none")
+    return pods
 
 
 def _shape(shape: pb.NodeShape, name: str) -> Shape:
@@ -124,8 +119,9 @@ def _shape(shape: pb.NodeShape, name: str) -> Shape:
     return Shape(shape.name, nodes[0], shape.max_count, price)
 
 
-def _applied(version: Version, request: pb.ApplyToForkRequest) -> Version:
-    cluster = version.cluster.copy()
+def applied(version: Version, request: pb.ApplyToForkRequest) -> Version:
+    """The fork as the request wants it. Raises: InputError, WrongRequestError."""
+    cluster, gone = version.cluster.copy(), set[str]()
     for number, each in enumerate(request.remove):
         kind = BY_NAME.get((each.api_version.rpartition("/")[0], each.kind))
         if kind is None:
@@ -135,8 +131,10 @@ def _applied(version: Version, request: pb.ApplyToForkRequest) -> Version:
         key = f"{each.namespace}/{each.name}" if kind.resource.namespaced else each.name
         cluster.objects[kind.type].pop(key, None)
         if kind.type is Node:
-            pods: dict[str, Pod] = cluster.of(Pod)
-            cluster.objects[Pod] = {k: pod for k, pod in pods.items() if pod.node_name != each.name}
+            gone.add(each.name)
+    if gone:
+        pods: dict[str, Pod] = cluster.of(Pod)
+        cluster.objects[Pod] = {key: pod for key, pod in pods.items() if pod.node_name not in gone}
     for _, obj in read_objects(request.put, "put", cluster).all():
         cluster.objects[type(obj)][obj.key] = obj
     return Version(cluster, version.put_bytes + sum(map(len, request.put)))

@@ -1,11 +1,10 @@
-"""`berth simulate serve` answers autoscalers until it is asked to end."""
+"""`berth simulate serve` answers autoscalers until SIGTERM."""
 
 import json
 import signal
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 
 import grpc
 import pytest
@@ -15,6 +14,13 @@ from berth.cli.simulate import simulate
 from berth_simulation_proto import simulation_pb2 as pb
 from berth_simulation_proto import simulation_pb2_grpc
 from tests.unit.simulation.kit import node, pod, written
+
+KUBECONFIG = {
+    "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}],
+    "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+    "users": [{"name": "u", "user": {}}],
+    "current-context": "c",
+}
 
 
 def test_of_files(tmp_path):
@@ -45,13 +51,17 @@ def test_of_files(tmp_path):
         (["{input}", "--listen", "0.0.0.0:0"], "give --tls-cert and --tls-key"),
         (["/nowhere.json", "--listen", "127.0.0.1:0"], "/nowhere.json"),
         (["--kubeconfig", "/nowhere", "--listen", "127.0.0.1:0"], "/nowhere"),
+        (["--kubeconfig", "{kubeconfig}", "--listen", "0.0.0.0:0"], "give --tls-cert and --tls-key"),
     ],
 )
 def test_what_is_wrong(tmp_path, arguments, said):
     """What can't be served is said in one line, with exit code 2."""
-    cluster = written(Path(tmp_path / "cluster.json"), node("n0"))
+    files = {
+        "input": written(tmp_path / "cluster.json", node("n0")),
+        "kubeconfig": written(tmp_path / "kubeconfig.json", KUBECONFIG),
+    }
 
-    done = CliRunner().invoke(simulate, ["serve", *(each.format(input=cluster) for each in arguments)])
+    done = CliRunner().invoke(simulate, ["serve", *(each.format(**files) for each in arguments)])
 
     assert 2 == done.exit_code
     assert said in done.stderr

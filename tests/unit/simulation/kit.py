@@ -6,6 +6,24 @@ from berth.config.loading import load
 from berth.simulation.engine import Options, simulate
 from berth.simulation.inputs import read_cluster
 
+ZONE = "topology.kubernetes.io/zone"
+APP = {"app": "a"}
+SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": ZONE,
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": APP},
+}
+"""Over zones, the pods of APP."""
+APART = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": APP}}
+        ]
+    }
+}
+"""One pod of APP a node."""
+
 
 def node(name, cpu="4", labels=None, annotations=None, **spec):
     """A node document, roomy but for its cpu."""

@@ -13,25 +13,7 @@ from berth.simulation.errors import InputError
 from berth.simulation.fill import fill, in_turn
 from berth.simulation.inputs import read_pods
 from tests.benchmarks.fill import differences
-from tests.unit.simulation.kit import cluster, node, pod, written
-
-ZONE = "topology.kubernetes.io/zone"
-APP = {"app": "a"}
-SPREAD = [
-    {
-        "maxSkew": 1,
-        "topologyKey": ZONE,
-        "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": {"matchLabels": APP},
-    }
-]
-APART = {
-    "podAntiAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": [
-            {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": APP}}
-        ]
-    }
-}
+from tests.unit.simulation.kit import APART, APP, SPREAD, ZONE, cluster, node, pod, written
 
 
 def filled(tmp_path, nodes, *pods, **options):
@@ -51,7 +33,7 @@ def test_the_count_is_that_of_one_by_one(tmp_path, seed):
     ("spec", "count"),
     [
         pytest.param({}, 12, id="by cpu"),
-        pytest.param({"topologySpreadConstraints": SPREAD}, 9, id="spread over zones of unequal size"),
+        pytest.param({"topologySpreadConstraints": [SPREAD]}, 9, id="spread over zones of unequal size"),
         pytest.param({"affinity": APART}, 3, id="one a node"),
     ],
 )

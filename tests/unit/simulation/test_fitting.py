@@ -9,17 +9,7 @@ from berth.simulation.errors import InputError
 from berth.simulation.fitting import Objective, Shape, would_fit
 from berth.simulation.inputs import ClusterInput, read_pods
 from tests.benchmarks.would_fit import differences
-from tests.unit.simulation.kit import cluster, node, pod, written
-
-APP = {"app": "a"}
-SPREAD = {
-    "maxSkew": 1,
-    "topologyKey": "topology.kubernetes.io/zone",
-    "whenUnsatisfiable": "DoNotSchedule",
-    "labelSelector": {"matchLabels": APP},
-}
-APART = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": APP}}
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+from tests.unit.simulation.kit import APART, APP, SPREAD, ZONE, cluster, node, pod, written
 
 
 def shape(tmp_path, name, most=10, price=None, **fields):
@@ -43,7 +33,7 @@ def test_the_count_is_that_of_one_by_one(tmp_path, seed):
     ("spec", "nodes"),
     [
         pytest.param({}, 2, id="by cpu"),
-        pytest.param({"affinity": {"podAntiAffinity": {REQUIRED: [APART]}}}, 5, id="one a node"),
+        pytest.param({"affinity": APART}, 5, id="one a node"),
     ],
 )
 def test_pods_that_are_left_get_nodes(tmp_path, spec, nodes):
@@ -65,12 +55,8 @@ def test_a_shape_that_is_of_no_use(tmp_path):
 
 def test_spreading_takes_a_mixture(tmp_path):
     """Pods that spread over zones fit with nodes of both zones, and with those of one zone alone do not."""
-    shapes = [
-        shape(tmp_path, zone, cpu="2", labels={"topology.kubernetes.io/zone": zone}) for zone in ("a", "b")
-    ]
-    there = [
-        node(f"n{zone}", cpu="100m", labels={"topology.kubernetes.io/zone": zone}) for zone in ("a", "b")
-    ]
+    shapes = [shape(tmp_path, zone, cpu="2", labels={ZONE: zone}) for zone in ("a", "b")]
+    there = [node(f"n{zone}", cpu="100m", labels={ZONE: zone}) for zone in ("a", "b")]
     pods = [pod(f"p{i}", labels=APP, topologySpreadConstraints=[SPREAD]) for i in range(4)]
 
     found = fitted(tmp_path, there, pods, shapes)

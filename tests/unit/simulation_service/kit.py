@@ -73,17 +73,19 @@ async def served(
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
         expander = Expander(options, follow, queries, limits)
         server, address = await serve(f"unix://{folder}/s.sock", None, service, expander, limits)
-        async with grpc.aio.insecure_channel(address) as channel:
-            yield Served(
-                service,
-                forks,
-                queries,
-                simulation_pb2_grpc.SimulationServiceStub(channel),
-                expander_pb2_grpc.ExpanderStub(channel),
-                address,
-            )
-        queries.close()
-        await server.stop(None)
+        try:
+            async with grpc.aio.insecure_channel(address) as channel:
+                yield Served(
+                    service,
+                    forks,
+                    queries,
+                    simulation_pb2_grpc.SimulationServiceStub(channel),
+                    expander_pb2_grpc.ExpanderStub(channel),
+                    address,
+                )
+        finally:
+            queries.close()
+            await server.stop(None)
 
 
 def written(document):

@@ -3,25 +3,11 @@
 import grpc
 import pytest
 
-from tests.unit.simulation.kit import node, pod
+from berth.sandbox.bodies.protobuf import read_bare
+from berth.simulation_service import expander
+from tests.unit.simulation.kit import APART, APP, SPREAD, ZONE, node, pod
 from tests.unit.simulation_service.kit import cluster_of, groups, options_request, served, wire
 from tests.unit.simulation_service.test_service import refused
-
-ZONE = "topology.kubernetes.io/zone"
-APP = {"app": "a"}
-SPREAD = {
-    "maxSkew": 1,
-    "topologyKey": ZONE,
-    "whenUnsatisfiable": "DoNotSchedule",
-    "labelSelector": {"matchLabels": APP},
-}
-APART = {
-    "podAntiAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": [
-            {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": APP}}
-        ]
-    }
-}
 
 
 async def best(there, options, nodes, **fields):
@@ -59,6 +45,21 @@ async def test_what_does_not_help_is_left_out():
     nodes = {"tainted": node("t", cpu="1", taints=[taint]), "open": node("o", cpu="64")}
 
     assert ["open"] == await best([], [(group, 1, [pod("p")]) for group in nodes], nodes)
+
+
+async def test_pods_in_common_are_decoded_once(monkeypatch):
+    """A pod that several options have is read as protobuf once."""
+    read = []
+
+    def counted(data, api_version, kind):
+        read.append(kind)
+        return read_bare(data, api_version, kind)
+
+    monkeypatch.setattr(expander, "read_bare", counted)
+    nodes = {group: node(group) for group in "abc"}
+
+    assert ["a", "b", "c"] == await best([], [(group, 1, [pod("p")]) for group in nodes], nodes)
+    assert ["Node", "Node", "Node", "Pod"] == sorted(read)
 
 
 async def test_none_helps():
