@@ -8,7 +8,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from tests.chance.cluster import SUBJECTS
-from tests.chance.jobs import drawn, kept
+from tests.chance.jobs import JUDGES, Way, drawn, kept
 from tests.golden.run import be_quiet
 from tests.kube_scheduler import WITHOUT, kube_scheduler
 
@@ -23,9 +23,10 @@ def main():
     alike = True
     # Forked processes would all try ports in the same order.
     with ProcessPoolExecutor(wanted.jobs, get_context("spawn"), initializer=be_quiet) as pool:
-        runs = [pool.submit(kept, path) for path in wanted.again]
+        way = Way(wanted.judge, wanted.real)
+        runs = [pool.submit(kept, way, path) for path in wanted.again]
         runs += [
-            pool.submit(drawn, subject, seed, wanted.nodes, wanted.pods)
+            pool.submit(drawn, way, subject, seed, wanted.nodes, wanted.pods)
             for subject in wanted.subject
             for seed in seeds
         ]
@@ -53,6 +54,8 @@ def parse():
     """The arguments."""
     parser = argparse.ArgumentParser(prog="python -m tests.chance", description=__doc__)
     parser.add_argument("--subject", nargs="+", choices=SUBJECTS, default=[])
+    parser.add_argument("--judge", choices=JUDGES, default="engine", help="which way Berth is asked")
+    parser.add_argument("--real", action="store_true", help="on a real API server (KUBEBUILDER_ASSETS)")
     parser.add_argument("--seeds", type=int, default=1, help="how many for each subject")
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--jobs", type=int, default=1, help="how many to run at a time")

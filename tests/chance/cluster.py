@@ -1,5 +1,6 @@
 """A whole cluster by chance, and which features its pods have how often."""
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +61,21 @@ def draw(subject, seed, nodes_count=14, pods_count=60):
     objects += placed(chance, mix, crowd, names)
     configured = configuration(chance, 3, names) if mix["profiles"] else configuration(chance, 0, names)
     return Drawn(configured, objects, pods(chance, mix, pods_count, names))
+
+
+def admissible(drawn):
+    """The same as far as a real API server admits it.
+
+    Overhead of pods takes a RuntimeClass, and the namespace that claims are in is there before its labels.
+    """
+    made = copy.deepcopy(drawn)
+    for each in (*made.objects, *made.pods):
+        if each["kind"] == "Pod":
+            each["spec"].pop("overhead", None)
+        elif each["kind"] == "ResourceClaim":
+            for request in each["spec"]["devices"]["requests"]:
+                request.get("exactly", {}).pop("adminAccess", None)
+    return made
 
 
 def _surroundings(chance):

@@ -3,26 +3,43 @@
 import asyncio
 import json
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from berth.demo.errors import DemoError
-from tests.chance.cluster import draw
+from tests.chance import comparing, simulating
+from tests.chance.cluster import admissible, draw
 from tests.chance.run import Found, again, run
+from tests.e2e.api_servers import ApiServer
+
+JUDGES = {"engine": comparing.differences, "simulate": simulating.differences}
+"""Ways to ask Berth: its plugins about each node, or `berth simulate` about the cluster's files."""
 
 
-def drawn(subject, seed, nodes, pods):
+@dataclass(frozen=True)
+class Way:
+    """How runs are made: which way Berth is asked, and whether on a real API server."""
+
+    judge: str
+    real: bool
+
+
+def drawn(way, subject, seed, nodes, pods):
     """The title and the outcome of that subject and seed."""
-    return f"{subject}-{seed}", _outcome(draw(subject, seed, nodes, pods))
+    return f"{subject}-{seed}", _outcome(way, draw(subject, seed, nodes, pods))
 
 
-def kept(path):
+def kept(way, path):
     """The title and the outcome of the question in that file."""
-    return path.stem, _outcome(again(json.loads(path.read_text(encoding="utf-8"))))
+    return path.stem, _outcome(way, again(json.loads(path.read_text(encoding="utf-8"))))
 
 
-def _outcome(made_of):
+def _outcome(way, made_of):
     with tempfile.TemporaryDirectory(prefix="berth-chance-") as folder:
         try:
-            return asyncio.run(run(made_of, Path(folder)))
+            server = ApiServer(real=way.real)
+            if way.real:
+                made_of = admissible(made_of)
+            return asyncio.run(run(made_of, Path(folder), judge=JUDGES[way.judge], server=server))
         except (DemoError, TimeoutError) as error:
             return Found(broken=f"{type(error).__name__} {error}")

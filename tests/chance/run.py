@@ -8,29 +8,14 @@ from berth.client import resources
 from berth.client.resources import PODS
 from tests.chance.cluster import Drawn
 from tests.chance.comparing import Decided, comparable, differences
+from tests.chance.documents import KINDS, documents_of
 from tests.chance.scheduler_log import FLAGS, SchedulerLog
 from tests.chance.volume_controller import bind_volumes
+from tests.e2e.api_servers import IN_MEMORY
 from tests.e2e.default_cluster import default_cluster
 from tests.e2e.seen import Seen, items
 from tests.kube_scheduler import kube_scheduler
 
-KINDS = {
-    "Node": resources.NODES,
-    "Pod": resources.PODS,
-    "Namespace": resources.NAMESPACES,
-    "PriorityClass": resources.Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False),
-    "Service": resources.SERVICES,
-    "PodDisruptionBudget": resources.POD_DISRUPTION_BUDGETS,
-    "PersistentVolume": resources.PERSISTENT_VOLUMES,
-    "PersistentVolumeClaim": resources.PERSISTENT_VOLUME_CLAIMS,
-    "StorageClass": resources.STORAGE_CLASSES,
-    "CSINode": resources.CSI_NODES,
-    "CSIDriver": resources.CSI_DRIVERS,
-    "CSIStorageCapacity": resources.CSI_STORAGE_CAPACITIES,
-    "ResourceClaim": resources.RESOURCE_CLAIMS,
-    "ResourceSlice": resources.RESOURCE_SLICES,
-    "DeviceClass": resources.DEVICE_CLASSES,
-}
 # The kinds of which something changes while pods are decided on; the others are listed once a run.
 CHANGING = ("Pod", "PersistentVolume", "PersistentVolumeClaim", "ResourceClaim")
 LOOK_SECONDS, DECIDED_SECONDS, PREEMPTED_SECONDS = 0.02, 30, 10
@@ -52,13 +37,19 @@ class Found:
     """Why the run did not come to its end."""
 
 
-async def run(drawn, folder):
-    """Have kube-scheduler decide on the pods, one after the other, and compare."""
+async def run(drawn, folder, *, judge=differences, server=IN_MEMORY):
+    """Have kube-scheduler decide on the pods, one after the other, and compare.
+
+    `judge` gives the differences between what Berth makes of a question and what kube-scheduler did.
+    """
     text = json.dumps(drawn.configuration).replace("{", "{{").replace("}", "}}")
     configured = text.replace('"kubeconfig": ""', '"kubeconfig": "{kubeconfig}"')
     seen, found = Seen(), Found()
+    scheduler = (kube_scheduler(),)
     async with (
-        default_cluster(folder, drawn.objects, configured, FLAGS, scheduler=(kube_scheduler(),)) as cluster,
+        default_cluster(
+            folder, drawn.objects, configured, FLAGS, scheduler=scheduler, server=server
+        ) as cluster,
         cluster.watching(seen.look),
     ):
         turns = Turns(cluster, seen, SchedulerLog(folder / "scheduler.log"))
@@ -66,7 +57,7 @@ async def run(drawn, folder):
             scenario, theirs = await turns.take(pod)
             scenario["config"] = drawn.configuration
             _count(found, theirs)
-            if different := await differences(scenario, theirs):
+            if different := await judge(scenario, theirs):
                 name = pod["metadata"]["name"]
                 found.differences.append((name, different))
                 found.scenarios[name] = scenario
@@ -164,12 +155,7 @@ def as_created(pod):
 
 def again(scenario):
     """The run that asks a kept question once more."""
-    objects = [
-        {"kind": kind, "apiVersion": resource.api_version, **each}
-        for kind, resource in KINDS.items()
-        for each in scenario["objects"][resource.plural]
-    ]
-    pod = {"kind": "Pod", "apiVersion": "v1", **scenario["pod"]}
+    objects, pod = documents_of(scenario)
     for each in (*objects, pod):
         each["metadata"].pop("resourceVersion", None)
     return Drawn(scenario["config"], objects, [pod])

@@ -2,8 +2,10 @@
 
 import pytest
 
-from tests.chance.cluster import SUBJECTS, draw
+from tests.chance import simulating
+from tests.chance.cluster import SUBJECTS, admissible, draw
 from tests.chance.run import run
+from tests.e2e.api_servers import api_server_called
 from tests.kube_scheduler import WITHOUT, kube_scheduler
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(kube_scheduler() is None, reason=WITHOUT)]
@@ -17,4 +19,15 @@ async def test_decides_alike(tmp_path, subject, seed):
 
     assert [] == found.differences
     assert 5 < found.bound
+    assert 2 < found.rejected
+
+
+async def test_simulations_decide_alike(tmp_path):
+    """Of 12 pods on a real API server reasons are the same, and nodes and victims as good."""
+    drawn = admissible(draw("everything", 1, pods_count=12))
+
+    found = await run(drawn, tmp_path, judge=simulating.differences, server=api_server_called("real"))
+
+    assert [] == found.differences
+    assert 2 < found.bound
     assert 2 < found.rejected
