@@ -9,26 +9,43 @@ import tempfile
 import time
 from pathlib import Path
 
+from berth.client.resources import POD_GROUPS, PODS
+from berth.config.flags.feature_gates import FeatureGates
 from berth.config.loading import load
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.simulation.changes import renamed
 from berth.simulation.engine import Options, after
 from berth.simulation.fitting import Shape, would_fit
-from berth.simulation.inputs import ClusterInput, read_cluster
+from berth.simulation.inputs import ClusterInput, read_cluster, read_objects
 from berth.simulation.kinds import KINDS
 from berth.simulation.one_by_one import without_post_filter
 from tests.benchmarks.differing import compared
 from tests.benchmarks.tables import Table
 from tests.chance.cluster import draw
 from tests.chance.draw import Chance
-from tests.unit.simulation.kit import node, pod, written
+from tests.e2e import random_groups
+from tests.unit.simulation.kit import node, pod, profiles, written
 
-PODS = 1_000
+COUNT = 1_000
 TEMPLATES = 20
 NODES = 5_000
 MOST = 6
 """Nodes of a shape on clusters by chance."""
+ITS_GROUPS = 3
+"""Of four clusters by chance, the one that is of pod groups."""
+GANGS_SECONDS = 8.0
+"""A gang that has no place is tried again and again; virtual time in which it is some times."""
+STRATEGY = {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]}
+MOST_ALLOCATED = {"name": "NodeResourcesFit", "args": {"scoringStrategy": STRATEGY}}
+FULLEST = {
+    "score": {
+        "disabled": [{"name": "*"}],
+        "enabled": [{"name": "NodeAffinity", "weight": 100}, {"name": "NodeResourcesFit", "weight": 1}],
+    }
+}
+"""New nodes are alike: without a rule between them, what fits would be up to chance."""
+PREEMPTION = "WorkloadAwarePreemption"
 
 
 def run(options):
@@ -37,7 +54,7 @@ def run(options):
         if options.random:
             compared(options.random, Path(folder), differences)
         else:
-            timed(options.pods or PODS, options.nodes or NODES, Path(folder)).show()
+            timed(options.pods or COUNT, options.nodes or NODES, Path(folder)).show()
 
 
 def timed(pods, nodes, folder):
@@ -48,7 +65,7 @@ def timed(pods, nodes, folder):
         Shape(f"cpu{cpu}", cluster_node(folder, node(f"cpu{cpu}", cpu=str(cpu))), pods) for cpu in (4, 8, 16)
     ]
     table = Table("would fit, three shapes", ["pods", "of each kind", "nodes", "CPU s"])
-    for kinds in (1, TEMPLATES):
+    for kinds in (1, TEMPLATES, pods):
         asking = [pod(f"p{i}", labels={"app": f"a{i % kinds}"}) for i in range(pods)]
         wanted = [*read_cluster([written(folder / "pods.json", *asking)]).of(Pod).values()]
         started = time.process_time()
@@ -80,8 +97,12 @@ def _of_shape(asked, shape, at_once, alone):
     needed = alone.nodes.get(shape.name, 0)
     said = f"{shape.name}: {needed} nodes for {at_once}+{alone.placed}"
     cluster, pods, options = asked
-    placed, pending = one_by_one(cluster, pods, shape.node, min(needed + 1, shape.most), options)
-    if at_once != placed[0] or alone.placed != sum(placed[1:]) or not all(placed[1 : needed + 1]):
+    gangs = any(each.spec.scheduling_group for each in pods)
+    further = MOST if gangs else 1
+    placed, pending = one_by_one(cluster, pods, shape.node, min(needed + further, shape.most), options)
+    # Nodes that bring a gang nearer to its place make no pod fit before the last of them does.
+    helped = placed[needed : needed + 1] if gangs else placed[1 : needed + 1]
+    if at_once != placed[0] or alone.placed != sum(placed[1:]) or (needed and not all(helped)):
         yield f"{said}, one by one {placed}"
     if alone.left and any(placed[needed + 1 :]):
         yield f"{said}, one by one a further node helps: {placed}"
@@ -91,8 +112,7 @@ def _of_shape(asked, shape, at_once, alone):
 
 def one_by_one(cluster, pods, model, nodes, options):
     """How many pods simulations place without a new node and with each further one, and which are pending."""
-    at = cluster.copy()
-    at.objects[Pod] = {key: each for key, each in cluster.of(Pod).items() if each.node_name}
+    at = cluster.running()
     waiting, placed = pods, []
     for number in range(nodes + 1):
         if number:
@@ -132,6 +152,28 @@ def _with_claims_of_their_own(pods):
 
 def drawn(seed, folder):
     """A cluster by chance, pods that want to run there, shapes of nodes, and the scheduler's options."""
+    return drawn_groups(seed, folder) if seed % 4 == ITS_GROUPS else drawn_alone(seed, folder)
+
+
+def drawn_groups(seed, folder):
+    """The same of pod groups, which no pods have to leave for."""
+    found = random_groups.Drawn(f"would-fit-{seed}")
+    groups = [group for step in found.steps for group in step.of(POD_GROUPS)]
+    asking = [each for step in found.steps for each in step.of(PODS)]
+    cluster = read_cluster([written(folder / f"c{seed}.json", *found.objects, *groups)])
+    pods = read_objects([json.dumps(each).encode() for each in asking], "pods", cluster).of(Pod).values()
+    models = random_groups.Drawn(f"would-fit-{seed}-shapes").objects
+    nodes = read_cluster([written(folder / f"s{seed}.json", *models)]).of(Node).values()
+    shapes = [Shape(f"shape-{i}", renamed(each, f"shape-{i}"), MOST) for i, each in enumerate(nodes)]
+    gates = [*random_groups.GATES[:2], *(gate for gate in found.gates if gate != PREEMPTION)]
+    profile = {"schedulerName": "default-scheduler", "plugins": FULLEST, "pluginConfig": [MOST_ALLOCATED]}
+    text = json.dumps(profiles(profile))
+    loaded = without_post_filter(load(text, gates=FeatureGates(dict.fromkeys(gates, True))))
+    return cluster, list(pods), shapes[:3], Options(loaded, seed=seed, most_seconds=GANGS_SECONDS)
+
+
+def drawn_alone(seed, folder):
+    """The same of pods that are decided on one by one."""
     chance = Chance(f"would-fit-{seed}")
     subject = chance.choice(("placing", "placing", "everything"))
     cluster_drawn = draw(subject, seed, nodes_count=chance.randint(1, 6), pods_count=chance.randint(5, 30))

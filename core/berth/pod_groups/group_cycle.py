@@ -78,7 +78,7 @@ class PodGroupCycle:
             return
         budgets = self.submission.failure.budgets
         meter = budgets.begin_group([member.info for member in members], len(self.ground.snapshot))
-        result = await meter.timed(self._decide(GroupQuestion(framework, key, members, self.states, meter)))
+        result = await meter.timed(self.decide(GroupQuestion(framework, key, members, self.states, meter)))
         budgets.settle(members[0].info)
         await self.submission.submit(framework, members, result)
         self.conditions.tell(key, result)
@@ -101,7 +101,7 @@ class PodGroupCycle:
             record = self.submission.attempts.begin(info, info.pod.spec.scheduler_name)
             self.submission.fail(Member(info, record), failed(text), CLEAR_NOMINATION)
 
-    async def _decide(self, question: GroupQuestion) -> GroupResult:
+    async def decide(self, question: GroupQuestion) -> GroupResult:
         """The algorithm's result; whatever breaks in it costs this group its attempt and no other pod."""
         started = self.clock.monotonic()
         try:

@@ -44,12 +44,14 @@ class MemberResult:
 class GroupResult:
     """The group's status and, by UID in the order they were tried, what came of its pods.
 
-    `waits_on_preemption` goes with the status Unschedulable.
+    `waits_on_preemption` goes with the status Unschedulable. `room` is for how many pods a node was found in
+    all placements together, where the group fits in none of several.
     """
 
     status: Status = UNSCHEDULABLE
     waits_on_preemption: bool = False
     members: dict[str, MemberResult] = field(default_factory=dict)
+    room: int = 0
 
     @property
     def broken(self) -> bool:

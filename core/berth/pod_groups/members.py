@@ -32,10 +32,11 @@ def popped_with(queue: SchedulingQueue, first: QueuedPodInfo, group: PodGroupSta
     """The popped pod and all others of its group that wait ungated, in the order they are tried in."""
     waiting = sorted(group.unscheduled, key=lambda pod: pod.name)
     others = (queue.pop_specific(pod) for pod in waiting if pod.uid != first.pod.uid)
-    return sorted((first, *(info for info in others if info is not None)), key=_order)
+    return sorted((first, *(info for info in others if info is not None)), key=turn_of)
 
 
-def _order(info: QueuedPodInfo) -> tuple[int, float]:
+def turn_of(info: QueuedPodInfo) -> tuple[int, float]:
+    """The key by which a group's pods are tried; among equals the first popped one, then by name."""
     return -info.pod.priority, info.initial_attempt_timestamp or 0.0
 
 

@@ -55,7 +55,8 @@ async def _try_one(ground: Ground, question: GroupQuestion, placement: Placement
 def _none_fits(results: Sequence[GroupResult]) -> GroupResult:
     first = results[0]
     text = f"0/{len(results)} placements are available, first placement status: {first.status.message}"
-    return replace(first, status=unschedulable(text))
+    room = sum(len(result.assignments) for result in results)
+    return replace(first, status=unschedulable(text), room=room)
 
 
 async def _best(

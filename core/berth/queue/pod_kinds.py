@@ -14,9 +14,13 @@ def kind_of(record: QueuedPodInfo) -> tuple[PodTemplate | str, frozenset[str]]:
 
     A pod like no other has its UID in place of the template.
     """
-    pod = record.pod
+    return like(record.pod), frozenset(record.pending_plugins)
+
+
+def like(pod: Pod) -> PodTemplate | str:
+    """What pods have in common that no plugin of this process tells apart: a template, or one pod's UID."""
     like_others = not (pod.template.has_ephemeral_claims or _has_status(pod))
-    return pod.template if like_others else pod.uid, frozenset(record.pending_plugins)
+    return pod.template if like_others else pod.uid
 
 
 def _has_status(pod: Pod) -> bool:

@@ -3,9 +3,10 @@
     pods --> on the nodes that are there --> left --+--> one node of a shape, those left, one node more ...
                                                     +--> the shape that serves the objective best, again ...
 
-Pods are placed one by one in the order of their priorities, and those that are left are tried again after
-every node, so that the answer is what adding nodes one by one to the cluster would come to. Nothing is
-preempted for them. A shape is given up at the first node of it that makes no pod fit.
+Pods are placed one by one in the order of their priorities, those of a pod group together, and those that are
+left are tried again after every node, so that the answer is what adding nodes one by one to the cluster would
+come to. Nothing is preempted for them. A shape is given up at the first node of it that makes no pod fit and
+brings no gang nearer to its place; nodes after the last one that made a pod fit are not counted.
 
 Called by: berth.simulation_service.
 """
@@ -21,12 +22,16 @@ from berth.framework.status import Status
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.objects.resource_names import CPU, MEMORY, is_extended
+from berth.queue.pod_kinds import like
 from berth.simulation.changes import renamed
 from berth.simulation.engine import Options, Simulation, after
 from berth.simulation.errors import InputError
+from berth.simulation.group_placing import GroupPlacing
 from berth.simulation.inputs import ClusterInput
-from berth.simulation.one_by_one import OneByOne, Placed, check_alone, without_post_filter
+from berth.simulation.one_by_one import Left, OneByOne, Placed, check_ours, without_post_filter
 from berth.simulation.plugin_settings import check_in_process
+from berth.simulation.refusals import Kind, Refusals
+from berth.snapshot.pod_group_states import GroupKey
 
 Pace = Callable[[], AbstractContextManager[None]]
 """Entered for each step, so that others have their turn between two; what it raises ends the work."""
@@ -53,11 +58,15 @@ class Shape:
     price: float | None = None
 
 
-class Left(NamedTuple):
-    """A pod that has no node, and why; the message is kube-scheduler's."""
+class Rest(NamedTuple):
+    """The pods that have no node. `nearer` counts those of gangs that would have one if their gang had.
 
-    pod: Pod
-    status: Status
+    `lasting` says that no pod that gets a node helps any of them.
+    """
+
+    left: Sequence[Left]
+    nearer: int = 0
+    lasting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +115,16 @@ def would_fit(
                     f"shape {shape.name}: price: found none; give one, or take another objective"
                 )
     for pod in pods:
-        check_alone(pod, {profile.scheduler_name for profile in options.loaded.profiles})
+        check_ours(pod, {profile.scheduler_name for profile in options.loaded.profiles})
 
     async def run(fitting: Fitting) -> Fit:
-        left = await fitting.place([Left(pod, NOT_TRIED) for pod in in_order(pods)])
+        rest = await fitting.ask(pods)
         start = len(fitting.steps)
-        alone = [await fitting.alone(shape, left, start) for shape in shapes]
-        mixture = await fitting.mixed(shapes, left, start, objective)
-        best = min((mixture, *alone), key=lambda each: (len(each.left), *_merit(each, objective)))
-        return Fit(len(pods) - len(left), left, alone, best)
+        found = alone = [await fitting.alone(shape, rest, start) for shape in shapes]
+        if len(shapes) != 1:
+            found = [await fitting.mixed(shapes, rest, start, objective), *alone]
+        best = min(found, key=lambda each: (len(each.left), *_merit(each, objective)))
+        return Fit(len(pods) - len(rest.left), rest.left, alone, best)
 
     return on_cluster(cluster, options, run, pace)
 
@@ -157,43 +167,95 @@ class Fitting:
     def __post_init__(self) -> None:
         """Take note of the names that are taken."""
         self._one_by_one = OneByOne(self.simulation)
+        self._groups = GroupPlacing(self.simulation, self._one_by_one)
         self._names = {node.name for node in self.simulation.nodes()}
         self._number = 0
+        self._nearer: dict[GroupKey, int] = {}
+        self._turns: dict[str, int] = {}
 
     # Pods.
 
-    async def place(self, pods: Sequence[Left]) -> list[Left]:
-        """Place those that fit, and give those that are left with the reason, in the same order.
+    async def ask(self, pods: Sequence[Pod]) -> Rest:
+        """Place those of these pods that fit, once what was placed for others is taken back."""
+        self._groups.know(pods)
+        ordered = in_order(pods)
+        self._turns = {pod.key: turn for turn, pod in enumerate(ordered)}
+        return await self.place([Left(pod, NOT_TRIED) for pod in ordered])
 
-        A pod that is placed may make room for one that was tried before it, by affinity: all are tried again
-        until none is placed any more. Chance begins anew with each call, so that what was tried before and
-        taken back does not count.
+    async def place(self, pods: Sequence[Left]) -> Rest:
+        """Place those that fit; the reasons of the others are those that they have in the end."""
+        while True:
+            before = len(self.steps)
+            rest = await self.tried(pods)
+            if len(self.steps) == before:
+                return rest
+            pods = rest.left
+
+    async def tried(self, pods: Sequence[Left]) -> Rest:
+        """Place those that fit, and give those that are left.
+
+        A pod that is placed may make room for one that was tried before it, by affinity: such pods are tried
+        again until none is placed any more. A reason may be of before a pod was placed that does not help.
+
+        Chance begins anew with each call, so that what was tried before and taken back does not count.
+        Cost: a decision for each pod that is placed, and for each kind of pods that is left.
         """
         self.simulation.chance.seed(self.simulation.options.seed)
-        left = list(pods)
-        while left:
-            before = len(left)
-            left = await self._tried([each.pod for each in left])
-            if len(left) == before:
-                break
+        refusals = Refusals(self.simulation.core.profiles.queue_profiles)
+        self._nearer.clear()
+        while True:
+            pods = await self._pass(pods, refusals)
+            if all(refusals.of(self._kind(each.pod)) is not None for each in pods):
+                return Rest(pods, sum(self._nearer.values()), refusals.lasting)
+
+    async def _pass(self, pods: Sequence[Left], refusals: Refusals) -> Sequence[Left]:
+        left: list[Left] = []
+        for kind, unit in self._in_units(pods):
+            status = refusals.of(kind)
+            if status is not None:
+                left += unit if isinstance(kind, GroupKey) else [Left(unit[0].pod, status)]
+                continue
+            before = len(self.steps)
+            with self.pace():
+                refused = await self._decided(kind, [each.pod for each in unit])
+            if len(self.steps) > before:
+                refusals.pod_placed()
+            elif refused:
+                refusals.note(kind, refused[0].pod.spec.scheduler_name, refused[0].status)
+            left += refused
         return left
 
-    async def _tried(self, pods: Sequence[Pod]) -> list[Left]:
-        left: list[Left] = []
-        refused: dict[int, Status] = {}
-        for pod in pods:
-            # As long as nothing is placed, pods of one template have one answer.
-            status = refused.get(id(pod.template))
-            if status is None:
-                with self.pace():
-                    answer = await self._one_by_one.place(pod)
-                if isinstance(answer, Placed):
-                    self.steps.append(answer)
-                    refused.clear()
+    async def _decided(self, kind: Kind, pods: Sequence[Pod]) -> Sequence[Left]:
+        """Those of a pod, or of a group's pods, that have no node."""
+        if isinstance(kind, GroupKey):
+            outcome = await self._groups.place(kind, pods)
+            self.steps += outcome.placed
+            self._nearer[kind] = outcome.room
+            return outcome.left
+        answer = await self._one_by_one.place(pods[0])
+        if isinstance(answer, Placed):
+            self.steps.append(answer)
+            return ()
+        return (Left(pods[0], answer),)
+
+    def _kind(self, pod: Pod) -> Kind:
+        return self._groups.key_of(pod) or like(pod)
+
+    def _in_units(self, pods: Sequence[Left]) -> list[tuple[Kind, list[Left]]]:
+        """Each pod alone, but those of a group together, at the turn of the first that is left of them."""
+        units: list[tuple[Kind, list[Left]]] = []
+        groups: dict[GroupKey, list[Left]] = {}
+        for each in sorted(pods, key=lambda each: self._turns[each.pod.key]):
+            kind = self._kind(each.pod)
+            if isinstance(kind, GroupKey):
+                if kind in groups:
+                    groups[kind].append(each)
                     continue
-                status = refused[id(pod.template)] = answer
-            left.append(Left(pod, status))
-        return left
+                groups[kind] = unit = [each]
+                units.append((kind, unit))
+            else:
+                units.append((kind, [each]))
+        return units
 
     # Nodes.
 
@@ -238,67 +300,83 @@ class Fitting:
 
     # Answers.
 
-    async def alone(self, shape: Shape, left: Sequence[Left], start: int) -> Added:
+    async def alone(self, shape: Shape, rest: Rest, start: int) -> Added:
         """What nodes of one shape come to, from `start` on, and back to it."""
-        remaining, count = list(left), 0
-        while remaining and count < shape.most:
-            before = len(self.steps)
+        trial = _Trial(rest, len(self.steps), needed=Counter({shape.name: 0}))
+        while trial.rest.left and trial.counts[shape.name] < shape.most:
             self.add(shape)
-            fewer = await self.place(remaining)
-            helped = len(fewer) < len(remaining)
-            # The reasons that count the new node say why it is of no use.
-            remaining = fewer
-            if not helped:
-                await self.back_to(before)
+            if not trial.helped(shape, await self.tried(trial.rest.left), len(self.steps)):
                 break
-            count += 1
-        found = self._found({shape.name: count}, {shape.name: shape}, left, remaining, start)
-        await self.back_to(start)
-        return found
+        return await self._found(trial, [shape], rest, start)
 
-    async def mixed(
-        self, shapes: Sequence[Shape], left: Sequence[Left], start: int, objective: Objective
-    ) -> Added:
+    async def mixed(self, shapes: Sequence[Shape], rest: Rest, start: int, objective: Objective) -> Added:
         """What adding the best next node comes to, again and again, from `start` on, and back to it."""
-        remaining, counts = list(left), Counter[str]()
-        while remaining:
-            candidates = [shape for shape in shapes if counts[shape.name] < shape.most]
-            best = await self._best_next(candidates, remaining, objective)
+        trial, candidates = _Trial(rest, len(self.steps)), list(shapes)
+        while trial.rest.left:
+            candidates = [shape for shape in candidates if trial.counts[shape.name] < shape.most]
+            best = await self._best_next(candidates, trial.rest, objective)
             if best is None:
                 break
             self.add(best)
-            remaining = await self.place(remaining)
-            counts[best.name] += 1
-        found = self._found(dict(counts), {shape.name: shape for shape in shapes}, left, remaining, start)
-        await self.back_to(start)
-        return found
+            trial.helped(best, await self.tried(trial.rest.left), len(self.steps))
+        return await self._found(trial, shapes, rest, start)
 
-    async def _best_next(
-        self, shapes: Sequence[Shape], left: Sequence[Left], objective: Objective
-    ) -> Shape | None:
-        """The shape of which one node serves best, the first of equals; None where none makes a pod fit."""
+    async def _best_next(self, shapes: list[Shape], rest: Rest, objective: Objective) -> Shape | None:
+        """The shape of which one node serves best, the first of equals; None where none serves.
+
+        Those of which no node will serve are taken out of `shapes`.
+        """
         start, best = len(self.steps), None
-        for number, shape in enumerate(shapes):
+        for number, shape in enumerate(list(shapes)):
             self.add(shape)
-            placed = len(left) - len(await self.place(left))
-            if placed:
-                merit = _next_merit(objective, placed, self.waste(start), shape.price)
-                best = min(best or (merit, number, shape), (merit, number, shape), key=lambda each: each[:2])
+            then = await self.tried(rest.left)
+            placed, nearer = len(rest.left) - len(then.left), then.nearer - rest.nearer
+            if placed or nearer > 0:
+                merit = _next_merit(objective, placed or nearer, self.waste(start), shape.price)
+                found = (not placed, *merit), number, shape
+                best = min(best or found, found, key=lambda each: each[:2])
+            elif then.lasting:
+                shapes.remove(shape)
             await self.back_to(start)
         return None if best is None else best[2]
 
-    def _found(
-        self,
-        counts: dict[str, int],
-        shapes: dict[str, Shape],
-        before: Sequence[Left],
-        left: Sequence[Left],
-        start: int,
-    ) -> Added:
-        prices = [(shapes[name].price, count) for name, count in counts.items()]
-        price = None if any(p is None for p, _ in prices) else sum((p or 0.0) * n for p, n in prices)
-        counts = {name: count for name, count in counts.items() if count}
-        return Added(counts, len(before) - len(left), left, self.waste(start), price)
+    async def _found(self, trial: "_Trial", shapes: Sequence[Shape], before: Rest, start: int) -> Added:
+        """What the trial came to, and back to the start."""
+        await self.back_to(trial.useful)
+        rest = await self.place(trial.rest.left) if trial.stale else trial.rest
+        prices = {shape.name: shape.price for shape in shapes}
+        known = [(prices[name], count) for name, count in trial.needed.items()]
+        price = None if any(p is None for p, _ in known) else sum((p or 0.0) * n for p, n in known)
+        counts = {name: count for name, count in trial.needed.items() if count}
+        placed = len(before.left) - len(rest.left)
+        found = Added(counts, placed, rest.left, self.waste(start), price)
+        await self.back_to(start)
+        return found
+
+
+@dataclass
+class _Trial:
+    """Nodes that are added one by one: how many, and how many up to the last one that made a pod fit.
+
+    `useful` is the number of steps up to that one; what came after it is taken back.
+    """
+
+    rest: Rest
+    useful: int
+    counts: Counter[str] = field(default_factory=Counter)
+    needed: Counter[str] = field(default_factory=Counter)
+    stale: bool = False
+    """Whether a pod was placed since the reasons of those that are left were given."""
+
+    def helped(self, shape: Shape, rest: Rest, steps: int) -> bool:
+        """Take note of a node that was added; whether it made a pod fit, or brought a gang nearer."""
+        self.stale = len(rest.left) < len(self.rest.left)
+        nearer = rest.nearer > self.rest.nearer
+        self.rest = rest
+        self.counts[shape.name] += 1
+        if self.stale:
+            self.useful, self.needed = steps, self.counts.copy()
+        return self.stale or nearer
 
 
 def _merit(found: Added, objective: Objective) -> tuple[float, ...]:

@@ -5,12 +5,13 @@
 A pod is neither queued nor bound, and nothing is preempted for it: that makes a decision cost some tens of
 microseconds. Nodes can join and go between two pods.
 
-Called by: fill, fitting.
+Called by: fill, fitting, group_placing.
 """
 
 import asyncio
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from berth.config.catalogue import ExtensionPoint
 from berth.framework.attempt import Attempt
@@ -40,20 +41,27 @@ class Placed:
         return self.pod.node_name
 
 
+class Left(NamedTuple):
+    """A pod that has no node, and why; the message is kube-scheduler's."""
+
+    pod: Pod
+    status: Status
+
+
 class OneByOne:
     """Places pods in a simulation in which everything has happened."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
         self._core = simulation.core
-        self._now = simulation.clock.now()
+        self.now = simulation.clock.now()
 
     async def place(self, pod: Pod) -> Placed | Status:
         """Decide on the pod: it counts on its node from now on, or the status says why it has none."""
         core, cycle = self._core, self._core.schedule_one
         self._simulation.plugins.show(pod)
         framework = core.profiles.frameworks[pod.spec.scheduler_name]
-        record = cycle.attempts.begin(QueuedPodInfo(pod, self._now), framework.profile_name)
+        record = cycle.attempts.begin(QueuedPodInfo(pod, self.now), framework.profile_name)
         core.cache.update_snapshot(core.snapshot)
         state = CycleState()
         state.write(CycleRecord, record)
@@ -61,14 +69,20 @@ class OneByOne:
         if not decision.status.ok:
             return await self._over(record, decision.status)
         placed = Placed(pod.placed_on(decision.node_name), framework, state, record)
-        core.cache.assume_pod(placed.pod)
-        reserved = await framework.run_reserve(state, placed.pod, placed.node, record)
+        reserved = await self.keep(placed)
         if not reserved.ok:
-            await self.take_back(placed)
             return await self._over(record, reserved)
         record.node_name = placed.node
         await self._over(record, SUCCESS)
         return placed
+
+    async def keep(self, placed: Placed) -> Status:
+        """Let the pod count on its node; not if a Reserve plugin says no."""
+        self._core.cache.assume_pod(placed.pod)
+        reserved = await placed.framework.run_reserve(placed.state, placed.pod, placed.node, placed.record)
+        if not reserved.ok:
+            await self.take_back(placed)
+        return reserved
 
     async def _over(self, record: CycleRecord, status: Status) -> Status:
         """Let plugins in other processes hear of the attempt's end."""
@@ -109,18 +123,23 @@ def without_post_filter(options: Options) -> Options:
     return replace(options, loaded=loaded, plugins=options.plugins.without_post_filter())
 
 
-def check_alone(pod: Pod, profiles: Collection[str]) -> None:
-    """Refuse a pod that is not decided on by itself. Raises: InputError."""
+def check_ours(pod: Pod, profiles: Collection[str]) -> None:
+    """Refuse a pod that the scheduler does not decide on. Raises: InputError."""
     if pod.spec.scheduler_name not in profiles:
         known = ", ".join(sorted(profiles))
         raise InputError(
             f"Pod {pod.key}: spec.schedulerName: found {pod.spec.scheduler_name!r}; there are {known}"
         )
-    if pod.spec.scheduling_group is not None:
-        raise InputError(
-            f"Pod {pod.key}: spec.schedulingGroup: pods are tried one by one; take the group out"
-        )
     if pod.spec.scheduling_gates:
         raise InputError(
             f"Pod {pod.key}: spec.schedulingGates: a gated pod is never tried; take the gates out"
+        )
+
+
+def check_alone(pod: Pod, profiles: Collection[str]) -> None:
+    """Refuse a pod that is not decided on by itself. Raises: InputError."""
+    check_ours(pod, profiles)
+    if pod.spec.scheduling_group is not None:
+        raise InputError(
+            f"Pod {pod.key}: spec.schedulingGroup: pods are tried one by one; take the group out"
         )

@@ -21,9 +21,9 @@ from berth.objects.pod import Pod
 from berth.sandbox.bodies.protobuf import ProtobufError, read_bare
 from berth.simulation.engine import Options
 from berth.simulation.errors import InputError
-from berth.simulation.fitting import NOT_TRIED, Fitting, Left, Pace, Shape, in_order, on_cluster
+from berth.simulation.fitting import Fitting, Pace, Shape, on_cluster
 from berth.simulation.inputs import ClusterInput, read_objects
-from berth.simulation.one_by_one import check_alone
+from berth.simulation.one_by_one import check_ours
 from berth.simulation_service.errors import WrongRequestError
 from berth.simulation_service.forks import Base
 from berth.simulation_service.limits import Limits, check
@@ -106,9 +106,9 @@ class _Reading:
         return _Option([pod for pod in waiting if self._is_ours(pod)], Shape(name, node, option.nodeCount))
 
     def _is_ours(self, pod: Pod) -> bool:
-        """Whether the engine has a say in the pod: another scheduler's, or one of a group, it has not."""
+        """Whether the scheduler decides on the pod: neither another one does, nor is it gated."""
         try:
-            check_alone(pod, self._profiles)
+            check_ours(pod, self._profiles)
         except InputError:
             return False
         return True
@@ -131,8 +131,8 @@ async def _rank(fitting: Fitting, option: _Option) -> Rank | None:
     if not option.pods:
         return (UNKNOWN, 0.0)
     before = len(fitting.steps)
-    left = await fitting.place([Left(pod, NOT_TRIED) for pod in in_order(option.pods)])
-    found = await fitting.alone(option.shape, left, len(fitting.steps))
+    rest = await fitting.ask(option.pods)
+    found = await fitting.alone(option.shape, rest, len(fitting.steps))
     await fitting.back_to(before)
     used = sum(found.nodes.values())
     if not used:

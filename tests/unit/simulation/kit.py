@@ -23,6 +23,8 @@ APART = {
     }
 }
 """One pod of APP a node."""
+GANGS = ("GenericWorkload", "GangScheduling")
+"""The feature gates with which gangs are placed together."""
 
 
 def node(name, cpu="4", labels=None, annotations=None, **spec):
@@ -52,6 +54,14 @@ def pod(name, cpu="1", labels=None, annotations=None, **spec):
 def thing(kind, name, version="v1", **fields):
     """A document of another kind."""
     return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, **fields}
+
+
+def gang(name, count, least=None, **constraints):
+    """A group of so many pods, of which `least` go together."""
+    policy = {"gang": {"minCount": least or count}}
+    spec = {"schedulingPolicy": policy, **constraints}
+    group = thing("PodGroup", name, "scheduling.k8s.io/v1alpha2", spec=spec)
+    return group, [pod(f"{name}-{i}", schedulingGroup={"podGroupName": name}) for i in range(count)]
 
 
 def written(path, *documents):

@@ -1,7 +1,10 @@
 """Which new nodes make pods fit is what adding them one by one comes to."""
 
+from contextlib import nullcontext
+
 import pytest
 
+from berth.config.flags.feature_gates import FeatureGates
 from berth.config.loading import load
 from berth.objects.node import Node
 from berth.simulation.engine import Options
@@ -9,7 +12,7 @@ from berth.simulation.errors import InputError
 from berth.simulation.fitting import Objective, Shape, would_fit
 from berth.simulation.inputs import ClusterInput, read_pods
 from tests.benchmarks.would_fit import differences
-from tests.unit.simulation.kit import APART, APP, SPREAD, ZONE, cluster, node, pod, written
+from tests.unit.simulation.kit import APART, APP, GANGS, SPREAD, ZONE, cluster, gang, node, pod, written
 
 
 def shape(tmp_path, name, most=10, price=None, **fields):
@@ -17,10 +20,11 @@ def shape(tmp_path, name, most=10, price=None, **fields):
     return Shape(name, made, most, price)
 
 
-def fitted(tmp_path, there, pods, shapes, **options):
+def fitted(tmp_path, there, pods, shapes, gates=(), **options):
     found = cluster(tmp_path, *there) if there else ClusterInput()
     wanted = read_pods(written(tmp_path / "pods.json", *pods), found)
-    return would_fit(found, wanted, shapes, Options(load(None)), **options)
+    loaded = load(None, gates=FeatureGates(dict.fromkeys(gates, True)))
+    return would_fit(found, wanted, shapes, Options(loaded), **options)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -134,4 +138,126 @@ def test_each_step_waits_its_turn(tmp_path):
 
     fitted(tmp_path, [], [pod("p")], [shape(tmp_path, "one", cpu="1", most=1)], pace=Turn)
 
-    assert [1, -1] * (1 + 1 + 2 + 2 + 2) == paced
+    assert [1, -1] * (1 + 1 + 2) == paced
+
+
+def test_a_decision_for_each_pod_and_node(tmp_path):
+    """Pods that are all different are tried once for each node, though others are placed meanwhile."""
+    steps = []
+    pods = [pod(f"p{i}", cpu=f"{1000 - i}m") for i in range(8)]
+
+    found = fitted(
+        tmp_path, [], pods, [shape(tmp_path, "two", cpu="2")], pace=lambda: nullcontext(steps.append(1))
+    )
+
+    assert {"two": 4} == found.shapes[0].nodes
+    assert 1 + 8 + (1 + 8) + (1 + 6) + (1 + 4) + (1 + 2) == len(steps)
+
+
+def test_a_shape_that_serves_no_pod_is_tried_once(tmp_path):
+    """A mixture leaves a shape out from the first node of it that is of no use."""
+    steps = []
+    shapes = [shape(tmp_path, "none", cpu="100m"), shape(tmp_path, "one", cpu="1")]
+
+    fitted(tmp_path, [], [pod(f"p{i}") for i in range(3)], shapes, pace=lambda: nullcontext(steps.append(1)))
+
+    start, none, one, again = 1 + 1, 1 + 1, (1 + 2) + (1 + 2) + (1 + 1), 2 * ((1 + 2) + (1 + 2) + (1 + 1))
+    assert start + none + one + none + again == len(steps)
+
+
+def test_reasons_count_what_was_placed(tmp_path):
+    """A pod that was refused before others were placed has the reason that it has with them there."""
+    pods = [pod("p0", cpu="3"), pod("p1", cpu="2"), pod("p2", cpu="500m")]
+    for each in pods[0::2]:
+        each["spec"]["containers"][0]["resources"]["requests"]["memory"] = "40Gi"
+
+    found = fitted(tmp_path, [node("n0", cpu="2500m")], pods, [])
+
+    assert ["default/p0"] == [left.pod.key for left in found.left]
+    assert "1 Insufficient cpu, 1 Insufficient memory." in found.left[0].status.message
+
+
+def test_affinity_among_the_pods(tmp_path):
+    """A pod that waits for another one of the request is tried again once that one is placed."""
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": APP}}
+    near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+    found = fitted(
+        tmp_path, [], [pod("p0", affinity=near), pod("p1", labels=APP)], [shape(tmp_path, "two", cpu="2")]
+    )
+
+    assert ({"two": 1}, []) == (found.shapes[0].nodes, found.shapes[0].left)
+
+
+def test_a_gang_takes_all_its_nodes(tmp_path):
+    """A gang needs as many nodes as all of its pods take, though the first of them make no pod fit."""
+    group, pods = gang("g", 5)
+
+    found = fitted(tmp_path, [group, node("n0", cpu="1")], pods, [shape(tmp_path, "two", cpu="2")], GANGS)
+
+    assert (0, {"two": 2}, 5) == (found.placed, found.shapes[0].nodes, found.shapes[0].placed)
+    assert {"two": 2} == found.mixture.nodes
+
+
+def test_a_gang_that_never_fits(tmp_path):
+    """A gang whose pods do not all fit takes no node, and its pods say why."""
+    group, pods = gang("g", 5)
+
+    found = fitted(tmp_path, [group], [*pods, pod("p")], [shape(tmp_path, "two", cpu="2", most=2)], GANGS)
+
+    (two,) = found.shapes
+    assert ({"two": 1}, 1, 5) == (two.nodes, two.placed, len(two.left))
+    assert any("pod group is unschedulable" in left.status.message for left in two.left)
+
+
+def test_the_least_of_a_gang(tmp_path):
+    """Pods of a gang beyond its minCount fit one by one."""
+    group, pods = gang("g", 5, least=3)
+
+    found = fitted(tmp_path, [group, node("n0", cpu="4")], pods, [shape(tmp_path, "one", cpu="1")], GANGS)
+
+    assert (4, {"one": 1}, 1) == (found.placed, found.shapes[0].nodes, found.shapes[0].placed)
+
+
+def test_a_gang_in_one_zone(tmp_path):
+    """Nodes of the zone count in which there is room for all, not those of the zone that has more now."""
+    group, pods = gang("g", 4, schedulingConstraints={"topology": [{"key": ZONE}]})
+    there = [node("n0", cpu="3", labels={ZONE: "a"}), node("n1", cpu="100m", labels={ZONE: "b"})]
+
+    found = fitted(
+        tmp_path,
+        [group, *there],
+        pods,
+        [
+            shape(tmp_path, "b", cpu="1", labels={ZONE: "b"}),
+            shape(tmp_path, "a", cpu="1", labels={ZONE: "a"}),
+        ],
+        (*GANGS, "TopologyAwareWorkloadScheduling"),
+    )
+
+    assert [{"b": 4}, {"a": 1}] == [each.nodes for each in found.shapes]
+    assert {"a": 1} == found.mixture.nodes
+
+
+@pytest.mark.parametrize(
+    ("pods", "reason"),
+    [
+        pytest.param(gang("none", 2)[1], 'pod group "none" to appear', id="no such group"),
+        pytest.param(gang("g", 2)[1], "minCount pods from a gang to appear", id="too few pods"),
+    ],
+)
+def test_gangs_that_wait(tmp_path, pods, reason):
+    """Pods of a gang that is not complete are left, and say what they wait for."""
+    group, _ = gang("g", 3)
+
+    found = fitted(tmp_path, [group, node("n0")], pods, [], GANGS)
+
+    assert 0 == found.placed
+    assert all(reason in left.status.message for left in found.left)
+
+
+def test_groups_without_the_gate(tmp_path):
+    """A scheduler without the gate GenericWorkload decides on each pod alone, and so is it counted."""
+    group, pods = gang("g", 5)
+
+    assert 4 == fitted(tmp_path, [group, node("n0")], pods, []).placed

@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from berth.config.flags.feature_gates import FeatureGates
 from berth.config.loading import load
 from berth.framework.clock import SYSTEM_CLOCK
 from berth.sandbox.bodies import schemas
@@ -60,13 +61,11 @@ def cluster_of(*documents):
 
 
 @asynccontextmanager
-async def served(
-    cluster=None, limits=None, clock=SYSTEM_CLOCK, base=None, configuration=None
-) -> AsyncIterator[Served]:
-    """A server that follows this cluster, on a unix socket."""
+async def served(cluster=None, limits=None, clock=SYSTEM_CLOCK, base=None, gates=()) -> AsyncIterator[Served]:
+    """A server that follows this cluster, on a unix socket, with these feature gates."""
     there = ClusterInput() if cluster is None else cluster
     limits = limits or Limits()
-    options = Options(load(configuration and json.dumps(configuration)))
+    options = Options(load(None, gates=FeatureGates(dict.fromkeys(gates, True))))
     queries, forks = Queries(limits, clock), Forks(limits, clock)
     follow = base or (lambda: there)
     service = Service(options, follow, forks, queries, limits)

@@ -5,14 +5,14 @@ import pytest
 
 from berth.sandbox.bodies.protobuf import read_bare
 from berth.simulation_service import expander
-from tests.unit.simulation.kit import APART, APP, SPREAD, ZONE, node, pod
+from tests.unit.simulation.kit import APART, APP, GANGS, SPREAD, ZONE, gang, node, pod
 from tests.unit.simulation_service.kit import cluster_of, groups, options_request, served, wire
 from tests.unit.simulation_service.test_service import refused
 
 
-async def best(there, options, nodes, **fields):
+async def best(there, options, nodes, gates=(), **fields):
     """The groups that are left of these options."""
-    async with served(cluster_of(*there)) as at:
+    async with served(cluster_of(*there), gates=gates) as at:
         return groups(await at.expander.BestOptions(options_request(options, nodes, **fields)))
 
 
@@ -139,6 +139,16 @@ async def test_pods_of_another_scheduler():
 
     assert ["ours"] == await best([], options, nodes)
     assert ["theirs"] == await best([], options[:1], nodes)
+
+
+async def test_a_gang_is_placed_together():
+    """Groups whose nodes make all of a gang fit are left; one that has room for a part of it is of no use."""
+    group, pods = gang("g", 5)
+    nodes = {name: node(name, cpu="2") for name in ("few", "enough", "same")}
+
+    found = await best([group], [("few", 2, pods), ("enough", 3, pods), ("same", 3, pods)], nodes, GANGS)
+
+    assert ["enough", "same"] == found
 
 
 @pytest.mark.parametrize(
