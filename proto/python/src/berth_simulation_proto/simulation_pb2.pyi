@@ -3,7 +3,7 @@
 isort:skip_file
 The contract between an autoscaler (the gRPC client) and a simulation of the
 scheduler (the gRPC server): which new nodes would make pods fit.
-docs/autoscalers.md tells how it is served; the comments here are the
+docs/autoscalers.md says how it is served; the comments here are the
 contract.
 
 A client is known by the common name of its certificate where the server asks
@@ -343,8 +343,9 @@ class WouldFitResponse(_message.Message):
     @_builtins.property
     def shapes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Added]:
         """What nodes of one shape alone come to, in the order of the request. A shape
-        is given up at the first node of it that makes no pod fit, which is not
-        counted.
+        is given up at the first node of it that neither makes a pod fit nor finds
+        room for a further pod of a gang. Nodes after the last one that made a pod
+        fit are not counted.
         """
 
     @_builtins.property

@@ -96,12 +96,14 @@ class SimulationServiceServicer:
         Changes nothing and is repeatable: the same request about the same cluster
         has the same answer. The pods are placed one by one by the scheduler's own
         engine and configuration, by priority, then as given; no pod is preempted
-        for them. Pods of the cluster that have no node are left out.
+        for them. With the feature gate GenericWorkload the pods of a pod group are
+        placed together, where the first of them would be. Pods of the cluster that
+        have no node are left out.
 
         NOT_FOUND: the client has no such fork.
         INVALID_ARGUMENT: a pod or node that is not whole; a pod that is on a node,
-        is gated, belongs to a group, or names no profile of the configuration; two
-        shapes of one name; no price where the objective asks for one.
+        is gated, or names no profile of the configuration; two shapes of one name;
+        no price where the objective asks for one.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -3,7 +3,7 @@
 isort:skip_file
 The contract between an autoscaler (the gRPC client) and a simulation of the
 scheduler (the gRPC server): which new nodes would make pods fit.
-docs/autoscalers.md tells how it is served; the comments here are the
+docs/autoscalers.md says how it is served; the comments here are the
 contract.
 
 A client is known by the common name of its certificate where the server asks
@@ -77,12 +77,14 @@ class SimulationServiceStub:
     Changes nothing and is repeatable: the same request about the same cluster
     has the same answer. The pods are placed one by one by the scheduler's own
     engine and configuration, by priority, then as given; no pod is preempted
-    for them. Pods of the cluster that have no node are left out.
+    for them. With the feature gate GenericWorkload the pods of a pod group are
+    placed together, where the first of them would be. Pods of the cluster that
+    have no node are left out.
 
     NOT_FOUND: the client has no such fork.
     INVALID_ARGUMENT: a pod or node that is not whole; a pod that is on a node,
-    is gated, belongs to a group, or names no profile of the configuration; two
-    shapes of one name; no price where the objective asks for one.
+    is gated, or names no profile of the configuration; two shapes of one name;
+    no price where the objective asks for one.
     """
     DropFork: _grpc.UnaryUnaryMultiCallable[_simulation_pb2.DropForkRequest, _simulation_pb2.DropForkResponse]
     """DropFork forgets a fork.
@@ -122,12 +124,14 @@ class SimulationServiceAsyncStub(SimulationServiceStub):
     Changes nothing and is repeatable: the same request about the same cluster
     has the same answer. The pods are placed one by one by the scheduler's own
     engine and configuration, by priority, then as given; no pod is preempted
-    for them. Pods of the cluster that have no node are left out.
+    for them. With the feature gate GenericWorkload the pods of a pod group are
+    placed together, where the first of them would be. Pods of the cluster that
+    have no node are left out.
 
     NOT_FOUND: the client has no such fork.
     INVALID_ARGUMENT: a pod or node that is not whole; a pod that is on a node,
-    is gated, belongs to a group, or names no profile of the configuration; two
-    shapes of one name; no price where the objective asks for one.
+    is gated, or names no profile of the configuration; two shapes of one name;
+    no price where the objective asks for one.
     """
     DropFork: _aio.UnaryUnaryMultiCallable[_simulation_pb2.DropForkRequest, _simulation_pb2.DropForkResponse]  # type: ignore[assignment]
     """DropFork forgets a fork.
@@ -182,12 +186,14 @@ class SimulationServiceServicer(metaclass=_abc_1.ABCMeta):
         Changes nothing and is repeatable: the same request about the same cluster
         has the same answer. The pods are placed one by one by the scheduler's own
         engine and configuration, by priority, then as given; no pod is preempted
-        for them. Pods of the cluster that have no node are left out.
+        for them. With the feature gate GenericWorkload the pods of a pod group are
+        placed together, where the first of them would be. Pods of the cluster that
+        have no node are left out.
 
         NOT_FOUND: the client has no such fork.
         INVALID_ARGUMENT: a pod or node that is not whole; a pod that is on a node,
-        is gated, belongs to a group, or names no profile of the configuration; two
-        shapes of one name; no price where the objective asks for one.
+        is gated, or names no profile of the configuration; two shapes of one name;
+        no price where the objective asks for one.
         """
 
     @_abc_1.abstractmethod
