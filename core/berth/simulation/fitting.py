@@ -170,6 +170,7 @@ class Fitting:
         self._groups = GroupPlacing(self.simulation, self._one_by_one)
         self._names = {node.name for node in self.simulation.nodes()}
         self._number = 0
+        self._refusals = Refusals(self.simulation.core.profiles.queue_profiles)
         self._nearer: dict[GroupKey, int] = {}
         self._turns: dict[str, int] = {}
 
@@ -201,7 +202,8 @@ class Fitting:
         Cost: a decision for each pod that is placed, and for each kind of pods that is left.
         """
         self.simulation.chance.seed(self.simulation.options.seed)
-        refusals = Refusals(self.simulation.core.profiles.queue_profiles)
+        refusals = self._refusals
+        refusals.clear()
         self._nearer.clear()
         while True:
             pods = await self._pass(pods, refusals)

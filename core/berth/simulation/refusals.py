@@ -34,6 +34,8 @@ class Refusals:
         self._profiles = profiles
         self._statuses: dict[Kind, Status] = {}
         self._to_be_helped: list[Kind] = []
+        self._waiting: dict[tuple[str, str], bool] = {}
+        """Which plugins of which profiles wait for what a pod changes that gets a node."""
 
     @property
     def lasting(self) -> bool:
@@ -50,6 +52,11 @@ class Refusals:
         if isinstance(kind, GroupKey) or self._may_be_helped(profile, status):
             self._to_be_helped.append(kind)
 
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._statuses.clear()
+        self._to_be_helped.clear()
+
     def pod_placed(self) -> None:
         """Forget those that a pod may help which got a node now."""
         for kind in self._to_be_helped:
@@ -63,5 +70,9 @@ class Refusals:
         return not plugins or any(self._waits(profile, plugin) for plugin in plugins)
 
     def _waits(self, profile: str, plugin: str) -> bool:
-        events = self._profiles[profile].hints.events_of(plugin)
-        return any(event.matches(ASSIGNED_POD_ADD) or event.resource in TAKEN for event in events)
+        known = self._waiting.get((profile, plugin))
+        if known is None:
+            events = self._profiles[profile].hints.events_of(plugin)
+            known = any(event.matches(ASSIGNED_POD_ADD) or event.resource in TAKEN for event in events)
+            self._waiting[profile, plugin] = known
+        return known
