@@ -14,7 +14,9 @@ from berth.framework.status import Code, Status, unschedulable
 from berth.objects.api_object import ObjectMeta
 from berth.objects.label_selector import LabelSelector, Requirement
 from berth.objects.node_selector import NodeAffinity, NodeSelector, NodeSelectorTerm
-from berth.objects.pod import (
+from berth.objects.pod_groups import GangPolicy, PodGroup, PodGroupSpec, SchedulingPolicy
+from berth.objects.pod_requests import fit_requests
+from berth.objects.pod_spec import (
     Affinity,
     Container,
     PodAffinity,
@@ -24,8 +26,6 @@ from berth.objects.pod import (
     SchedulingGroup,
     TopologySpreadConstraint,
 )
-from berth.objects.pod_groups import GangPolicy, PodGroup, PodGroupSpec, SchedulingPolicy
-from berth.objects.pod_requests import fit_requests
 from berth.objects.taint import Taint, Toleration
 from berth.testing.storage import claim_volume, make_claim, make_class, make_csi_node, make_volume
 from tests.explain.asking import Refuses

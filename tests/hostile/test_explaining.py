@@ -9,7 +9,7 @@ from berth.framework.store import Store
 from berth.framework.supposition import Supposition
 from berth.objects.label_selector import LabelSelector, Requirement
 from berth.objects.node_selector import NodeAffinity, NodeSelector, NodeSelectorTerm
-from berth.objects.pod import (
+from berth.objects.pod_spec import (
     Affinity,
     Container,
     PodAffinity,

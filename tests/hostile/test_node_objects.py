@@ -5,7 +5,7 @@ import pytest
 from berth.objects.label_selector import Requirement
 from berth.objects.node import ContainerImage
 from berth.objects.node_selector import NodeAffinity, NodeSelector, NodeSelectorTerm
-from berth.objects.pod import Affinity, Container
+from berth.objects.pod_spec import Affinity, Container
 from berth.objects.taint import Taint, Toleration
 from berth.snapshot.resource_columns import MOST_PLACES
 from berth.testing.builders import ROOMY, make_pod

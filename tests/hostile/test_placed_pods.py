@@ -4,7 +4,7 @@ import pytest
 
 from berth.objects.host_ports import HostPort
 from berth.objects.label_selector import LabelSelector, Requirement, Selector
-from berth.objects.pod import (
+from berth.objects.pod_spec import (
     Affinity,
     Container,
     ContainerPort,

@@ -15,7 +15,8 @@ from berth.explain.schema import Target
 from berth.explain.supposed import SUPPOSED_NAME
 from berth.framework.listers import Listers
 from berth.objects.api_object import ObjectMeta
-from berth.objects.pod import Pod, PodResourceClaim
+from berth.objects.pod import Pod
+from berth.objects.pod_spec import PodResourceClaim
 from berth.objects.pod_volumes import claim_use
 from berth.objects.resource_claims import DeviceRequest, ResourceClaim
 from berth.objects.storage import PersistentVolumeClaim

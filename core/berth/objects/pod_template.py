@@ -6,15 +6,13 @@ ask the same of every plugin if their templates are the same object. A template 
 
 from collections.abc import Callable
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 from weakref import WeakValueDictionary
 
 import msgspec
 
 from berth.objects.api_object import OwnerReference
-
-if TYPE_CHECKING:
-    from berth.objects.pod import PodSpec
+from berth.objects.pod_spec import PodSpec
 
 T = TypeVar("T")
 Labels = dict[str, str]
@@ -45,7 +43,7 @@ class PodTemplate:
     )
 
     def __init__(
-        self, namespace: str, labels: Labels, owner_references: Owners, spec: "PodSpec", size_bytes: int
+        self, namespace: str, labels: Labels, owner_references: Owners, spec: PodSpec, size_bytes: int
     ) -> None:
         self.namespace = namespace
         self.labels = labels
@@ -73,7 +71,7 @@ class PodTemplate:
 _interned: WeakValueDictionary[bytes, PodTemplate] = WeakValueDictionary()
 
 
-def interned(namespace: str, labels: Labels, owner_references: Owners, spec: "PodSpec") -> PodTemplate:
+def interned(namespace: str, labels: Labels, owner_references: Owners, spec: PodSpec) -> PodTemplate:
     """The template with these parts, the node's name apart.
 
     Cost: linear in the size of the parts.

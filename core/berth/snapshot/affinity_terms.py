@@ -8,7 +8,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from berth.objects.label_selector import InvalidSelectorError, Selector, compile_selector
-from berth.objects.pod import Pod, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
+from berth.objects.pod import Pod
+from berth.objects.pod_spec import PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 
 
 class AffinityTerm(NamedTuple):

@@ -16,11 +16,11 @@ from berth.objects.node_selector import (
     NodeSelectorTerm,
     PreferredSchedulingTerm,
 )
-from berth.objects.pod import (
+from berth.objects.pod import Pod
+from berth.objects.pod_spec import (
     Affinity,
     Container,
     ContainerPort,
-    Pod,
     PodAffinity,
     PodAffinityTerm,
     Resources,

@@ -3,7 +3,7 @@
 import pytest
 
 from berth.objects.node import ContainerImage
-from berth.objects.pod import Affinity, Container, ContainerPort, PodAffinity, PodAffinityTerm, Resources
+from berth.objects.pod_spec import Affinity, Container, ContainerPort, PodAffinity, PodAffinityTerm, Resources
 from tests.fakes import Permits
 from tests.scenarios.kit.cluster import Cluster
 from tests.scenarios.kit.plugins import WAIT, Doorkeeper

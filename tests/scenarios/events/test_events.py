@@ -9,8 +9,8 @@ from berth.framework.cluster_event import ClusterEvent, EventResource
 from berth.objects.api_object import ObjectMeta, TypedObject
 from berth.objects.devices import DeviceClass, ResourceSlice
 from berth.objects.node import NodeCondition
-from berth.objects.pod import Container, Resources, SchedulingGate
 from berth.objects.pod_groups import PodGroup
+from berth.objects.pod_spec import Container, Resources, SchedulingGate
 from berth.objects.resource_claims import ResourceClaim
 from berth.objects.storage import (
     CSIDriver,

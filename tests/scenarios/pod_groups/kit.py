@@ -1,8 +1,8 @@
 """Groups and their pods for scenarios, and what can be seen of them."""
 
 from berth.objects.decode import from_document
-from berth.objects.pod import SchedulingGroup
 from berth.objects.pod_groups import PodGroup
+from berth.objects.pod_spec import SchedulingGroup
 from berth.snapshot.pod_group_states import GroupKey
 from tests.scenarios.kit.cluster import Cluster
 

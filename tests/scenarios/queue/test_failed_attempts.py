@@ -3,7 +3,7 @@
 import pytest
 
 from berth.framework.status import unschedulable
-from berth.objects.pod import SchedulingGroup
+from berth.objects.pod_spec import SchedulingGroup
 from berth.queue.errors import AlreadyQueuedError
 from tests.scenarios.kit.cluster import Cluster
 from tests.scenarios.kit.plugins import PENDING, QUEUE, SKIP, Doorkeeper

@@ -10,14 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from berth.cache.cache import Cache
 from berth.objects.label_selector import LabelSelector
-from berth.objects.pod import (
-    Affinity,
-    Container,
-    ContainerPort,
-    PodAffinity,
-    PodAffinityTerm,
-    Resources,
-)
+from berth.objects.pod_spec import Affinity, Container, ContainerPort, PodAffinity, PodAffinityTerm, Resources
 from berth.objects.taint import Taint
 from berth.snapshot import snapshot as snapshot_module
 from berth.snapshot.pod_info import PodInfo

@@ -4,7 +4,7 @@ import pytest
 
 from berth.explain.claim_edits import MOST_CLAIMS, MOST_CLASSES, OtherClasses
 from berth.framework.listers import Listers
-from berth.objects.pod import PodResourceClaim
+from berth.objects.pod_spec import PodResourceClaim
 from berth.testing.builders import make_pod
 from berth.testing.storage import claim_volume, make_claim, make_class
 from tests.unit.plugins.dynamic_resources.kit import allocated

@@ -3,7 +3,7 @@
 import pytest
 
 from berth.objects.host_ports import HostPort, HostPorts, host_ports
-from berth.objects.pod import Container, ContainerPort
+from berth.objects.pod_spec import Container, ContainerPort
 from berth.testing.builders import make_pod
 
 ANY = "0.0.0.0"

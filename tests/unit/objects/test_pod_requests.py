@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from berth.objects.pod import Container, ContainerStatus, PodCondition, Resources
+from berth.objects.pod import ContainerStatus, PodCondition
 from berth.objects.pod_requests import (
     REMEMBERED_AMOUNTS,
     accounted_requests,
@@ -11,6 +11,7 @@ from berth.objects.pod_requests import (
     non_zero_requests,
     placed_requests,
 )
+from berth.objects.pod_spec import Container, Resources
 from berth.objects.resource_names import is_extended, is_scalar
 from berth.testing.builders import make_pod
 

@@ -8,8 +8,8 @@ from berth.framework.diagnosis import Diagnosis
 from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo, NominatingMode, PostFilterResult
 from berth.framework.status import SUCCESS, Code, failed, unresolvable, unschedulable
 from berth.objects.api_object import ObjectMeta
-from berth.objects.pod import SchedulingGroup
 from berth.objects.pod_groups import PodGroup, PodGroupSpec, SchedulingConstraints
+from berth.objects.pod_spec import SchedulingGroup
 from berth.plugins.default_preemption import DefaultPreemption
 from berth.testing.builders import make_pod
 from berth.testing.handles import make_plugin

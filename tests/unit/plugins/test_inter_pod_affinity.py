@@ -7,7 +7,7 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.listers import Listers
 from berth.objects.api_object import ObjectMeta
 from berth.objects.label_selector import LabelSelector, Requirement
-from berth.objects.pod import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
+from berth.objects.pod_spec import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from berth.objects.workloads import Namespace
 from berth.plugins.inter_pod_affinity import InterPodAffinity
 from berth.plugins.inter_pod_affinity.scoring import normalized

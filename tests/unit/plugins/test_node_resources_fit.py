@@ -9,7 +9,7 @@ from berth.framework.listers import Listers
 from berth.framework.status import Code
 from berth.objects.api_object import ObjectMeta
 from berth.objects.devices import DeviceClass, DeviceClassSpec
-from berth.objects.pod import Container, Resources
+from berth.objects.pod_spec import Container, Resources
 from berth.plugins.node_resources_fit import NodeResourcesFit
 from berth.plugins.node_resources_fit.filtering import FEW, Fit
 from berth.testing.builders import make_node, make_pod

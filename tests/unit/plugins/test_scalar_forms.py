@@ -21,7 +21,7 @@ from berth.config.plugin_args import (
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from berth.objects.label_selector import LabelSelector
-from berth.objects.pod import (
+from berth.objects.pod_spec import (
     Affinity,
     Container,
     ContainerPort,

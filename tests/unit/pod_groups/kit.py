@@ -19,7 +19,7 @@ from berth.framework.group_plans import GroupPlan
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.status import Status
 from berth.objects.label_selector import LabelSelector
-from berth.objects.pod import (
+from berth.objects.pod_spec import (
     Affinity,
     PodAffinity,
     PodAffinityTerm,

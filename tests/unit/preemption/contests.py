@@ -6,7 +6,13 @@ import msgspec
 from hypothesis import strategies as st
 
 from berth.objects.label_selector import LabelSelector
-from berth.objects.pod import Affinity, ContainerPort, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
+from berth.objects.pod_spec import (
+    Affinity,
+    ContainerPort,
+    PodAffinity,
+    PodAffinityTerm,
+    TopologySpreadConstraint,
+)
 from berth.objects.taint import Taint
 from berth.testing.builders import make_node, make_pod
 from tests.unit.preemption.kit import budget, stage

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from berth.objects.pod import SchedulingGroup
+from berth.objects.pod_spec import SchedulingGroup
 from berth.queue.errors import AlreadyQueuedError
 from tests.unit.queue.kit import (
     NODE_ADD,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from berth.objects.label_selector import EVERYTHING, LabelSelector, Requirement, Selector, from_labels
-from berth.objects.pod import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
+from berth.objects.pod_spec import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from berth.snapshot import placed_pods
 from berth.snapshot.affinity_terms import TermKind, affinity_term, placed_terms
 from berth.snapshot.placed_pods import PlacedPods, PodQuery, PodsLike

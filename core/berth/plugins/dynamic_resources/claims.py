@@ -7,7 +7,8 @@ foreachPodResourceClaim (Kubernetes v1.36).
 from collections.abc import Iterator
 
 from berth.framework.claim_tracker import ClaimTracker
-from berth.objects.pod import Pod, PodResourceClaim
+from berth.objects.pod import Pod
+from berth.objects.pod_spec import PodResourceClaim
 from berth.objects.resource_claims import ResourceClaim
 
 

@@ -11,8 +11,9 @@ import msgspec
 from berth.framework.listers import Store
 from berth.objects.api_object import ObjectMeta, OwnerReference
 from berth.objects.devices import DeviceClass
-from berth.objects.pod import Container, Pod
+from berth.objects.pod import Pod
 from berth.objects.pod_requests import pod_requests
+from berth.objects.pod_spec import Container
 from berth.objects.quantity import nanos, whole
 from berth.objects.resource_claims import (
     EXACT_COUNT,

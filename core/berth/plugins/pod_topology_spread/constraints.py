@@ -13,7 +13,8 @@ from berth.framework.handle import Handle
 from berth.framework.listers import Listers
 from berth.objects.decode import decoder
 from berth.objects.label_selector import NOTHING, Requirement, Selector, compile_selector
-from berth.objects.pod import Pod, TopologySpreadConstraint
+from berth.objects.pod import Pod
+from berth.objects.pod_spec import TopologySpreadConstraint
 from berth.plugins.controller_selector import controller_selector
 from berth.plugins.required_affinity import RequiredAffinity
 from berth.plugins.tolerance import Tolerance

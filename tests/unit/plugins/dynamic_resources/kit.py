@@ -12,7 +12,7 @@ from berth.framework.diagnosis import Diagnosis, Rejections
 from berth.framework.listers import Listers
 from berth.objects.decode import from_document
 from berth.objects.devices import DeviceClass, ResourceSlice
-from berth.objects.pod import PodResourceClaim
+from berth.objects.pod_spec import PodResourceClaim
 from berth.objects.resource_claims import Consumer, ResourceClaim
 from berth.plugins.dynamic_resources import DynamicResources
 from berth.testing.builders import make_node, make_pod

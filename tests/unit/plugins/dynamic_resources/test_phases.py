@@ -11,7 +11,7 @@ from berth.framework.cluster_event import QueueingHint
 from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import Diagnosis
 from berth.framework.status import Code
-from berth.objects.pod import Container, PodResourceClaim, Resources
+from berth.objects.pod_spec import Container, PodResourceClaim, Resources
 from berth.telemetry.metrics import SchedulerMetrics
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
