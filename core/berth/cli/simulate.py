@@ -327,7 +327,7 @@ def replay(*, file: Path, config_file: str, feature_gates: str, shown: int, outp
 
 
 def _refuse_shared(schedulers: "Iterable[SchedulerSettings]") -> None:
-    """Refuse a plugin that several runs at a time would be connected to: each tells it of another cluster."""
+    """Refuse a plugin that several runs at a time would be connected to: each shows it another cluster."""
     for _, plugins in schedulers:
         for spec in plugins.sidecars:
             if not spec.command:

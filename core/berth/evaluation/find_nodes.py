@@ -94,8 +94,8 @@ class Rotation:
 class NodeSearch:
     """Finds feasible nodes for one profile after another.
 
-    `percentage_of_nodes_to_score` 0 means all nodes: Berth looks at the whole cluster unless told otherwise.
-    An `exhaustive` search does so whatever it is told.
+    `percentage_of_nodes_to_score` 0 means all nodes: Berth looks at the whole cluster by default. An
+    `exhaustive` search always does.
     """
 
     nominator: Nominator

@@ -34,7 +34,7 @@ class Signatures:
         self._known: Recent[Hashable, Signature] = Recent(MOST_BYTES)
 
     def of(self, pod: Pod) -> Signature | None:
-        """The pod's question; None where some plugin tells every pod from all others."""
+        """The pod's question; None where some plugin takes no two pods for equal."""
         signed = self._signed_here(pod)
         if signed is None:
             return None

@@ -1,6 +1,6 @@
 """What pods ask for, as far as scheduling reads it.
 
-`None` stands for an absent field wherever upstream tells absent from empty.
+`None` stands for an absent field wherever upstream distinguishes absent from empty.
 """
 
 from typing import Any

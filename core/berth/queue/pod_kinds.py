@@ -18,7 +18,7 @@ def kind_of(record: QueuedPodInfo) -> tuple[PodTemplate | str, frozenset[str]]:
 
 
 def like(pod: Pod) -> PodTemplate | str:
-    """What pods have in common that no plugin of this process tells apart: a template, or one pod's UID."""
+    """What pods have in common that no plugin of this process distinguishes: a template, or one pod's UID."""
     like_others = not (pod.template.has_ephemeral_claims or _has_status(pod))
     return pod.template if like_others else pod.uid
 

@@ -1,6 +1,6 @@
 """Hello keeps pods on their own team's nodes, and off nodes without a team where it can: a template to copy.
 
-Teams are told by a label of nodes and pods.
+Teams are known by a label of nodes and pods.
 """
 
 import sys

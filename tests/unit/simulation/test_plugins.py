@@ -276,7 +276,7 @@ def test_the_command_says_what_became_of_calls(tmp_path):
 
 
 def test_runs_side_by_side_share_no_plugin(tmp_path):
-    """A plugin that is attached is told of one cluster at a time."""
+    """A plugin that is attached is shown one cluster at a time."""
     path = scheduler(tmp_path, {"name": "favourite", "address": "127.0.0.1:1"})
 
     result = CliRunner().invoke(command, ["compare", str(path), "--input", "openb", "--sweep", "seed=0..1"])

@@ -38,7 +38,7 @@ class Answers:
     supposed: Supposition | None = None
     """The pod is asked about as it would be: what is said holds for no pod that there is."""
     excused: bool = False
-    """The attempt began after the plugin was told to leave: it has no say in it."""
+    """The attempt began after the plugin was asked to leave: it has no say in it."""
     failed: bool = False
     """Some answer is missing, whatever the failure policy made of that."""
     of_nodes: NodeAnswers | None = None

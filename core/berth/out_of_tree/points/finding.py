@@ -315,7 +315,7 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
         try:
             rows: Rows = np.array([shown.row_of[name] for name in nodes.names], dtype=np.intp)
         except KeyError as error:
-            raise CallFailedError(self.name, f"was not told of node {error.args[0]} yet") from None
+            raise CallFailedError(self.name, f"was not sent node {error.args[0]} yet") from None
         return rows
 
     def filter_status(self, state: CycleState, code: int) -> Status:

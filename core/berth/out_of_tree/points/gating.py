@@ -32,7 +32,7 @@ class KeepsTheGate(SidecarPoint, PreEnqueuePlugin, EnqueueExtensions):
         super().__init__(caller, handle, look_ahead)
         self._hints = hints
         self._held: dict[str, Pod] = {}
-        self._told: set[str] = set()
+        self._sent: set[str] = set()
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Every event; what the plugin announced decides, once it is known, which of them matter."""
@@ -59,7 +59,7 @@ class KeepsTheGate(SidecarPoint, PreEnqueuePlugin, EnqueueExtensions):
         if status.code is Code.ERROR:
             self._ask_again_later(pod, status)
         else:
-            self._told.discard(pod.uid)
+            self._sent.discard(pod.uid)
         return status
 
     def _read_gate(self, response: scheduling_pb2.PreEnqueueResponse) -> Status:
@@ -70,8 +70,8 @@ class KeepsTheGate(SidecarPoint, PreEnqueuePlugin, EnqueueExtensions):
 
     def _ask_again_later(self, pod: Pod, status: Status) -> None:
         """No event opens a gate that is broken: time does, or the plugin's return."""
-        if pod.uid not in self._told:
-            self._told.add(pod.uid)
+        if pod.uid not in self._sent:
+            self._sent.add(pod.uid)
             text = f"held back by plugin {self.name}: {status.message}"
             self._handle.recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", text)
         if not self._held:

@@ -163,7 +163,7 @@ class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, Bi
         return await self._write(pod, patch)
 
     async def _write(self, pod: Pod, patch: MetadataPatch) -> Status:
-        # First here, so that a plugin that starts now is told of it, too.
+        # First here, so that a plugin that starts now is sent it, too.
         undo = self.caller.around.patched(pod, patch)
         try:
             await self._handle.writer.patch_pod_metadata(pod, patch)

@@ -22,7 +22,7 @@ class Basis(NamedTuple):
 
 
 class ResponseValidity:
-    """One plugin's, as told by its connection and by what the feed showed it; `caller` gives its version."""
+    """One plugin's, by its connection and by what the feed showed it; `caller` gives its version."""
 
     def __init__(self, caller: Callable[[], Caller]) -> None:
         self._caller = caller

@@ -1,5 +1,5 @@
 // Benchecho answers every message of every gRPC stream, or every frame of
-// ttrpc's, with as many bytes as it is told, for the benchmark of these by
+// ttrpc's, with as many bytes as it is asked for, for the benchmark of these by
 // themselves.
 //
 //	benchecho grpc|ttrpc SOCKET BYTES

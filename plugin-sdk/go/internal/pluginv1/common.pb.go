@@ -5,7 +5,7 @@
 // source: berth/plugin/v1/common.proto
 
 // The contract between the Berth scheduler (the gRPC client, called the host)
-// and its plugins (gRPC servers). docs/protocol.md tells the whole story; the
+// and its plugins (gRPC servers). docs/protocol.md is the whole contract; the
 // comments here say what each message means.
 
 package pluginv1

@@ -38,7 +38,7 @@ type QueueingServiceClient interface {
 	// being scheduled is asked about after the attempt.
 	QueueingHints(ctx context.Context, in *QueueingHintsRequest, opts ...grpc.CallOption) (*QueueingHintsResponse, error)
 	// Requeue is opened once by the host and stays open: the plugin reports
-	// changes that no cluster event tells of.
+	// changes that no cluster event shows.
 	Requeue(ctx context.Context, in *RequeueRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[RequeueResponse], error)
 	// SortKeys asks for the sort keys of pods that were queued. A pod is not
 	// scheduled before its key is known or the call's deadline is over; an error
@@ -108,7 +108,7 @@ type QueueingServiceServer interface {
 	// being scheduled is asked about after the attempt.
 	QueueingHints(context.Context, *QueueingHintsRequest) (*QueueingHintsResponse, error)
 	// Requeue is opened once by the host and stays open: the plugin reports
-	// changes that no cluster event tells of.
+	// changes that no cluster event shows.
 	Requeue(*RequeueRequest, grpc.ServerStreamingServer[RequeueResponse]) error
 	// SortKeys asks for the sort keys of pods that were queued. A pod is not
 	// scheduled before its key is known or the call's deadline is over; an error

@@ -1807,7 +1807,7 @@ func (x *FilterOverlaysResponse) GetVerdicts() *Verdicts {
 	return nil
 }
 
-// PostFilterRequest tells why no node was left.
+// PostFilterRequest says why no node was left.
 type PostFilterRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Pod and state.
@@ -2484,7 +2484,7 @@ func (x *BindResponse) GetStatus() *Status {
 	return nil
 }
 
-// PostBindRequest tells of success.
+// PostBindRequest reports success.
 type PostBindRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The pod; its object may be absent, and epoch and generation are not checked.
@@ -2576,7 +2576,7 @@ func (*PostBindResponse) Descriptor() ([]byte, []int) {
 	return file_berth_plugin_v1_scheduling_proto_rawDescGZIP(), []int{30}
 }
 
-// CycleDoneRequest tells how an attempt ended.
+// CycleDoneRequest says how an attempt ended.
 type CycleDoneRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The pod; its object is never needed, and epoch and generation are not checked.

@@ -71,9 +71,9 @@ type SchedulingServiceClient interface {
 	PreBind(ctx context.Context, in *PreBindRequest, opts ...grpc.CallOption) (*PreBindResponse, error)
 	// Bind writes the binding in the host's place.
 	Bind(ctx context.Context, in *BindRequest, opts ...grpc.CallOption) (*BindResponse, error)
-	// PostBind tells that the binding was written.
+	// PostBind reports that the binding was written.
 	PostBind(ctx context.Context, in *PostBindRequest, opts ...grpc.CallOption) (*PostBindResponse, error)
-	// CycleDone tells what became of an attempt. Nothing is asked about it
+	// CycleDone reports what became of an attempt. Nothing is asked about it
 	// afterwards, so what was kept for it can go.
 	CycleDone(ctx context.Context, in *CycleDoneRequest, opts ...grpc.CallOption) (*CycleDoneResponse, error)
 	// GeneratePlacements says which sets of nodes a pod group may go to as a
@@ -292,9 +292,9 @@ type SchedulingServiceServer interface {
 	PreBind(context.Context, *PreBindRequest) (*PreBindResponse, error)
 	// Bind writes the binding in the host's place.
 	Bind(context.Context, *BindRequest) (*BindResponse, error)
-	// PostBind tells that the binding was written.
+	// PostBind reports that the binding was written.
 	PostBind(context.Context, *PostBindRequest) (*PostBindResponse, error)
-	// CycleDone tells what became of an attempt. Nothing is asked about it
+	// CycleDone reports what became of an attempt. Nothing is asked about it
 	// afterwards, so what was kept for it can go.
 	CycleDone(context.Context, *CycleDoneRequest) (*CycleDoneResponse, error)
 	// GeneratePlacements says which sets of nodes a pod group may go to as a

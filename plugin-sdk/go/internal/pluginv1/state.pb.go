@@ -21,7 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// PodStage tells why a pod counts on a node.
+// PodStage says why a pod counts on a node.
 type PodStage int32
 
 const (
@@ -78,7 +78,7 @@ func (PodStage) EnumDescriptor() ([]byte, []int) {
 	return file_berth_plugin_v1_state_proto_rawDescGZIP(), []int{0}
 }
 
-// NackReason tells the host what went wrong; the cure is always a full transfer.
+// NackReason says what went wrong; the cure is always a full transfer.
 type NackReason int32
 
 const (
@@ -1191,7 +1191,7 @@ func (*SyncResponse_Ack) isSyncResponse_Body() {}
 
 func (*SyncResponse_Nack) isSyncResponse_Body() {}
 
-// Held tells what the plugin has from an earlier stream.
+// Held says what the plugin has from an earlier stream.
 type Held struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The epoch, empty when nothing is held.

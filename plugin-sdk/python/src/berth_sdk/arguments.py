@@ -75,7 +75,7 @@ def _value(hint: Any, value: Any, path: str, errors: list[str]) -> Any:
         text = str(error)
         inside = _AT.search(text)
         choices = get_args(plain) if get_origin(plain) is Literal else ()
-        what = f"expected one of {', '.join(map(str, choices))}" if choices else _told(text)
+        what = f"expected one of {', '.join(map(str, choices))}" if choices else _shortened(text)
         errors.append(
             f"{path}{inside[1] if inside else ''}: {what}, got {msgspec.json.encode(value).decode()}"
         )
@@ -86,6 +86,6 @@ def _is_object(hint: Any) -> bool:
     return isinstance(hint, type) and dataclasses.is_dataclass(hint)
 
 
-def _told(text: str) -> str:
-    told = _AT.sub("", text).replace("`", "").partition(", got")[0]
-    return told[:1].lower() + told[1:]
+def _shortened(text: str) -> str:
+    text = _AT.sub("", text).replace("`", "").partition(", got")[0]
+    return text[:1].lower() + text[1:]

@@ -95,7 +95,7 @@ class CallSpan(Span):
             processor.on_end(span)
 
     def get_span_context(self) -> SpanContext:
-        """What children are told of their parent."""
+        """What children know of their parent."""
         return self._context
 
     def is_recording(self) -> bool:
@@ -134,13 +134,13 @@ class CallSpan(Span):
         escaped: bool = False,
     ) -> None:
         """Note an exception as an event."""
-        told: dict[str, Any] = {
+        described: dict[str, Any] = {
             "exception.type": type(exception).__qualname__,
             "exception.message": str(exception),
             "exception.stacktrace": "".join(traceback.format_exception(exception)),
             "exception.escaped": str(escaped),
         }
-        self.add_event("exception", told | dict(attributes or {}), timestamp)
+        self.add_event("exception", described | dict(attributes or {}), timestamp)
 
 
 def sampled_parent(traceparent: str) -> SpanContext | None:

@@ -298,7 +298,7 @@ class Plugin:
         """
         raise NotImplementedError
 
-    # -- told about the cluster: keep your own columns with these -------------------------------------------
+    # -- notified of the cluster: keep your own columns with these -------------------------------------------
 
     def state_reset(self, *, epoch_changed: bool) -> None:
         """Forget all nodes, pods and watched objects; the present ones follow.

@@ -217,7 +217,7 @@ pub mod sync_response {
         Nack(super::Nack),
     }
 }
-/// Held tells what the plugin has from an earlier stream.
+/// Held says what the plugin has from an earlier stream.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Held {
     /// The epoch, empty when nothing is held.
@@ -247,7 +247,7 @@ pub struct Nack {
     #[prost(string, tag = "3")]
     pub message: ::prost::alloc::string::String,
 }
-/// PodStage tells why a pod counts on a node.
+/// PodStage says why a pod counts on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum PodStage {
@@ -284,7 +284,7 @@ impl PodStage {
         }
     }
 }
-/// NackReason tells the host what went wrong; the cure is always a full transfer.
+/// NackReason says what went wrong; the cure is always a full transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum NackReason {
@@ -969,7 +969,7 @@ pub struct ConfigureRequest {
     pub removed: bool,
     /// The plugin runs in the profile's shadow: its answers are compared and
     /// counted, and change nothing. Of attempts that chose a node it may be asked
-    /// PreEnqueue, Filter, Score and FilterScore; it is told what became of them
+    /// PreEnqueue, Filter, Score and FilterScore; it is sent what became of them
     /// by Reserve, with the node that was really chosen, Unreserve and CycleDone.
     /// Of attempts that no node is left for it may be asked PostFilter; no pod is
     /// evicted or nominated by its answer, so it keeps nothing for that.
@@ -1841,7 +1841,7 @@ pub mod queueing_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Requeue is opened once by the host and stays open: the plugin reports
-        /// changes that no cluster event tells of.
+        /// changes that no cluster event shows.
         pub async fn requeue(
             &mut self,
             request: impl tonic::IntoRequest<super::RequeueRequest>,
@@ -1928,7 +1928,7 @@ pub mod queueing_service_server {
             + std::marker::Send
             + 'static;
         /// Requeue is opened once by the host and stays open: the plugin reports
-        /// changes that no cluster event tells of.
+        /// changes that no cluster event shows.
         async fn requeue(
             &self,
             request: tonic::Request<super::RequeueRequest>,
@@ -2549,7 +2549,7 @@ pub struct FilterOverlaysResponse {
     #[prost(message, optional, tag = "3")]
     pub verdicts: ::core::option::Option<Verdicts>,
 }
-/// PostFilterRequest tells why no node was left.
+/// PostFilterRequest says why no node was left.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PostFilterRequest {
     /// Pod and state.
@@ -2688,7 +2688,7 @@ pub struct BindResponse {
     #[prost(message, optional, tag = "1")]
     pub status: ::core::option::Option<Status>,
 }
-/// PostBindRequest tells of success.
+/// PostBindRequest reports success.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PostBindRequest {
     /// The pod; its object may be absent, and epoch and generation are not checked.
@@ -2701,7 +2701,7 @@ pub struct PostBindRequest {
 /// PostBindResponse is empty.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PostBindResponse {}
-/// CycleDoneRequest tells how an attempt ended.
+/// CycleDoneRequest says how an attempt ended.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CycleDoneRequest {
     /// The pod; its object is never needed, and epoch and generation are not checked.
@@ -3261,7 +3261,7 @@ pub mod scheduling_service_client {
                 .insert(GrpcMethod::new("berth.plugin.v1.SchedulingService", "Bind"));
             self.inner.unary(req, path, codec).await
         }
-        /// PostBind tells that the binding was written.
+        /// PostBind reports that the binding was written.
         pub async fn post_bind(
             &mut self,
             request: impl tonic::IntoRequest<super::PostBindRequest>,
@@ -3288,7 +3288,7 @@ pub mod scheduling_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
-        /// CycleDone tells what became of an attempt. Nothing is asked about it
+        /// CycleDone reports what became of an attempt. Nothing is asked about it
         /// afterwards, so what was kept for it can go.
         pub async fn cycle_done(
             &mut self,
@@ -3496,7 +3496,7 @@ pub mod scheduling_service_server {
             &self,
             request: tonic::Request<super::BindRequest>,
         ) -> std::result::Result<tonic::Response<super::BindResponse>, tonic::Status>;
-        /// PostBind tells that the binding was written.
+        /// PostBind reports that the binding was written.
         async fn post_bind(
             &self,
             request: tonic::Request<super::PostBindRequest>,
@@ -3504,7 +3504,7 @@ pub mod scheduling_service_server {
             tonic::Response<super::PostBindResponse>,
             tonic::Status,
         >;
-        /// CycleDone tells what became of an attempt. Nothing is asked about it
+        /// CycleDone reports what became of an attempt. Nothing is asked about it
         /// afterwards, so what was kept for it can go.
         async fn cycle_done(
             &self,

@@ -71,7 +71,7 @@ class QueueingServiceServicer:
 
     def Requeue(self, request, context):
         """Requeue is opened once by the host and stays open: the plugin reports
-        changes that no cluster event tells of.
+        changes that no cluster event shows.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

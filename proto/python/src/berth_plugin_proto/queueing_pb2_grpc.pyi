@@ -44,7 +44,7 @@ class QueueingServiceStub:
     """
     Requeue: _grpc.UnaryStreamMultiCallable[_queueing_pb2.RequeueRequest, _queueing_pb2.RequeueResponse]
     """Requeue is opened once by the host and stays open: the plugin reports
-    changes that no cluster event tells of.
+    changes that no cluster event shows.
     """
     SortKeys: _grpc.UnaryUnaryMultiCallable[_queueing_pb2.SortKeysRequest, _queueing_pb2.SortKeysResponse]
     """SortKeys asks for the sort keys of pods that were queued. A pod is not
@@ -69,7 +69,7 @@ class QueueingServiceAsyncStub(QueueingServiceStub):
     """
     Requeue: _aio.UnaryStreamMultiCallable[_queueing_pb2.RequeueRequest, _queueing_pb2.RequeueResponse]  # type: ignore[assignment]
     """Requeue is opened once by the host and stays open: the plugin reports
-    changes that no cluster event tells of.
+    changes that no cluster event shows.
     """
     SortKeys: _aio.UnaryUnaryMultiCallable[_queueing_pb2.SortKeysRequest, _queueing_pb2.SortKeysResponse]  # type: ignore[assignment]
     """SortKeys asks for the sort keys of pods that were queued. A pod is not
@@ -103,7 +103,7 @@ class QueueingServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_queueing_pb2.RequeueResponse], _abc.AsyncIterator[_queueing_pb2.RequeueResponse]]:
         """Requeue is opened once by the host and stays open: the plugin reports
-        changes that no cluster event tells of.
+        changes that no cluster event shows.
         """
 
     @_abc_1.abstractmethod

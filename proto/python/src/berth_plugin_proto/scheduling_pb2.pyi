@@ -854,7 +854,7 @@ Global___FilterOverlaysResponse: _TypeAlias = FilterOverlaysResponse  # noqa: Y0
 
 @_typing.final
 class PostFilterRequest(_message.Message):
-    """PostFilterRequest tells why no node was left."""
+    """PostFilterRequest says why no node was left."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1249,7 +1249,7 @@ Global___BindResponse: _TypeAlias = BindResponse  # noqa: Y015
 
 @_typing.final
 class PostBindRequest(_message.Message):
-    """PostBindRequest tells of success."""
+    """PostBindRequest reports success."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1294,7 +1294,7 @@ Global___PostBindResponse: _TypeAlias = PostBindResponse  # noqa: Y015
 
 @_typing.final
 class CycleDoneRequest(_message.Message):
-    """CycleDoneRequest tells how an attempt ended."""
+    """CycleDoneRequest says how an attempt ended."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -206,14 +206,14 @@ class SchedulingServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PostBind(self, request, context):
-        """PostBind tells that the binding was written.
+        """PostBind reports that the binding was written.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CycleDone(self, request, context):
-        """CycleDone tells what became of an attempt. Nothing is asked about it
+        """CycleDone reports what became of an attempt. Nothing is asked about it
         afterwards, so what was kept for it can go.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

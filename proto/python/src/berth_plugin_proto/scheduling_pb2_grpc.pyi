@@ -67,9 +67,9 @@ class SchedulingServiceStub:
     Bind: _grpc.UnaryUnaryMultiCallable[_scheduling_pb2.BindRequest, _scheduling_pb2.BindResponse]
     """Bind writes the binding in the host's place."""
     PostBind: _grpc.UnaryUnaryMultiCallable[_scheduling_pb2.PostBindRequest, _scheduling_pb2.PostBindResponse]
-    """PostBind tells that the binding was written."""
+    """PostBind reports that the binding was written."""
     CycleDone: _grpc.UnaryUnaryMultiCallable[_scheduling_pb2.CycleDoneRequest, _scheduling_pb2.CycleDoneResponse]
-    """CycleDone tells what became of an attempt. Nothing is asked about it
+    """CycleDone reports what became of an attempt. Nothing is asked about it
     afterwards, so what was kept for it can go.
     """
     GeneratePlacements: _grpc.UnaryUnaryMultiCallable[_scheduling_pb2.GeneratePlacementsRequest, _scheduling_pb2.GeneratePlacementsResponse]
@@ -123,9 +123,9 @@ class SchedulingServiceAsyncStub(SchedulingServiceStub):
     Bind: _aio.UnaryUnaryMultiCallable[_scheduling_pb2.BindRequest, _scheduling_pb2.BindResponse]  # type: ignore[assignment]
     """Bind writes the binding in the host's place."""
     PostBind: _aio.UnaryUnaryMultiCallable[_scheduling_pb2.PostBindRequest, _scheduling_pb2.PostBindResponse]  # type: ignore[assignment]
-    """PostBind tells that the binding was written."""
+    """PostBind reports that the binding was written."""
     CycleDone: _aio.UnaryUnaryMultiCallable[_scheduling_pb2.CycleDoneRequest, _scheduling_pb2.CycleDoneResponse]  # type: ignore[assignment]
-    """CycleDone tells what became of an attempt. Nothing is asked about it
+    """CycleDone reports what became of an attempt. Nothing is asked about it
     afterwards, so what was kept for it can go.
     """
     GeneratePlacements: _aio.UnaryUnaryMultiCallable[_scheduling_pb2.GeneratePlacementsRequest, _scheduling_pb2.GeneratePlacementsResponse]  # type: ignore[assignment]
@@ -248,7 +248,7 @@ class SchedulingServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _scheduling_pb2.PostBindRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_scheduling_pb2.PostBindResponse, _abc.Awaitable[_scheduling_pb2.PostBindResponse]]:
-        """PostBind tells that the binding was written."""
+        """PostBind reports that the binding was written."""
 
     @_abc_1.abstractmethod
     def CycleDone(
@@ -256,7 +256,7 @@ class SchedulingServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _scheduling_pb2.CycleDoneRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_scheduling_pb2.CycleDoneResponse, _abc.Awaitable[_scheduling_pb2.CycleDoneResponse]]:
-        """CycleDone tells what became of an attempt. Nothing is asked about it
+        """CycleDone reports what became of an attempt. Nothing is asked about it
         afterwards, so what was kept for it can go.
         """
 

@@ -35,7 +35,7 @@ class _PodStageEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PodStage.Val
     """status.nominatedNodeName says so: room is being made."""
 
 class PodStage(_PodStage, metaclass=_PodStageEnumTypeWrapper):
-    """PodStage tells why a pod counts on a node."""
+    """PodStage says why a pod counts on a node."""
 
 POD_STAGE_UNSPECIFIED: PodStage.ValueType  # 0
 """A protocol error."""
@@ -67,7 +67,7 @@ class _NackReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NackReason
     """The message does not belong here."""
 
 class NackReason(_NackReason, metaclass=_NackReasonEnumTypeWrapper):
-    """NackReason tells the host what went wrong; the cure is always a full transfer."""
+    """NackReason says what went wrong; the cure is always a full transfer."""
 
 NACK_REASON_UNSPECIFIED: NackReason.ValueType  # 0
 """A protocol error."""
@@ -558,7 +558,7 @@ Global___SyncResponse: _TypeAlias = SyncResponse  # noqa: Y015
 
 @_typing.final
 class Held(_message.Message):
-    """Held tells what the plugin has from an earlier stream."""
+    """Held says what the plugin has from an earlier stream."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -355,7 +355,7 @@ export interface ConfigureRequest {
   /**
    * The plugin runs in the profile's shadow: its answers are compared and
    * counted, and change nothing. Of attempts that chose a node it may be asked
-   * PreEnqueue, Filter, Score and FilterScore; it is told what became of them
+   * PreEnqueue, Filter, Score and FilterScore; it is sent what became of them
    * by Reserve, with the node that was really chosen, Unreserve and CycleDone.
    * Of attempts that no node is left for it may be asked PostFilter; no pod is
    * evicted or nominated by its answer, so it keeps nothing for that.

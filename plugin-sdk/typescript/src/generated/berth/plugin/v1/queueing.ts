@@ -1004,7 +1004,7 @@ export const QueueingServiceService = {
   },
   /**
    * Requeue is opened once by the host and stays open: the plugin reports
-   * changes that no cluster event tells of.
+   * changes that no cluster event shows.
    */
   requeue: {
     path: "/berth.plugin.v1.QueueingService/Requeue" as const,
@@ -1043,7 +1043,7 @@ export interface QueueingServiceServer extends UntypedServiceImplementation {
   queueingHints: handleUnaryCall<QueueingHintsRequest, QueueingHintsResponse>;
   /**
    * Requeue is opened once by the host and stays open: the plugin reports
-   * changes that no cluster event tells of.
+   * changes that no cluster event shows.
    */
   requeue: handleServerStreamingCall<RequeueRequest, RequeueResponse>;
   /**

@@ -388,7 +388,7 @@ export interface FilterOverlaysResponse {
   verdicts?: Verdicts | undefined;
 }
 
-/** PostFilterRequest tells why no node was left. */
+/** PostFilterRequest says why no node was left. */
 export interface PostFilterRequest {
   /** Pod and state. */
   call:
@@ -546,7 +546,7 @@ export interface BindResponse {
   status: Status | undefined;
 }
 
-/** PostBindRequest tells of success. */
+/** PostBindRequest reports success. */
 export interface PostBindRequest {
   /** The pod; its object may be absent, and epoch and generation are not checked. */
   call:
@@ -560,7 +560,7 @@ export interface PostBindRequest {
 export interface PostBindResponse {
 }
 
-/** CycleDoneRequest tells how an attempt ended. */
+/** CycleDoneRequest says how an attempt ended. */
 export interface CycleDoneRequest {
   /** The pod; its object is never needed, and epoch and generation are not checked. */
   call:
@@ -3668,7 +3668,7 @@ export const SchedulingServiceService = {
     responseSerialize: (value: BindResponse): Buffer => Buffer.from(BindResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): BindResponse => BindResponse.decode(value),
   },
-  /** PostBind tells that the binding was written. */
+  /** PostBind reports that the binding was written. */
   postBind: {
     path: "/berth.plugin.v1.SchedulingService/PostBind" as const,
     requestStream: false as const,
@@ -3679,7 +3679,7 @@ export const SchedulingServiceService = {
     responseDeserialize: (value: Buffer): PostBindResponse => PostBindResponse.decode(value),
   },
   /**
-   * CycleDone tells what became of an attempt. Nothing is asked about it
+   * CycleDone reports what became of an attempt. Nothing is asked about it
    * afterwards, so what was kept for it can go.
    */
   cycleDone: {
@@ -3770,10 +3770,10 @@ export interface SchedulingServiceServer extends UntypedServiceImplementation {
   preBind: handleUnaryCall<PreBindRequest, PreBindResponse>;
   /** Bind writes the binding in the host's place. */
   bind: handleUnaryCall<BindRequest, BindResponse>;
-  /** PostBind tells that the binding was written. */
+  /** PostBind reports that the binding was written. */
   postBind: handleUnaryCall<PostBindRequest, PostBindResponse>;
   /**
-   * CycleDone tells what became of an attempt. Nothing is asked about it
+   * CycleDone reports what became of an attempt. Nothing is asked about it
    * afterwards, so what was kept for it can go.
    */
   cycleDone: handleUnaryCall<CycleDoneRequest, CycleDoneResponse>;

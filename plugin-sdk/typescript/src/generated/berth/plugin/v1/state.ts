@@ -9,7 +9,7 @@ export const protobufPackage = "berth.plugin.v1";
 
 export const protobufFileName = "berth/plugin/v1/state.proto";
 
-/** PodStage tells why a pod counts on a node. */
+/** PodStage says why a pod counts on a node. */
 export const PodStage = {
   /** UNSPECIFIED - A protocol error. */
   UNSPECIFIED: 0,
@@ -30,7 +30,7 @@ export namespace PodStage {
   export type NOMINATED = typeof PodStage.NOMINATED;
 }
 
-/** NackReason tells the host what went wrong; the cure is always a full transfer. */
+/** NackReason says what went wrong; the cure is always a full transfer. */
 export const NackReason = {
   /** UNSPECIFIED - A protocol error. */
   UNSPECIFIED: 0,
@@ -240,7 +240,7 @@ export interface SyncResponse {
     | undefined;
 }
 
-/** Held tells what the plugin has from an earlier stream. */
+/** Held says what the plugin has from an earlier stream. */
 export interface Held {
   /** The epoch, empty when nothing is held. */
   epoch: string;
