@@ -20,8 +20,7 @@ from berth.sandbox.dataset.field_checks import check_object
 from berth.simulation.errors import InputError
 from berth.simulation.inputs import Found, typed
 from berth.simulation.kinds import BY_NAME, KINDS, Kind
-from berth.simulation.snapshot_file import LONGEST_LINE_BYTES, unpacked
-from berth.simulation.tape_file import UNREADABLE
+from berth.simulation.packed_lines import LONGEST_LINE_BYTES, UNREADABLE, unpacked, whole_lines
 
 MOST_EVENTS: Final = 50_000_000
 """No recording comes near; a small file that unpacks for ever ends here."""
@@ -75,14 +74,7 @@ class ClusterRecording:
         """Every whole line but the header."""
         if self.header is None:
             yield 1, self.first
-        for number in range(2, MOST_EVENTS):
-            try:
-                line = self.stream.readline(LONGEST_LINE_BYTES + 1)
-            except UNREADABLE:
-                return
-            if len(line) > LONGEST_LINE_BYTES or not line.endswith(b"\n"):
-                return
-            yield number, line
+        yield from enumerate(whole_lines(self.stream, MOST_EVENTS), 2)
 
     def _event(self, number: int, line: bytes) -> Happened | None:
         """The event of a line, None where no decision reads its kind."""

@@ -29,8 +29,9 @@ from berth.sandbox.dataset.openb_csv import PODS_FILE, read_times
 from berth.simulation.admission import Admission, complete_node
 from berth.simulation.errors import InputError
 from berth.simulation.kinds import BY_NAME, KINDS, Kind, PriorityClass
+from berth.simulation.packed_lines import LONGEST_LINE_BYTES, UNREADABLE, unpacked
 from berth.simulation.simkube import TracedPods, is_trace
-from berth.simulation.snapshot_file import LONGEST_LINE_BYTES, header_of, read_lines, unpacked
+from berth.simulation.snapshot_file import header_of, read_lines
 from berth.simulation.timeline import ARRIVAL, DURATION
 
 OPENB: Final = "openb"
@@ -240,8 +241,9 @@ def _of_file(path: Path) -> Iterator[Found]:
             if is_trace(data):
                 yield from _of_trace(data, str(path))
                 return
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}; give a file that can be read") from None
+    except UNREADABLE as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: {why}; give a file that can be read") from None
     if len(data) > MOST_BYTES:
         raise InputError(f"{path}: more than {MOST_BYTES} bytes; make a snapshot of the cluster instead")
     is_json = ".json" in path.suffixes or data.lstrip()[:1] == b"{"

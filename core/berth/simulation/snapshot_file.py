@@ -1,14 +1,10 @@
 """Snapshot files: a JSON object a line, compressed by zstd, gzip or not at all, read and written as a stream.
 
-    {"apiVersion": "simulation.berth.dev/v1alpha1", "kind": "ClusterSnapshot", ...}   what it is
-    {"apiVersion": "v1", "kind": "Namespace", ...}                                    the objects
-    {"kind": "ClusterSnapshotEnd", "objects": 1}                                      whether it is whole
-
-The first bytes of a file say how it is compressed, whatever its name is.
+{"apiVersion": "simulation.berth.dev/v1alpha1", "kind": "ClusterSnapshot", ...}   what it is
+{"apiVersion": "v1", "kind": "Namespace", ...}                                    the objects
+{"kind": "ClusterSnapshotEnd", "objects": 1}                                      whether it is whole
 """
 
-import gzip
-import io
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, Final
 
@@ -16,18 +12,14 @@ import msgspec
 import zstandard
 
 from berth.simulation.errors import InputError
+from berth.simulation.packed_lines import LONGEST_LINE_BYTES, UNREADABLE
 
 API_VERSION: Final = "simulation.berth.dev/v1alpha1"
 KIND: Final = "ClusterSnapshot"
 END: Final = "ClusterSnapshotEnd"
 
-LONGEST_LINE_BYTES: Final = 8 << 20
-"""An API server's objects end at 1.5 MiB; a line beyond this is no object."""
 MOST_OBJECTS: Final = 5_000_000
 """No cluster comes near; a small file that unpacks for ever ends here."""
-
-ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
-GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
 class Header(msgspec.Struct, rename="camel"):
@@ -47,18 +39,6 @@ class _End(msgspec.Struct):
 _read_header = msgspec.json.Decoder(Header).decode
 _read_end = msgspec.json.Decoder(_End).decode
 _END_START = f'{{"kind":"{END}"'.encode()
-
-
-def unpacked(stream: BinaryIO) -> BinaryIO:
-    """The stream without its compression, if it has any."""
-    buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)  # type: ignore[type-var]
-    start = buffered.peek(len(ZSTD_MAGIC))
-    if start.startswith(ZSTD_MAGIC):
-        reader = zstandard.ZstdDecompressor().stream_reader(buffered, read_across_frames=True)
-        return io.BufferedReader(reader)
-    if start.startswith(GZIP_MAGIC):
-        return io.BufferedReader(gzip.GzipFile(fileobj=buffered))
-    return buffered
 
 
 def header_of(line: bytes) -> Header | None:
@@ -89,7 +69,7 @@ def read_lines(stream: BinaryIO, file: str) -> Iterator[tuple[int, bytes]]:
                 found = f"more than {MOST_OBJECTS} objects"
                 raise _broken(file, number, found, "split the cluster by namespace or node pool")
             yield number, line
-    except (zstandard.ZstdError, OSError, EOFError) as error:
+    except UNREADABLE as error:
         raise _broken(file, number, f"damaged data ({error})", "take the snapshot anew") from None
     raise _broken(file, number + 1, "the end of the file", "it was cut off: take the snapshot anew")
 

@@ -1,6 +1,5 @@
 """Reading a scheduler's recording, as far as it is whole."""
 
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -8,11 +7,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import msgspec
-import zstandard
 
 from berth.simulation.errors import InputError
+from berth.simulation.packed_lines import LONGEST_LINE_BYTES, UNREADABLE, unpacked, whole_lines
 from berth.simulation.simkube import is_trace
-from berth.simulation.snapshot_file import LONGEST_LINE_BYTES, unpacked
 from berth.tape import calls, spans
 from berth.tape.header import FORMAT, KIND, Header
 from berth.tape.spans import END, MICROSECONDS, Differences
@@ -38,8 +36,6 @@ _read_line = msgspec.json.Decoder(ReadLine).decode
 
 LATEST: Final = 4_102_444_800 * MICROSECONDS
 """No clock reads more: it is the year 2100."""
-UNREADABLE: Final = (zstandard.ZstdError, zlib.error, OSError, EOFError)
-"""What reading a damaged file raises."""
 
 
 @dataclass(slots=True)
@@ -54,7 +50,7 @@ class TapeReading:
     def spans(self) -> Iterator[ReadLine]:
         """Yield each span, its readings in microseconds. Raises: InputError."""
         differences = Differences()
-        for number, line in enumerate(self._lines(), 2):
+        for number, line in enumerate(whole_lines(self.stream, MOST_SPANS), 2):
             try:
                 span = _read_line(line)
                 _check_outputs(span.o)
@@ -68,16 +64,6 @@ class TapeReading:
                 return
             yield span
         self.warnings.append(f"{self.path} is cut off: what is there was replayed")
-
-    def _lines(self) -> Iterator[bytes]:
-        for _ in range(MOST_SPANS):
-            try:
-                line = self.stream.readline(LONGEST_LINE_BYTES + 1)
-            except UNREADABLE:
-                return
-            if len(line) > LONGEST_LINE_BYTES or not line.endswith(b"\n"):
-                return
-            yield line
 
     def _say(self, reason: str) -> None:
         if reason == "size":

@@ -1,6 +1,8 @@
 """A snapshot is read back as it was written, or refused."""
 
+import gzip
 import io
+import json
 
 import msgspec
 import pytest
@@ -10,7 +12,7 @@ from click.testing import CliRunner
 from berth.cli.snapshot import snapshot
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.simulation import snapshot_file
+from berth.simulation import packed_lines, snapshot_file
 from berth.simulation.errors import InputError
 from berth.simulation.inputs import read_cluster
 from tests.unit.simulation.kit import node, pod, written
@@ -64,7 +66,7 @@ def one_missing(lines):
 
 
 def too_long(lines):
-    return [lines[0], b"x" * (snapshot_file.LONGEST_LINE_BYTES + 1)]
+    return [lines[0], b"x" * (packed_lines.LONGEST_LINE_BYTES + 1)]
 
 
 @pytest.mark.parametrize(
@@ -96,4 +98,21 @@ def test_damaged_compression_is_found(tmp_path):
     path.write_bytes(path.read_bytes()[:-20])
 
     with pytest.raises(InputError, match=r"cut off|is whole"):
+        read_cluster([path])
+
+
+@pytest.mark.parametrize("is_snapshot", [True, False])
+def test_damaged_gzip_is_found(tmp_path, is_snapshot):
+    """A bit that is not as it was written is named with its file, in a snapshot and in a Kubernetes file."""
+    documents = [node(f"n{number}") for number in range(200)]
+    if is_snapshot:
+        text = zstandard.ZstdDecompressor().stream_reader(taken(tmp_path, *documents).read_bytes()).read()
+    else:
+        text = "".join(json.dumps(each) for each in documents).encode()
+    packed = bytearray(gzip.compress(text))
+    packed[len(packed) // 2] ^= 0xFF
+    path = tmp_path / "damaged.json.gz"
+    path.write_bytes(packed)
+
+    with pytest.raises(InputError, match=r"damaged\.json\.gz"):
         read_cluster([path])

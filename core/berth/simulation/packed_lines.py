@@ -1,0 +1,44 @@
+"""Files of lines, compressed by zstd, gzip or not at all: the first bytes say which, whatever the name is.
+
+Called by: snapshot_file, tape_file, observer.reading, inputs.
+"""
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO, Final
+
+import zstandard
+
+LONGEST_LINE_BYTES: Final = 8 << 20
+"""An API server's objects end at 1.5 MiB; a line beyond this is no object."""
+UNREADABLE: Final = (zstandard.ZstdError, zlib.error, OSError, EOFError)
+"""What reading a damaged file raises."""
+
+_ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+
+
+def unpacked(stream: BinaryIO) -> BinaryIO:
+    """The stream without its compression, if it has any."""
+    buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)  # type: ignore[type-var]
+    start = buffered.peek(len(_ZSTD_MAGIC))
+    if start.startswith(_ZSTD_MAGIC):
+        reader = zstandard.ZstdDecompressor().stream_reader(buffered, read_across_frames=True)
+        return io.BufferedReader(reader)
+    if start.startswith(_GZIP_MAGIC):
+        return io.BufferedReader(gzip.GzipFile(fileobj=buffered))
+    return buffered
+
+
+def whole_lines(stream: BinaryIO, most: int) -> Iterator[bytes]:
+    """Yield at most so many lines, up to the first that is too long, cut off or damaged."""
+    for _ in range(most):
+        try:
+            line = stream.readline(LONGEST_LINE_BYTES + 1)
+        except UNREADABLE:
+            return
+        if len(line) > LONGEST_LINE_BYTES or not line.endswith(b"\n"):
+            return
+        yield line
