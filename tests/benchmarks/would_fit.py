@@ -168,8 +168,9 @@ def drawn_groups(seed, folder):
     gates = [*random_groups.GATES[:2], *(gate for gate in found.gates if gate != PREEMPTION)]
     profile = {"schedulerName": "default-scheduler", "plugins": FULLEST, "pluginConfig": [MOST_ALLOCATED]}
     text = json.dumps(profiles(profile))
-    loaded = without_post_filter(load(text, gates=FeatureGates(dict.fromkeys(gates, True))))
-    return cluster, list(pods), shapes[:3], Options(loaded, seed=seed, most_seconds=GANGS_SECONDS)
+    loaded = load(text, gates=FeatureGates(dict.fromkeys(gates, True)))
+    options = Options(loaded, seed=seed, most_seconds=GANGS_SECONDS)
+    return cluster, list(pods), shapes[:3], without_post_filter(options)
 
 
 def drawn_alone(seed, folder):

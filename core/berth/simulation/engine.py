@@ -102,20 +102,22 @@ def after(
     Raises: as `simulate`, and what `then` raises.
     """
 
-    async def run() -> T:
-        with plugins_of(cluster, options) as plugins:
-            async with asyncio.TaskGroup() as tasks:
-                simulation = Simulation(cluster, options, plugins, tasks)
-                if before is not None:
-                    before(simulation)
-                await simulation.run()
-                found = await then(simulation)
-                await simulation.end()
-            return found
+    async def run(plugins: SimulationPlugins) -> T:
+        async with asyncio.TaskGroup() as tasks:
+            simulation = Simulation(cluster, options, plugins, tasks)
+            if before is not None:
+                before(simulation)
+            await simulation.run()
+            found = await then(simulation)
+            await simulation.end()
+        return found
 
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+    with (
+        plugins_of(cluster, options) as plugins,
+        asyncio.Runner(loop_factory=partial(VirtualTimeLoop, plugins.moves)) as runner,
+    ):
         try:
-            return runner.run(run())
+            return runner.run(run(plugins))
         except ExceptionGroup as group:
             # One thing went wrong, and the rest was cancelled for it.
             raise group.exceptions[0] from None
@@ -209,7 +211,6 @@ class Simulation:
         for kind in KINDS:
             if kind.type in found:
                 self.state.handlers[kind.type] = self.plugins.shown(kind, found[kind.type])
-        loop.moves = self.plugins.moves
         self._driver = SchedulingLoop(self.core, clock=self.clock, ready=ready, turn=asyncio.Lock())
 
     # Time.

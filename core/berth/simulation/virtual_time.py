@@ -15,15 +15,15 @@ Events = list[tuple[selectors.SelectorKey, int]]
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """An event loop that skips the waiting: who sleeps for a minute goes on as soon as all others wait, too.
 
-    Time is kept in whole nanoseconds, so that moments that should be equal are.
+    Time is kept in whole nanoseconds, so that moments that should be equal are. `moves` is called where
+    everything waits, before time passes: whether something need not wait any more.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, moves: Callable[[], bool] = lambda: False) -> None:
         # asyncio adds a nanosecond to the time, which must not get lost: no seconds since the epoch here.
         self._now_ns = BEGINNING_SECONDS * NANOSECONDS
         self._idle: list[asyncio.Future[None]] = []
-        self.moves: Callable[[], bool] = lambda: False
-        """Called where everything waits, before time passes; whether something need not wait any more."""
+        self._moves = moves
         super().__init__(_Skipping(self))
 
     def time(self) -> float:
@@ -42,7 +42,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def nothing_to_do(self, seconds: float | None) -> None:
         """Called where the loop would wait that long, None standing for ever."""
-        if self.moves():
+        if self._moves():
             return
         waiting, self._idle = [w for w in self._idle if not w.done()], []
         if waiting:
