@@ -89,6 +89,7 @@ def attempt_with(message):
         node_name="",
         status=unschedulable(message),
         trace_id=b"",
+        traced=False,
         dequeued_ns=0,
         enqueued_ns=0,
         wall_offset_ns=0,
