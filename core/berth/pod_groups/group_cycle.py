@@ -106,10 +106,7 @@ class PodGroupCycle:
         started = self.clock.monotonic()
         try:
             self.ground.cache.update_snapshot(self.ground.snapshot)
-            if self.features.topology_aware:
-                result = await try_placements(self.ground, question, self.chance)
-            else:
-                result = await try_as_planned(self.ground, question)
+            result = await self._algorithm(question)
             self.metrics.decided(self.clock.monotonic() - started)
             return await self._with_preemption(question, result)
         except OverBudgetError as error:
@@ -118,12 +115,17 @@ class PodGroupCycle:
             log.exception("pod-group cycle broke off group=%s", question.key)
             return GroupResult(failed(error))
 
+    async def _algorithm(self, question: GroupQuestion) -> GroupResult:
+        if self.features.topology_aware:
+            return await try_placements(self.ground, question, self.chance)
+        return await try_as_planned(self.ground, question)
+
     async def _with_preemption(self, question: GroupQuestion, result: GroupResult) -> GroupResult:
         """The result once the group may have made room for itself; no pod is evicted for a group twice."""
         unschedulable = result.status.code is Code.UNSCHEDULABLE and not result.waits_on_preemption
         if not (self.features.preemption and unschedulable):
             return result
-        status = await preempt_for_group(self.ground, question, self.groups)
+        status = await preempt_for_group(self.ground, question, self.groups, self._algorithm)
         if status.ok:
             return replace(result, waits_on_preemption=True)
         if not status.rejected:

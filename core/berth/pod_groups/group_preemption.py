@@ -3,6 +3,7 @@
 Source: pkg/scheduler/schedule_one_podgroup.go runWorkloadAwarePreemption (Kubernetes v1.36).
 """
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from berth.framework.cycle_budget import OverBudgetError
@@ -10,8 +11,11 @@ from berth.framework.interface import PodGroupPostFilterPlugin
 from berth.framework.listers import Store
 from berth.framework.status import Status, failed, unschedulable
 from berth.objects.pod_groups import PodGroup
-from berth.pod_groups.group_algorithm import Ground, GroupQuestion, try_group
+from berth.pod_groups.group_algorithm import Ground, GroupQuestion
+from berth.pod_groups.group_result import GroupResult
 from berth.snapshot.pod_info import PodInfo
+
+Algorithm = Callable[[GroupQuestion], Awaitable[GroupResult]]
 
 NOT_REGISTERED = unschedulable(
     "default preemption plugin is not registered, workload aware preemption is disabled"
@@ -21,8 +25,13 @@ GOES_TO_ONE_PLACE = unschedulable(
 )
 
 
-async def preempt_for_group(ground: Ground, question: GroupQuestion, groups: Store[PodGroup]) -> Status:
-    """Success where victims are on their way out; else why not, or what broke."""
+async def preempt_for_group(
+    ground: Ground, question: GroupQuestion, groups: Store[PodGroup], algorithm: Algorithm
+) -> Status:
+    """Success where victims are on their way out; else why not, or what broke.
+
+    `algorithm` is what the group was found unschedulable by, placements included.
+    """
     plugins = question.framework.plugins.post_filter
     plugin = next((p for p in plugins if isinstance(p, PodGroupPostFilterPlugin)), None)
     if plugin is None:
@@ -38,7 +47,7 @@ async def preempt_for_group(ground: Ground, question: GroupQuestion, groups: Sto
     pods = [member.pod for member in question.members]
     trials = ground.cache.trials
     try:
-        return await plugin.pod_group_post_filter(group, pods, _WithoutVictims(ground, question))
+        return await plugin.pod_group_post_filter(group, pods, _WithoutVictims(ground, question, algorithm))
     except OverBudgetError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever a plugin raises fails this group's attempt
@@ -53,6 +62,7 @@ class _WithoutVictims:
 
     ground: Ground
     question: GroupQuestion
+    algorithm: Algorithm
 
     def take_out(self, pod: PodInfo) -> None:
         """Think a placed pod away."""
@@ -64,7 +74,7 @@ class _WithoutVictims:
 
     async def fits(self) -> Status:
         """Whether the group would be scheduled now."""
-        status = (await try_group(self.ground, replace(self.question, simulated=True))).status
+        status = (await self.algorithm(replace(self.question, simulated=True))).status
         if isinstance(status.error, OverBudgetError):
             raise status.error
         return status

@@ -38,6 +38,9 @@ def _planner_for(question: GroupQuestion) -> PodGroupPlanPlugin | None:
     pods = len(question.members)
     if planner is None or pods < 2:  # noqa: PLR2004 - one pod has nothing to be planned with
         return None
+    # Victims are tried dozens of times, and a plan takes long: room is made for pods one by one.
+    if question.simulated:
+        return None
     if pods > planner.most_pods:
         log.warning(
             "pod group too large to be planned, placed one by one group=%s pods=%d limit=%d plugin=%s",

@@ -225,6 +225,18 @@ async def test_6_8_5_a_group_that_fits_nowhere_evicts_no_pod():
     assert f"{UNSCHEDULABLE}, {UNSCHEDULABLE}" == cluster.group_condition()[2]
 
 
+async def test_6_8_5_victims_are_tried_with_the_placement_algorithm():
+    """Whether the group would fit is asked of the algorithm that schedules it, and has its message."""
+    cluster = crowded(nodes=1, gates=BOTH)
+    victim(cluster, "x", "n0")
+    cluster.add_group(min_count=1, priority=10)
+    cluster.add_member("a", cpu="2")
+    await cluster.run()
+
+    text = f"0/1 placements are available, first placement status: {UNSCHEDULABLE}"
+    assert f"{text}, {text}" == cluster.group_condition()[2]
+
+
 async def test_6_8_5_post_filter_plugins_are_not_asked_about_victims():
     """Once for the trial before, and not again while victims are tried."""
     room = Room()
