@@ -64,6 +64,10 @@ class GroupQuestion:
     simulated: bool = False
     plan: GroupPlan | None = None
 
+    def record_of(self, member: Member) -> CycleRecord:
+        """Where it is noted what is asked about the member; of a simulation nothing stays."""
+        return replace(member.record, intervals=[]) if self.simulated else member.record
+
 
 async def try_group(ground: Ground, question: GroupQuestion) -> GroupResult:
     """Try the group's pods; the snapshot is in the end as it was."""
@@ -146,9 +150,7 @@ class _Trial:
         return True
 
     def _attempt(self, member: Member) -> Attempt:
-        record, state = member.record, CycleState(self.question.meter)
-        if self.question.simulated:
-            record = replace(record, intervals=[])
+        record, state = self.question.record_of(member), CycleState(self.question.meter)
         state.skip_post_filter = self.question.simulated
         state.write(CycleRecord, record)
         state.write(PodGroupStates, self.states)

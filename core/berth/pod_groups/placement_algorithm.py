@@ -27,7 +27,7 @@ async def try_placements(ground: Ground, question: GroupQuestion, chance: random
 
     What plugins say of placements goes into the first member's record.
     """
-    state, record = CycleState(), question.members[0].record
+    state, record = CycleState(), question.record_of(question.members[0])
     state.write(CycleRecord, record)
     state.write(PodGroupStates, question.states.copy_of(question.key))
     phase = record.begin_phase(PLACEMENTS)
