@@ -139,7 +139,7 @@ class SimulatedCluster:
         framework = self._alone_of(plugin, pod)
         if framework is None:
             return None
-        return await self._trying.fits(framework, pod, self.snapshot, UNMETERED)
+        return (await self._trying.filtered(framework, pod, self.snapshot, UNMETERED)).fits
 
     async def another_allowed_by(self, plugin: str, pod: Pod) -> Mask | None:
         """The same for one pod more of its kind, asked once for all of them until a pod moves."""

@@ -293,7 +293,8 @@ class Search:
         return await self._fits_by(self.framework, pod)
 
     async def _fits_by(self, framework: Framework, pod: Pod) -> Mask:
-        return await self.meter.timed(self.trying.fits(framework, pod, self.nodes, self.meter, self.pod))
+        work = self.trying.filtered(framework, pod, self.nodes, self.meter, self.pod)
+        return (await self.meter.timed(work)).fits
 
     def _count(self) -> None:
         self._trials += 1

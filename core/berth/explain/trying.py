@@ -98,20 +98,6 @@ class Trying:
             found = await _scored(framework, found, answers)
         return found
 
-    async def fits(
-        self,
-        framework: Framework,
-        pod: Pod,
-        nodes: Snapshot,
-        meter: CycleMeter,
-        instead_of: Pod | None = None,
-    ) -> Mask:
-        """Where a pod fits that is written so, instead of as it is; nowhere if a plugin fails.
-
-        Shapes: result bool (n,). Raises: OverBudgetError.
-        """
-        return (await self.filtered(framework, pod, nodes, meter, instead_of)).fits
-
     async def filtered(
         self,
         framework: Framework,
@@ -120,7 +106,7 @@ class Trying:
         meter: CycleMeter,
         instead_of: Pod | None = None,
     ) -> Tried:
-        """Each node's verdict, without scores. Raises: OverBudgetError."""
+        """The same without scores; the pod fits nowhere if a plugin fails. Raises: OverBudgetError."""
         attempt = _attempt(framework, pod, nodes, meter, instead_of)
         return await self._found(framework, attempt, Answers(NodePlugins(framework.plugins)))
 
