@@ -7,6 +7,7 @@ from typing import Any
 import click
 import yaml
 
+from berth.framework.counted import so_many
 from berth.out_of_tree.queueing.news import NEWS
 
 Json = dict[str, Any]
@@ -48,17 +49,13 @@ def page(answer: Json, *, wide: bool) -> Iterator[str]:
     yield from _attempts(answer["attempts"] if wide else answer["attempts"][-LAST_ATTEMPTS:])
 
 
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def _state(state: Json) -> Iterator[str]:
     yield ""
     facts = [("since", state["since"]), ("until", state["until"]), ("on node", state["node"])]
     if state["position"]:
         facts.append(("number", f"{state['position']} in the queue"))
     if state["attempts"]:
-        facts.append(("after", _number(state["attempts"], "attempt")))
+        facts.append(("after", so_many(state["attempts"], "attempt")))
     shown = ", ".join(f"{word} {fact}" for word, fact in facts if fact)
     yield f"State: {state['kind']}{f', {shown}' if shown else ''}"
     if state["rejectedBy"]:
@@ -153,7 +150,7 @@ def _fitted(attempt: Json) -> str:
 def pod_group_page(answer: Json) -> Iterator[str]:
     """The answer about a group, line by line."""
     least = "" if answer["minCount"] is None else f", at least {answer['minCount']} at once"
-    pods = _number(answer["pods"], "pod")
+    pods = so_many(answer["pods"], "pod")
     yield f"podgroup {answer['group']}: {pods}, {answer['scheduled']} with a node{least}"
     yield f"Cause:  {answer['cause']}"
     if answer["states"]:
@@ -223,7 +220,7 @@ def _queued(waiting: Json) -> str:
     until = f", until {waiting['until']}" if waiting["until"] else ""
     return (
         f"{waiting['pod']} (priority {waiting['priority']}) since {waiting['since']}, "
-        f"{_number(waiting['attempts'], 'attempt')}{until}"
+        f"{so_many(waiting['attempts'], 'attempt')}{until}"
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from berth.cli.failing import fail
+from berth.cli.simulated_scheduler import CONTEXT, KUBECONFIG
 from berth.cli.snapshot import anonymizer_of
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ MEBIBYTE = 1 << 20
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--kubeconfig", default="", help="The cluster to follow; by default as kubectl finds it.")
-@click.option("--context", default="", help="A context of the kubeconfig.")
+@KUBECONFIG
+@CONTEXT
 @click.option(
     "--max-file-size",
     "most_mebibytes",

@@ -278,7 +278,7 @@ def compare(
     help="Ask this KubeSchedulerConfiguration about each decision; `default` stands for kube-scheduler's "
     "own defaults.",
 )
-@click.option("--feature-gates", default="", metavar="A=true,B=false", help="As for the scheduler.")
+@FEATURE_GATES
 @click.option(
     "--show", "shown", default=10, show_default=True, type=click.IntRange(0), help="How many differences."
 )

@@ -16,12 +16,12 @@ from berth.config.errors import PolicyError
 from berth.descheduling.budgets import Budgets
 from berth.descheduling.cluster import FAILED, Cluster
 from berth.descheduling.pod_facts import seconds_since
+from berth.framework.counted import so_many
 from berth.objects.pod import Pod
 from berth.objects.storage import PersistentVolumeClaim
 from berth.objects.workloads import Namespace
 from berth.simulation.admission import BUILT_IN
 from berth.simulation.kinds import PriorityClass
-from berth.simulation.text import so_many
 
 EVICT: Final = "descheduler.alpha.kubernetes.io/evict"
 """A pod with this annotation is not protected."""

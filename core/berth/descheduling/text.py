@@ -5,7 +5,7 @@ from typing import Final
 
 from berth.descheduling.eviction import Done
 from berth.descheduling.plan import LeftAlone, Move, Plan
-from berth.simulation.text import so_many
+from berth.framework.counted import so_many
 
 MOST_LEFT_ALONE: Final = 50
 

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from berth.framework.counted import so_many
 from berth.sandbox.checker.summary import reasons_of
 from berth.simulation.compare import Comparison, Difference, Summary
 from berth.simulation.fill import Fill
@@ -19,11 +20,6 @@ MOST_PODS: Final = 10
 MILLI: Final = 1000
 UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 STEP: Final = 1024
-
-
-def so_many(count: int, noun: str) -> str:
-    """So many of them: `1 node`, `2 nodes`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def outcome_lines(outcome: Outcome) -> Iterator[str]:
