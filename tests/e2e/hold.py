@@ -59,5 +59,6 @@ async def holding():
 
 
 def held_pod(name):
-    """A pod that the scheduler asks the extender about, and that fits nowhere."""
-    return pod(name, requests={HELD: "1"}, preemptionPolicy="Never")
+    """A pod that fits on all nodes, however full, so that the extender is asked about it, which finds none to fit."""
+    everywhere = [{"operator": "Exists"}]
+    return pod(name, "0", requests={HELD: "1"}, preemptionPolicy="Never", tolerations=everywhere)
