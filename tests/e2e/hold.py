@@ -59,6 +59,6 @@ async def holding():
 
 
 def held_pod(name):
-    """A pod that fits on all nodes, however full, so that the extender is asked about it, which finds none to fit."""
+    """A pod that fits on every node, however full: only the extender, which is asked about it, refuses."""
     everywhere = [{"operator": "Exists"}]
     return pod(name, "0", requests={HELD: "1"}, preemptionPolicy="Never", tolerations=everywhere)
