@@ -1,12 +1,21 @@
-"""What tracing costs an attempt: the scheduling loop's share of it, and the export thread's.
+"""What tracing costs an attempt: the scheduling loop's share, and all of it up to a collector's receipt.
 
-The attempt is one of the default profile with two calls of a plugin in it. Time is the CPU of the thread.
+The attempt is one of the default profile with two calls of a plugin in it. Time is CPU: of the thread, and of
+the whole process where a trace is sent to a collector, which is a process of its own.
 """
 
 import asyncio
+import multiprocessing
+import os
 import time
+from concurrent import futures
+from contextlib import contextmanager
+from unittest.mock import patch
 
+import grpc
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as service
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as service_grpc
 from opentelemetry.sdk.trace.export import SpanExportResult
 
 from berth.framework.attempt import Attempt
@@ -16,10 +25,11 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.status import SUCCESS
 from berth.out_of_tree.transport.call_attributes import rpc_outcome, rpc_request
 from berth.out_of_tree.transport.traceparent import CallSpan
-from berth.telemetry.otlp import request_of
+from berth.telemetry.otlp import OtlpExporter
+from berth.telemetry.otlp_encoder import attempt_bytes
 from berth.telemetry.sampling import Sampling
 from berth.telemetry.sdk_exporter import SdkExporter
-from berth.telemetry.spans import EndedCycle, spans_of
+from berth.telemetry.spans import EndedCycle
 from berth.telemetry.tracing import Tracing, resource_from_environment
 from tests.benchmarks.tables import Table, quantiles
 from tests.benchmarks.tables import timed as timed_each
@@ -30,20 +40,25 @@ UNSAMPLED_GOAL, SAMPLED_GOAL = 10, 150
 CALLS = ("FilterScore", "Reserve")
 ADDRESS = "unix:/run/berth/plugin.sock"
 NONE, ALL = 0, 1 << 64
+HALF_A_SECOND = 150
+"""How many attempts an export takes where 300 a second are made."""
 
 
 class Nowhere:
     """A sink that drops what it gets, at the price of nothing."""
 
-    def export(self, spans):
-        return bool(spans)
+    def add(self, cycle):
+        return bool(cycle)
+
+    def send(self):
+        return True
 
     def close(self):
-        """Hold nothing."""
+        """Nothing is open."""
 
 
 def run(options):
-    """A row without sampling, one with, one for the export; beside them what the issue asks for."""
+    """Rows of the loop, with sampling and without, of the export's parts, and of a sampled attempt in all."""
     count = options.rounds or 2_000
     table = Table(
         f"tracing, CPU µs an attempt (to reach: {UNSAMPLED_GOAL} unsampled, {SAMPLED_GOAL} sampled in all)",
@@ -52,8 +67,11 @@ def run(options):
     records = asyncio.run(decided(count))
     for name, bound in (("loop, unsampled", NONE), ("loop, sampled", ALL)):
         table.add(name, *of_the_loop(records, bound))
-    table.add("export of a sampled one", *timed_each(records, exporting()))
-    table.add("  by the SDK's encoder", *timed_each(records, exporting_by_the_sdk()))
+    for record in records:
+        call_plugin(record, lambda _: True)
+    table.add("encoding of a sampled one", *timed_each(records, encoding))
+    table.add("  by the SDK's encoder", *timed_each(records, encoding_by_the_sdk()))
+    table.add("a sampled one in all, sent", *of_all(records))
     table.show()
 
 
@@ -82,10 +100,7 @@ def of_the_loop(records, bound):
     taken = []
     for record in records:
         begun, known = time.thread_time(), len(record.intervals)
-        for method in CALLS:
-            about = rpc_request(ADDRESS, method)
-            with CallSpan(record, f"plugin {method}", tracing.sampled, about, rpc_outcome):
-                pass
+        call_plugin(record, tracing.sampled)
         tracing.on_record(record)
         taken.append((time.thread_time() - begun) * 1e6)
         del record.intervals[known:]
@@ -93,25 +108,28 @@ def of_the_loop(records, bound):
     return quantiles(taken, 0.5, 0.9, 0.99)
 
 
-def exporting():
-    """What turns one record into spans and those into OTLP's bytes."""
-    resource = resource_from_environment()
-
-    def export(record):
-        request_of(spans_of(EndedCycle(record, ""), resource), resource).SerializeToString()
-
-    return export
+def call_plugin(record, sampled):
+    """The calls' spans and traceparents."""
+    for method in CALLS:
+        about = rpc_request(ADDRESS, method)
+        with CallSpan(record, f"plugin {method}", sampled, about, rpc_outcome):
+            pass
 
 
-def exporting_by_the_sdk():
+def encoding(record):
+    """What turns one record into OTLP's bytes."""
+    attempt_bytes(EndedCycle(record, ""))
+
+
+def encoding_by_the_sdk():
     """The same by OpenTelemetry's own spans and encoder."""
-    resource = resource_from_environment()
-    kept = SdkExporter(Encoding(), resource)
+    exporter = SdkExporter(Encoding(), resource_from_environment())
 
-    def export(record):
-        kept.export(spans_of(EndedCycle(record, ""), resource))
+    def encode(record):
+        exporter.add(EndedCycle(record, ""))
+        exporter.send()
 
-    return export
+    return encode
 
 
 class Encoding:
@@ -120,3 +138,69 @@ class Encoding:
     def export(self, spans):
         encode_spans(spans).SerializeToString()
         return SpanExportResult.SUCCESS
+
+
+def of_all(records):
+    """All that a traced attempt costs the process: the loop's part, encoding, threads, gRPC."""
+    taken, spans = [], 0
+    with collector() as (endpoint, received), patch.dict(os.environ, OTEL_EXPORTER_OTLP_ENDPOINT=endpoint):
+        tracing = Tracing([OtlpExporter(resource_from_environment())], sampling=Sampling(ALL))
+        for begin in range(0, len(records) - HALF_A_SECOND + 1, HALF_A_SECOND):
+            some = records[begin : begin + HALF_A_SECOND]
+            for record in some:
+                del record.intervals[-len(CALLS) :]
+            begun = time.process_time()
+            for record in some:
+                call_plugin(record, tracing.sampled)
+                tracing.on_record(record)
+            while tracing.exported < begin + len(some):
+                time.sleep(0.05)
+            taken.append((time.process_time() - begun) / len(some) * 1e6)
+            spans += sum(len(record.intervals) + 2 for record in some)
+        tracing.close()
+        if received() != spans:
+            raise SystemExit(f"{received()} of {spans} spans were received")
+    return quantiles(taken[1:] or taken, 0.5, 0.9, 0.99)
+
+
+@contextmanager
+def collector():
+    """A collector's endpoint, and what says how many spans it has received."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=collect, args=(theirs,), daemon=True)
+    process.start()
+
+    def received():
+        ours.send(None)
+        return ours.recv()
+
+    try:
+        yield ours.recv(), received
+    finally:
+        process.terminate()
+        process.join()
+
+
+def collect(pipe):
+    """Receive spans on a port of our own, and count them."""
+    counting = Counting()
+    server = grpc.server(futures.ThreadPoolExecutor(1))
+    service_grpc.add_TraceServiceServicer_to_server(counting, server)
+    pipe.send(f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}")
+    server.start()
+    while True:
+        pipe.recv()
+        pipe.send(counting.spans)
+
+
+class Counting(service_grpc.TraceServiceServicer):
+    """Counts the spans that it is sent."""
+
+    def __init__(self):
+        self.spans = 0
+
+    def Export(self, request, _context):  # noqa: N802 - the generated servicer's name
+        for each in request.resource_spans:
+            self.spans += sum(len(scope.spans) for scope in each.scope_spans)
+        return service.ExportTraceServiceResponse()

@@ -10,7 +10,7 @@ import msgspec
 
 from berth.framework.cycle_record import CycleRecord, Interval
 from berth.objects.pod import Pod
-from berth.telemetry.spans import parents_of
+from berth.telemetry.trace_shape import parents_of
 
 KEPT_TIMELINES = 12
 STEPS_OF_A_TIMELINE = 48

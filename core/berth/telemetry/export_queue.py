@@ -1,6 +1,7 @@
 """Between the loop, which hands records over, and an exporter, which may be slow or away.
 
-    offer (the loop) -> bounded queue -> thread: records to spans, spans to the sink
+    offer (the loop) -> bounded queue -> thread: cycles into the sink's batch
+                                                 -> the batch sent when it is enough, or nothing else waits
 
 What does not fit is dropped and counted. The thread works in slices with a pause after each: it shares the
 interpreter with the loop, which would otherwise wait for it in steps of the interpreter's switch interval.
@@ -10,25 +11,28 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
-from berth.telemetry.spans import EndedCycle, Span, spans_of
+from berth.framework.clock import nanoseconds
+from berth.telemetry.spans import EndedCycle
 
 log = logging.getLogger(__name__)
 
 MAX_CYCLES = 4096
-SLICE_CYCLES = 8
+SLICE_NS = 2_000_000
 PAUSE_SECONDS = 0.0005
 INTERVAL_SECONDS = 0.5
 CLOSE_SECONDS = 10.0
 
 
 class Sink(Protocol):
-    """Where spans go."""
+    """Where spans go, a batch at a time."""
 
-    def export(self, spans: Sequence[Span]) -> bool:
-        """Take the spans; False where they are lost."""
+    def add(self, cycle: EndedCycle) -> bool:
+        """Put the cycle's spans into the batch, all or none; whether the batch is enough to be sent."""
+
+    def send(self) -> bool:
+        """Send the batch and begin another; False where its spans are lost."""
 
     def close(self) -> None:
         """Write out what is left."""
@@ -40,14 +44,13 @@ class ExportQueue:
     def __init__(
         self,
         sink: Sink,
-        resource: Mapping[str, Any],
         *,
         max_cycles: int = MAX_CYCLES,
         interval_seconds: float = INTERVAL_SECONDS,
     ) -> None:
         self.exported = self.dropped = self.failed = 0
         self._sink = sink
-        self._resource = resource
+        self._in_batch = 0
         self._queue: deque[EndedCycle] = deque()
         self._max_cycles = max_cycles
         self._interval_seconds = interval_seconds
@@ -84,21 +87,41 @@ class ExportQueue:
 
     def _drain(self) -> None:
         while self._queue:
-            count = min(len(self._queue), SLICE_CYCLES)
-            self._export([self._queue.popleft() for _ in range(count)])
+            self._work(nanoseconds() + SLICE_NS)
             if not self._closing:
                 time.sleep(PAUSE_SECONDS)
+        if self._in_batch:
+            self._send()
 
-    def _export(self, cycles: Sequence[EndedCycle]) -> None:
+    def _work(self, until: int) -> None:
+        """Export until then, or until nothing is waiting; one cycle at least."""
+        while self._queue:
+            if self._add(self._queue.popleft()):
+                self._send()
+            if nanoseconds() >= until:
+                return
+
+    def _add(self, cycle: EndedCycle) -> bool:
         try:
-            taken = self._sink.export([span for each in cycles for span in spans_of(each, self._resource)])
+            enough = self._sink.add(cycle)
+        except Exception as error:  # noqa: BLE001 - a trace that can't be written must not end the others
+            self.failed += 1
+            self._tell(False, error)
+            return False
+        self._in_batch += 1
+        return enough
+
+    def _send(self) -> None:
+        count, self._in_batch = self._in_batch, 0
+        try:
+            taken = self._sink.send()
             error = None
-        except Exception as caught:  # noqa: BLE001 - a trace that can't be written must not end the others
+        except Exception as caught:  # noqa: BLE001 - a batch that can't be sent must not end the others
             taken, error = False, caught
         if taken:
-            self.exported += len(cycles)
+            self.exported += count
         else:
-            self.failed += len(cycles)
+            self.failed += count
         self._tell(taken, error)
 
     def _tell(self, taken: bool, error: Exception | None) -> None:

@@ -1,38 +1,55 @@
-"""OTLP over gRPC from our own spans: the standard exporter, with a shorter way to what it sends.
+"""OTLP over gRPC: the standard exporter, with a shorter way to what it sends.
 
-The exporter's settings, connection and retries are OpenTelemetry's. Its encoder takes five times as long as
-this one, and the scheduling loop would wait for it, as both share the interpreter:
+The exporter's settings, connection and retries are OpenTelemetry's. Its encoder takes many times as long as
+ours (otlp_encoder.py), and the scheduling loop would wait for it, as both share the interpreter:
 docs/decisions/0035-otlp-encoder.md has the figures.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue
-from opentelemetry.proto.trace.v1.trace_pb2 import SpanFlags, Status
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace.export import SpanExportResult
 
-from berth.telemetry.spans import Span
+from berth.telemetry.otlp_encoder import Envelope, attempt_bytes
+from berth.telemetry.spans import EndedCycle
 
-SCOPE_NAME = "berth"
-# It is known whether the parent is of another process: it is not.
-FLAGS = SpanFlags.SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK
+# A hundred attempts or so. A collector refuses messages of more than 4 MiB unless it is set up otherwise.
+BATCH_BYTES = 512 * 1024
 
-_bytes = bytes.fromhex
+_EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+
+
+class Batch(NamedTuple):
+    """A request as bytes, and how many attempts are in it."""
+
+    request: bytes
+    attempts: int
 
 
 class OtlpExporter:
     """A sink that sends spans to an OTLP collector over gRPC, by the OTEL_EXPORTER_OTLP_* variables."""
 
     def __init__(self, resource: Mapping[str, Any]) -> None:
-        self._exporter = _Exporter(Resource.create(dict(resource)).attributes)
+        self._exporter = _Exporter()
+        self._envelope = Envelope(Resource.create(dict(resource)).attributes)
+        self._waiting: list[bytes] = []
+        self._size = 0
 
-    def export(self, spans: Sequence[Span]) -> bool:
-        """Send the spans; the exporter tries again as its settings say."""
-        return self._exporter.send(spans) is SpanExportResult.SUCCESS
+    def add(self, cycle: EndedCycle) -> bool:
+        """Encode the cycle; enough are BATCH_BYTES."""
+        spans = attempt_bytes(cycle)
+        self._waiting.append(spans)
+        self._size += len(spans)
+        return self._size >= BATCH_BYTES
+
+    def send(self) -> bool:
+        """Send what was added; the exporter tries again as its settings say."""
+        batch = Batch(self._envelope.request(self._waiting), len(self._waiting))
+        self._waiting, self._size = [], 0
+        return self._exporter.send(batch) is SpanExportResult.SUCCESS
 
     def close(self) -> None:
         """Close the connection."""
@@ -40,67 +57,29 @@ class OtlpExporter:
 
 
 class _Exporter(OTLPSpanExporter):
-    """OpenTelemetry's, for our spans in place of the SDK's."""
+    """OpenTelemetry's, for requests that are encoded already."""
 
-    def __init__(self, resource: Mapping[str, Any]) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._resource = resource
+        # It makes another of these where it connects again.
+        self._stub: Any = _Client
+        self._client: Any = _Client(self._channel)
 
-    def send(self, spans: Sequence[Any]) -> SpanExportResult:
-        """Export them."""
-        return self._export(spans)
+    def send(self, batch: Any) -> SpanExportResult:
+        """Export it."""
+        return self._export(batch)
 
-    def _translate_data(self, data: Sequence[Any]) -> ExportTraceServiceRequest:
-        return request_of(data, self._resource)
+    def _translate_data(self, data: Any) -> Any:
+        return data.request
+
+    def _count_data(self, data: Any) -> int:
+        return int(data.attempts)
 
 
-def request_of(spans: Sequence[Span], resource: Mapping[str, Any]) -> ExportTraceServiceRequest:
-    """The request that exports the spans."""
-    request = ExportTraceServiceRequest()
-    group = request.resource_spans.add()
-    _put(group.resource.attributes, resource)
-    scope = group.scope_spans.add()
-    scope.scope.name = SCOPE_NAME
-    add = scope.spans.add
-    for span in spans:
-        made = add(
-            trace_id=_bytes(span.trace_id),
-            span_id=_bytes(span.span_id),
-            parent_span_id=_bytes(span.parent_span_id),
-            name=span.name,
-            kind=span.kind,
-            start_time_unix_nano=span.start_time_unix_nano,
-            end_time_unix_nano=span.end_time_unix_nano,
-            flags=FLAGS,
+class _Client:
+    """The collector's service, called with bytes."""
+
+    def __init__(self, channel: Any) -> None:
+        self.Export = channel.unary_unary(
+            _EXPORT, response_deserializer=ExportTraceServiceResponse.FromString
         )
-        if span.attributes:
-            _put(made.attributes, span.attributes)
-        if span.status.code:
-            made.status.code = Status.StatusCode.ValueType(span.status.code)
-            made.status.message = span.status.message
-        for link in span.links:
-            linked = made.links.add(trace_id=_bytes(link.trace_id), span_id=_bytes(link.span_id))
-            linked.flags = FLAGS
-            _put(linked.attributes, link.attributes)
-    return request
-
-
-def _put(into: Any, attributes: Mapping[str, Any]) -> None:
-    for key, value in attributes.items():
-        _set(into.add(key=key).value, value)
-
-
-def _set(made: AnyValue, value: Any) -> None:
-    """Set the field of the value's type; spans and resources have no others but lists of these."""
-    kind = type(value)
-    if kind is str:
-        made.string_value = value
-    elif kind is bool:
-        made.bool_value = value
-    elif kind is int:
-        made.int_value = value
-    elif kind is float:
-        made.double_value = value
-    else:
-        for each in value:
-            _set(made.array_value.values.add(), each)

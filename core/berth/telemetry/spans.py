@@ -18,20 +18,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from berth.framework.cycle_record import CycleRecord, Interval
 from berth.framework.status import SUCCESS, Code
+from berth.telemetry.trace_shape import TraceShape
 
 ROOT_NAME = "schedule pod"
 QUEUE_WAIT_NAME = "queue wait"
 
-ID_DIGITS = 16
 TRACE_ID_BYTES = 16
 INTERNAL, CLIENT = 1, 3
 UNSET, ERROR = 0, 2
 
-_EARLIER: Mapping[str, Any] = {"berth.link": "earlier attempt"}
+EARLIER: Mapping[str, Any] = {"berth.link": "earlier attempt"}
 _PLAIN = frozenset({str, int, float, bool})
 
 
@@ -69,7 +68,7 @@ class Span(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=F
     links: tuple[Link, ...] = ()
 
 
-_UNSET = SpanStatus()
+UNSET_STATUS = SpanStatus()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,83 +85,51 @@ class EndedCycle:
 def spans_of(cycle: EndedCycle, resource: Mapping[str, Any]) -> list[Span]:
     """The trace of an attempt, root first; every child lies within its parent."""
     record = cycle.record
-    parents = parents_of(record.intervals)
-    ends = _ends(record, parents)
+    shape = TraceShape.of(record)
+    trace_id, root_id = record.trace_id.hex(), record.root_span_id.hex()
     return [
-        _root(cycle, max(record.ended_ns, record.dequeued_ns, *ends), resource),
-        _queue_wait(record, resource),
-        *_interval_spans(record, parents, ends, resource),
+        Span(
+            trace_id,
+            root_id,
+            "",
+            ROOT_NAME,
+            INTERNAL,
+            shape.began,
+            shape.ended,
+            root_attributes(cycle),
+            resource,
+            root_status(cycle),
+            links_of(record),
+        ),
+        Span(
+            trace_id,
+            shape.queue_wait_id.hex(),
+            root_id,
+            QUEUE_WAIT_NAME,
+            INTERNAL,
+            shape.began,
+            shape.dequeued,
+            {},
+            resource,
+            UNSET_STATUS,
+        ),
+        *_interval_spans(record, shape, resource),
     ]
 
 
-def parents_of(intervals: Sequence[Interval]) -> list[int]:
-    """The index of the interval that each one is part of, -1 for the root.
-
-    Calls of other processes are recorded beside the extension points; the point that made one is its parent.
-    """
-    parents = [interval.parent for interval in intervals]
-    for index, interval in enumerate(intervals):
-        if interval.span_id and (interval.parent < 0 or parents[interval.parent] < 0):
-            parents[index] = _caller(intervals, index)
-    return parents
+def root_status(cycle: EndedCycle) -> SpanStatus:
+    """Only an attempt that broke has a status: a rejection is an answer."""
+    return SpanStatus(ERROR, cycle.message) if cycle.record.result == "error" else UNSET_STATUS
 
 
-def _caller(intervals: Sequence[Interval], index: int) -> int:
-    """The innermost plugin of the call's name, or extension point, that lasted all the while."""
-    call = intervals[index]
-    plugin = call.name.partition(" ")[0]
-    for at in range(index - 1, -1, -1):
-        around = intervals[at]
-        lasts = around.started_ns <= call.started_ns and call.ended_ns <= (around.ended_ns or call.ended_ns)
-        if not lasts or around.span_id:
-            continue
-        if around.name == plugin or (around.parent >= 0 and intervals[around.parent].parent < 0):
-            return at
-    return call.parent
-
-
-def _ends(record: CycleRecord, parents: Sequence[int]) -> list[int]:
-    """When each interval ended, stretched over its children, which never begin before it.
-
-    A stretch of work that an exception cut short ended, as far as is known, with the one around it.
-    """
-    ends: list[int] = []
-    for interval, around in zip(record.intervals, parents, strict=True):
-        end, parent = interval.ended_ns, around
-        if not end:
-            end = ends[parent] if parent >= 0 else record.ended_ns
-        end = max(end, interval.started_ns)
-        ends.append(end)
-        while parent >= 0 and ends[parent] < end:
-            ends[parent] = end
-            parent = parents[parent]
-    return ends
-
-
-def _root(cycle: EndedCycle, end: int, resource: Mapping[str, Any]) -> Span:
-    record = cycle.record
-    return Span(
-        record.trace_id.hex(),
-        record.root_span_id.hex(),
-        "",
-        ROOT_NAME,
-        INTERNAL,
-        min(record.enqueued_ns, record.dequeued_ns) + record.wall_offset_ns,
-        end + record.wall_offset_ns,
-        _root_attributes(cycle),
-        resource,
-        SpanStatus(ERROR, cycle.message) if record.result == "error" else _UNSET,
-        _links(record),
-    )
-
-
-def _links(record: CycleRecord) -> tuple[Link, ...]:
+def links_of(record: CycleRecord) -> tuple[Link, ...]:
     """The attempt before this one, which may not have been sampled."""
     trace_id, span_id = record.earlier[:TRACE_ID_BYTES], record.earlier[TRACE_ID_BYTES:]
-    return (Link(trace_id.hex(), span_id.hex(), _EARLIER),) if record.earlier else ()
+    return (Link(trace_id.hex(), span_id.hex(), EARLIER),) if record.earlier else ()
 
 
-def _root_attributes(cycle: EndedCycle) -> dict[str, Any]:
+def root_attributes(cycle: EndedCycle) -> dict[str, Any]:
+    """What the root says: which pod it was about, what came of it, and where."""
     record, metadata = cycle.record, cycle.record.pod.metadata
     attributes: dict[str, Any] = {
         "k8s.pod.name": metadata.name,
@@ -186,31 +153,10 @@ def _root_attributes(cycle: EndedCycle) -> dict[str, Any]:
     return attributes
 
 
-def _queue_wait(record: CycleRecord, resource: Mapping[str, Any]) -> Span:
-    offset = record.wall_offset_ns
-    return Span(
-        record.trace_id.hex(),
-        _span_ids(record, 1)[0],
-        record.root_span_id.hex(),
-        QUEUE_WAIT_NAME,
-        INTERNAL,
-        min(record.enqueued_ns, record.dequeued_ns) + offset,
-        record.dequeued_ns + offset,
-        {},
-        resource,
-        _UNSET,
-    )
-
-
-def _interval_spans(
-    record: CycleRecord, parents: Sequence[int], ends: Sequence[int], resource: Mapping[str, Any]
-) -> list[Span]:
+def _interval_spans(record: CycleRecord, shape: TraceShape, resource: Mapping[str, Any]) -> list[Span]:
     intervals, offset = record.intervals, record.wall_offset_ns
     trace_id, root_id = record.trace_id.hex(), record.root_span_id.hex()
-    ids = _span_ids(record, 1 + len(intervals))[1:]
-    for index, interval in enumerate(intervals):
-        if interval.span_id:
-            ids[index] = interval.span_id.hex()
+    ids = [each.hex() for each in shape.ids]
     return [
         Span(
             trace_id,
@@ -220,27 +166,25 @@ def _interval_spans(
             CLIENT if interval.span_id else INTERNAL,
             interval.started_ns + offset,
             end + offset,
-            _attributes(intervals, interval),
+            attributes_of(interval, extension_point(intervals, interval)),
             resource,
-            _UNSET if interval.status is SUCCESS and interval.ended_ns else _status(interval),
+            status_of(interval),
         )
-        for interval, span_id, parent, end in zip(intervals, ids, parents, ends, strict=True)
+        for interval, span_id, parent, end in zip(intervals, ids, shape.parents, shape.ends, strict=True)
     ]
 
 
-def _span_ids(record: CycleRecord, count: int) -> list[str]:
-    """Span ids that follow upon the root's: distinct, and the same at every export."""
-    first = np.uint64(int.from_bytes(record.root_span_id, "big"))
-    digits = (first + np.arange(1, count + 1, dtype=np.uint64)).astype(">u8").tobytes().hex()
-    return [digits[at : at + ID_DIGITS] for at in range(0, count * ID_DIGITS, ID_DIGITS)]
+def extension_point(intervals: Sequence[Interval], interval: Interval) -> str:
+    """The extension point that a plugin's interval is part of; empty for all others."""
+    if interval.parent < 0:
+        return ""
+    around = intervals[interval.parent]
+    return around.name if around.parent >= 0 else ""
 
 
-def _attributes(intervals: Sequence[Interval], interval: Interval) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    if interval.parent >= 0:
-        around = intervals[interval.parent]
-        if around.parent >= 0:
-            found["berth.extension_point"] = around.name
+def attributes_of(interval: Interval, point: str) -> dict[str, Any]:
+    """What the span of an interval says of it; `point` is its extension point, if it is a plugin's."""
+    found: dict[str, Any] = {"berth.extension_point": point} if point else {}
     status = interval.status
     if status is not None and status is not SUCCESS and status.code is not Code.SUCCESS:
         found["berth.status"] = str(status.code)
@@ -257,10 +201,11 @@ def _plain(value: Any) -> Any:
     return item() if callable(item) and getattr(value, "ndim", 1) == 0 else str(value)
 
 
-def _status(interval: Interval) -> SpanStatus:
+def status_of(interval: Interval) -> SpanStatus:
+    """Only what broke, or was cut short, has a status."""
     if not interval.ended_ns:
         return SpanStatus(ERROR, "did not end")
     status = interval.status
     if status is not None and status.code is Code.ERROR:
         return SpanStatus(ERROR, status.message)
-    return _UNSET
+    return UNSET_STATUS

@@ -5,13 +5,16 @@ one write at its end: the plugin SDKs write the same lines, and a sidecar's span
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from berth.telemetry.errors import TraceFileError
-from berth.telemetry.spans import Span
+from berth.telemetry.spans import EndedCycle, Span, spans_of
+
+BATCH_BYTES = 256 * 1024
 
 
 class TraceFile:
@@ -20,17 +23,24 @@ class TraceFile:
     Raises: TraceFileError where the file can't be opened.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, resource: Mapping[str, Any] = {}) -> None:
         self._encoder = msgspec.json.Encoder()
+        self._resource = resource
+        self._waiting = bytearray()
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         try:
             self._file = os.open(path, flags, 0o644)
         except OSError as error:
             raise TraceFileError(f"trace file {path}: {error.strerror}") from error
 
-    def export(self, spans: Sequence[Span]) -> bool:
-        """Write the spans; whether all of them are in the file."""
-        data = self._encoder.encode_lines(spans)
+    def add(self, cycle: EndedCycle) -> bool:
+        """Make lines of the cycle's spans; enough are BATCH_BYTES."""
+        self._waiting += self._encoder.encode_lines(spans_of(cycle, self._resource))
+        return len(self._waiting) >= BATCH_BYTES
+
+    def send(self) -> bool:
+        """Write the lines; whether all of them are in the file."""
+        data, self._waiting = self._waiting, bytearray()
         try:
             while data:
                 data = data[os.write(self._file, data) :]

@@ -31,10 +31,9 @@ class Tracing:
         sinks: Sequence[Sink] = (),
         *,
         sampling: Sampling | None = None,
-        resource: Mapping[str, Any] = {},
     ) -> None:
         self.sampling = Sampling() if sampling is None else sampling
-        self._queues = [ExportQueue(sink, resource) for sink in sinks]
+        self._queues = [ExportQueue(sink) for sink in sinks]
 
     @classmethod
     def from_environment(cls, trace_file: str | Path | None = None) -> "Tracing":
@@ -53,8 +52,8 @@ class Tracing:
         resource = resource_from_environment()
         sinks: list[Sink] = [_exporter(name, resource) for name in names]
         if path:
-            sinks.append(TraceFile(path))
-        return cls(sinks, sampling=sampling, resource=resource)
+            sinks.append(TraceFile(path, resource))
+        return cls(sinks, sampling=sampling)
 
     @property
     def enabled(self) -> bool:

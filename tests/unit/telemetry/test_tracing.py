@@ -7,15 +7,13 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import grpc
 import pytest
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as service
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as service_grpc
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from berth.telemetry.errors import SettingError, TraceFileError
-from berth.telemetry.export_queue import SLICE_CYCLES, ExportQueue
-from berth.telemetry.otlp import request_of
+from berth.telemetry.export_queue import ExportQueue
+from berth.telemetry.otlp import OtlpExporter
 from berth.telemetry.sdk_exporter import SdkExporter
 from berth.telemetry.spans import EndedCycle, spans_of
 from berth.telemetry.trace_file import TraceFile, read_trace_file
@@ -23,6 +21,8 @@ from berth.telemetry.tracing import Tracing, resource_from_environment
 from tests.unit.telemetry.records import TRACE_ID, rejected_record, scheduled_record
 
 RESOURCE = {"service.name": "berth-test"}
+AT_ONCE = b"\n\x02\x10\x01"
+"""A google.rpc.RetryInfo that asks for a delay of a nanosecond."""
 
 
 @pytest.fixture(autouse=True)
@@ -37,8 +37,13 @@ class Collector(service_grpc.TraceServiceServicer):
 
     def __init__(self):
         self.resources = []
+        self.away = 0
 
-    def Export(self, request, _context):  # noqa: N802 - the generated servicer's name
+    def Export(self, request, context):  # noqa: N802 - the generated servicer's name
+        if self.away:
+            self.away -= 1
+            context.set_trailing_metadata((("google.rpc.retryinfo-bin", AT_ONCE),))
+            context.abort(grpc.StatusCode.UNAVAILABLE, "away")
         self.resources.extend(request.resource_spans)
         return service.ExportTraceServiceResponse()
 
@@ -62,18 +67,28 @@ def collector(monkeypatch):
 
 
 class Sink:
-    """Keeps spans; waits for `open` first, and fails on demand."""
+    """Keeps batches of so many cycles; waits for `open` before it takes one, and fails on demand."""
 
-    def __init__(self, error=None):
-        self.spans = []
+    def __init__(self, error=None, enough=1):
+        self.batches = []
+        self.waiting = []
+        self.enough = enough
+        self.refused = None
         self.open = threading.Event()
         self.error = error
 
-    def export(self, spans):
+    def add(self, cycle):
+        if cycle.record is self.refused:
+            raise ValueError("no span")
+        self.waiting.append(cycle)
+        return len(self.waiting) >= self.enough
+
+    def send(self):
         assert self.open.wait(10)
+        batch, self.waiting = self.waiting, []
         if self.error:
             raise self.error
-        self.spans.extend(spans)
+        self.batches.append(batch)
         return True
 
     def close(self):
@@ -96,6 +111,23 @@ def test_collector_receives_the_trace(collector):
     ]
     root = {each.key: each.value for each in collector.spans[0].attributes}
     assert ("web-1", 10) == (root["k8s.pod.name"].string_value, root["berth.nodes"].int_value)
+
+
+@pytest.mark.parametrize("record", [scheduled_record(earlier=bytes(range(24))), rejected_record()])
+def test_collector_receives_what_the_sdk_sends(collector, record):
+    """A collector decodes the same from us as from OpenTelemetry's exporter, resource and links too."""
+    resource = resource_from_environment()
+    for exporter in (OtlpExporter(resource), SdkExporter(OTLPSpanExporter(), resource)):
+        exporter.add(EndedCycle(record, "no room"))
+        assert exporter.send()
+        exporter.close()
+    ours, theirs = collector.resources
+    for span in theirs.scope_spans[0].spans:
+        if not span.status.code:
+            # Unset, which is the same as not there.
+            span.ClearField("status")
+
+    assert theirs == ours
 
 
 def test_collector_knows_who_sent_it(collector):
@@ -121,6 +153,17 @@ def test_ratio_of_0_writes_nothing(collector, monkeypatch):
     assert ([], 0, set()) == (collector.spans, tracing.exported, {each.traced for each in records} - {False})
 
 
+def test_collector_that_was_away(collector):
+    """The exporter connects again and sends the same batch once more."""
+    collector.away = 2
+    tracing = Tracing.from_environment()
+    tracing.on_record(scheduled_record())
+    assert tracing.close()
+
+    assert (1, 0, 0) == (tracing.exported, tracing.failed, collector.away)
+    assert len(spans_of(EndedCycle(scheduled_record(), ""), {})) == len(collector.spans)
+
+
 def test_collector_gets_links(collector):
     """The attempt before is a link of the root, over OTLP too."""
     tracing = Tracing.from_environment()
@@ -129,30 +172,6 @@ def test_collector_gets_links(collector):
     (link,) = collector.spans[0].links
 
     assert (bytes(range(16)), bytes(range(16, 24))) == (link.trace_id, link.span_id)
-
-
-@pytest.mark.parametrize("record", [scheduled_record(earlier=bytes(range(24))), rejected_record()])
-def test_shorter_way_to_the_same_bytes(record):
-    """What is sent over gRPC is what OpenTelemetry's own encoder makes of the spans."""
-    spans, resource = spans_of(EndedCycle(record, "no room"), {}), Resource({"a": "b", "list": (1, 2)})
-    sdk = SdkExporter(encoded := Encoded(), resource.attributes)
-    sdk.export(spans)
-    ours = request_of(spans, Resource.create({"a": "b", "list": (1, 2)}).attributes)
-    ours.resource_spans[0].schema_url = encoded.request.resource_spans[0].schema_url
-    for each in encoded.request.resource_spans[0].scope_spans[0].spans:
-        if not each.status.code:
-            # Unset, which is the same as not there.
-            each.ClearField("status")
-
-    assert encoded.request == ours
-
-
-class Encoded(SpanExporter):
-    """Keeps what the SDK's encoder makes of spans."""
-
-    def export(self, spans):
-        self.request = encode_spans(spans)
-        return SpanExportResult.SUCCESS
 
 
 def test_collector_by_http(monkeypatch):
@@ -189,7 +208,7 @@ def test_collector_by_http(monkeypatch):
 def test_file_holds_every_span(tmp_path):
     """What is read back from the file is what was made from the records."""
     path = tmp_path / "traces.jsonl"
-    tracing = Tracing([TraceFile(path)], resource=RESOURCE)
+    tracing = Tracing([TraceFile(path, RESOURCE)])
     records = [scheduled_record(), rejected_record()]
     for record in records:
         tracing.on_record(record)
@@ -221,7 +240,7 @@ def test_nothing_is_on_unasked():
 def test_exporter_that_hangs_costs_traces_and_no_time():
     """A full queue drops and counts; nothing waits."""
     sink = Sink()
-    queue = ExportQueue(sink, RESOURCE, max_cycles=2)
+    queue = ExportQueue(sink, max_cycles=2)
     cycle = EndedCycle(scheduled_record(), "")
     for _ in range(20):
         queue.offer(cycle)
@@ -233,16 +252,42 @@ def test_exporter_that_hangs_costs_traces_and_no_time():
     assert 20 == queue.exported + queue.dropped
 
 
+def test_batch_is_sent_when_it_is_enough():
+    """What the sink deems enough is one batch; the rest is sent when nothing else is waiting."""
+    sink = Sink(enough=3)
+    sink.open.set()
+    queue = ExportQueue(sink, interval_seconds=60)
+    for _ in range(7):
+        queue.offer(EndedCycle(scheduled_record(), ""))
+    queue.close()
+
+    assert ([3, 3, 1], 7) == ([len(batch) for batch in sink.batches], queue.exported)
+
+
+def test_trace_that_cannot_be_encoded_is_the_only_one_lost():
+    """The others of its batch are sent."""
+    broken = scheduled_record()
+    sink = Sink(enough=5)
+    sink.open.set()
+    sink.refused = broken
+    queue = ExportQueue(sink, interval_seconds=60)
+    for record in (scheduled_record(), broken, scheduled_record()):
+        queue.offer(EndedCycle(record, ""))
+    queue.close()
+
+    assert (2, 1) == (queue.exported, queue.failed)
+
+
 def test_exporter_that_breaks_is_counted(caplog):
     """An exporter's exceptions lose its traces and nothing else, and only the first is logged."""
     sink = Sink(error=RuntimeError("boom"))
     sink.open.set()
     tracing = Tracing([sink])
-    for _ in range(3 * SLICE_CYCLES):
+    for _ in range(24):
         tracing.on_record(scheduled_record())
 
     assert tracing.close()
-    assert (0, 3 * SLICE_CYCLES) == (tracing.exported, tracing.failed)
+    assert (0, 24) == (tracing.exported, tracing.failed)
     assert ["traces not exported sink=Sink error=boom"] == caplog.messages
 
 
