@@ -16,17 +16,17 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 from berth.telemetry.otlp_encoder import Envelope, attempt_bytes
 from berth.telemetry.spans import EndedCycle
 
-# A hundred attempts or so. A collector refuses messages of more than 4 MiB unless it is set up otherwise.
+# Of a hundred attempts or so. A collector refuses messages of more than 4 MiB unless it is set up otherwise.
 BATCH_BYTES = 512 * 1024
 
 _EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 
 
 class Batch(NamedTuple):
-    """A request as bytes, and how many attempts are in it."""
+    """A request as bytes, and how many spans are in it."""
 
     request: bytes
-    attempts: int
+    spans: int
 
 
 class OtlpExporter:
@@ -36,19 +36,21 @@ class OtlpExporter:
         self._exporter = _Exporter()
         self._envelope = Envelope(Resource.create(dict(resource)).attributes)
         self._waiting: list[bytes] = []
-        self._size = 0
+        self._size = self._spans = 0
 
     def add(self, cycle: EndedCycle) -> bool:
         """Encode the cycle; enough are BATCH_BYTES."""
-        spans = attempt_bytes(cycle)
-        self._waiting.append(spans)
-        self._size += len(spans)
+        attempt = attempt_bytes(cycle)
+        self._waiting.append(attempt)
+        self._size += len(attempt)
+        # The root and the wait in the queue have no interval.
+        self._spans += 2 + len(cycle.record.intervals)
         return self._size >= BATCH_BYTES
 
     def send(self) -> bool:
         """Send what was added; the exporter tries again as its settings say."""
-        batch = Batch(self._envelope.request(self._waiting), len(self._waiting))
-        self._waiting, self._size = [], 0
+        batch = Batch(self._envelope.request(self._waiting), self._spans)
+        self._waiting, self._size, self._spans = [], 0, 0
         return self._exporter.send(batch) is SpanExportResult.SUCCESS
 
     def close(self) -> None:
@@ -73,7 +75,7 @@ class _Exporter(OTLPSpanExporter):
         return data.request
 
     def _count_data(self, data: Any) -> int:
-        return int(data.attempts)
+        return int(data.spans)
 
 
 class _Client:

@@ -91,7 +91,7 @@ def attempt_bytes(cycle: EndedCycle) -> bytes:
     root_id, offset = record.root_span_id, record.wall_offset_ns
     trace = _field(_TRACE_ID, record.trace_id) + _SPAN_ID_OPENING
     parts = [
-        *_root(cycle, shape),
+        _root(cycle, shape),
         _QUEUE_WAIT.opening,
         trace,
         shape.queue_wait_id,
@@ -117,12 +117,12 @@ def attempt_bytes(cycle: EndedCycle) -> bytes:
     return b"".join(parts)
 
 
-def _root(cycle: EndedCycle, shape: TraceShape) -> Iterable[bytes]:
+def _root(cycle: EndedCycle, shape: TraceShape) -> bytes:
     record = cycle.record
     said = _fields(ROOT_NAME, INTERNAL, root_attributes(cycle), root_status(cycle), links_of(record))
     ids = _field(_TRACE_ID, record.trace_id) + _SPAN_ID_OPENING + record.root_span_id
     times = _times(_START_TIME, shape.began, _END_TIME, shape.ended)
-    yield _field(_SPAN, ids + times + said)
+    return _field(_SPAN, ids + times + said)
 
 
 def _said_of(intervals: Sequence[Interval], interval: Interval) -> _Said:
@@ -243,7 +243,7 @@ def _long_varint(number: int) -> bytes:
     return bytes(made)
 
 
-_SHORT = tuple(map(_long_varint, range(1 << 14)))
+_SHORT = tuple(map(_long_varint, range(1 << 11)))
 
 
 def _varint(number: int) -> bytes:
