@@ -48,6 +48,8 @@ class Asked(Cluster):
                     self._publish_devices(node)
             case "Pod":
                 self._make_pod_again(proposal, name)
+            case "ResourceClaimTemplate":
+                self._make_pod_of_another_template(proposal, name)
             case kind:
                 self._make_claim_again(proposal, {each.__name__: each for each in CLAIMS}[kind])
 
@@ -62,15 +64,44 @@ class Asked(Cluster):
         claim = next(each for each in self.api.all(kind) if each.name == proposal.target.name)
         made = msgspec.convert(json_patch(as_json(claim), proposal.patch), kind)
         self.remove(claim)
-        self.add(replace(made, metadata=replace(made.metadata, uid=f"{made.metadata.uid}-again")))
+        self.add(replace(made, metadata=again(made.metadata)))
 
     def _make_pod_again(self, proposal, name):
         pod = self.pod(name)
         written = json_patch(as_json(pod.written()), proposal.patch)
         made = msgspec.convert(written, PodObject)
         self.remove(pod)
-        metadata = msgspec.structs.replace(made.metadata, uid=f"{made.metadata.uid}-again")
+        metadata = again(made.metadata)
+        for volume in [each for each in made.spec.volumes if "ephemeral" in each]:
+            self._make_claim_of_volume(volume, f"{name}-{volume['name']}", metadata.uid)
         self.add(Pod.of(metadata, made.spec))
+
+    def _make_claim_of_volume(self, volume, name, owner):
+        """Do what the controller of ephemeral volumes does for a pod that was made again."""
+        claim = next(each for each in self.api.all(PersistentVolumeClaim) if each.name == name)
+        spec = volume["ephemeral"]["volumeClaimTemplate"]["spec"]
+        self.remove(claim)
+        changed = replace(claim.spec, storage_class_name=spec["storageClassName"])
+        self.add(replace(claim, metadata=again(claim.metadata, owner), spec=changed))
+
+    def _make_pod_of_another_template(self, proposal, name):
+        """Change the template, make the pod again, and do what the controller of resource claims does."""
+        pod = self.pod(name)
+        claim = next(each for each in self.api.all(ResourceClaim) if each.metadata.owner_references)
+        template = {"spec": {"spec": as_json(claim)["spec"]}}
+        spec = json_patch(template, proposal.patch)["spec"]["spec"]
+        made = msgspec.convert(as_json(claim) | {"spec": spec}, ResourceClaim)
+        metadata = again(pod.metadata)
+        self.remove(pod)
+        self.remove(claim)
+        self.add(replace(made, metadata=again(claim.metadata, metadata.uid)))
+        self.add(Pod.of(metadata, pod.spec, pod.status))
+
+
+def again(metadata, owner=""):
+    """Another object of the same name, and its owner."""
+    owners = [replace(each, uid=owner) for each in metadata.owner_references]
+    return replace(metadata, uid=f"{metadata.uid}-again", owner_references=tuple(owners))
 
 
 def as_json(obj):

@@ -27,6 +27,7 @@ from berth.objects.pod_spec import (
     TopologySpreadConstraint,
 )
 from berth.objects.taint import Taint, Toleration
+from berth.testing.builders import make_pod
 from berth.testing.storage import claim_volume, make_claim, make_class, make_csi_node, make_volume
 from tests.explain.asking import Refuses
 from tests.fakes import Permits, PreBinds, Reserves
@@ -452,12 +453,15 @@ COMBINED = [
 ]
 
 
+NAMED = PodResourceClaim("d", "d")
+
+
 def kind_is(kind):
     """A selector of devices of that kind."""
     return {"cel": {"expression": f"device.attributes['gpu.example'].kind == '{kind}'"}}
 
 
-def with_devices(names, *, claims, classes=None):
+def with_devices(names, *, claims, classes=None, entry=NAMED):
     """A node with these devices of the kind `small`, and the pod with claim `d`; classes are of a kind."""
     kinds = {"gpu": "small"} if classes is None else classes
     devices = [device(name, attributes={"kind": {"string": "small"}}) for name in names]
@@ -468,12 +472,25 @@ def with_devices(names, *, claims, classes=None):
             make_slice("s", devices, node="n0", pool="pool"),
             *claims,
         ],
-        resource_claims=(PodResourceClaim("d", "d"),),
+        resource_claims=(entry,),
     )
+
+
+def of_template(build):
+    """The same; the pod's claim was made from a template, and the pod says which it is."""
+
+    def built(cluster):
+        build(cluster)
+        cluster.change_pod(
+            "p", status={"resource_claim_statuses": ({"name": "d", "resourceClaimName": "p-d-x"},)}
+        )
+
+    return built
 
 
 SLOW = make_class("slow", mode="Immediate")
 FAR = make_volume("v", near={ZONE: ["b"]}, kept_for=make_claim("c", volume_name="v"))
+TEMPLATE = {"accessModes": ["ReadWriteOnce"], "storageClassName": "wait"}
 VOLUMES = [
     Case(
         "no such claim",
@@ -577,6 +594,21 @@ VOLUMES = [
         ("StorageClass",),
     ),
     Case(
+        "the claim of an ephemeral volume is of a class that provisions nothing",
+        on(
+            {},
+            others=[
+                make_class(),
+                make_class("fast", provisioner="d.example"),
+                make_claim("p-data", owner=make_pod("p")),
+            ],
+            volumes=({"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": TEMPLATE}}},),
+        ),
+        "didn't find available persistent volumes to bind",
+        "VolumeBinding",
+        ("StorageClass",),
+    ),
+    Case(
         "a class that binds at once is not proposed",
         on({}, others=[make_class(), SLOW, make_claim("c")], volumes=(claim_volume("c"),)),
         "didn't find available persistent volumes to bind",
@@ -601,6 +633,20 @@ DEVICES = [
     Case(
         "devices of another class",
         with_devices(["d0"], claims=[device_claim("d")], classes={"gpu": "big", "small": "small"}),
+        "cannot allocate all claims",
+        "DynamicResources",
+        ("DeviceClass",),
+    ),
+    Case(
+        "devices of another class, claimed by a template",
+        of_template(
+            with_devices(
+                ["d0"],
+                claims=[device_claim("p-d-x", owner=make_pod("p").uid)],
+                classes={"gpu": "big", "small": "small"},
+                entry=PodResourceClaim("d", resource_claim_template_name="template"),
+            )
+        ),
         "cannot allocate all claims",
         "DynamicResources",
         ("DeviceClass",),

@@ -1,7 +1,7 @@
 """Claims of other classes, of storage and of devices, with which a pod might fit.
 
-A claim's class cannot be changed: the claim is made again. A trial gives the pod a supposed claim in the
-place of its own.
+A claim's class cannot be changed: the claim is made again. One that was made from a template is made again
+with the pod, from a changed template. A trial gives the pod a supposed claim in the place of its own.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,6 +20,7 @@ from berth.objects.pod_spec import PodResourceClaim
 from berth.objects.pod_volumes import claim_use
 from berth.objects.resource_claims import DeviceRequest, ResourceClaim
 from berth.objects.storage import PersistentVolumeClaim
+from berth.plugins.dynamic_resources.claims import UnresolvedClaimError, claim_name
 
 MOST_CLAIMS = 4
 MOST_CLASSES = 8
@@ -39,6 +40,33 @@ class ClaimEdit(NamedTuple):
     supposed: PersistentVolumeClaim | ResourceClaim
 
 
+class _Place(NamedTuple):
+    """Where the spec of a claim is written, and the words for making the claim again from there."""
+
+    target: Target
+    path: str
+    words: str
+
+
+def _of_claim(claim: PersistentVolumeClaim | ResourceClaim) -> _Place:
+    target = Target(kind=type(claim).__name__, name=claim.name, namespace=claim.namespace)
+    return _Place(target, "/spec", f"make the claim {claim.name} again")
+
+
+def _of_volume(pod: Pod, index: int) -> _Place:
+    """In the pod itself, whose volume has a template for the claim."""
+    target = Target(kind="Pod", name=pod.name, namespace=pod.namespace)
+    path = f"/spec/volumes/{index}/ephemeral/volumeClaimTemplate/spec"
+    return _Place(
+        target, path, f"make the pod again, the claim of its volume {pod.spec.volumes[index]['name']}"
+    )
+
+
+def _of_template(pod: Pod, name: str) -> _Place:
+    target = Target(kind="ResourceClaimTemplate", name=name, namespace=pod.namespace)
+    return _Place(target, "/spec/spec", f"make the pod again, the template {name} of its claim")
+
+
 def _supposed(pod: Pod) -> ObjectMeta:
     return ObjectMeta(name=SUPPOSED_NAME, namespace=pod.namespace, uid=SUPPOSED_NAME)
 
@@ -50,26 +78,26 @@ class OtherClasses:
     listers: Listers
 
     def of_storage(self, pod: Pod) -> Iterator[ClaimEdit]:
-        """Unbound claims that the pod names, of each other class whose claims wait for a pod.
+        """The pod's unbound claims, of each other class whose claims wait for a pod.
 
         Those of a class that binds at once are bound by a controller and not by the scheduler.
         """
         volumes = pod.spec.volumes
-        named = ((i, claim_use(pod, volume)) for i, volume in enumerate(volumes))
-        for i, use in islice(((i, use) for i, use in named if use and not use.ephemeral), MOST_CLAIMS):
+        uses = ((i, claim_use(pod, volume)) for i, volume in enumerate(volumes))
+        for i, use in islice(((i, use) for i, use in uses if use), MOST_CLAIMS):
             claim = self.listers.persistent_volume_claims.get(use.name, use.namespace)
             if claim is None or claim.spec.volume_name:
                 continue
             volume = {**volumes[i], "persistentVolumeClaim": {"claimName": SUPPOSED_NAME}}
             changed = pod.with_spec(replace(pod.spec, volumes=(*volumes[:i], volume, *volumes[i + 1 :])))
+            place = _of_volume(pod, i) if use.ephemeral else _of_claim(claim)
             for name in self._storage_classes(claim):
                 spec = replace(claim.spec, storage_class_name=name)
                 yield ClaimEdit(
                     "StorageClass",
-                    f"make the claim {claim.name} again with storageClassName: {name} "
-                    f"(now {claim.storage_class or 'none'})",
-                    Target(kind="PersistentVolumeClaim", name=claim.name, namespace=claim.namespace),
-                    ({"op": "add", "path": "/spec/storageClassName", "value": name},),
+                    f"{place.words} with storageClassName: {name} (now {claim.storage_class or 'none'})",
+                    place.target,
+                    ({"op": "add", "path": f"{place.path}/storageClassName", "value": name},),
                     changed,
                     replace(claim, metadata=_supposed(pod), spec=spec),
                 )
@@ -80,26 +108,35 @@ class OtherClasses:
         return sorted(waiting)[:MOST_CLASSES]
 
     def of_devices(self, pod: Pod) -> Iterator[ClaimEdit]:
-        """Claims without devices that the pod names, each class in them exchanged for each other one."""
+        """The pod's claims without devices, each class in them exchanged for each other one."""
         entries = pod.spec.resource_claims
         for i, entry in islice(enumerate(entries), MOST_CLAIMS):
-            claim = self.listers.claim_tracker.get(entry.resource_claim_name or "", pod.namespace)
+            claim = self._of_entry(pod, entry)
             if claim is None or claim.allocation is not None:
                 continue
             own = PodResourceClaim(entry.name, resource_claim_name=SUPPOSED_NAME)
             claims = (*entries[:i], own, *entries[i + 1 :])
             changed = pod.with_spec(replace(pod.spec, resource_claims=claims))
+            template = entry.resource_claim_template_name
+            place = _of_claim(claim) if template is None else _of_template(pod, template)
             for before, after in self._device_classes(claim):
-                requests, patch = _of_class(claim.spec.devices.requests, before, after)
+                requests, patch = _of_class(claim.spec.devices.requests, before, after, place.path)
                 spec = replace(claim.spec, devices=replace(claim.spec.devices, requests=requests))
                 yield ClaimEdit(
                     "DeviceClass",
-                    f"make the claim {claim.name} again with deviceClassName: {after} (now {before})",
-                    Target(kind="ResourceClaim", name=claim.name, namespace=claim.namespace),
+                    f"{place.words} with deviceClassName: {after} (now {before})",
+                    place.target,
                     patch,
                     changed,
                     replace(claim, metadata=_supposed(pod), spec=spec),
                 )
+
+    def _of_entry(self, pod: Pod, entry: PodResourceClaim) -> ResourceClaim | None:
+        try:
+            name = claim_name(pod, entry)
+        except UnresolvedClaimError:
+            return None
+        return self.listers.claim_tracker.get(name or "", pod.namespace)
 
     def _device_classes(self, claim: ResourceClaim) -> list[tuple[str, str]]:
         """A class of the claim, and another one."""
@@ -110,15 +147,18 @@ class OtherClasses:
 
 
 def _of_class(
-    requests: tuple[DeviceRequest, ...], before: str, after: str
+    requests: tuple[DeviceRequest, ...], before: str, after: str, path: str
 ) -> tuple[tuple[DeviceRequest, ...], tuple[Mapping[str, Any], ...]]:
-    """The requests for devices of that class as those for devices of another, and the patch to it."""
+    """The requests for devices of that class as those for devices of another, and the patch to it.
+
+    `path` is where the spec of the claim is written.
+    """
     changed, patch = [], []
     for i, request in enumerate(requests):
         exactly = request.exactly
         if exactly is not None and exactly.device_class_name == before:
             request = replace(request, exactly=replace(exactly, device_class_name=after))  # noqa: PLW2901 - the same one
-            path = f"/spec/devices/requests/{i}/exactly/deviceClassName"
-            patch.append({"op": "replace", "path": path, "value": after})
+            at = f"{path}/devices/requests/{i}/exactly/deviceClassName"
+            patch.append({"op": "replace", "path": at, "value": after})
         changed.append(request)
     return tuple(changed), tuple(patch)

@@ -1,6 +1,7 @@
 """Which claims a pod could have made again, and how many of them are looked at."""
 
 import pytest
+from msgspec.structs import replace
 
 from berth.explain.claim_edits import MOST_CLAIMS, MOST_CLASSES, OtherClasses
 from berth.framework.listers import Listers
@@ -59,11 +60,41 @@ def test_claims_of_volumes(claims, expected):
     assert expected == storage(using("c"), claims, CLASSES)
 
 
-def test_a_claim_that_is_made_for_the_pod_is_left_alone():
-    """It is written in the pod, and not by itself."""
-    pod = make_pod("p", volumes=({"name": "v", "ephemeral": {}},))
+def test_a_claim_that_is_made_for_the_pod_is_changed_in_the_pod():
+    """Its class is written in the pod's volume: the pod is made again."""
+    pod = make_pod("p", volumes=({"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},))
+    known = listers(persistent_volume_claims=[make_claim("p-v")], storage_classes=CLASSES)
+    edit = next(OtherClasses(known).of_storage(pod))
 
-    assert [] == storage(pod, [make_claim("p-v")], CLASSES)
+    assert (
+        "make the pod again, the claim of its volume v with storageClassName: a (now wait)" == edit.sentence
+    )
+    assert ("Pod", "p", "/spec/volumes/0/ephemeral/volumeClaimTemplate/spec/storageClassName") == (
+        edit.target.kind,
+        edit.target.name,
+        edit.patch[0]["path"],
+    )
+
+
+def test_a_claim_of_devices_that_was_made_from_a_template_is_changed_there():
+    """The pod's status says which claim it is; without that there is nothing to change yet."""
+    entry = PodResourceClaim("d", resource_claim_template_name="t")
+    classes = [device_class("gpu"), device_class("small")]
+    pod = make_pod("p", resource_claims=(entry,))
+    status = replace(pod.status, resource_claim_statuses=({"name": "d", "resourceClaimName": "p-d-x"},))
+    known = OtherClasses(listers(resource_claims=[device_claim("p-d-x")], device_classes=classes))
+    edit = next(known.of_devices(replace(pod, status=status)))
+
+    assert [] == list(known.of_devices(pod))
+    assert (
+        "make the pod again, the template t of its claim with deviceClassName: small (now gpu)"
+        == edit.sentence
+    )
+    assert ("ResourceClaimTemplate", "t", "/spec/spec/devices/requests/0/exactly/deviceClassName") == (
+        edit.target.kind,
+        edit.target.name,
+        edit.patch[0]["path"],
+    )
 
 
 @pytest.mark.parametrize(

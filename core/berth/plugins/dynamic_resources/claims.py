@@ -35,12 +35,16 @@ def resolvable(pod: Pod, claims: ClaimTracker) -> bool:
 
 def _claims(pod: Pod, claims: ClaimTracker) -> Iterator[ResourceClaim]:
     for entry in pod.spec.resource_claims:
-        name = _claim_name(pod, entry)
+        name = claim_name(pod, entry)
         if name is not None:
             yield _found(pod, claims, name, must_own=entry.resource_claim_name is None)
 
 
-def _claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:
+def claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:
+    """The claim that the pod names or that was made for it from a template; None where it needs none.
+
+    Raises: UnresolvedClaimError.
+    """
     if entry.resource_claim_name is not None:
         return entry.resource_claim_name
     where = f'pod "{pod.key}"'
