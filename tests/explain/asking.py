@@ -1,6 +1,7 @@
 """A whole scheduler in virtual time that is asked for explanations, and whose proposals are carried out."""
 
 import asyncio
+import re
 
 import msgspec
 from msgspec.structs import replace
@@ -26,6 +27,7 @@ class Asked(Cluster):
 
     def __init__(self, *plugins, **options):
         super().__init__(*plugins, **options)
+        self._plugins = {plugin.name: plugin for plugin in plugins if not isinstance(plugin, str)}
         self.api.grace_seconds = 5
         self.log = AttemptLog()
         self.explainer = new_explainer(self.core, self.log, asyncio.Lock(), lambda: self.api.all(Pod))
@@ -48,6 +50,9 @@ class Asked(Cluster):
                     self._publish_devices(node)
             case "Pod":
                 self._make_pod_again(proposal, name)
+            case "Plugin":
+                (more,) = re.findall(r"must leave (\d+)m more of cpu", proposal.sentence)
+                self._plugins[proposal.target.name].milli_cpu += int(more)
             case "ResourceClaimTemplate":
                 self._make_pod_of_another_template(proposal, name)
             case kind:

@@ -666,12 +666,15 @@ class Budget(Named, FilterPlugin):
 
     def __init__(self):
         super().__init__("Budget")
+        self.milli_cpu = 1500
 
     def filter(self, state, pod, nodes):
-        return np.full(len(nodes), fit_requests(pod)["cpu"] > 1500, np.uint8)
+        return np.full(len(nodes), fit_requests(pod)["cpu"] > self.milli_cpu, np.uint8)
 
     def filter_status(self, state, code):
-        return unschedulable("over the quota of team: at most 1500m of cpu").from_plugin(self.name)
+        return unschedulable(f"over the quota of team: at most {self.milli_cpu}m of cpu").from_plugin(
+            self.name
+        )
 
 
 QUOTAS = [
@@ -680,7 +683,14 @@ QUOTAS = [
         on({}, {}, cpu="2"),
         "over the quota of team: at most 1500m of cpu (Budget)",
         "Budget",
-        ("Requests",),
+        ("Requests", "Quota"),
+        plugins=lambda: (Budget(),),
+    ),
+    Case(
+        "over a quota, and no node has the room",
+        on({}, placed=[FULL], cpu="2"),
+        "Insufficient cpu",
+        "NodeResourcesFit",
         plugins=lambda: (Budget(),),
     ),
 ]

@@ -88,6 +88,20 @@ def _no_more_than(pod: Pod, most: Mapping[str, int], rank: int = 0) -> Iterator[
 
 def no_more_than_said(pod: Pod, reasons: Iterable[str]) -> Iterator[Edit]:
     """Request no more than a plugin's reason says is left, as in `at most 1500m of cpu`."""
+    yield from _no_more_than(pod, _left(pod, reasons))
+
+
+def more_than_said(pod: Pod, reasons: Iterable[str]) -> str:
+    """How much more would have to be left than a plugin's reason says; empty where it says nothing of it."""
+    wanted = fit_requests(pod)
+    return " and ".join(
+        f"{_written(name, wanted[name] - left)} more of {name} (it leaves {_written(name, left)})"
+        for name, left in sorted(_left(pod, reasons).items())
+    )
+
+
+def _left(pod: Pod, reasons: Iterable[str]) -> dict[str, int]:
+    """What is left, as a plugin's reason has it, of each resource of which the pod wants more."""
     wanted, most = fit_requests(pod), dict[str, int]()
     for reason in reasons:
         for amount, name in islice(LEFT.findall(reason[:MOST_OF_A_REASON]), MOST_OF_A_KIND):
@@ -95,7 +109,7 @@ def no_more_than_said(pod: Pod, reasons: Iterable[str]) -> Iterator[Edit]:
                 left = scaled(name, amount)
                 if wanted.get(name, 0) > left:
                     most[name] = min(left, most.get(name, left))
-    yield from _no_more_than(pod, most)
+    return most
 
 
 def share_free(pod: Pod, nodes: Snapshot, row: int) -> float:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from berth.explain.claim_edits import ClaimEdit, OtherClasses
-from berth.explain.edits import EDITORS, Edit, no_more_than_said, share_free
+from berth.explain.edits import EDITORS, Edit, more_than_said, no_more_than_said, share_free
 from berth.explain.more_priority import MorePriority
 from berth.explain.node_edits import (
     NO_DEVICES,
@@ -27,7 +27,7 @@ from berth.explain.node_edits import (
 )
 from berth.explain.schema import Proposal, Target
 from berth.explain.supposed import Supposed
-from berth.explain.trying import Trying, Verdict, in_other_processes, in_this_process
+from berth.explain.trying import Trying, Verdict, in_other_processes, in_this_process, without
 from berth.explain.volume_places import VolumePlaces
 from berth.framework.cycle_budget import CycleMeter, OverBudgetError
 from berth.framework.listers import Listers
@@ -100,6 +100,7 @@ class Search:
             await self._edits(await self.meter.timed(self._single()))
             if not self._found:
                 await self._edits(await self.meter.timed(self._combined()))
+            await self._more_left()
             await self._nodes_changed()
             await self._claims_changed()
             await self._new_nodes()
@@ -166,6 +167,22 @@ class Search:
             fits = await self._try(edit.pod, None)
             if fits.any():
                 self._take(edit.kind, edit.sentence, target, edit.patch, fits)
+
+    async def _more_left(self) -> None:
+        """More of what a plugin counts, where it says what is left and nothing else is against some node."""
+        for plugin, rows in self._alone().items():
+            more = more_than_said(self.pod, self.against[rows[0]][plugin].status.reasons)
+            if not more or plugin in EDITORS or plugin not in self.framework.plugins.by_name:
+                continue
+            if self._enough_of("Quota"):
+                return
+            self._count()
+            self._count_asked()
+            async with self.turn:
+                fits = await self._fits_by(without(self.framework, plugin), self.pod)
+            if fits.any():
+                target = Target(kind="Plugin", name=plugin)
+                self._take("Quota", f"the quota of {plugin} must leave {more}", target, (), fits)
 
     async def _nodes_changed(self) -> None:
         for row in self._nearest()[:NEAREST_ROWS]:

@@ -151,7 +151,10 @@ class Nodes(Shown, frozen=True, kw_only=True):
 
 
 class Target(Shown, frozen=True, kw_only=True):
-    """The object that is to be changed; without a name, one of that kind that is to be made."""
+    """The object that is to be changed; without a name, one of that kind that is to be made.
+
+    A Plugin is one that counts something, in an object that only its reason names.
+    """
 
     kind: str
     name: str = ""
@@ -161,8 +164,8 @@ class Target(Shown, frozen=True, kw_only=True):
 class Proposal(Shown, frozen=True, kw_only=True):
     """One change that makes the pod fit, tried by the engine.
 
-    `patch` is a JSON patch (RFC 6902) of the target. A running pod's spec can hardly be changed: the same
-    change belongs into its template.
+    `patch` is a JSON patch (RFC 6902) of the target, empty for a plugin. A running pod's spec can hardly be
+    changed: the same change belongs into its template.
     """
 
     kind: str

@@ -21,6 +21,7 @@ from berth.framework.cycle_budget import CycleMeter
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import Diagnosis, FitError
+from berth.framework.extender import Extender
 from berth.framework.extender_binding import interested
 from berth.framework.handle import Nominator
 from berth.framework.interface import FilterPlugin, PreFilterPlugin
@@ -167,6 +168,17 @@ def in_this_process(framework: Framework) -> Framework:
     )
 
 
+def without(framework: Framework, plugin: str) -> Framework:
+    """The profile without one of its plugins, extenders included."""
+    plugins = framework.plugins
+    return _alone(
+        framework,
+        [each for each in plugins.pre_filter if each.name != plugin],
+        [each for each in plugins.filter if each.name != plugin],
+        framework.extenders,
+    )
+
+
 def in_other_processes(framework: Framework) -> frozenset[str]:
     """The names of the plugins that are asked about nodes in other processes."""
     plugins = framework.plugins
@@ -182,11 +194,14 @@ def unplaced(pod: Pod) -> Pod:
 
 
 def _alone(
-    framework: Framework, pre_filter: Sequence[PreFilterPlugin], filters: Sequence[FilterPlugin]
+    framework: Framework,
+    pre_filter: Sequence[PreFilterPlugin],
+    filters: Sequence[FilterPlugin],
+    extenders: Sequence[Extender] = (),
 ) -> Framework:
     plugins = PluginSet(pre_filter=list(pre_filter), filter=list(filters))
     plugins.by_name = {plugin.name: plugin for plugin in (*pre_filter, *filters)}
-    return Framework(framework.profile_name, plugins, percentage_of_nodes_to_score=0)
+    return Framework(framework.profile_name, plugins, percentage_of_nodes_to_score=0, extenders=extenders)
 
 
 def _nowhere(attempt: Attempt, status: Status) -> Tried:

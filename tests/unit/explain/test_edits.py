@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.explain.edits import no_more_than_said
+from berth.explain.edits import more_than_said, no_more_than_said
 from berth.testing.builders import make_pod
 
 POD = make_pod("p", requests={"cpu": "2", "memory": "4Gi"})
@@ -46,3 +46,20 @@ def test_what_is_left_is_requested(reason, sentence):
 )
 def test_nothing_is_made_of_other_words(reason):
     assert [] == sentences(reason)
+
+
+@pytest.mark.parametrize(
+    ("reason", "more"),
+    [
+        ("over quota: at most 1500m of cpu", "500m more of cpu (it leaves 1500m)"),
+        ("at most 0 of cpu", "2 more of cpu (it leaves 0)"),
+        (
+            "at most 1 of cpu, at most 1Gi of memory",
+            "1 more of cpu (it leaves 1) and 3Gi more of memory (it leaves 1Gi)",
+        ),
+        ("no room", ""),
+    ],
+)
+def test_what_a_quota_would_have_to_leave(reason, more):
+    """It is what the pod requests, less what the plugin says is left."""
+    assert more == more_than_said(POD, [reason])
