@@ -253,13 +253,28 @@ def test_java(open_folder):
     assert "java" == java
 
 
+PINNED = re.compile(r"[a-z-]+:\d+\.\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}")
+
+
+def bases(file):
+    """Give the images that an image file builds on."""
+    return [step.split()[0] for step in steps(file, "FROM") if step != "scratch"]
+
+
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES)
 def test_image_file(file):
-    """An image is built in stages, from pinned bases, and runs as no user of the machine."""
+    """An image is built of bases with version and digest, in stages, and runs as no user of the machine."""
     text = file.read_text()
-    bases = [line.split()[1] for line in text.splitlines() if line.startswith("FROM ")]
-    stages = {line.split()[3] for line in text.splitlines() if line.startswith("FROM ") and " AS " in line}
 
-    assert all(re.search(r":\d+\.\d+\.\d+", base) for base in bases if base not in stages | {"scratch"})
+    assert [] == [base for base in bases(file) if not PINNED.fullmatch(base)]
     assert f"USER {NOBODY}:{NOBODY}" in text
     assert text.index("USER ") > text.rindex("COPY ")
+
+
+def test_one_digest_for_a_base():
+    """All image files have one version and digest of each base."""
+    found = {base for file in FILES.values() for base in bases(file)}
+
+    assert sorted({base.partition(":")[0] for base in found}) == sorted(
+        base.partition(":")[0] for base in found
+    )
