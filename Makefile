@@ -11,7 +11,7 @@ JOBS ?= 2
 # What the checks say comes in one piece each, where make can do that.
 IN_ONE_PIECE := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: run test bench lint lint-python lint-types lint-proto lint-go lint-java lint-node lint-rust proto manifests dist images images-check docs release-check clean
+.PHONY: run test bench lint lint-python lint-types lint-proto lint-scripts lint-go lint-java lint-node lint-rust proto manifests dist images images-check docs release-check clean
 
 $(UV):
 	$(PYTHON) -m venv $(VENV)
@@ -34,7 +34,7 @@ bench: $(STAMP)
 
 # One wait for compilers and registries, not one after the other: the longest begin first.
 lint: $(STAMP)
-	@$(MAKE) --no-print-directory --jobs=4 $(IN_ONE_PIECE) lint-go lint-proto lint-rust lint-types lint-java lint-node lint-python
+	@$(MAKE) --no-print-directory --jobs=4 $(IN_ONE_PIECE) lint-go lint-proto lint-rust lint-types lint-java lint-node lint-scripts lint-python
 
 lint-python: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -46,6 +46,9 @@ lint-types: $(STAMP)
 
 lint-proto: $(STAMP)
 	$(BIN)/python -m tests.proto_check
+
+lint-scripts: $(STAMP)
+	$(BIN)/python -m tests.script_check
 
 lint-go: $(STAMP)
 	$(BIN)/python -m tests.go_toolchain
