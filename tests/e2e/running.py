@@ -20,7 +20,7 @@ from berth.sandbox.checker import check, fetch_state
 from berth.sandbox.dataset import open_dataset
 from tests.e2e.api_servers import IN_MEMORY
 
-READY_SECONDS = 40.0
+READY_SECONDS = 120.0
 DECIDED_SECONDS = 50.0
 LOOK_SECONDS = 0.1
 # A successor need not wait as long as in production until the lease of a killed leader has run out.
