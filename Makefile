@@ -78,7 +78,8 @@ images: $(STAMP)
 	$(BIN)/python -m tests.release images $(DIST)/images $(ARGS)
 
 images-check: $(STAMP)
-	BERTH_EVERY_IMAGE=1 $(BIN)/python -m pytest tests/e2e/test_image_layouts.py tests/e2e/test_installation.py tests/unit/images $(ARGS)
+	BERTH_EVERY_IMAGE=1 $(BIN)/python -m pytest tests/e2e/test_image_layouts.py tests/e2e/test_image_platforms.py \
+		tests/e2e/test_installation.py tests/unit/images $(ARGS)
 
 release-check: $(STAMP)
 	$(BIN)/python -m tests.release check

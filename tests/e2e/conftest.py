@@ -74,17 +74,19 @@ class Cluster:
 
 @pytest.fixture(scope="session")
 def image_program(tmp_path_factory):
-    """A function that gives the program of an image, built and unpacked once."""
+    """A function that gives the program of an image, built and unpacked once for a platform."""
     found, folder = {}, tmp_path_factory.mktemp("images")
 
-    def program(name):
-        if name not in found:
+    def program(name, platform=None):
+        platform = platform or of_this_machine()
+        key = f"{name}-{platform.architecture}"
+        if key not in found:
             try:
-                layout = image(name, of_this_machine())
+                layout = image(name, platform)
             except ImageError as error:
                 pytest.skip(f"the image is not built here: {error}")
-            found[name] = unpacked(layout, folder / name)
-        return found[name]
+            found[key] = unpacked(layout, folder / key, platform)
+        return found[key]
 
     yield program
     shutil.rmtree(folder)

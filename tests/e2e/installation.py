@@ -146,9 +146,9 @@ class Installation:
         """Say whether a pod is on a node."""
         return bool(self.get("pod", name, namespace="default")["spec"].get("nodeName"))
 
-    def until(self, claim, what):
+    def until(self, claim, what, seconds=PATIENCE_SECONDS):
         """Look until the claim holds, and give its value; what did not come about is said with the logs."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if found := claim():
                 return found

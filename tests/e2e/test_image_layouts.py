@@ -15,7 +15,7 @@ from berth_images import build as image_build
 from berth_images.cli import summary
 from berth_images.platforms import PLATFORMS
 from berth_images.recipe import read
-from tests.e2e.image_process import every, missing, output, started, unpacked
+from tests.e2e.image_process import every, missing, output, started, unpacked, until_there
 from tests.e2e.installation import KUSTOMIZE, Installation
 from tests.e2e.page import Page
 from tests.go_toolchain import GO_ROOT, ROOT
@@ -122,7 +122,8 @@ def test_a_copied_template_becomes_an_image(language, tmp_path):
     shared.mkdir()
     address = f"unix:{shared}/plugin.sock"
 
-    with started(program, "--address", address, shared=shared):
+    with started(program, "--address", address, shared=shared) as process:
+        until_there(shared / "plugin.sock", process)
         verify = ("plugin", "verify", address, "--timeout=60", "--only=handshake/*")
         done = subprocess.run([UV.with_name("berth"), *verify], capture_output=True, text=True, check=False)
 

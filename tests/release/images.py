@@ -35,8 +35,10 @@ def image(name: str, platform: Platform) -> Path:
     """
     built("wheels")
     sources = (*KINDS["wheels"][1], *KINDS["go"][1], "uv.lock", "tests/release", "out-of-tree-plugins/*/*.go")
-    kept(f"image-{name}", lambda folder: _image(folder / "images", RECIPES[name], [platform]), sources)
-    return BUILT / "images" / name
+    place = f"images/{platform.architecture}"
+    stamp = f"image-{name}-{platform.architecture}"
+    kept(stamp, lambda folder: _image(folder / place, RECIPES[name], [platform]), sources)
+    return BUILT / place / name
 
 
 def _image(folder: Path, recipe: Path, platforms: Sequence[Platform]) -> Built:
