@@ -1,4 +1,7 @@
-"""What a plugin in another process costs the pods that wait: one event, many pods, one question."""
+"""What a plugin in another process costs the pods that wait: one event, many pods, one question.
+
+Beside the times, which a busy machine stretches, the CPU that this process and the plugin use for an event.
+"""
 
 import asyncio
 import gc
@@ -17,6 +20,7 @@ from berth.plugins.priority_sort import PrioritySort
 from berth.queue.hints import build_hint_map
 from berth.queue.queue_profile import QueueProfile
 from berth.queue.scheduling_queue import SchedulingQueue
+from berth.scheduler.loop.event_loop import collect_seldom
 from berth.testing.handles import ManualClock, make_handle
 from tests.benchmarks.sidecar import appeared, host_of, unknown
 from tests.benchmarks.tables import Table, quantiles
@@ -45,6 +49,7 @@ class Waiting:
 
     def __init__(self):
         self.clock, self.queued, self.host = ManualClock(1000.0), asyncio.Event(), None
+        self.plugin_pid = 0
         order, self._profiles = PrioritySort(None, None), {}
         self.queue = SchedulingQueue(
             order.less,
@@ -63,13 +68,25 @@ class Waiting:
 
 def run(options):
     """A row for each number of waiting pods."""
+    collect_seldom()  # as the scheduler does
     asyncio.run(_run(options.rounds or EVENTS))
 
 
 async def _run(events):
     table = Table(
         "hints of one plugin (Python, unix socket), ms from an event until its pods are queued",
-        ["waiting pods", "answered, p50", "p90", "p99", "queued, p50", "queue held, p50"],
+        [
+            "waiting pods",
+            "answered, p50",
+            "p90",
+            "p99",
+            "queued, p50",
+            "queue held, p50",
+            "CPU, p50",
+            "p99",
+            "plugin's CPU, p50",
+            "p99",
+        ],
     )
     for count in (100, 1_000, 5_000):
         async with with_plugin() as waiting:
@@ -100,6 +117,7 @@ async def with_plugin():
                 )
                 await attaching.attach(Wanted(SidecarSpec(NAME, f"unix:{socket}"), (PROFILE,)))
                 waiting.wait_for(host.plugins[NAME, PROFILE])
+                waiting.plugin_pid = process.pid
                 yield waiting
                 host.versions[NAME].task.cancel()
         finally:
@@ -108,26 +126,38 @@ async def with_plugin():
 
 
 async def measure(waiting, count, events):
-    """Milliseconds until the answer is there, until its pods are queued, and that the queue was held."""
+    """Milliseconds until there is an answer, until its pods are queued, of the queue's work, and of CPU."""
     queue, clock, host, template = waiting.queue, waiting.clock, waiting.host, pod_template()
     decode = host.pods.decoding(read_pod)
     for i in range(count):
         queue.add(decode(template.bytes(i)))
     reject(queue, clock)
     node = host.nodes.decoding(read_node)(next(iter(node_bytes(1))))
-    taken, held = [], []
+    taken, held, own, plugins = [], [], [], []
     for _ in range(events + WARM_UP):
         gc.collect()
         waiting.queued.clear()
-        started = time.perf_counter()
+        started, own_before, plugins_before = (
+            time.perf_counter(),
+            time.process_time(),
+            cpu(waiting.plugin_pid),
+        )
         queue.move_all(NODE_ADD, None, node)
         held.append((time.perf_counter() - started) * 1e3)
         await waiting.queued.wait()
         taken.append((time.perf_counter() - started) * 1e3)
+        own.append((time.process_time() - own_before) * 1e3)
+        plugins.append(cpu(waiting.plugin_pid) - plugins_before)
         assert queue.sizes().active == (count + 1) // 2, queue.sizes()
         reject(queue, clock)
     answered = quantiles(host.metrics.taken[-events:], 0.5, 0.9, 0.99)
-    return [*answered, *quantiles(taken[WARM_UP:], 0.5), *quantiles(held[WARM_UP:], 0.5)]
+    walls = [*answered, *quantiles(taken[WARM_UP:], 0.5), *quantiles(held[WARM_UP:], 0.5)]
+    return [*walls, *quantiles(own[WARM_UP:], 0.5, 0.99), *quantiles(plugins[WARM_UP:], 0.5, 0.99)]
+
+
+def cpu(pid):
+    """The CPU milliseconds that a process of one thread has used: by the kernel's own clock, not in ticks."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1e6
 
 
 def reject(queue, clock):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
+from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
 from berth.objects.pod import Pod
 from berth.queue.in_flight import InFlight
 from berth.queue.queue_metrics import NoMetrics
@@ -49,6 +49,51 @@ def test_an_event_that_helps_them_asks_a_few_calls_of_each_pod_that_it_moves():
     bench = waiting(200, hint=queue_it)
 
     assert calls(lambda: bench.queue.move_all(NODE_ADD, None, None)) < 200 * 80
+
+
+class AskAboutAll:
+    """A sidecar's hint: the plugin is to be asked about all pods."""
+
+    def __call__(self, _pod, _old, _new):
+        return QueueingHint.ASK
+
+    def of_all(self, _old, _new):
+        return QueueingHint.ASK
+
+
+def asked(n):
+    """A queue whose pods, none like another, wait for a sidecar's answer, and what the sidecar is asked."""
+    questions = []
+    bench = a_bench(
+        [Rejector("A", {NODE_ADD: AskAboutAll()})], ask_hints=lambda asked, _: questions.extend(asked)
+    )
+    for i in range(n):
+        bench.pooled(f"p{i}", labels={"kind": str(i)})
+    return bench, questions
+
+
+def test_a_sidecar_is_asked_one_question_about_all_pods_that_wait():
+    bench, questions = asked(200)
+
+    assert calls(lambda: bench.queue.move_all(NODE_ADD, None, "node")) < 200 * 3
+    assert [200] == [len(question.records) for question in questions]
+
+
+def test_a_sidecars_answer_asks_a_few_calls_of_each_pod_that_it_moves():
+    bench, questions = asked(200)
+    bench.queue.move_all(NODE_ADD, None, "node")
+
+    assert calls(lambda: bench.queue.hints_answered(questions)) < 200 * 75
+    assert bench.queue.sizes().active == 200
+
+
+def test_a_sidecars_answer_is_linear_in_the_pods_that_it_moves():
+    def work(n):
+        bench, questions = asked(n)
+        bench.queue.move_all(NODE_ADD, None, "node")
+        return lambda: bench.queue.hints_answered(questions)
+
+    assert growth(work, 50) < 1.2
 
 
 def test_an_event_costs_nothing_while_no_pod_waits():

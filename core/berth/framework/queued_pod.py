@@ -68,3 +68,7 @@ class QueuedPodInfo:
     def rejectors(self) -> set[str]:
         """The plugins whose hints decide whether an event brings the pod back."""
         return self.unschedulable_plugins | self.pending_plugins
+
+    def rejected_by(self, plugin: str) -> bool:
+        """Whether that plugin is one of the rejectors."""
+        return plugin in self.unschedulable_plugins or plugin in self.pending_plugins

@@ -244,16 +244,12 @@ class PluginHost:
 
     def ask_hints(self, questions: Sequence[HintQuestion]) -> None:
         """Ask the plugins; the queue hears of those questions whose answer is Queue."""
-        by_asker: dict[tuple[str, str], list[HintQuestion]] = {}
         for question in questions:
-            key = question.plugin, question.record.pod.spec.scheduler_name
-            by_asker.setdefault(key, []).append(question)
-        for key, together in by_asker.items():
-            asker = self._askers.get(key)
+            asker = self._askers.get((question.plugin, question.profile))
             if asker is None:
-                self._queue.hints_answered(together)
+                self._queue.hints_answered([question])
             else:
-                asker.ask(together)
+                asker.ask(question)
 
     def _bytes_of(self, obj: Any) -> bytes:
         """That version of a node or pod as the API server has it; empty where it is not kept any more."""

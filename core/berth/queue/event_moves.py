@@ -17,7 +17,7 @@ from berth.framework.cluster_event import ClusterEvent, QueueingHint
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.pod import Pod
 from berth.queue.asked_gates import AskedGates
-from berth.queue.hint_questions import HintQuestion
+from berth.queue.hint_questions import HintQuestion, HintQuestions
 from berth.queue.in_flight import InFlight
 from berth.queue.places import Places
 from berth.queue.requeue_strategy import RequeueStrategies, Strategy
@@ -57,7 +57,7 @@ class EventMoves:
         predicate: PodPredicate | None,
         *,
         leaves_out: LeavesOut | None,
-        asked: list[HintQuestion],
+        asked: HintQuestions,
     ) -> list[Alike]:
         """The pods to look at, those together that are alike.
 
@@ -79,8 +79,9 @@ class EventMoves:
                 found += _alone(kinds, predicate) if apart else _alike(kinds, predicate, own_key)
             elif hint is QueueingHint.ASK:
                 (plugin,) = group.rejectors
-                members = (r for r in _every(kinds) if predicate is None or predicate(r.pod))
-                asked += [HintQuestion(plugin, event, old, new, r, r.attempts) for r in members]
+                members = [record for records in kinds.values() for record in records.values()]
+                wanted = members if predicate is None else [r for r in members if predicate(r.pod)]
+                asked.add(plugin, event, old, new, wanted)
         return found
 
     def move(
@@ -89,35 +90,29 @@ class EventMoves:
         event: ClusterEvent,
         old: Any,
         new: Any,
-        asked: list[HintQuestion],
+        asked: HintQuestions,
     ) -> bool:
         """Move those for which the event is worth it; what sidecars are to say is in `asked`."""
         moved = False
         for records in candidates:
             strategy = self._strategies.worth_to_all(records, event, old, new, asked)
             if strategy is not Strategy.SKIP:
-                for record in records:
-                    self._places.pool.remove(record.pod.key)
-                    moved |= self._places.requeue(record, strategy, event.label)
+                moved |= self._places.move_on(records, strategy, event.label)
         self._in_flight.record(event, old, new)
         self._asked_gates.record(event, old, new)
         return moved
 
     def answered(self, question: HintQuestion) -> bool:
-        """Move a pod on for which a sidecar said Queue, unless another attempt began since."""
-        if not question.stands:
-            return False
-        places, record, event = self._places, question.record, question.event.label
-        key = record.pod.key
-        immediately = question.plugin in record.pending_plugins
-        if places.pool.get(key) is record:
-            strategy = Strategy.IMMEDIATELY if immediately else Strategy.AFTER_BACKOFF
-            places.pool.remove(key)
-            return places.requeue(record, strategy, event)
-        if immediately and places.backoff.get(key) is record and not places.held(record):
-            places.backoff.remove(key)
-            return places.move_to_active(record, event, from_backoff=True)
-        return False
+        """Move the pods on for which a sidecar said Queue, those that no other attempt began for since."""
+        places, plugin, event = self._places, question.plugin, question.event.label
+        hurried: list[QueuedPodInfo] = []
+        others: list[QueuedPodInfo] = []
+        for record in question.standing():
+            (hurried if plugin in record.pending_plugins else others).append(record)
+        moved = places.end_backoff(hurried, event)
+        moved |= places.move_on(hurried, Strategy.IMMEDIATELY, event)
+        moved |= places.move_on(others, Strategy.AFTER_BACKOFF, event)
+        return moved
 
 
 def _every(kinds: Kinds) -> Iterator[QueuedPodInfo]:

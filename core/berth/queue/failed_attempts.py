@@ -11,11 +11,11 @@ from berth.framework.clock import Clock
 from berth.framework.cluster_event import LABEL_SCHEDULE_ATTEMPT_FAILURE
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.queue.errors import AlreadyQueuedError
-from berth.queue.hint_questions import HintQuestion
+from berth.queue.hint_questions import HintQuestions
 from berth.queue.in_flight import InFlight
 from berth.queue.places import Places
 from berth.queue.queue_metrics import QueueMetrics, count_rejected
-from berth.queue.requeue_strategy import RequeueStrategies, Strategy, still_open
+from berth.queue.requeue_strategy import RequeueStrategies, Strategy
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class FailedAttempts:
         self._clock = clock
         self._metrics = metrics
 
-    def take_back(self, record: QueuedPodInfo, asked: list[HintQuestion], *, rests: bool) -> bool:
+    def take_back(self, record: QueuedPodInfo, asked: HintQuestions, *, rests: bool) -> bool:
         """Put the record where it belongs; answers whether it is in activeQ or backoffQ now.
 
         The pod of a group `rests`: it backs off whatever happened meanwhile.
@@ -70,7 +70,7 @@ class FailedAttempts:
         record.was_flushed_from_unschedulable = False
         count_rejected(self._metrics, record, 1)
 
-    def _strategy(self, record: QueuedPodInfo, asked: list[HintQuestion]) -> Strategy:
+    def _strategy(self, record: QueuedPodInfo, asked: HintQuestions) -> Strategy:
         """What the events mean that came during the attempt; what is still to be asked of them in `asked`."""
         if not record.rejectors or record.rests:
             return Strategy.AFTER_BACKOFF
@@ -79,7 +79,7 @@ class FailedAttempts:
             log.error("in flight Pod isn't found in the scheduling queue: pod=%s", record.pod.key)
             return Strategy.AFTER_BACKOFF
         best = Strategy.SKIP
-        questions: list[HintQuestion] = []
+        questions = HintQuestions()
         for entry in missed:
             strategy = self._strategies.worth(record, entry.event, entry.old, entry.new, questions)
             if strategy is Strategy.IMMEDIATELY:
@@ -88,5 +88,5 @@ class FailedAttempts:
                 best = strategy
                 if not record.pending_plugins:
                     break
-        asked += still_open(questions, best)
+        asked.join(questions if best is Strategy.SKIP else questions.of_pending())
         return best

@@ -10,6 +10,7 @@ from math import floor
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import LABEL_BACKOFF_COMPLETE, UNSCHEDULABLE_TIMEOUT, ClusterEvent
 from berth.queue.event_moves import EventMoves
+from berth.queue.hint_questions import HintQuestions
 from berth.queue.places import Places
 
 LEFTOVER_FLUSH_SECONDS = 30.0
@@ -55,7 +56,7 @@ class Flushes:
         if not leftovers:
             return False
         movable = [r for r in leftovers if not r.gated or _matches_timeout(r.gating_plugin_events)]
-        return self._moves.move([[r] for r in movable], UNSCHEDULABLE_TIMEOUT, None, None, [])
+        return self._moves.move([[r] for r in movable], UNSCHEDULABLE_TIMEOUT, None, None, HintQuestions())
 
 
 def _matches_timeout(events: Iterable[ClusterEvent]) -> bool:

@@ -10,7 +10,7 @@ from itertools import chain
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.queue.asked_gates import Verdicts
 from berth.queue.gating import Gating
-from berth.queue.hint_questions import HintQuestion
+from berth.queue.hint_questions import HintQuestions
 from berth.queue.in_flight import InFlightEvent
 from berth.queue.places import Places
 from berth.queue.requeue_strategy import RequeueStrategies, Strategy
@@ -50,7 +50,7 @@ class GateAnswers:
         record: QueuedPodInfo,
         verdicts: Verdicts,
         missed: Iterable[InFlightEvent],
-        asked: list[HintQuestion],
+        asked: HintQuestions,
     ) -> bool:
         """Queue a pod that sidecars let pass; ask again where an event may have changed a no.
 
@@ -61,15 +61,13 @@ class GateAnswers:
             return False
         passed = self._gating.settle(record, verdicts)
         self._places.pool.put(key, record)
-        questions: list[HintQuestion] = []
+        questions = HintQuestions()
         if passed or self._outdated(record, missed, questions):
             return self._places.requeue(record, Strategy.AFTER_BACKOFF, LABEL_GATES_ANSWERED)
-        asked += questions
+        asked.join(questions)
         return False
 
-    def _outdated(
-        self, record: QueuedPodInfo, missed: Iterable[InFlightEvent], asked: list[HintQuestion]
-    ) -> bool:
+    def _outdated(self, record: QueuedPodInfo, missed: Iterable[InFlightEvent], asked: HintQuestions) -> bool:
         """Whether one of the events that came while the gate was asked may have changed its answer."""
         gating = record.gating_plugin_events
         return any(

@@ -9,7 +9,7 @@ Called by: the scheduling queue, which decides; a record is in one place at a ti
 Source: pkg/scheduler/backend/queue/scheduling_queue.go moveToActiveQ, moveToBackoffQ (Kubernetes v1.36).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
@@ -136,25 +136,8 @@ class Places:
             if key not in self.active and key not in self.backoff:
                 self.park(record, event)
             return False
-        if record.initial_attempt_timestamp is None:
-            record.initial_attempt_timestamp = self._clock.now()
-        self.pool.remove(key)
         self.backoff.remove(key)
-        self.active.put(key, record)
-        self._metrics.pod_incoming(ACTIVE, event)
-        if event in (POD_ADD, POD_UPDATE):
-            self.nominator.add(record.pod)
-        return True
-
-    def move_to_backoff(self, record: QueuedPodInfo, event: str) -> bool:
-        """Make a pod back off, unless it is gated; answers whether it does."""
-        if self._pop_from_backoff and not self._gating.check(record):
-            self.park(record, event)
-            return False
-        key = record.pod.key
-        self.pool.remove(key)
-        if self.backoff.put(key, record):
-            self._metrics.pod_incoming(BACKOFF, event)
+        self._enter_active(key, record, event)
         return True
 
     def put_off(self, record: QueuedPodInfo, seconds: float) -> None:
@@ -175,13 +158,58 @@ class Places:
         if strategy is Strategy.SKIP:
             self.park(record, event)
             return False
-        backoff, now = self.backoff.backoff, self._clock.now()
-        waits = (
-            backoff.held(record, now)
-            if strategy is Strategy.IMMEDIATELY
-            else backoff.backing_off(record, now)
-        )
-        return self.move_to_backoff(record, event) if waits else self.move_to_active(record, event)
+        return self._enter(record.pod.key, record, strategy, event, self._clock.now())
+
+    def move_on(self, records: Iterable[QueuedPodInfo], strategy: Strategy, event: str) -> bool:
+        """Put those of the pods that are in the pool where the strategy says, in one go.
+
+        Answers whether one is in activeQ or backoffQ now.
+        """
+        moved, now = False, self._clock.now()
+        for record in records:
+            key = record.pod.key
+            if self.pool.take(key, record):
+                record.rests = False
+                moved |= self._enter(key, record, strategy, event, now)
+        return moved
+
+    def _enter(self, key: str, record: QueuedPodInfo, strategy: Strategy, event: str, now: float) -> bool:
+        """Put a pod that is nowhere, or in the pool, into activeQ or backoffQ, unless it is gated."""
+        backoff = self.backoff.backoff
+        immediately = strategy is Strategy.IMMEDIATELY
+        waits = backoff.held(record, now) if immediately else backoff.backing_off(record, now)
+        if (self._pop_from_backoff or not waits) and not self._gating.check(record):
+            self.park(record, event)
+            return False
+        if waits:
+            self._enter_backoff(key, record, event)
+        else:
+            self._enter_active(key, record, event)
+        return True
+
+    def _enter_active(self, key: str, record: QueuedPodInfo, event: str) -> None:
+        if record.initial_attempt_timestamp is None:
+            record.initial_attempt_timestamp = self._clock.now()
+        self.pool.remove(key)
+        self.active.put(key, record)
+        self._metrics.pod_incoming(ACTIVE, event)
+        if event in (POD_ADD, POD_UPDATE):
+            self.nominator.add(record.pod)
+
+    def _enter_backoff(self, key: str, record: QueuedPodInfo, event: str) -> None:
+        self.pool.remove(key)
+        if self.backoff.put(key, record):
+            self._metrics.pod_incoming(BACKOFF, event)
+
+    def end_backoff(self, records: Iterable[QueuedPodInfo], event: str) -> bool:
+        """Make those of the pods ready that back off and may come back; answers whether one is ready now."""
+        moved = False
+        for record in records:
+            key = record.pod.key
+            if self.backoff.get(key) is record and not self.held(record):
+                self.backoff.remove(key)
+                moved |= self.move_to_active(record, event, from_backoff=True)
+        return moved
 
     def _queued_pod(self, key: str) -> Pod | None:
         record = self.active.get(key) or self.pool.get(key) or self.backoff.get(key)

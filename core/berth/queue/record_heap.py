@@ -39,7 +39,7 @@ class RecordHeap:
     Cost: put and pop O(log n), get, remove and peek O(1), amortised.
     """
 
-    __slots__ = ("_heaps", "_order", "_places", "_shard_of", "_stamp")
+    __slots__ = ("_entries", "_heaps", "_order", "_places", "_shard_of", "_stamp")
 
     def __init__(self, order: Order, shard_of: ShardOf = whole) -> None:
         self._order = order
@@ -47,6 +47,8 @@ class RecordHeap:
         self._heaps: defaultdict[str, list[tuple[Any, int, str]]] = defaultdict(list)
         self._places: dict[str, _Place] = {}
         self._stamp = 0
+        self._entries = 0
+        """How many the heaps have, dead ones included."""
 
     def __len__(self) -> int:
         return len(self._places)
@@ -64,12 +66,15 @@ class RecordHeap:
 
         Answers whether the key is new.
         """
-        new = key not in self._places
-        self._stamp += 1
+        places = self._places
+        new = key not in places
+        stamp = self._stamp = self._stamp + 1
         order, shard = self._order(record), self._shard_of(record)
-        self._places[key] = _Place(order, self._stamp, shard, record)
-        heappush(self._heaps[shard], (order, self._stamp, key))
-        self._compact()
+        places[key] = _Place(order, stamp, shard, record)
+        heappush(self._heaps[shard], (order, stamp, key))
+        self._entries += 1
+        if self._entries > 2 * len(places) + SPARE:
+            self._compact()
         return new
 
     def position(self, key: str) -> int:
@@ -102,6 +107,7 @@ class RecordHeap:
             if place is not None and place.stamp == stamp:
                 return place.record
             heappop(heap)
+            self._entries -= 1
         return None
 
     def upcoming(self, most: int) -> Iterator[QueuedPodInfo]:
@@ -123,6 +129,7 @@ class RecordHeap:
         record = self.peek(shard)
         if record is not None:
             _, _, key = heappop(self._heaps[shard])
+            self._entries -= 1
             del self._places[key]
         return record
 
@@ -130,9 +137,8 @@ class RecordHeap:
         return (place.record for place in self._places.values())
 
     def _compact(self) -> None:
-        if sum(map(len, self._heaps.values())) <= 2 * len(self._places) + SPARE:
-            return
         self._heaps.clear()
+        self._entries = len(self._places)
         for key, place in self._places.items():
             self._heaps[place.shard].append((place.order, place.stamp, key))
         for heap in self._heaps.values():

@@ -4,7 +4,7 @@ Source: pkg/scheduler/backend/queue/scheduling_queue.go isPodWorthRequeuing (Kub
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ from berth.framework.clock import Clock
 from berth.framework.cluster_event import ClusterEvent, QueueingHint
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.pod import Pod
-from berth.queue.hint_questions import HintQuestion
+from berth.queue.hint_questions import HintQuestions
 from berth.queue.queue_metrics import QueueMetrics
 from berth.queue.queue_profile import QueueProfile
 from berth.queue.unschedulable_pods import Group
@@ -72,7 +72,7 @@ class RequeueStrategies:
         return profile is not None and not group.rejectors.isdisjoint(profile.hints.matching(event).apart)
 
     def worth(
-        self, record: QueuedPodInfo, event: ClusterEvent, old: Any, new: Any, asked: list[HintQuestion]
+        self, record: QueuedPodInfo, event: ClusterEvent, old: Any, new: Any, asked: HintQuestions
     ) -> Strategy:
         """What the event means for one record."""
         return self.worth_to_all((record,), event, old, new, asked)
@@ -83,7 +83,7 @@ class RequeueStrategies:
         event: ClusterEvent,
         old: Any,
         new: Any,
-        asked: list[HintQuestion],
+        asked: HintQuestions,
     ) -> Strategy:
         """What the event means for records of one group and kind: the best that any of their rejectors says.
 
@@ -92,11 +92,8 @@ class RequeueStrategies:
         """
         record = records[0]
         rejectors = record.rejectors
-        if not rejectors:
-            return Strategy.AFTER_BACKOFF
-        if event.wildcard:
-            of_another = new is not None and not (isinstance(new, Pod) and new.uid == record.pod.uid)
-            return Strategy.SKIP if of_another else Strategy.AFTER_BACKOFF
+        if not rejectors or event.wildcard:
+            return _without_hints(record, new)
         profile = self._profiles.get(record.pod.spec.scheduler_name)
         if profile is None:
             log.error(
@@ -104,7 +101,7 @@ class RequeueStrategies:
             )
             return Strategy.AFTER_BACKOFF
         best = Strategy.SKIP
-        open_questions: list[HintQuestion] = []
+        left_open: list[str] = []
         matching = profile.hints.matching(event)
         for plugin, hints in matching.hints.items():
             if plugin not in rejectors:
@@ -112,7 +109,7 @@ class RequeueStrategies:
             asks = [partial(hint, record.pod, old, new) for hint in hints]
             hint = self._best(plugin, matching.label, records, asks)
             if hint is QueueingHint.ASK:
-                open_questions += [HintQuestion(plugin, event, old, new, r, r.attempts) for r in records]
+                left_open.append(plugin)
             if hint is not QueueingHint.QUEUE:
                 continue
             if plugin in record.pending_plugins:
@@ -120,7 +117,8 @@ class RequeueStrategies:
             if not record.pending_plugins:
                 return Strategy.AFTER_BACKOFF
             best = Strategy.AFTER_BACKOFF
-        asked += still_open(open_questions, best)
+        for plugin in _improving(left_open, record, best):
+            asked.add(plugin, event, old, new, records)
         return best
 
     def _best(
@@ -163,10 +161,12 @@ class RequeueStrategies:
         return answer
 
 
-def still_open(questions: Iterable[HintQuestion], known: Strategy) -> list[HintQuestion]:
-    """The questions whose answers can improve on what is known."""
-    if known is Strategy.SKIP:
-        return list(questions)
-    if known is Strategy.IMMEDIATELY:
-        return []
-    return [question for question in questions if question.plugin in question.record.pending_plugins]
+def _without_hints(record: QueuedPodInfo, new: Any) -> Strategy:
+    """What an event means for a pod that no plugin rejected, and a wildcard for any pod."""
+    of_another = new is not None and not (isinstance(new, Pod) and new.uid == record.pod.uid)
+    return Strategy.SKIP if record.rejectors and of_another else Strategy.AFTER_BACKOFF
+
+
+def _improving(plugins: Sequence[str], record: QueuedPodInfo, known: Strategy) -> Sequence[str]:
+    """The plugins whose answers can improve on what is known."""
+    return plugins if known is Strategy.SKIP else [p for p in plugins if p in record.pending_plugins]

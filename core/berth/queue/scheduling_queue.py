@@ -33,7 +33,7 @@ from berth.queue.failed_attempts import FailedAttempts
 from berth.queue.flushes import Flushes
 from berth.queue.gate_answers import GateAnswers
 from berth.queue.gating import Gating
-from berth.queue.hint_questions import HintAsker, HintQuestion, queue_all
+from berth.queue.hint_questions import HintAsker, HintQuestion, HintQuestions, queue_all
 from berth.queue.in_flight import InFlight, InFlightEvent
 from berth.queue.nominator import PodLister
 from berth.queue.places import ACTIVE, BACKOFF, POD_ADD, POD_UPDATE, Places, QueuePosition, QueueSizes
@@ -222,7 +222,7 @@ class SchedulingQueue:
         self.nominator.update(old, new)
 
     def _moved_by_own_update(self, record: QueuedPodInfo, old: Pod, new: Pod) -> bool:
-        asked: list[HintQuestion] = []
+        asked = HintQuestions()
         for event in pod_events(old, new):
             strategy = self._strategies.worth(record, event, old, new, asked)
             if self._places.requeue(record, strategy, event.label):
@@ -278,7 +278,7 @@ class SchedulingQueue:
 
         Raises: AlreadyQueuedError.
         """
-        asked: list[HintQuestion] = []
+        asked = HintQuestions()
         try:
             queued = self._failed.take_back(record, asked, rests=self._grouped(record.pod))
         finally:
@@ -306,16 +306,16 @@ class SchedulingQueue:
         """
         if self._moves.idle or not self._strategies.of_interest(event):
             return
-        asked: list[HintQuestion] = []
+        asked = HintQuestions()
         candidates = self._moves.candidates(
             event, old, new, predicate, leaves_out=self._leaves_out, asked=asked
         )
         self._notify(self._moves.move(candidates, event, old, new, asked))
         self._ask(asked)
 
-    def _ask(self, questions: list[HintQuestion]) -> None:
+    def _ask(self, questions: HintQuestions) -> None:
         if questions:
-            self._ask_hints(questions, self.hints_answered)
+            self._ask_hints([*questions], self.hints_answered)
 
     def hints_answered(self, queue: Iterable[HintQuestion]) -> None:
         """Move the pods on for which a sidecar said Queue, unless another attempt began since.
@@ -352,7 +352,7 @@ class SchedulingQueue:
     def _gates_answered(
         self, record: QueuedPodInfo, verdicts: Verdicts, missed: Iterable[InFlightEvent]
     ) -> None:
-        asked: list[HintQuestion] = []
+        asked = HintQuestions()
         self._notify(self._gates.take(record, verdicts, missed, asked))
         self._ask(asked)
 

@@ -30,31 +30,40 @@ Kinds = Mapping[Kind, Mapping[str, QueuedPodInfo]]
 """The records of a group by kind and key, none empty."""
 
 
+class _Place(NamedTuple):
+    """A record, and where in the groups it is: found again without hashing what it has in common."""
+
+    record: QueuedPodInfo
+    group: Group
+    kind: Kind
+    alike: dict[str, QueuedPodInfo]
+
+
 class UnschedulablePods:
     """Records by key, and by group and kind.
 
     Cost: put, get and remove O(1).
     """
 
-    __slots__ = ("_groups", "_place_of", "_records")
+    __slots__ = ("_groups", "_places")
 
     def __init__(self) -> None:
-        self._records: dict[str, QueuedPodInfo] = {}
-        self._place_of: dict[str, tuple[Group, Kind]] = {}
+        self._places: dict[str, _Place] = {}
         self._groups: dict[Group, dict[Kind, dict[str, QueuedPodInfo]]] = {}
 
     def __len__(self) -> int:
-        return len(self._records)
+        return len(self._places)
 
     def __contains__(self, key: str) -> bool:
-        return key in self._records
+        return key in self._places
 
     def __iter__(self) -> Iterator[QueuedPodInfo]:
-        return iter(self._records.values())
+        return (place.record for place in self._places.values())
 
     def get(self, key: str) -> QueuedPodInfo | None:
         """The record of that key."""
-        return self._records.get(key)
+        place = self._places.get(key)
+        return place.record if place is not None else None
 
     def groups(self) -> Iterator[tuple[Group, Kinds]]:
         """Each group with its records, none of them empty."""
@@ -73,20 +82,26 @@ class UnschedulablePods:
         pod_group = group_of(record.pod) if gate else None
         group = Group(record.pod.spec.scheduler_name, frozenset(record.rejectors), gate, pod_group)
         kind = kind_of(record)
-        self._records[key] = record
-        self._place_of[key] = group, kind
-        self._groups.setdefault(group, {}).setdefault(kind, {})[key] = record
+        alike = self._groups.setdefault(group, {}).setdefault(kind, {})
+        alike[key] = record
+        self._places[key] = _Place(record, group, kind, alike)
         return new
+
+    def take(self, key: str, record: QueuedPodInfo) -> bool:
+        """Take that record out; answers whether it was here."""
+        place = self._places.get(key)
+        return place is not None and place.record is record and self.remove(key) is not None
 
     def remove(self, key: str) -> QueuedPodInfo | None:
         """Take the record of that key out."""
-        record = self._records.pop(key, None)
-        if record is not None:
-            group, kind = self._place_of.pop(key)
+        place = self._places.pop(key, None)
+        if place is None:
+            return None
+        record, group, kind, alike = place
+        del alike[key]
+        if not alike:
             kinds = self._groups[group]
-            del kinds[kind][key]
-            if not kinds[kind]:
-                del kinds[kind]
+            del kinds[kind]
             if not kinds:
                 del self._groups[group]
         return record

@@ -3,6 +3,7 @@
 import pytest
 
 from berth.framework.status import unschedulable
+from berth.queue.requeue_strategy import Strategy
 from tests.scenarios.kit.cluster import Cluster
 from tests.scenarios.kit.plugins import Doorkeeper
 
@@ -161,7 +162,7 @@ async def test_2_5_2_a_pod_in_the_wrong_heap_is_taken_out_of_it(caplog):
     async with cluster.paused():
         record = cluster.queued()
         record.unschedulable_plugins = {"A"}
-        cluster.queue._places.move_to_backoff(record, "NodeAdd")
+        cluster.queue._places.requeue(record, Strategy.AFTER_BACKOFF, "NodeAdd")
 
         assert cluster.where() == "backoff"
         assert len(cluster.queue._places.backoff) == 1

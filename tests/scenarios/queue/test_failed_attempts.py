@@ -5,6 +5,7 @@ import pytest
 from berth.framework.status import unschedulable
 from berth.objects.pod_spec import SchedulingGroup
 from berth.queue.errors import AlreadyQueuedError
+from berth.queue.requeue_strategy import Strategy
 from tests.scenarios.kit.cluster import Cluster
 from tests.scenarios.kit.plugins import PENDING, QUEUE, SKIP, Doorkeeper
 from tests.unit.queue.kit import CLAIM_ADD, NODE_ADD, NODE_LABEL
@@ -41,8 +42,8 @@ async def test_2_12_1_a_pod_that_is_queued_already_is_refused(place, text):
         if place != "active":
             again = cluster.queue._places.active.pop()
             again.unschedulable_plugins, again.unschedulable_count = {"A"}, 1
-            places = cluster.queue._places
-            (places.park if place == "pool" else places.move_to_backoff)(again, "NodeAdd")
+            strategy = Strategy.SKIP if place == "pool" else Strategy.AFTER_BACKOFF
+            cluster.queue._places.requeue(again, strategy, "NodeAdd")
 
         with pytest.raises(AlreadyQueuedError, match=text):
             fails(cluster, info, "A")

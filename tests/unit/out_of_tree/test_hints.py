@@ -190,6 +190,20 @@ async def test_many_unknown_pods(monkeypatch):
     assert [3, 1, 1, 1] == [len(request.pods) for request in plugin.requests("QueueingHints")]
 
 
+async def test_more_pods_than_a_call_is_about(monkeypatch):
+    """They go in several calls, and each pod gets the answer about it."""
+    monkeypatch.setattr(hint_asker, "MOST_PODS", 2)
+    plugin = asking(lambda request: all_of(request, queue=len(request.pods) == 1))
+    async with hosted(plugin) as harness:
+        await harness.up()
+        waiting(harness, "a", "b", "c")
+        harness.queue.move_all(NODE_ADD, None, node(harness))
+        await until(lambda: active(harness))
+        assert ["c"] == active(harness)
+
+    assert [2, 1] == [len(request.pods) for request in plugin.requests("QueueingHints")]
+
+
 async def test_too_many_events_for_a_slow_plugin(monkeypatch):
     """What finds no room behind the events that a plugin has yet to answer is worth an attempt."""
     monkeypatch.setattr(hint_asker, "MOST_WAITING", 2)

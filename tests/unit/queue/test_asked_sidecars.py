@@ -230,14 +230,16 @@ def asking(*plugins):
 
 
 def test_a_sidecars_hint_moves_the_pod():
-    """A question is put for every rejected pod; a pod moves once its answer is Queue."""
+    """One question is put for all rejected pods; those move for which its answer is Queue."""
     bench = asking()
     records = [bench.pooled(f"p{i}") for i in range(3)]
     bench.queue.move_all(NODE_ADD, None, "node")
-    assert [("A", "node", 1)] * 3 == [(q.plugin, q.new, q.attempt) for q in bench.asked]
+    (question,) = bench.asked
+    assert ("A", PROFILE, "node") == (question.plugin, question.profile, question.new)
+    assert [(record, 1) for record in records] == list(zip(question.records, question.attempts, strict=True))
     assert ["pool"] * 3 == [bench.where(record.pod) for record in records]
 
-    bench.queue.hints_answered([bench.asked[1]])
+    bench.queue.hints_answered([question.about([1])])
     assert ["pool", "active", "pool"] == [bench.where(record.pod) for record in records]
 
 

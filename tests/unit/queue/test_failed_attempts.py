@@ -34,7 +34,7 @@ def test_a_pod_that_is_queued_already(place, text):
     elif place == "normal":
         other.unschedulable_plugins = {"A"}
         bench.queue._places.active.remove(record.pod.key)
-        bench.queue._places.move_to_backoff(other, "test")
+        bench.queue._places.backoff.put(other.pod.key, other)
 
     with pytest.raises(AlreadyQueuedError, match=f"^Pod default/p0 is already present in {text}$"):
         bench.queue.add_unschedulable_if_not_present(record)

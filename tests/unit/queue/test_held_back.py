@@ -3,7 +3,7 @@
 import pytest
 
 from berth.queue.hint_questions import HintQuestion
-from tests.unit.queue.kit import NODE_ADD, a_bench
+from tests.unit.queue.kit import NODE_ADD, PROFILE, a_bench
 
 HELD_SECONDS = 100
 
@@ -74,7 +74,9 @@ def test_no_plugin_activates_it(bench, moved):
 def test_no_answer_of_a_sidecar_does(bench):
     record = hold(bench, rejectors=(), pending=("A",))
     bench.queue.move_all(NODE_ADD, None, None)
-    bench.queue.hints_answered([HintQuestion("A", NODE_ADD, None, None, record, record.attempts)])
+    bench.queue.hints_answered(
+        [HintQuestion("A", PROFILE, NODE_ADD, None, None, [record], [record.attempts])]
+    )
 
     assert "resting" == bench.where(record.pod)
 

@@ -12,7 +12,7 @@ Source: docs/protocol.md "Hints"; KEP-4247.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from berth.framework.cluster_event import ActionType, EventResource, QueueingHint
+from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller
@@ -28,13 +29,15 @@ from berth.out_of_tree.points.packing import bits_of, hints_of
 from berth.out_of_tree.queueing.event_interest import ACTIONS, Bytes, happened
 from berth.queue.hint_questions import HintQuestion
 from berth.snapshot.columns import Mask, Rows
-from berth_plugin_proto import common_pb2, queueing_pb2
+from berth_plugin_proto import queueing_pb2
 
 MAX_EVENTS = 64
 MAX_BYTES = 3 << 20
 """What the events of one call may come to: gRPC takes 4 MiB."""
 MAX_POD_BYTES = 3 << 18
 """What the objects of pods in one call may come to: with the events' they stay below gRPC's 4 MiB."""
+MOST_PODS = 16_384
+"""How many pods one call is about, by their UIDs: with the events they stay below gRPC's 4 MiB."""
 MOST_WAITING = 1024
 """How many events may wait for a plugin that answers slowly."""
 _BY_ACTION = {action: number for number, action in ACTIONS.items()}
@@ -42,7 +45,7 @@ _BY_ACTION = {action: number for number, action in ACTIONS.items()}
 
 @dataclass(slots=True)
 class _Asked:
-    """One event, and the pods that it is asked about."""
+    """One event, and what is asked about it."""
 
     message: queueing_pb2.ClusterEvent
     old: Any
@@ -65,21 +68,17 @@ class HintAsker:
         self._waiting: list[_Asked] = []
         self._task: asyncio.Task[None] | None = None
 
-    def ask(self, questions: Sequence[HintQuestion]) -> None:
+    def ask(self, question: HintQuestion) -> None:
         """Ask soon; returns at once."""
-        crowded: list[HintQuestion] = []
-        for question in questions:
-            asked = self._waiting[-1] if self._waiting else None
-            if asked is None or asked.old is not question.old or asked.new is not question.new:
-                if len(self._waiting) >= MOST_WAITING:
-                    crowded.append(question)
-                    continue
-                asked = _Asked(self._message(question), question.old, question.new)
-                self._waiting.append(asked)
-            asked.questions.append(question)
-        if crowded:
-            self._count(QueueingHint.QUEUE.value, 0, len(crowded))
-            self._answered(crowded)
+        asked = self._waiting[-1] if self._waiting else None
+        if asked is None or asked.old is not question.old or asked.new is not question.new:
+            if len(self._waiting) >= MOST_WAITING:
+                self._count(QueueingHint.QUEUE.value, 0, len(question.records))
+                self._answered([question])
+                return
+            asked = _Asked(self._message(question), question.old, question.new)
+            self._waiting.append(asked)
+        asked.questions.append(question)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run(), name="queueing hints")
 
@@ -101,7 +100,7 @@ class HintAsker:
                 self._answered(await self._ask(batch))
             except SidecarError as error:
                 self._caller().connection.log.warning("hints failed, the pods are queued error=%s", error)
-                self._count(QueueingHint.QUEUE.value, 0, sum(len(asked.questions) for asked in batch))
+                self._count(QueueingHint.QUEUE.value, 0, _pods(batch))
                 self._queue_all(batch)
             except BaseException:
                 self._queue_all(batch)
@@ -118,22 +117,30 @@ class HintAsker:
         return batch
 
     async def _ask(self, batch: list[_Asked]) -> list[HintQuestion]:
-        """The questions to which the answer is Queue. Raises: SidecarError."""
-        pods = {id(question.record): question.record.pod for asked in batch for question in asked.questions}
-        column = {key: i for i, key in enumerate(pods)}
-        table, unknown = await self._call(batch, list(pods.values()), with_objects=False)
-        if unknown.any():
-            await self._ask_again(batch, list(pods.values()), table, np.flatnonzero(unknown))
-        rows = table.tolist()
-        queued = [
-            question
-            for row, asked in zip(rows, batch, strict=True)
-            for question in asked.questions
-            if row[column[id(question.record)]]
+        """The questions, each about the pods for which the answer is Queue. Raises: SidecarError."""
+        column: dict[QueuedPodInfo, int] = {}
+        columns = [
+            [[column.setdefault(r, len(column)) for r in q.records] for q in a.questions] for a in batch
         ]
-        self._count(QueueingHint.QUEUE.value, len(queued), 0)
-        self._count(QueueingHint.SKIP.value, sum(len(a.questions) for a in batch) - len(queued), 0)
+        pods = [record.pod for record in column]
+        parts = [await self._table(batch, pods[i : i + MOST_PODS]) for i in range(0, len(pods), MOST_PODS)]
+        table = np.hstack(parts)
+        queued = [
+            question.about(np.flatnonzero(row[asked_about]).tolist())
+            for row, asked, places in zip(table, batch, columns, strict=True)
+            for question, asked_about in zip(asked.questions, places, strict=True)
+        ]
+        count, yes = _pods(batch), sum(len(question.records) for question in queued)
+        self._count(QueueingHint.QUEUE.value, yes, 0)
+        self._count(QueueingHint.SKIP.value, count - yes, 0)
         return queued
+
+    async def _table(self, batch: list[_Asked], pods: list[Pod]) -> Mask:
+        """Which events queue which pods. Shapes: bool (events, pods). Raises: SidecarError."""
+        table, unknown = await self._call(batch, pods, with_objects=False)
+        if unknown.any():
+            await self._ask_again(batch, pods, table, np.flatnonzero(unknown))
+        return table
 
     async def _ask_again(self, batch: list[_Asked], pods: list[Pod], table: Mask, unknown: Rows) -> None:
         """Fill in the columns of pods that the plugin does not know, by calls with their objects."""
@@ -147,10 +154,15 @@ class HintAsker:
     async def _call(self, batch: list[_Asked], pods: list[Pod], *, with_objects: bool) -> tuple[Mask, Mask]:
         """The table, and which pods the plugin does not know. Shapes: bool (events, pods), bool (pods,)."""
         caller = self._caller()
-        refs = [caller.ref(pod) if with_objects else common_pb2.PodRef(uid=pod.uid) for pod in pods]
         request = queueing_pb2.QueueingHintsRequest(
-            profile=caller.profile, events=[asked.message for asked in batch], pods=refs
+            profile=caller.profile, events=[asked.message for asked in batch]
         )
+        if with_objects:
+            request.pods.extend(map(caller.ref, pods))
+        else:
+            add = request.pods.add
+            for pod in pods:
+                add(uid=pod.metadata.uid)
         return await caller.ask_queueing("QueueingHints", request, partial(_read, caller.plugin, request))
 
     def _count(self, answer: str, count: int, errors: int) -> None:
@@ -178,6 +190,11 @@ class HintAsker:
         if question.event.action & wanted and question.event.action in _BY_ACTION:
             return _BY_ACTION[question.event.action]
         return next((number for action, number in _BY_ACTION.items() if action & wanted), None)
+
+
+def _pods(batch: Iterable[_Asked]) -> int:
+    """How many hints are asked for."""
+    return sum(len(question.records) for asked in batch for question in asked.questions)
 
 
 def _read(
