@@ -138,17 +138,14 @@ func (s *Server) Stop() {
 	s.stop.Do(func() {
 		s.health.Shutdown()
 		close(s.stopping)
-		ended := make(chan struct{})
+		// Side by side, so that the grace is over for calls of both sockets at once.
+		framesEnded := make(chan struct{})
 		go func() {
-			s.grpc.GracefulStop()
-			close(ended)
+			s.frames.stop(s.grace)
+			close(framesEnded)
 		}()
-		select {
-		case <-ended:
-		case <-time.After(s.grace):
-			s.grpc.Stop()
-		}
-		s.frames.stop(s.grace)
+		s.stopGRPC()
+		<-framesEnded
 		_ = s.listener.Close() // takes the socket away, if serving had not begun
 		if s.metrics != nil {
 			_ = s.metrics.Close()
@@ -159,6 +156,19 @@ func (s *Server) Stop() {
 			slog.Warn("spans were lost", "error", err)
 		}
 	})
+}
+
+func (s *Server) stopGRPC() {
+	ended := make(chan struct{})
+	go func() {
+		s.grpc.GracefulStop()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(s.grace):
+		s.grpc.Stop()
+	}
 }
 
 func (s *Server) reportReadiness(ready bool) {

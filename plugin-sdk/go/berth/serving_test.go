@@ -180,6 +180,43 @@ func TestACallThatRunsIsAnsweredBeforeTheEnd(t *testing.T) {
 	<-stopped
 }
 
+func TestBothSocketsStopAtOnce(t *testing.T) {
+	begun, release := make(chan struct{}), make(chan struct{})
+	plugin := anyNode()
+	plugin.PreEnqueue = func(ctx context.Context, _ *corev1.Pod) *berth.Status {
+		close(begun)
+		<-release
+		return nil
+	}
+	path := socketPath(t)
+	server, err := berth.NewServer(plugin, "unix:"+path, berth.WithGrace(time.Minute))
+	must(t, err)
+	must(t, server.Start())
+	host := berthtest.Connect(t, "unix:"+path)
+	host.Start(nil)
+	answers := make(chan berth.Status)
+	go func() { answers <- host.PreEnqueue(bluePod) }()
+	<-begun
+	stopped := make(chan struct{})
+	go func() {
+		server.Stop()
+		close(stopped)
+	}()
+
+	for until := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(path + ".ttrpc"); os.IsNotExist(err) {
+			break
+		}
+		if time.Now().After(until) {
+			t.Error("a call over gRPC keeps the second socket open")
+			break
+		}
+	}
+	close(release)
+	<-answers
+	<-stopped
+}
+
 func TestAStoppedPluginEndsItsStreams(t *testing.T) {
 	plugin := anyNode()
 	path := socketPath(t)

@@ -111,9 +111,9 @@ export class Server {
     const timer = setTimeout(() => this.#server.forceShutdown(), graceSeconds * 1e3);
     this.#server.tryShutdown(() => resolve());
     if (!graceSeconds) this.#server.forceShutdown();
-    await promise;
+    // Side by side, so that the grace is over for calls of both sockets at once.
+    await Promise.all([promise, this.#ttrpc?.stop(graceSeconds)]);
     clearTimeout(timer);
-    await this.#ttrpc?.stop(graceSeconds);
     this.#metrics?.close();
     this.#metrics?.closeAllConnections();
     await this.#tracing?.shutdown();

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setTimeout } from "node:timers/promises";
 import { InMemorySpanExporter } from "@opentelemetry/sdk-trace-base";
 import {
   QueueingServiceService as Queueing,
@@ -115,6 +117,34 @@ test("readiness is distinguished from liveness", async () => {
 
   assert.deepEqual([before, after, mode & 0o777], [[1, 2], 1, 0o600]);
 });
+
+test(
+  "both sockets stop at once: a call over gRPC does not keep the second open",
+  { timeout: 60_000 },
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), "berth-"));
+    const address = `unix:${join(folder, "x.sock")}`;
+    const begun = Promise.withResolvers<void>();
+    const go = Promise.withResolvers<void>();
+    const preEnqueue = () => {
+      begun.resolve();
+      return go.promise;
+    };
+    const server = new Server(definePlugin({ name: "x", preEnqueue }), address);
+    await server.start();
+    const host = new Host(address);
+    await host.connect();
+    const asking = host.preEnqueue(pod);
+    await begun.promise;
+    const stopping = server.stop(60);
+    while (existsSync(join(folder, "x.sock.ttrpc"))) await setTimeout(1);
+    go.resolve();
+    await asking;
+    await stopping;
+    await host.close();
+    await rm(folder, { recursive: true });
+  },
+);
 
 test("a shared socket, and its new directory, are open to the group", async () => {
   const folder = await mkdtemp(join(tmpdir(), "berth-"));

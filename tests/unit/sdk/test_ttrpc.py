@@ -286,6 +286,42 @@ async def test_the_second_socket_is_as_private_as_the_first(tmp_path):
     assert not second.exists()
 
 
+class Held(Plugin):
+    """Its PreEnqueue lasts until it is let go."""
+
+    name = "held"
+
+    def __init__(self):
+        self.begun, self.go = asyncio.Event(), asyncio.Event()
+
+    async def pre_enqueue(self, _pod):
+        self.begun.set()
+        await self.go.wait()
+
+
+async def test_both_sockets_stop_at_once(tmp_path):
+    """A call that runs over gRPC does not keep the second socket open, and still ends."""
+    plugin = Held()
+    server = Server(plugin, f"unix:{tmp_path}/x.sock")
+    await server.start()
+    host = Host(server.address)
+    await host.connect()
+    second = tmp_path / "x.sock.ttrpc"
+    asking = asyncio.create_task(host.pre_enqueue(make_pod("p")))
+    await plugin.begun.wait()
+    stopping = asyncio.create_task(server.stop(60))
+    async with asyncio.timeout(30):
+        while second.exists():  # noqa: ASYNC110 - a file has no event
+            await asyncio.sleep(0.001)
+    open_calls = (asking.done(), stopping.done())
+    plugin.go.set()
+    await asking
+    await stopping
+    await host.close()
+
+    assert (False, False) == open_calls
+
+
 async def test_a_path_that_is_too_long_for_a_second_socket(tmp_path):
     """The plugin serves gRPC, and announces that alone."""
     folder = tmp_path / ("x" * (LONGEST_PATH - len(str(tmp_path)) - len("/" + "/x.sock")))

@@ -104,14 +104,18 @@ class Server:
         )
 
     async def stop(self, grace_seconds: float = 5.0) -> None:
-        """Turn unready, end the streams, let calls that are running end, and write out spans."""
+        """Turn unready, end the streams, let calls that are running end, and write out spans.
+
+        All calls have the same grace, over whichever socket they came.
+        """
         await self._health.enter_graceful_shutdown()
         self._stopping = True
         for stream in self._streams:
             stream.cancel()
-        await self._server.stop(grace_seconds)
+        endings = [self._server.stop(grace_seconds)]
         if self._ttrpc is not None:
-            await self._ttrpc.stop(grace_seconds)
+            endings.append(self._ttrpc.stop(grace_seconds))
+        await asyncio.gather(*endings)
         self._pages.close()
         await scheduling.tell(self.plugin.stopped)
         await asyncio.to_thread(self._tracing.shutdown)
