@@ -2,10 +2,13 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
+
+from berth.sandbox import tied_process
 
 GRACE_SECONDS: Final = 10.0
 _LAST_WORDS: Final = 3
@@ -29,15 +32,19 @@ class ChildProcess:
         environment: Mapping[str, str] | None = None,
         *,
         own_session: bool = False,
+        tied: bool = False,
     ) -> Self:
         """Start a command; what it prints goes into the log.
 
-        In a session of its own it does not hear of an interrupt from the terminal.
+        In a session of its own it does not hear of an interrupt from the terminal. Tied, it ends with this
+        process, even where that one is killed; its command begins with a path then.
 
-        Raises: OSError where the program cannot be executed.
+        Raises: OSError where the program cannot be executed; one that is tied ends at once in its place.
         """
+        tie = (sys.executable, "-I", "-S", tied_process.__file__, str(os.getpid())) if tied else ()
         with log.open("wb") as output:
             process = await asyncio.create_subprocess_exec(
+                *tie,
                 *command,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
