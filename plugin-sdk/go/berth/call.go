@@ -87,6 +87,16 @@ func (c *call) asked() (*corev1.Pod, error) {
 	return c.session.pod(c.head.Pod)
 }
 
+// askedOf gives the call's pod, and the nodes that it is about.
+func (c *call) askedOf(candidates *pb.Candidates) (*corev1.Pod, *Nodes, error) {
+	pod, err := c.asked()
+	if err != nil {
+		return nil, nil, err
+	}
+	nodes, err := c.session.nodes(c.head, candidates)
+	return pod, nodes, err
+}
+
 // chosen gives the pod and the node that it was given, nil if the node is gone.
 func (c *call) chosen(nodeName string) (*corev1.Pod, *corev1.Node, error) {
 	pod, err := c.asked()

@@ -32,11 +32,7 @@ func (c *call) filter(request *pb.FilterRequest) (*pb.FilterResponse, error) {
 }
 
 func (c *call) score(request *pb.ScoreRequest) (*pb.ScoreResponse, error) {
-	pod, err := c.asked()
-	if err != nil {
-		return nil, err
-	}
-	nodes, err := c.session.nodes(c.head, request.Candidates)
+	pod, nodes, err := c.askedOf(request.Candidates)
 	if err != nil {
 		return nil, err
 	}
@@ -133,11 +129,7 @@ func (c *call) scored(pod *corev1.Pod, nodes *Nodes) *pb.ScoreResponse {
 }
 
 func (c *call) postFilter(request *pb.PostFilterRequest) (*pb.PostFilterResponse, error) {
-	pod, err := c.asked()
-	if err != nil {
-		return nil, err
-	}
-	nodes, err := c.session.nodes(c.head, nil)
+	pod, nodes, err := c.askedOf(nil)
 	if err != nil {
 		return nil, err
 	}

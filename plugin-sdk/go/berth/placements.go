@@ -30,11 +30,7 @@ type Assignment struct {
 }
 
 func (c *call) generatePlacements(request *pb.GeneratePlacementsRequest) (*pb.GeneratePlacementsResponse, error) {
-	pod, err := c.asked()
-	if err != nil {
-		return nil, err
-	}
-	nodes, err := c.session.nodes(c.head, request.Candidates)
+	pod, nodes, err := c.askedOf(request.Candidates)
 	if err != nil {
 		return nil, err
 	}
@@ -58,11 +54,7 @@ func (c *call) generatePlacements(request *pb.GeneratePlacementsRequest) (*pb.Ge
 }
 
 func (c *call) scorePlacements(request *pb.ScorePlacementsRequest) (*pb.ScorePlacementsResponse, error) {
-	pod, err := c.asked()
-	if err != nil {
-		return nil, err
-	}
-	nodes, err := c.session.nodes(c.head, nil)
+	pod, nodes, err := c.askedOf(nil)
 	if err != nil {
 		return nil, err
 	}
