@@ -19,6 +19,8 @@ class PlacedVolumes:
     def __init__(self) -> None:
         self._rows: dict[PlacedVolume, dict[int, int]] = {}
         self.changes: Journal[PlacedVolume] = Journal(size_of=size_of)
+        self.claims: dict[str, int] = {}
+        """How many placed pods use each PersistentVolumeClaim, by `namespace/name`."""
 
     def __iter__(self) -> Iterator[PlacedVolume]:
         return iter(self._rows)
@@ -39,6 +41,12 @@ class PlacedVolumes:
                 if not rows:
                     del self._rows[volume]
             self.changes.note(volume)
+        for claim in info.claims:
+            count = self.claims.get(claim, 0) + sign
+            if count:
+                self.claims[claim] = count
+            else:
+                del self.claims[claim]
 
     def move_row(self, source: int, target: int, pods: Iterable[PodInfo]) -> None:
         """Carry the volumes of the pods on one row to another row, which has none."""

@@ -15,7 +15,7 @@ Source: pkg/scheduler/backend/cache/snapshot.go (Kubernetes v1.36); docs/decisio
 """
 
 import copy
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -26,22 +26,19 @@ from berth.objects.node import Node
 from berth.objects.quantity import MAX_INT64
 from berth.objects.taint import Taint
 from berth.snapshot.affinity_terms import HeldTerm
-from berth.snapshot.columns import ByRow, Ints, Mask, Rows, grown
-from berth.snapshot.flag_columns import FlagColumns
-from berth.snapshot.image_columns import ImageColumns
+from berth.snapshot.columns import ByRow, Ints, Mask, Rows
 from berth.snapshot.journal import Journal
-from berth.snapshot.label_columns import LabelColumn, LabelColumns
+from berth.snapshot.label_columns import LabelColumn
+from berth.snapshot.node_columns import NodeColumns, says_the_same
 from berth.snapshot.node_info import NodeInfo
 from berth.snapshot.node_tree import NodeTree
 from berth.snapshot.placed_pods import Division, PlacedPods, PodQuery
 from berth.snapshot.placed_volumes import PlacedVolumes
 from berth.snapshot.pod_info import PodInfo
-from berth.snapshot.port_columns import PortColumns
 from berth.snapshot.recent import Recent, size_of
-from berth.snapshot.resource_columns import ResourceColumns, RowSums, write
+from berth.snapshot.resource_columns import RowSums, write
 from berth.snapshot.row_columns import RowColumns
 
-FIRST_CAPACITY = 64
 MOST_ANSWER_BYTES = 64 << 20
 
 
@@ -86,25 +83,18 @@ class Snapshot:
         self.nodes: list[Node] = []
         self._pods: list[dict[str, PodInfo]] = []
         self.pods: Sequence[dict[str, PodInfo]] = self._pods
-        self.claims: dict[str, int] = {}
-        """How many placed pods use each PersistentVolumeClaim, by `namespace/name`."""
         self.rows: slice | Rows = slice(None)
         self._whole = self
         self.ports: Sequence[set[HostPort]] | None = None
         """The ports taken on each row of a table whose pods are its own; None where the columns tell."""
         self.added: Mask | None = None
         """Where such a table may have pods that the whole snapshot has not there; None says anywhere."""
-        self._capacity = FIRST_CAPACITY
-        self._resources = ResourceColumns(self._capacity)
-        self._labels = LabelColumns(self._capacity, self.nodes)
-        self._taints = FlagColumns[Taint](self._capacity)
-        self._ports = PortColumns(self._capacity)
-        self._features = FlagColumns[str](self._capacity)
-        self._unschedulable: Mask = np.zeros(self._capacity, dtype=bool)
-        self.images = ImageColumns(self._capacity)
-        self._placed = PlacedPods(self._capacity)
+        self._columns = NodeColumns(self.nodes)
+        self.images = self._columns.images
+        self._placed = PlacedPods(self._columns.capacity)
         self.volumes = PlacedVolumes()
         """Which rows of the whole snapshot have pods with which volume."""
+        self.claims: Mapping[str, int] = self.volumes.claims
         self._answers: Recent[Hashable, Any] = Recent(MOST_ANSWER_BYTES)
         self._row_columns = RowColumns(self.changed_footprints)
         self._scratch = np.empty((0, 0))
@@ -119,22 +109,22 @@ class Snapshot:
     @property
     def resource_names(self) -> tuple[str, ...]:
         """The resource of each row of `allocatable` and `requested`; another tuple once these are others."""
-        return self._resources.names
+        return self._columns.resources.names
 
     def resource_index(self, name: str) -> int | None:
         """The row of a resource; None for one that no node offers, and for what `offered` alone knows."""
-        return self._resources.index.get(name)
+        return self._columns.resources.index.get(name)
 
     def offered(self, name: str) -> Ints | None:
         """What each node offers of a resource, not to be written to; None where no node offers any.
 
         Shapes: result int64 (n,).
         """
-        index = self._resources.index.get(name)
+        index = self._columns.resources.index.get(name)
         if index is not None:
             amounts: Ints = self.allocatable[index]
             return amounts
-        apart = self._resources.offered_apart(name)
+        apart = self._columns.resources.offered_apart(name)
         if not apart:
             return None
         everywhere = np.zeros(len(self._whole), dtype=np.int64)
@@ -146,14 +136,14 @@ class Snapshot:
 
         Shapes: result int64 (n,).
         """
-        index = self._resources.index.get(name)
+        index = self._columns.resources.index.get(name)
         if index is not None:
             amounts: Ints = self.requested[index]
             return amounts
-        apart = self._resources.offered_apart(name)
+        apart = self._columns.resources.offered_apart(name)
         there = np.zeros(len(self._whole), dtype=np.int64)
         if self.ports is None:
-            held = (self._resources.held_apart(row).get(name, 0) for row in apart)
+            held = (self._columns.resources.held_apart(row).get(name, 0) for row in apart)
             there[[*apart]] = [min(amount, MAX_INT64) for amount in held]
             return there[self.rows]
         there[[*apart]] = 1
@@ -165,48 +155,48 @@ class Snapshot:
 
     def held_on_rows(self, name: str) -> ByRow:
         """The same as `held` for single rows of the whole snapshot, while its rows stay where they are."""
-        return self._resources.held(name, len(self._whole))
+        return self._columns.resources.held(name, len(self._whole))
 
     def ports_on(self, row: int) -> Collection[HostPort]:
         """The host ports that are taken on a row of the whole snapshot."""
-        return self._ports.on(row)
+        return self._columns.ports.on(row)
 
     @property
     def taints(self) -> Collection[Taint]:
         """The distinct taints that nodes have."""
-        return self._taints.things
+        return self._columns.taints.things
 
     def with_taint(self, taints: Collection[Taint]) -> Mask:
         """Which nodes have any of these taints.
 
         Shapes: result bool (n,).
         """
-        return self._taints.any_of(taints, len(self._whole))[self.rows]
+        return self._columns.taints.any_of(taints, len(self._whole))[self.rows]
 
     def taint_count(self, taints: Collection[Taint]) -> Ints:
         """How many of these taints each node has.
 
         Shapes: result int64 (n,).
         """
-        return self._taints.count_of(taints, len(self._whole))[self.rows]
+        return self._columns.taints.count_of(taints, len(self._whole))[self.rows]
 
     def label(self, key: str) -> LabelColumn:
         """The column of a label key, over the whole snapshot."""
-        return self._labels.column(key)
+        return self._columns.labels.column(key)
 
     def label_ids(self, key: str) -> Ints:
         """The number of each node's value of the label, -1 where it has none.
 
         Shapes: result int64 (n,).
         """
-        return self._labels.column(key).ids[: len(self._whole)][self.rows]
+        return self._columns.labels.column(key).ids[: len(self._whole)][self.rows]
 
     def port_conflicts(self, wanted: Collection[HostPort]) -> Mask | None:
         """Where one of the ports is taken; None where it is nowhere.
 
         Shapes: result bool (n,).
         """
-        everywhere = self._ports.conflicts(wanted, len(self._whole))
+        everywhere = self._columns.ports.conflicts(wanted, len(self._whole))
         taken = None if everywhere is None else everywhere[self.rows]
         if self.ports is None:
             return taken
@@ -228,7 +218,7 @@ class Snapshot:
 
         Shapes: result bool (n,).
         """
-        on = self._features.column(feature, len(self._whole))
+        on = self._columns.features.column(feature, len(self._whole))
         return None if on is None else on[self.rows]
 
     def search_rows(self) -> Rows:
@@ -336,8 +326,8 @@ class Snapshot:
         """
         if self is not self._whole:
             return np.empty((count, len(self)))
-        if self._scratch.shape[0] < count or self._scratch.shape[1] < self._capacity:
-            self._scratch = np.empty((count, self._capacity))
+        if self._scratch.shape[0] < count or self._scratch.shape[1] < self._columns.capacity:
+            self._scratch = np.empty((count, self._columns.capacity))
         return self._scratch[:count, : len(self)]
 
     def view(self, rows: slice | Rows) -> "Snapshot":
@@ -385,7 +375,7 @@ class Snapshot:
 
     def row_state(self, row: int) -> RowState:
         """A row's pods and what they hold, for `put_back`."""
-        return RowState(self.pods[row], self._resources.sums(row))
+        return RowState(self.pods[row], self._columns.resources.sums(row))
 
     def count_apart(self, row: int, sign: int, info: PodInfo) -> None:
         """Count a pod in (1) or out (-1) of a row, whatever the cache says (`cache/trials.py`)."""
@@ -394,12 +384,12 @@ class Snapshot:
             pods[info.uid] = info
         else:
             del pods[info.uid]
-        self._resources.add(row, info.requests, info.non_zero, sign)
+        self._columns.resources.add(row, info.requests, info.non_zero, sign)
         self._changed_apart(row, pods, sign, info)
 
     def put_back(self, row: int, before: RowState, sign: int, info: PodInfo) -> None:
         """Undo the latest `count_apart` of a row, which was of that sign and pod."""
-        self._resources.restore(row, before.sums)
+        self._columns.resources.restore(row, before.sums)
         self._changed_apart(row, before.pods, -sign, info)
 
     def _changed_apart(self, row: int, pods: dict[str, PodInfo], sign: int, info: PodInfo) -> None:
@@ -407,13 +397,13 @@ class Snapshot:
         self._count(row, sign, info)
         self._note(row)
         if info.ports:
-            self._ports.set_row(row, {port for pod in pods.values() for port in pod.ports})
+            self._columns.ports.set_row(row, {port for pod in pods.values() for port in pod.ports})
 
     def take(self, infos: Iterable[NodeInfo]) -> None:
         """Take over nodes that changed, new ones included; each forgets that it was changed."""
         changed_nodes = False
         for info in infos:
-            changed_nodes |= info.node_changed and not self._as_before(info)
+            changed_nodes |= info.node_changed and not self._says_the_same(info)
             self._take(info)
         if changed_nodes:
             self._changed_statically()
@@ -423,26 +413,17 @@ class Snapshot:
         row, last = self.row_of.pop(name), len(self.names) - 1
         for info in self.pods[row].values():
             self._count(row, -1, info)
-        for group in (self._resources, self._labels, self._taints, self._ports, self._features, self.images):
-            group.drop_row(row)
+        self._columns.drop_row(row)
         if row != last:
             self._move(last, row)
             self._note(row)
         del self.names[last], self.nodes[last], self._pods[last]
         self._changed_statically()
 
-    def _as_before(self, info: NodeInfo) -> bool:
-        """Whether the node's new version says nothing new, as most do: a kubelet's sign of life."""
+    def _says_the_same(self, info: NodeInfo) -> bool:
+        """Whether the node's new version says nothing new."""
         row = self.row_of.get(info.name)
-        if row is None or info.node is None:
-            return False
-        old, new = self.nodes[row], info.node
-        return (
-            old.status == new.status
-            and old.spec == new.spec
-            and old.metadata.labels == new.metadata.labels
-            and old.metadata.annotations == new.metadata.annotations
-        )
+        return row is not None and info.node is not None and says_the_same(self.nodes[row], info.node)
 
     def _take(self, info: NodeInfo) -> None:
         assert info.node is not None, "a ghost has no row"
@@ -461,11 +442,12 @@ class Snapshot:
         for sign, pod in changes:
             self._count(row, sign, pod)
         self._pods[row] = info.pods.copy()
-        self._resources.set_row(row, info)
+        self._columns.resources.set_row(row, info)
         if any(pod.ports for _, pod in changes):
-            self._ports.set_row(row, info.ports)
+            self._columns.ports.set_row(row, info.ports)
         if info.node_changed:
-            self._take_node(row, before, info.node)
+            self.nodes[row] = info.node
+            self._columns.set_node(row, before, info.node)
         info.unseen, info.node_changed = [], False
         if self._shown != (self.resource_names, len(self.names)):
             self._show()
@@ -474,22 +456,11 @@ class Snapshot:
         self.changed_rows.note(row)
         self.changed_footprints.note(row)
 
-    def _take_node(self, row: int, before: Node | None, node: Node) -> None:
-        self.nodes[row] = node
-        self._unschedulable[row] = node.spec.unschedulable
-        if before is None or before.metadata.labels != node.metadata.labels:
-            self._labels.set_row(row, node.metadata.labels)
-        if before is None or before.spec.taints != node.spec.taints:
-            self._taints.set_row(row, tuple(dict.fromkeys(node.spec.taints)))
-        if before is None or before.status.declared_features != node.status.declared_features:
-            self._features.set_row(row, tuple(dict.fromkeys(node.status.declared_features)))
-        if before is None or before.status.images != node.status.images:
-            self.images.set_row(row, node)
-
     def _append(self, info: NodeInfo) -> int:
         row = len(self.names)
-        if row == self._capacity:
-            self._grow(2 * self._capacity)
+        if row == self._columns.capacity:
+            self._columns.grow(2 * row)
+            self._placed.grow(2 * row)
         assert info.node is not None
         self._placed.forget_sums()  # they have no domain for another row
         self.row_of[info.name] = row
@@ -501,30 +472,15 @@ class Snapshot:
     def _count(self, row: int, sign: int, info: PodInfo) -> None:
         self._placed.add(row, info, sign)
         self.volumes.add(row, info, sign)
-        for claim in info.claims:
-            count = self.claims.get(claim, 0) + sign
-            if count:
-                self.claims[claim] = count
-            else:
-                del self.claims[claim]
 
     def _move(self, source: int, target: int) -> None:
         for counts in (self._placed, self.volumes):
             counts.move_row(source, target, self.pods[source].values())
-        for group in (self._resources, self._labels, self._taints, self._ports, self._features, self.images):
-            group.move_row(source, target)
-        self._unschedulable[target] = self._unschedulable[source]
+        self._columns.move_row(source, target)
         self.names[target] = self.names[source]
         self.nodes[target] = self.nodes[source]
         self._pods[target] = self._pods[source]
         self.row_of[self.names[target]] = target
-
-    def _grow(self, capacity: int) -> None:
-        self._capacity = capacity
-        for group in (self._resources, self._labels, self._taints, self._ports, self._features, self.images):
-            group.grow(capacity)
-        self._placed.grow(capacity)
-        self._unschedulable = grown(self._unschedulable, capacity)
 
     def _changed_statically(self) -> None:
         self.static_generation += 1
@@ -534,11 +490,11 @@ class Snapshot:
         self._show()
 
     def _show(self) -> None:
-        n = len(self.names)
-        self.allocatable = self._resources.allocatable[:, :n]
-        self.requested = self._resources.requested[:, :n]
-        self.non_zero_requested = self._resources.non_zero[:, :n]
-        self.pod_count = self._resources.pod_count[:n]
-        self.allowed_pods = self._resources.allowed_pods[:n]
-        self.unschedulable: Mask = self._unschedulable[:n]
+        n, resources = len(self.names), self._columns.resources
+        self.allocatable = resources.allocatable[:, :n]
+        self.requested = resources.requested[:, :n]
+        self.non_zero_requested = resources.non_zero[:, :n]
+        self.pod_count = resources.pod_count[:n]
+        self.allowed_pods = resources.allowed_pods[:n]
+        self.unschedulable: Mask = self._columns.unschedulable[:n]
         self._shown = self.resource_names, n

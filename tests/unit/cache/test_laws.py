@@ -12,7 +12,7 @@ from berth.cache.cache import Cache
 from berth.objects.label_selector import LabelSelector
 from berth.objects.pod_spec import Affinity, Container, ContainerPort, PodAffinity, PodAffinityTerm, Resources
 from berth.objects.taint import Taint
-from berth.snapshot import snapshot as snapshot_module
+from berth.snapshot import node_columns
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod
@@ -73,7 +73,7 @@ class CacheMachine(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        with mock.patch.object(snapshot_module, "FIRST_CAPACITY", FIRST_CAPACITY):
+        with mock.patch.object(node_columns, "FIRST_CAPACITY", FIRST_CAPACITY):
             self.cache, self.snapshot = Cache(), Snapshot()
         self.nodes, self.assumed, self.added = {}, {}, {}
         self.serial = 0

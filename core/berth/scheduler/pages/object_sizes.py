@@ -4,8 +4,8 @@ What grows without end is found by asking twice: a map that is keyed by somethin
 which nothing is dropped, has more entries each time.
 
 The objects are walked from the parts of the process along their attributes. Containers of one place count
-together: `snapshot._labels._columns` is how many label columns there are, and
-`snapshot._labels._columns[].values` how many values all of them have.
+together: `snapshot._columns.labels._columns` is how many label columns there are, and
+`snapshot._columns.labels._columns[].values` how many values all of them have.
 """
 
 import asyncio
