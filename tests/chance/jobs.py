@@ -3,6 +3,7 @@
 import asyncio
 import json
 import tempfile
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,3 +44,5 @@ def _outcome(way, made_of):
             return asyncio.run(run(made_of, Path(folder), judge=JUDGES[way.judge], server=server))
         except (DemoError, TimeoutError) as error:
             return Found(broken=f"{type(error).__name__} {error}")
+        except Exception:  # noqa: BLE001 - one run that breaks off is reported, and the others go on
+            return Found(broken=traceback.format_exc())

@@ -36,7 +36,14 @@ def _disk(chance):
         (
             {"gcePersistentDisk": {"pdName": name, "readOnly": read_only}},
             {"awsElasticBlockStore": {"volumeID": name, "readOnly": read_only}},
-            {"iscsi": {"targetPortal": "10.0.0.1", "iqn": name, "lun": 0, "readOnly": read_only}},
+            {
+                "iscsi": {
+                    "targetPortal": "10.0.0.1",
+                    "iqn": f"iqn.2001-04.com.example:{name}",
+                    "lun": 0,
+                    "readOnly": read_only,
+                }
+            },
             {"rbd": {"monitors": ["a", "b"], "image": name, "pool": "p", "readOnly": read_only}},
         )
     )

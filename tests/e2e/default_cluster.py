@@ -15,7 +15,7 @@ from berth.demo.surface import Surface
 from tests.e2e.api_servers import IN_MEMORY
 from tests.pod_events import current_pods, pod_events
 
-READY_SECONDS = 120.0
+READY_SECONDS = 180.0
 LONGEST_SECONDS = 240.0
 LOOK_SECONDS = 0.02
 AT_ONCE = 16
