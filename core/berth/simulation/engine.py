@@ -5,14 +5,14 @@
                   +---- timeline: arrivals, ends, changes <-------------------+
 
 It is over once nothing is left that could change anything: no pod waits for its turn, its backoff or
-permission, and nothing more is to happen. Pods that no event can help are not tried every five minutes.
+permission, and nothing more is to happen. Pods that no event can help are not tried every five minutes, and
+pods of groups, which are tried again without an event, only while that can come to something (retries).
 
 Called by: the command, fill, compare.
 """
 
 import asyncio
 import math
-import random
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,6 +25,7 @@ from berth.objects.api_object import TypedObject
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
+from berth.queue.places import BACKOFF
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.scheduler.loop.scheduling_loop import SchedulingLoop
 from berth.scheduler.scheduler import Scheduler
@@ -49,6 +50,7 @@ from berth.simulation.outcome import (
 )
 from berth.simulation.plugin_settings import NO_PLUGINS, Plugins
 from berth.simulation.plugins import SimulationPlugins, plugins_of
+from berth.simulation.retries import CountedChance, Retries, goes_round
 from berth.simulation.state import ClusterState
 from berth.simulation.timeline import Timeline, arrival_of, departure_of, duration_of
 from berth.simulation.virtual_time import LoopClock, VirtualTimeLoop
@@ -184,7 +186,9 @@ class Simulation:
         assert isinstance(loop, VirtualTimeLoop), "a simulation runs in virtual time"
         self._loop = loop
         self._bound = 0
-        self.chance = random.Random(self.options.seed)
+        self.chance = CountedChance(self.options.seed)
+        may_change = self.plugins.present or goes_round(self.options.loaded)
+        self._retries = Retries(self.chance, may_change=may_change)
         self.clock = LoopClock(loop, _last_start(self.cluster))
         self._began = self._progress = self.clock.now()
         self.timeline = Timeline()
@@ -239,13 +243,20 @@ class Simulation:
     def _next_look(self) -> float | None:
         """When to go on, None where nothing is left to do."""
         sizes = self.core.queue.sizes()
-        busy = sizes.active or sizes.backoff or any(True for _ in self.core.waiting_pods)
+        working = sizes.active or any(True for _ in self.core.waiting_pods) or any(self.core.at_work.values())
         due = self.timeline.next_time()
-        if due == math.inf and self.clock.now() > self._progress + PATIENCE_SECONDS:
-            return None
-        if busy or any(self.core.at_work.values()):
-            return min(due, self.clock.now() + LOOK_SECONDS)
-        return None if due == math.inf else due
+        if due == math.inf:
+            if self.clock.now() > self._progress + PATIENCE_SECONDS:
+                return None
+            if not working and (not sizes.backoff or self._only_in_vain()):
+                return None
+        return min(due, self.clock.now() + LOOK_SECONDS) if working or sizes.backoff else due
+
+    def _only_in_vain(self) -> bool:
+        """Whether what backs off would be tried in vain."""
+        queue = self.core.queue
+        backing_off = (record for record in queue.records() if queue.place_of(record) == BACKOFF)
+        return self._retries.in_vain(backing_off, self.state.changes)
 
     async def end(self) -> None:
         """Cancel what still runs."""
@@ -326,6 +337,8 @@ class Simulation:
         if track is not None:
             track.attempts += 1
             track.failed = record.result == "error"
+            if record.result == "unschedulable" and record.pod.spec.scheduling_group is not None:
+                self._retries.tried(record.pod.uid, self.state.changes)
         self.plugins.ended(record)
 
     # What came of it.

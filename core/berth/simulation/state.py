@@ -35,6 +35,8 @@ class ClusterState:
         self._objects: dict[type[TypedObject], dict[str, Any]] = {}
         self._news: deque[_News] = deque()
         self._version = 0
+        self.changes = 0
+        """How often something came, went or changed that decisions read."""
 
     def get(self, kind: type[T], key: str) -> T | None:
         """The object of that key, None where there is none."""
@@ -47,6 +49,11 @@ class ClusterState:
 
     def put(self, obj: T) -> T:
         """Create or replace an object; it as stored."""
+        self.changes += 1
+        return self.note(obj)
+
+    def note(self, obj: T) -> T:
+        """Replace an object by one that differs in nothing that decisions read; it as stored."""
         self._version += 1
         stored = replace(obj, metadata=replace(obj.metadata, resource_version=str(self._version)))
         held = self._objects.setdefault(type(obj), {})
@@ -59,6 +66,7 @@ class ClusterState:
         """Take an object away; one that is gone is no matter."""
         old = self._objects.get(type(obj), {}).pop(obj.key, None)
         if old is not None:
+            self.changes += 1
             self._tell(type(obj), old, None)
 
     def deliver(self) -> None:

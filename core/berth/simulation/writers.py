@@ -87,8 +87,10 @@ class PodsInMemory:
             status = replace(status, conditions=(*others, condition))
         if nominated_node_name is not None:
             status = replace(status, nominated_node_name=nominated_node_name)
-        if status != current.status:
+        if status.nominated_node_name != current.status.nominated_node_name:
             self._state.put(replace(current, status=status))
+        elif status != current.status:
+            self._state.note(replace(current, status=status))
 
     async def patch_pod_metadata(self, pod: Pod, patch: Mapping[str, Any]) -> None:
         """Merge labels and annotations into the pod. Raises: PodGoneError."""
@@ -260,4 +262,4 @@ class PodGroupsInMemory:
             return
         others = tuple(c for c in current.status.conditions if c.type != condition.type)
         status = replace(current.status, conditions=(*others, condition))
-        self._state.put(replace(current, status=status))
+        self._state.note(replace(current, status=status))
