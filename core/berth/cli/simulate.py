@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from berth.simulation.compare import Comparison
+    from berth.simulation.inputs import ClusterInput
     from berth.simulation.plugin_settings import SchedulerSettings
+    from berth.simulation.scheduler_objects import RenderedScheduler
 
 EXIT_DIFFERENT = 1
 EXIT_PENDING = 3
@@ -54,7 +56,15 @@ def configured(command: Any) -> Any:
         help="A PluginList, as for the scheduler; an entry may have a `command` that starts it. By default "
         "the list behind the configuration.",
     )
-    return CONFIG(listed(configured_but_for_file(command)))
+    ways = click.option(
+        "--plugin",
+        "ways",
+        multiple=True,
+        metavar="NAME=COMMAND",
+        help="Start that plugin by this command, or reach it at NAME=ADDRESS, whatever its entry or "
+        "SchedulerPlugin says. Repeatable.",
+    )
+    return CONFIG(listed(ways(configured_but_for_file(command))))
 
 
 def configured_but_for_file(command: Any) -> Any:
@@ -87,6 +97,7 @@ def run(
     config_file: str,
     plugins_file: str,
     feature_gates: str,
+    ways: tuple[str, ...],
     seed: int,
     what_if: tuple[str, ...],
     output: str,
@@ -96,7 +107,8 @@ def run(
 
     INPUT is a snapshot (`berth snapshot`), YAML or JSON as `kubectl get ... -o yaml` prints it, a folder of
     such files, a trace of SimKube, `openb` for the trace that comes with Berth, or a folder with that
-    trace's own CSV files. Several make one cluster.
+    trace's own CSV files. Several make one cluster. A Scheduler among its objects is the one that is
+    simulated, unless --config names another.
 
     Exits with 0 where every pod has a node at the end, with 3 where some are pending, and with 2 where an
     input or the configuration is wrong.
@@ -110,10 +122,12 @@ def run(
     from berth.simulation.inputs import read_cluster  # noqa: PLC0415 (see above)
     from berth.simulation.text import outcome_lines  # noqa: PLC0415 (see above)
 
-    settings = read_scheduler(config_file, feature_gates, plugins_file)
     try:
-        changes = read_changes(what_if)
-        cluster = changed(read_cluster(inputs, seed=seed), changes)
+        changes, read = read_changes(what_if), read_cluster(inputs, seed=seed)
+        settings = read_scheduler(
+            config_file, feature_gates, plugins_file, ways=ways, objects=_objects(config_file, read, inputs)
+        )
+        cluster = changed(read, changes)
         options = Options(*settings, seed=seed, changes=changes)
         if most_seconds is not None:
             options = replace(options, most_seconds=most_seconds)
@@ -139,6 +153,7 @@ def fill(
     config_file: str,
     plugins_file: str,
     feature_gates: str,
+    ways: tuple[str, ...],
     seed: int,
     what_if: tuple[str, ...],
     output: str,
@@ -161,10 +176,12 @@ def fill(
     from berth.simulation.inputs import read_cluster, read_pods  # noqa: PLC0415 (quick start)
     from berth.simulation.text import fill_lines  # noqa: PLC0415 (quick start)
 
-    settings = read_scheduler(config_file, feature_gates, plugins_file)
     try:
-        changes = read_changes(what_if)
-        cluster = changed(read_cluster(inputs, seed=seed), changes)
+        changes, read = read_changes(what_if), read_cluster(inputs, seed=seed)
+        settings = read_scheduler(
+            config_file, feature_gates, plugins_file, ways=ways, objects=_objects(config_file, read, inputs)
+        )
+        cluster = changed(read, changes)
         pods, options = read_pods(pod_file, cluster), Options(*settings, seed=seed, changes=changes)
         found = filled(cluster, pods, options, most=most, labels=labels or POOLS)
     except SimulationError as error:
@@ -324,6 +341,18 @@ def replay(*, file: Path, config_file: str, feature_gates: str, shown: int, outp
     except (SimulationError, EventRegistrationError, ConfigError) as error:
         fail(error)
     sys.exit(EXIT_DIFFERENT if different else 0)
+
+
+def _objects(
+    config_file: str, cluster: "ClusterInput", inputs: tuple[str, ...]
+) -> "RenderedScheduler | None":
+    """The Scheduler of the input, where no configuration is given; the user is shown which."""
+    from berth.simulation.plugin_settings import scheduler_among  # noqa: PLC0415 (quick start)
+
+    found = None if config_file else scheduler_among(cluster.others, ", ".join(inputs))
+    if found is not None:
+        click.echo(f"the scheduler is that of {found.where}", err=True)
+    return found
 
 
 def _refuse_shared(schedulers: "Iterable[SchedulerSettings]") -> None:

@@ -8,14 +8,18 @@ import click
 from berth.cli.failing import EXIT_BAD_INPUT, fail
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from berth.simulation.plugin_settings import SchedulerSettings
+    from berth.simulation.scheduler_objects import RenderedScheduler
 
 CONFIG = click.option(
     "--config",
     "config_file",
     default="",
     metavar="FILE",
-    help="The scheduler's KubeSchedulerConfiguration; by default kube-scheduler's own defaults.",
+    help="The scheduler's KubeSchedulerConfiguration, or its Scheduler and SchedulerPlugin objects; by "
+    "default kube-scheduler's own defaults.",
 )
 FEATURE_GATES = click.option(
     "--feature-gates", default="", metavar="A=true,B=false", help="As for the scheduler."
@@ -24,16 +28,23 @@ KUBECONFIG = click.option("--kubeconfig", default="", help="The cluster; by defa
 CONTEXT = click.option("--context", default="", help="A context of the kubeconfig.")
 
 
-def read_scheduler(config_file: str, feature_gates: str, plugins_file: str = "") -> "SchedulerSettings":
+def read_scheduler(
+    config_file: str,
+    feature_gates: str,
+    plugins_file: str = "",
+    *,
+    ways: "Sequence[str]" = (),
+    objects: "RenderedScheduler | None" = None,
+) -> "SchedulerSettings":
     """What `berth scheduler` would start with; the process ends where it would not start."""
     from berth.config.complaints import complaint_lines  # noqa: PLC0415 (quick start)
     from berth.config.errors import ConfigError  # noqa: PLC0415 (quick start)
-    from berth.simulation.errors import PluginsError  # noqa: PLC0415 (quick start)
+    from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start)
     from berth.simulation.plugin_settings import read_scheduler as read  # noqa: PLC0415 (quick start)
 
     try:
-        return read(config_file, feature_gates, plugins_file)
-    except PluginsError as error:
+        return read(config_file, feature_gates, plugins_file, ways=ways, objects=objects)
+    except SimulationError as error:
         fail(error)
     except ConfigError as error:
         for line in complaint_lines(error, config_file):

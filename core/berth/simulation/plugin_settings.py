@@ -1,18 +1,31 @@
 """The scheduler of a simulation as its files say, and what of its plugins can be simulated.
 
+    KubeSchedulerConfiguration, PluginList ---------------------+
+    Scheduler, SchedulerPlugins --rendered (scheduler_objects)--+--> settings --(plugin_ways)--> checked
+
 A list of plugins for a simulation has one field more than a scheduler's: `command` in place of `address`
 (berth.config.out_of_tree.plugin_list).
 """
 
-from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from berth.config.catalogue import IN_TREE, ExtensionPoint
 from berth.config.flags.command_line import Settings, parse_flags, read_settings
 from berth.config.loading import Loaded
 from berth.config.out_of_tree.sidecars import SidecarSpec
+from berth.config.reading.own_documents import API_GROUP
 from berth.simulation.errors import PluginsError
+from berth.simulation.plugin_ways import reached, read_list, read_ways
 
+if TYPE_CHECKING:
+    from berth.simulation.scheduler_objects import RenderedScheduler
+
+REACHED_BY: Final = frozenset({"address", "command"})
+_SCHEDULER: Final = re.compile(rb"""["']?kind["']?[ \t]*:[ \t]*["']?Scheduler["']?[ \t]*(?:[,}#\r\n]|$)""")
 DEFAULT: Final = "default"
 """In place of a configuration file: kube-scheduler's own defaults."""
 
@@ -24,9 +37,19 @@ class Plugins:
     sidecars: tuple[SidecarSpec, ...] = ()
     list_file: str = "plugins"
     config_file: str = "configuration"
+    objects: bool = False
+    """Whether SchedulerPlugins describe them, and not the entries of a list."""
+    given: frozenset[str] = frozenset()
+    """Those of which --plugin says how they are reached."""
+    unreached: Mapping[str, str] = field(default_factory=dict)
+    """Those that run in a cluster alone, with the field that says where."""
 
     def place(self, spec: SidecarSpec, field: str = "") -> str:
         """The entry of that plugin, or a field of it, as errors name it."""
+        if field in REACHED_BY and spec.name in self.given:
+            return f"--plugin {spec.name}"
+        if self.objects:
+            return f"{self.list_file}: SchedulerPlugin {spec.name}{field and f': spec.{field}'}"
         names = [each.name for each in self.sidecars]
         path = f"{self.list_file}: plugins[{names.index(spec.name)}]{field and f'.{field}'}"
         return f"{path}: plugin {spec.name}"
@@ -48,20 +71,86 @@ class SchedulerSettings(NamedTuple):
     plugins: Plugins = NO_PLUGINS
 
 
-def read_scheduler(config_file: str, feature_gates: str, plugins_file: str = "") -> SchedulerSettings:
+def read_scheduler(
+    config_file: str,
+    feature_gates: str,
+    plugins_file: str = "",
+    *,
+    ways: Sequence[str] = (),
+    objects: "RenderedScheduler | None" = None,
+) -> SchedulerSettings:
     """What `berth scheduler` would start with, but for plugins that no profile uses.
 
-    Raises: ConfigError, PluginsError.
+    `ways` are the values of --plugin. `objects` are those of the input, in place of a file.
+
+    Raises: ConfigError, PluginsError, InputError.
     """
+    found = _objects_in(config_file) if config_file else objects
+    given = read_ways(ways)
+    if found is None:
+        settings, runs = _of_files(config_file, feature_gates, plugins_file), {}
+        where = plugins_file or config_file
+    else:
+        settings, runs = _of_objects(found, feature_gates), found.runs
+        where = found.where
+        given = (read_list(plugins_file) if plugins_file else {}) | given
+    sidecars = reached(_used(settings), given, where)
+    plugins = Plugins(
+        sidecars,
+        where,
+        config_file or DEFAULT if found is None else found.where,
+        objects=found is not None,
+        given=frozenset(given),
+        unreached={name: place for name, place in runs.items() if name not in given},
+    )
+    _check(settings, plugins)
+    return SchedulerSettings(settings.loaded, plugins)
+
+
+def _objects_in(config_file: str) -> "RenderedScheduler | None":
+    """The Scheduler of a file, None where it has none or can't be read. Raises: InputError."""
+    try:
+        data = Path(config_file).read_bytes()
+    except OSError:
+        return None
+    if not _SCHEDULER.search(data):
+        return None
+    # The operator is in another distribution.
+    from berth.simulation.scheduler_objects import read_scheduler_objects  # noqa: PLC0415 (see above)
+
+    return read_scheduler_objects(data, config_file)
+
+
+def scheduler_among(documents: Iterable[Mapping[str, Any]], names: str) -> "RenderedScheduler | None":
+    """The Scheduler among an input's further objects, None where there is none. Raises: InputError."""
+    ours = [each for each in documents if each["apiVersion"].startswith(f"{API_GROUP}/")]
+    if not any(each["kind"] == "Scheduler" for each in ours):
+        return None
+    from berth.simulation.scheduler_objects import rendered  # noqa: PLC0415 (another distribution)
+
+    return rendered(ours, names)
+
+
+def _of_files(config_file: str, feature_gates: str, plugins_file: str) -> Settings:
     flags = [f"--config={config_file}"] if config_file else []
     flags += [f"--plugins={plugins_file}"] if plugins_file else []
     flags += [f"--feature-gates={feature_gates}"] if feature_gates else []
-    settings = read_settings(parse_flags(flags), commands=True)
-    list_file = plugins_file or config_file
-    used = _used(settings)
-    plugins = Plugins(used, list_file, config_file or DEFAULT)
-    _check(settings, plugins)
-    return SchedulerSettings(settings.loaded, plugins)
+    return read_settings(parse_flags(flags), commands=True)
+
+
+def _of_objects(found: "RenderedScheduler", feature_gates: str) -> Settings:
+    """What the Scheduler's pod would start with, under further feature gates."""
+    texts = {f"{found.where}: configuration": found.configuration, f"{found.where}: plugins": found.plugins}
+    config, plugins = texts
+    gates = ",".join(filter(None, (found.feature_gates, feature_gates)))
+    flags = [f"--config={config}", f"--plugins={plugins}", f"--feature-gates={gates}"]
+
+    def read(path: str) -> bytes:
+        if path not in texts:
+            raise FileNotFoundError(2, "no such file in the scheduler's pod; put the data itself here", path)
+        return texts[path]
+
+    return read_settings(parse_flags(flags), read)
 
 
 def files_of(name: str) -> tuple[str, str]:
@@ -72,6 +161,10 @@ def files_of(name: str) -> tuple[str, str]:
 
 def check_all_there(loaded: Loaded, plugins: Plugins) -> None:
     """Refuse a profile with a plugin that is nowhere to be had. Raises: PluginsError."""
+    for spec in plugins.sidecars:
+        if spec.name in plugins.unreached:
+            said = f"give --plugin {spec.name}=COMMAND or an address, or a list of plugins with an entry"
+            raise PluginsError(f"{plugins.place(spec)}: {plugins.unreached[spec.name]}: {said}")
     known = IN_TREE.keys() | {spec.name for spec in plugins.sidecars}
     for profile in loaded.profiles:
         missing = sorted({name for named in profile.points.values() for name, _ in named} - known)
