@@ -11,14 +11,17 @@ brings no gang nearer to its place; nodes after the last one that made a pod fit
 Called by: berth.simulation_service.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final, NamedTuple, TypeVar
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeVar
 
-from berth.framework.status import Status
+import numpy as np
+
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.objects.resource_names import CPU, MEMORY, is_extended
@@ -28,6 +31,7 @@ from berth.simulation.engine import Options, Simulation, after
 from berth.simulation.errors import InputError
 from berth.simulation.group_placing import GroupPlacing
 from berth.simulation.inputs import ClusterInput
+from berth.simulation.left_pods import LeftPods, Turns, all_of
 from berth.simulation.one_by_one import Left, OneByOne, Placed, check_ours, without_post_filter
 from berth.simulation.plugin_settings import check_in_process
 from berth.simulation.refusals import Kind, Refusals
@@ -37,7 +41,6 @@ Pace = Callable[[], AbstractContextManager[None]]
 """Entered for each step, so that others have their turn between two; what it raises ends the work."""
 Step = Node | Placed
 T = TypeVar("T")
-NOT_TRIED: Final = Status()
 
 
 class Objective(StrEnum):
@@ -64,7 +67,7 @@ class Rest(NamedTuple):
     `lasting` says that no pod that gets a node helps any of them.
     """
 
-    left: Sequence[Left]
+    left: LeftPods
     nearer: int = 0
     lasting: bool = False
 
@@ -124,7 +127,7 @@ def would_fit(
         if len(shapes) != 1:
             found = [await fitting.mixed(shapes, rest, start, objective), *alone]
         best = min(found, key=lambda each: (len(each.left), *_merit(each, objective)))
-        return Fit(len(pods) - len(rest.left), rest.left, alone, best)
+        return Fit(len(pods) - len(rest.left), [*rest.left], alone, best)
 
     return on_cluster(cluster, options, run, pace)
 
@@ -170,20 +173,21 @@ class Fitting:
         self._groups = GroupPlacing(self.simulation, self._one_by_one)
         self._names = {node.name for node in self.simulation.nodes()}
         self._number = 0
+        self._added: list[tuple[int, str]] = []
+        """Nodes with the steps in which they were added."""
+        self._offered: dict[str, None] = {}
+        """What they offer of what can be wasted."""
         self._refusals = Refusals(self.simulation.core.profiles.queue_profiles)
         self._nearer: dict[GroupKey, int] = {}
-        self._turns: dict[str, int] = {}
 
     # Pods.
 
     async def ask(self, pods: Sequence[Pod]) -> Rest:
         """Place those of these pods that fit, once what was placed for others is taken back."""
         self._groups.know(pods)
-        ordered = in_order(pods)
-        self._turns = {pod.key: turn for turn, pod in enumerate(ordered)}
-        return await self.place([Left(pod, NOT_TRIED) for pod in ordered])
+        return await self.place(all_of(in_order(pods), self._kind))
 
-    async def place(self, pods: Sequence[Left]) -> Rest:
+    async def place(self, pods: LeftPods) -> Rest:
         """Place those that fit; the reasons of the others are those that they have in the end."""
         while True:
             before = len(self.steps)
@@ -192,7 +196,7 @@ class Fitting:
                 return rest
             pods = rest.left
 
-    async def tried(self, pods: Sequence[Left]) -> Rest:
+    async def tried(self, pods: LeftPods) -> Rest:
         """Place those that fit, and give those that are left.
 
         A pod that is placed may make room for one that was tried before it, by affinity: such pods are tried
@@ -202,30 +206,17 @@ class Fitting:
         Cost: a decision for each pod that is placed, and for each kind of pods that is left.
         """
         self.simulation.chance.seed(self.simulation.options.seed)
-        refusals = self._refusals
-        refusals.clear()
+        self._refusals.clear()
         self._nearer.clear()
-        while True:
-            pods = await self._pass(pods, refusals)
-            if all(refusals.of(self._kind(each.pod)) is not None for each in pods):
-                return Rest(pods, sum(self._nearer.values()), refusals.lasting)
-
-    async def _pass(self, pods: Sequence[Left], refusals: Refusals) -> Sequence[Left]:
-        left: list[Left] = []
-        for kind, unit in self._in_units(pods):
-            status = refusals.of(kind)
-            if status is not None:
-                left += unit if isinstance(kind, GroupKey) else [Left(unit[0].pod, status)]
-                continue
-            before = len(self.steps)
-            with self.pace():
-                refused = await self._decided(kind, [each.pod for each in unit])
-            if len(self.steps) > before:
-                refusals.pod_placed()
-            elif refused:
-                refusals.note(kind, refused[0].pod.spec.scheduler_name, refused[0].status)
-            left += refused
-        return left
+        turns = Turns(pods, self._refusals)
+        while turns.begin():
+            while (turn := turns.next()) is not None:
+                kind, number, unit = turn
+                before = len(self.steps)
+                with self.pace():
+                    refused = await self._decided(kind, unit)
+                turns.decided(kind, number, refused, placed=len(self.steps) > before)
+        return Rest(turns.left(), sum(self._nearer.values()), self._refusals.lasting)
 
     async def _decided(self, kind: Kind, pods: Sequence[Pod]) -> Sequence[Left]:
         """Those of a pod, or of a group's pods, that have no node."""
@@ -243,22 +234,6 @@ class Fitting:
     def _kind(self, pod: Pod) -> Kind:
         return self._groups.key_of(pod) or like(pod)
 
-    def _in_units(self, pods: Sequence[Left]) -> list[tuple[Kind, list[Left]]]:
-        """Each pod alone, but those of a group together, at the turn of the first that is left of them."""
-        units: list[tuple[Kind, list[Left]]] = []
-        groups: dict[GroupKey, list[Left]] = {}
-        for each in sorted(pods, key=lambda each: self._turns[each.pod.key]):
-            kind = self._kind(each.pod)
-            if isinstance(kind, GroupKey):
-                if kind in groups:
-                    groups[kind].append(each)
-                    continue
-                groups[kind] = unit = [each]
-                units.append((kind, unit))
-            else:
-                units.append((kind, [each]))
-        return units
-
     # Nodes.
 
     def add(self, shape: Shape) -> None:
@@ -269,23 +244,29 @@ class Fitting:
         node = renamed(shape.node, name)
         with self.pace():
             self._one_by_one.add(node)
+        self._added.append((len(self.steps), name))
+        self._offered.update((each, None) for each in node.status.allocatable if _counts(each))
         self.steps.append(node)
 
     def waste(self, since: int) -> float:
-        """The part of the nodes added since that step that is left free, from 0 to 1."""
+        """The part of the nodes added since that step that is left free, from 0 to 1.
+
+        Cost: some operations on arrays for each resource that new nodes offer.
+        """
         core = self.simulation.core
         core.cache.update_snapshot(core.snapshot)
-        wasted = [self._free(step) for step in self.steps[since:] if isinstance(step, Node)]
-        return round(sum(wasted) / len(wasted), 6) if wasted else 0.0
-
-    def _free(self, node: Node) -> float:
-        snapshot = self.simulation.core.snapshot
-        row, parts = snapshot.row_of[node.name], []
-        for name in node.status.allocatable:
-            offered = snapshot.offered(name) if name in (CPU, MEMORY) or is_extended(name) else None
-            if offered is not None and (there := int(offered[row])) > 0:
-                parts.append(max(0.0, 1 - int(snapshot.held(name)[row]) / there))
-        return sum(parts) / len(parts) if parts else 0.0
+        snapshot, added = core.snapshot, self._added[bisect_left(self._added, since, key=itemgetter(0)) :]
+        if not added:
+            return 0.0
+        rows = [snapshot.row_of[name] for _, name in added]
+        free, counts = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.int64)
+        for resource in self._offered:
+            offered = snapshot.offered(resource)
+            if offered is not None:
+                there, taken = offered[rows], snapshot.held(resource)[rows]
+                counts += there > 0
+                free += np.where(there > 0, np.maximum(0.0, 1 - taken / np.maximum(there, 1)), 0.0)
+        return round(float((free / np.maximum(counts, 1)).mean()), 6)
 
     # Back again.
 
@@ -297,6 +278,7 @@ class Fitting:
             if isinstance(step, Placed):
                 await self._one_by_one.take_back(step)
             else:
+                self._added.pop()
                 self._one_by_one.remove(step)
         core.cache.update_snapshot(core.snapshot)
 
@@ -351,7 +333,7 @@ class Fitting:
         price = None if any(p is None for p, _ in known) else sum((p or 0.0) * n for p, n in known)
         counts = {name: count for name, count in trial.needed.items() if count}
         placed = len(before.left) - len(rest.left)
-        found = Added(counts, placed, rest.left, self.waste(start), price)
+        found = Added(counts, placed, [*rest.left], self.waste(start), price)
         await self.back_to(start)
         return found
 
@@ -379,6 +361,11 @@ class _Trial:
         if self.stale:
             self.useful, self.needed = steps, self.counts.copy()
         return self.stale or nearer
+
+
+def _counts(resource: str) -> bool:
+    """Whether it is waste where the resource is left free."""
+    return resource in (CPU, MEMORY) or is_extended(resource)
 
 
 def _merit(found: Added, objective: Objective) -> tuple[float, ...]:

@@ -8,7 +8,7 @@ volumes. What plugins wait for is what they register for the scheduling queue.
 Called by: fitting.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from berth.framework.cluster_event import EventResource
@@ -57,11 +57,12 @@ class Refusals:
         self._statuses.clear()
         self._to_be_helped.clear()
 
-    def pod_placed(self) -> None:
-        """Forget those that a pod may help which got a node now."""
-        for kind in self._to_be_helped:
+    def pod_placed(self) -> Sequence[Kind]:
+        """Forget those that a pod may help which got a node now; which they are."""
+        helped, self._to_be_helped = self._to_be_helped, []
+        for kind in helped:
             del self._statuses[kind]
-        self._to_be_helped.clear()
+        return helped
 
     def _may_be_helped(self, profile: str, status: Status) -> bool:
         if not isinstance(status.error, FitError):

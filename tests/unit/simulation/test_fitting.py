@@ -12,6 +12,7 @@ from berth.simulation.errors import InputError
 from berth.simulation.fitting import Objective, Shape, would_fit
 from berth.simulation.inputs import ClusterInput, read_pods
 from tests.benchmarks.would_fit import differences
+from tests.hostile.work import calls, growth
 from tests.unit.simulation.kit import APART, APP, GANGS, SPREAD, ZONE, cluster, gang, node, pod, written
 
 
@@ -261,3 +262,18 @@ def test_groups_without_the_gate(tmp_path):
     group, pods = gang("g", 5)
 
     assert 4 == fitted(tmp_path, [group, node("n0")], pods, []).placed
+
+
+@pytest.mark.parametrize("shapes", [(2,), (2, 4)])
+def test_the_work_grows_with_the_pods(tmp_path, shapes):
+    """Each new node costs what is decided on it, however many pods are left: equal pods are one question."""
+    found = cluster(tmp_path, node("n0", cpu="0"))
+    grown = [shape(tmp_path, f"cpu{cpu}", most=1000, cpu=str(cpu)) for cpu in shapes]
+
+    def work(count):
+        path = written(tmp_path / f"{count}.json", *(pod(f"p{i}") for i in range(count)))
+        pods = read_pods(path, found)
+        return lambda: would_fit(found, pods, grown, Options(load(None)))
+
+    calls(work(10))
+    assert growth(work, 20) < 1.15
