@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -52,7 +52,10 @@ def snapshot(
         fail("--key-file has no meaning here: add --anonymize")
     try:
         anonymizer = anonymizer_of(key_file) if anonymize else None
-        documents = _of_files(files) if files else _of_cluster(kubeconfig, context)
+        if files:
+            documents = _of_files(files, anonymized=anonymize)
+        else:
+            documents = _of_cluster(kubeconfig, context, anonymized=anonymize)
         count = _write(documents, anonymizer, output)
     except (SimulationError, ClientError) as error:
         fail(error)
@@ -72,18 +75,26 @@ def anonymizer_of(key_file: Path | None) -> "Anonymizer":
     return Anonymizer(key)
 
 
-def _of_files(files: tuple[Path, ...]) -> Iterator[bytes]:
+def _of_files(files: tuple[Path, ...], *, anonymized: bool) -> Iterator[bytes]:
+    import msgspec  # noqa: PLC0415 (quick start)
+
     from berth.simulation.inputs import read_cluster  # noqa: PLC0415 (quick start)
-    from berth.simulation.kinds import document_of  # noqa: PLC0415 (quick start)
+    from berth.simulation.kinds import SCHEDULER_OBJECTS, document_of  # noqa: PLC0415 (quick start)
+    from berth.simulation.listing import shown_scheduler_object  # noqa: PLC0415 (quick start)
 
-    return (document_of(obj, kind) for kind, obj in read_cluster(files).all())
+    cluster = read_cluster(files)
+    yield from (document_of(obj, kind) for kind, obj in cluster.all())
+    for other in () if anonymized else cluster.others:
+        resource = SCHEDULER_OBJECTS.get(other["kind"])
+        if resource is not None and other["apiVersion"] == resource.api_version:
+            yield msgspec.json.encode(shown_scheduler_object(other["kind"], other))
 
 
-def _of_cluster(kubeconfig: str, context: str) -> Iterator[bytes]:
+def _of_cluster(kubeconfig: str, context: str, *, anonymized: bool) -> Iterator[bytes]:
     """The live objects, a page in memory at a time."""
     from berth.cli.reaching import Cluster  # noqa: PLC0415 (quick start)
     from berth.client.transport import Transport  # noqa: PLC0415 (quick start)
-    from berth.simulation.listing import list_cluster  # noqa: PLC0415 (quick start)
+    from berth.simulation.listing import list_cluster, list_scheduler_objects  # noqa: PLC0415 (quick start)
 
     with asyncio.Runner() as runner:
 
@@ -91,14 +102,17 @@ def _of_cluster(kubeconfig: str, context: str) -> Iterator[bytes]:
             return Transport(Cluster(kubeconfig, context).endpoint())
 
         transport = runner.run(opened())
-        objects = list_cluster(transport)
+        listings = [list_cluster(transport)]
+        if not anonymized:
+            listings.append(list_scheduler_objects(transport))
 
-        async def one() -> bytes | None:
+        async def one(objects: AsyncIterator[bytes]) -> bytes | None:
             return await anext(objects, None)
 
         try:
-            while (document := runner.run(one())) is not None:
-                yield document
+            for objects in listings:
+                while (document := runner.run(one(objects))) is not None:
+                    yield document
         finally:
             runner.run(transport.aclose())
 

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import zstandard
 
+from berth.config.reading.own_documents import API_GROUP
 from berth.objects.api_object import TypedObject
 from berth.objects.decode import UndecodableObjectError, without_nulls
 from berth.objects.node import Node
@@ -28,7 +29,7 @@ from berth.sandbox.dataset.manifests import manifest_files, taken_apart
 from berth.sandbox.dataset.openb_csv import PODS_FILE, read_times
 from berth.simulation.admission import Admission, complete_node
 from berth.simulation.errors import InputError
-from berth.simulation.kinds import BY_NAME, KINDS, Kind, PriorityClass
+from berth.simulation.kinds import BY_NAME, KINDS, SCHEDULER_OBJECTS, Kind, PriorityClass
 from berth.simulation.packed_lines import LONGEST_LINE_BYTES, UNREADABLE, unpacked
 from berth.simulation.simkube import TracedPods, is_trace
 from berth.simulation.snapshot_file import header_of, read_lines
@@ -306,7 +307,8 @@ class _Reader:
         group, _, version = document["apiVersion"].rpartition("/")
         kind = BY_NAME.get((group, document["kind"]))
         if kind is None:
-            self._cluster.left_out[document["kind"]] += 1
+            if group != API_GROUP or document["kind"] not in SCHEDULER_OBJECTS:
+                self._cluster.left_out[document["kind"]] += 1
             self._cluster.others.append(document)
         elif version != kind.resource.version:
             remedy = f"give the object as {kind.resource.api_version}"

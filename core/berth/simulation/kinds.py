@@ -9,6 +9,7 @@ import msgspec
 
 from berth.client import resources
 from berth.client.resources import Resource
+from berth.config.reading.own_documents import API_GROUP
 from berth.objects.api_object import Int32, TypedObject
 from berth.objects.decode import decoder
 from berth.objects.devices import DeviceTaintRule
@@ -55,6 +56,14 @@ KINDS: Final[tuple[Kind, ...]] = (
     Kind(resources.PODS, Pod, decode_pod, LIVE_PODS),
 )
 """In the order in which a simulation takes them in: what others refer to comes first, nodes and pods last."""
+
+SCHEDULER_OBJECTS: Final[Mapping[str, Resource]] = MappingProxyType(
+    {
+        "Scheduler": Resource(API_GROUP, "v1alpha1", "schedulers", namespaced=True),
+        "SchedulerPlugin": Resource(API_GROUP, "v1alpha1", "schedulerplugins", namespaced=True),
+    }
+)
+"""What the operator makes a scheduler of: no decision reads them, but a simulation may be of them."""
 
 BY_NAME: Final[Mapping[tuple[str, str], Kind]] = MappingProxyType(
     {(kind.resource.group, kind.name): kind for kind in KINDS}

@@ -1,16 +1,28 @@
 """A live cluster's objects, read page by page and never written to."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import Any, Final
 
 import msgspec
 
-from berth.client.errors import ClientError, NotFoundError
+from berth.client.errors import ClientError, NotFoundError, RejectedError
 from berth.client.transport import Transport
 from berth.client.watch import Source, pages
 from berth.objects.api_object import TypedObject
 from berth.objects.decode import UndecodableObjectError
 from berth.simulation.errors import InputError
-from berth.simulation.kinds import KINDS, Kind, document_of
+from berth.simulation.kinds import KINDS, SCHEDULER_OBJECTS, Kind, document_of
+
+_SHOWN: Final = frozenset(
+    {
+        *("profiles", "plugins", "featureGates", "extenders", "parallelism", "percentageOfNodesToScore"),
+        *("podInitialBackoffSeconds", "podMaxBackoffSeconds"),
+        *("image", "address", "extensionPoints", "failurePolicy", "timeout", "exemptPods", "shadow"),
+        *("metadataKeys", "arguments", "weight"),
+    }
+)
+"""Of the specs of SCHEDULER_OBJECTS: what decides, and no containers, environments or rights."""
+_FORBIDDEN: Final = 403
 
 
 async def list_cluster(transport: Transport, kinds: Iterable[Kind] = KINDS) -> AsyncIterator[bytes]:
@@ -49,3 +61,32 @@ def _decoded(kind: Kind, written: bytes) -> TypedObject:
     except (UndecodableObjectError, msgspec.MsgspecError) as error:
         raise InputError(f"{kind.resource.plural}: {error}; correct the object") from None
     return obj
+
+
+async def list_scheduler_objects(transport: Transport) -> AsyncIterator[bytes]:
+    """Yield every Scheduler and SchedulerPlugin as JSON, with what decides; none where they may not be read.
+
+    Raises: InputError.
+    """
+    for kind, resource in SCHEDULER_OBJECTS.items():
+        try:
+            async for page in pages(transport, Source(resource)):
+                for item in page.items or ():
+                    yield msgspec.json.encode(shown_scheduler_object(kind, msgspec.json.decode(bytes(item))))
+        except NotFoundError:
+            return
+        except RejectedError as error:
+            if error.status != _FORBIDDEN:
+                raise InputError(f"{resource.plural}: {error}") from None
+        except ClientError as error:
+            raise InputError(f"{resource.plural}: {error}") from None
+
+
+def shown_scheduler_object(kind: str, document: Mapping[str, Any]) -> dict[str, Any]:
+    """The object with what decides, without keys of extenders."""
+    metadata = {name: document["metadata"].get(name, "") for name in ("name", "namespace")}
+    spec = {name: value for name, value in (document.get("spec") or {}).items() if name in _SHOWN}
+    for extender in spec.get("extenders") or ():
+        (extender.get("tlsConfig") or {}).pop("keyData", None)
+    version = SCHEDULER_OBJECTS[kind].api_version
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}

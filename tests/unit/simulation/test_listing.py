@@ -4,17 +4,22 @@ import json
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 
+from berth.cli.snapshot import snapshot
 from berth.client.api import Api
 from berth.client.credentials import load_endpoint
+from berth.client.resources import Resource
 from berth.client.transport import Transport
 from berth.demo.submission import create_all
 from berth.objects.decode import UndecodableObjectError
+from berth.operator.definitions import plugin_definition, scheduler_definition
+from berth.operator.kinds import PLUGINS
 from berth.sandbox import Options, serve
 from berth.simulation.errors import InputError
 from berth.simulation.inputs import read_cluster
 from berth.simulation.kinds import BY_NAME
-from berth.simulation.listing import list_cluster
+from berth.simulation.listing import list_cluster, list_scheduler_objects
 from tests.unit.simulation.kit import node, pod, written
 
 NODE = BY_NAME["", "Node"]
@@ -53,3 +58,43 @@ async def test_objects_that_are_none_are_named(transport):
 
     with pytest.raises(InputError, match=r"nodes: Node: [0-9]+ bytes; correct the object"):
         [each async for each in list_cluster(transport, [replace(NODE, decode=refusing)])]
+
+
+async def test_schedulers_of_the_operator_are_listed_where_they_are(transport):
+    """A server without the operator's kinds has none; with them, what decides is shown and nothing else."""
+    before = [each async for each in list_scheduler_objects(transport)]
+    definitions = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
+    api = Api(transport)
+    for definition in (scheduler_definition(), plugin_definition()):
+        await api.create(definitions, "", json.dumps(definition).encode())
+    plugin = {"image": "example.com/a:1", "env": [{"name": "TOKEN", "value": "secret"}], "weight": 3}
+    await api.create(PLUGINS, "default", json.dumps(_ours("SchedulerPlugin", plugin)).encode())
+
+    (listed,) = [json.loads(each) async for each in list_scheduler_objects(transport)]
+
+    assert [] == before
+    assert "example.com/a:1" == listed["spec"]["image"]
+    assert {"env", "resources"}.isdisjoint(listed["spec"])
+
+
+def _ours(kind, spec):
+    metadata = {"name": "a", "namespace": "default"}
+    return {"apiVersion": "berth.dev/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def test_a_snapshot_of_files_has_their_schedulers(tmp_path):
+    """They are simulated from it; keys of extenders and an anonymized snapshot's schedulers are left out."""
+    tls = {"serverName": "a", "keyData": "c2VjcmV0"}
+    extender = {"urlPrefix": "https://a", "filterVerb": "f", "tlsConfig": tls}
+    spec = {"profiles": [{"schedulerName": "a"}], "extenders": [extender]}
+    path = str(written(tmp_path / "a.json", node("n0"), _ours("Scheduler", spec)))
+    plain, hashed = tmp_path / "plain.json", tmp_path / "hashed.json"
+
+    for arguments in ([path, "-o", str(plain)], [path, "--anonymize", "-o", str(hashed)]):
+        assert 0 == CliRunner().invoke(snapshot, arguments).exit_code
+
+    found = read_cluster([plain])
+    assert {} == found.left_out
+    (kept,) = found.others
+    assert {"serverName": "a"} == kept["spec"]["extenders"][0]["tlsConfig"]
+    assert [] == read_cluster([hashed]).others
