@@ -5,7 +5,8 @@
 Simulations with the plugin gpu-share as a sidecar: cards are shared as its policy says in all rows. A pod
 comes each minute. Allocation: pods stay, until 130 % of the GPUs are asked for. Waits: pods end, so that as
 many GPUs are asked for as there are, and twice as many come; a batch is there once its last pod has come,
-and its pods have waited for that, too. Pods that do not fit are tried again after a minute.
+and its pods have waited for that, too. Pods of batches that do not fit are tried again after a minute where
+pods end, and once a batch where none does: nothing else would let them fit, and each attempt is planned anew.
 """
 
 import json
@@ -91,8 +92,9 @@ def sampled(objects, count, seed):
 def figures(cluster, demand, seed, way):
     """What becomes of pods that stay, and how long pods wait that end."""
     started = time.process_time()
-    stay = outcome(drawn(cluster, demand, seed), way, seed, AFTERWARDS_SECONDS)
-    ending = outcome(with_ends(drawn(cluster, WAITS_DEMAND, seed), seed), way, seed, YEAR_SECONDS)
+    stay = outcome(drawn(cluster, demand, seed), way, seed, AFTERWARDS_SECONDS, retry=BATCH * SPACING_SECONDS)
+    ends = with_ends(drawn(cluster, WAITS_DEMAND, seed), seed)
+    ending = outcome(ends, way, seed, YEAR_SECONDS, retry=SPACING_SECONDS)
     waits = list(waited(ending, way))
     median, longest = np.percentile(waits, [50, 99], method="higher")
     return Figures(
@@ -115,8 +117,11 @@ def with_ends(experiment, seed):
     return experiment
 
 
-def outcome(experiment, way, seed, afterwards):
-    """The simulation of an experiment, until so many seconds after its last pod came at the latest."""
+def outcome(experiment, way, seed, afterwards, *, retry):
+    """The simulation of an experiment, until so many seconds after its last pod came at the latest.
+
+    Groups are tried again after `retry` seconds.
+    """
     groups = []
     for number, pod in enumerate(experiment.pods):
         comes = number
@@ -132,7 +137,7 @@ def outcome(experiment, way, seed, afterwards):
         (folder / "workload.json").write_text(json.dumps(experiment.workload), encoding="utf-8")
         documents = (*experiment.others, *experiment.nodes, *groups, *experiment.pods)
         (folder / "cluster.json").write_text("\n".join(map(json.dumps, documents)), encoding="utf-8")
-        (folder / "scheduler.yaml").write_text(configuration(folder, way, seed), encoding="utf-8")
+        (folder / "scheduler.yaml").write_text(configuration(folder, way, seed, retry), encoding="utf-8")
         settings = read_scheduler(str(folder / "scheduler.yaml"), GATES if way.batched else "")
         ends = SPACING_SECONDS * len(experiment.pods) + afterwards
         options = Options(*settings, seed=seed, most_seconds=ends)
@@ -146,7 +151,7 @@ def group(name, namespace):
     return {"apiVersion": GROUPS, "kind": "PodGroup", "metadata": metadata, "spec": spec}
 
 
-def configuration(folder, way, seed):
+def configuration(folder, way, seed, retry):
     """The scheduler, and the plugin that it starts."""
     enabled = [{"name": "gpu-share"}, *([{"name": "JointPlacement"}] if way.planned else [])]
     profile = {
@@ -161,8 +166,8 @@ def configuration(folder, way, seed):
     document = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "podInitialBackoffSeconds": int(SPACING_SECONDS),
-        "podMaxBackoffSeconds": int(SPACING_SECONDS),
+        "podInitialBackoffSeconds": int(retry),
+        "podMaxBackoffSeconds": int(retry),
         "profiles": [profile],
     }
     command = [sys.executable, "-m", "berth_gpu_share", "--policy", "fgd", "--seed", str(seed)]

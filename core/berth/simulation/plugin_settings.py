@@ -39,15 +39,15 @@ class Plugins:
     config_file: str = "configuration"
     objects: bool = False
     """Whether SchedulerPlugins describe them, and not the entries of a list."""
-    given: frozenset[str] = frozenset()
-    """Those of which --plugin says how they are reached."""
+    given: Mapping[str, str] = field(default_factory=dict)
+    """Where it is said how some of them are reached, if not where they are described."""
     unreached: Mapping[str, str] = field(default_factory=dict)
     """Those that run in a cluster alone, with the field that says where."""
 
     def place(self, spec: SidecarSpec, field: str = "") -> str:
         """The entry of that plugin, or a field of it, as errors name it."""
         if field in REACHED_BY and spec.name in self.given:
-            return f"--plugin {spec.name}"
+            return self.given[spec.name]
         if self.objects:
             return f"{self.list_file}: SchedulerPlugin {spec.name}{field and f': spec.{field}'}"
         names = [each.name for each in self.sidecars]
@@ -87,20 +87,22 @@ def read_scheduler(
     """
     found = _objects_in(config_file) if config_file else objects
     given = read_ways(ways)
+    places = {name: f"--plugin {name}" for name in given}
     if found is None:
         settings, runs = _of_files(config_file, feature_gates, plugins_file), {}
         where = plugins_file or config_file
     else:
         settings, runs = _of_objects(found, feature_gates), found.runs
         where = found.where
-        given = (read_list(plugins_file) if plugins_file else {}) | given
-    sidecars = reached(_used(settings), given, where)
+        listed = read_list(plugins_file) if plugins_file else {}
+        given, places = listed | given, {name: f"{plugins_file}: plugin {name}" for name in listed} | places
+    sidecars = reached(_used(settings), given, places, where)
     plugins = Plugins(
         sidecars,
         where,
         config_file or DEFAULT if found is None else found.where,
         objects=found is not None,
-        given=frozenset(given),
+        given=places,
         unreached={name: place for name, place in runs.items() if name not in given},
     )
     _check(settings, plugins)

@@ -62,13 +62,15 @@ def read_list(plugins_file: str) -> dict[str, SidecarSpec]:
     return {spec.name: spec for spec in read_plugin_list(data, plugins_file, commands=True).plugins}
 
 
-def reached(sidecars: Sequence[SidecarSpec], ways: Ways, where: str) -> tuple[SidecarSpec, ...]:
-    """The plugins, each reached as it is said. Raises: PluginsError where one is not among them."""
+def reached(
+    sidecars: Sequence[SidecarSpec], ways: Ways, places: Mapping[str, str], where: str
+) -> tuple[SidecarSpec, ...]:
+    """The plugins, each reached as it is said, in those places. Raises: PluginsError where one is none."""
     names = [spec.name for spec in sidecars]
-    for name in ways.keys() - set(names):
+    for name in sorted(ways.keys() - set(names)):
         known = f"there are {', '.join(names)}" if names else "there are none"
         said = f"no profile of {where} uses a plugin of that name" if where else "no profile uses it"
-        raise PluginsError(f"--plugin {name}: {said}; {known}")
+        raise PluginsError(f"{places[name]}: {said}; {known}")
     return tuple(_over(spec, ways[spec.name]) if spec.name in ways else spec for spec in sidecars)
 
 
