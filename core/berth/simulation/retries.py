@@ -32,12 +32,13 @@ def goes_round(loaded: Loaded) -> bool:
 class CountedChance(random.Random):
     """Chance that counts the choices that were left to it."""
 
-    choices = 0
+    drawn = 0
+    """How many choices that was."""
 
     def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
         """Any number of the range; where there is but one, that is no choice."""
         found = range(start) if stop is None else range(start, stop, step)
-        self.choices += len(found) > 1
+        self.drawn += len(found) > 1
         return super().randrange(start, stop, step)
 
 
@@ -61,13 +62,13 @@ class Retries:
             self._changes = changes
             self._tried.clear()
         if uid not in self._tried:
-            self._choices = self._chance.choices
+            self._choices = self._chance.drawn
         self._tried[uid] += 1
 
     def in_vain(self, waiting: Iterable[QueuedPodInfo], changes: int) -> bool:
         """Whether all that wait were turned down with their groups, and would be again."""
         if changes != self._changes:
             return False
-        chosen = self._may_change or self._choices != self._chance.choices
+        chosen = self._may_change or self._choices != self._chance.drawn
         enough = WITH_CHOICE if chosen else WITHOUT_CHOICE
         return all(record.rests and self._tried[record.pod.uid] >= enough for record in waiting)

@@ -67,7 +67,7 @@ def test_chance_is_the_same_when_it_is_counted():
     drawn = [counted.randrange(n) for n in (1, 7, 1, 9)]
 
     assert [plain.randrange(n) for n in (1, 7, 1, 9)] == drawn
-    assert 2 == counted.choices
+    assert 2 == counted.drawn
 
 
 @pytest.mark.parametrize(
