@@ -88,12 +88,11 @@ def read_scheduler(
     found = _objects_in(config_file) if config_file else objects
     given = read_ways(ways)
     places = {name: f"--plugin {name}" for name in given}
+    runs: Mapping[str, str] = {}
     if found is None:
-        settings, runs = _of_files(config_file, feature_gates, plugins_file), {}
-        where = plugins_file or config_file
+        settings, where = _of_files(config_file, feature_gates, plugins_file), plugins_file or config_file
     else:
-        settings, runs = _of_objects(found, feature_gates), found.runs
-        where = found.where
+        settings, where, runs = _of_objects(found, feature_gates), found.where, found.runs
         listed = read_list(plugins_file) if plugins_file else {}
         given, places = listed | given, {name: f"{plugins_file}: plugin {name}" for name in listed} | places
     sidecars = reached(_used(settings), given, places, where)
@@ -123,7 +122,7 @@ def _objects_in(config_file: str) -> "RenderedScheduler | None":
     return read_scheduler_objects(data, config_file)
 
 
-def scheduler_among(documents: Iterable[Mapping[str, Any]], names: str) -> "RenderedScheduler | None":
+def scheduler_among(documents: Iterable[dict[str, Any]], names: str) -> "RenderedScheduler | None":
     """The Scheduler among an input's further objects, None where there is none. Raises: InputError."""
     ours = [each for each in documents if each["apiVersion"].startswith(f"{API_GROUP}/")]
     if not any(each["kind"] == "Scheduler" for each in ours):
