@@ -84,7 +84,8 @@ async def list_scheduler_objects(transport: Transport) -> AsyncIterator[bytes]:
 
 def shown_scheduler_object(kind: str, document: Mapping[str, Any]) -> dict[str, Any]:
     """The object with what decides, without keys of extenders."""
-    metadata = {name: document["metadata"].get(name, "") for name in ("name", "namespace")}
+    given = document["metadata"]
+    metadata = {name: given[name] for name in ("name", "namespace") if name in given}
     spec = {name: value for name, value in (document.get("spec") or {}).items() if name in _SHOWN}
     for extender in spec.get("extenders") or ():
         (extender.get("tlsConfig") or {}).pop("keyData", None)
