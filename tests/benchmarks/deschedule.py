@@ -23,8 +23,9 @@ from berth.descheduling.planner import plan
 from berth.objects.node import Node
 from berth.objects.pod import NO_STATUS, Pod, PodStatus
 from berth.objects.workloads import PodDisruptionBudget
-from berth.simulation.engine import Options, simulate
+from berth.simulation.engine import simulate
 from berth.simulation.one_by_one import without_post_filter
+from berth.simulation.options import Options
 from berth.simulation.timeline import ARRIVAL
 from tests.benchmarks.tables import Table
 from tests.chance.cluster import draw

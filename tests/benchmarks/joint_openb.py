@@ -21,8 +21,9 @@ import numpy as np
 
 from berth.sandbox.dataset import open_dataset
 from berth.sandbox.dataset.shapes import MILLI_GPU
-from berth.simulation.engine import Options, simulate
+from berth.simulation.engine import simulate
 from berth.simulation.inputs import read_cluster
+from berth.simulation.options import Options
 from berth.simulation.plugin_settings import read_scheduler
 from berth.simulation.timeline import ARRIVAL, DURATION
 from tests.benchmarks.gpu_sharing_draw import SCHEDULER, drawn, milli_gpu

@@ -12,8 +12,9 @@ from click.testing import CliRunner
 from berth.cli.simulate import simulate as command
 from berth.config.loading import load
 from berth.objects.pod import Pod
-from berth.simulation.engine import Options, after
+from berth.simulation.engine import after
 from berth.simulation.inputs import read_cluster
+from berth.simulation.options import Options
 from berth.simulation.outcome import ERROR
 from berth.simulation.scores import node_scores
 from tests.chance.documents import documents_of

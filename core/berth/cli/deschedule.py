@@ -121,7 +121,7 @@ class _Planning:
         """The plan for the cluster as it is now. Raises: SimulationError."""
         from berth.descheduling.planner import plan  # noqa: PLC0415 (quick start)
         from berth.framework.clock import SYSTEM_CLOCK  # noqa: PLC0415 (quick start)
-        from berth.simulation.engine import Options  # noqa: PLC0415 (quick start)
+        from berth.simulation.options import Options  # noqa: PLC0415 (quick start)
 
         now = datetime.fromtimestamp(SYSTEM_CLOCK.now(), UTC)
         return plan(cluster, self.policy, Options(*self.settings), now)

@@ -116,10 +116,10 @@ def run(
     # Imported here so that the other verbs start quickly.
     from berth.queue.errors import EventRegistrationError  # noqa: PLC0415 (see above)
     from berth.simulation.changes import changed, read_changes  # noqa: PLC0415 (see above)
-    from berth.simulation.engine import Options  # noqa: PLC0415 (see above)
     from berth.simulation.engine import simulate as simulated  # noqa: PLC0415 (see above)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (see above)
     from berth.simulation.inputs import read_cluster  # noqa: PLC0415 (see above)
+    from berth.simulation.options import Options  # noqa: PLC0415 (see above)
     from berth.simulation.text import outcome_lines  # noqa: PLC0415 (see above)
 
     try:
@@ -169,11 +169,11 @@ def fill(
     configuration is wrong.
     """
     from berth.simulation.changes import changed, read_changes  # noqa: PLC0415 (quick start)
-    from berth.simulation.engine import Options  # noqa: PLC0415 (quick start)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start)
     from berth.simulation.fill import POOLS  # noqa: PLC0415 (quick start)
     from berth.simulation.fill import fill as filled  # noqa: PLC0415 (quick start)
     from berth.simulation.inputs import read_cluster, read_pods  # noqa: PLC0415 (quick start)
+    from berth.simulation.options import Options  # noqa: PLC0415 (quick start)
     from berth.simulation.text import fill_lines  # noqa: PLC0415 (quick start)
 
     try:
@@ -373,8 +373,8 @@ def _compared(
 ) -> "Comparison":
     from berth.simulation.changes import changed, read_changes  # noqa: PLC0415 (quick start)
     from berth.simulation.compare import compare as compared  # noqa: PLC0415 (quick start)
-    from berth.simulation.engine import Options  # noqa: PLC0415 (quick start)
     from berth.simulation.inputs import read_cluster  # noqa: PLC0415 (quick start)
+    from berth.simulation.options import Options  # noqa: PLC0415 (quick start)
 
     changes = read_changes(what_if)
     variants = {name: Options(*settings, seed=seed, changes=changes) for name, settings in files.items()}

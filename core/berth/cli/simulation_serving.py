@@ -12,7 +12,7 @@ from berth.cli.failing import fail
 from berth.cli.simulated_scheduler import CONFIG, CONTEXT, FEATURE_GATES, KUBECONFIG, read_scheduler
 
 if TYPE_CHECKING:
-    from berth.simulation.engine import Options
+    from berth.simulation.options import Options
     from berth.simulation_service.forks import Base
     from berth.simulation_service.server import Tls
 
@@ -51,8 +51,8 @@ def serve(
     Exits with 0, or with 2 where an input, the configuration or the address is wrong.
     """
     from berth.client.errors import ClientError  # noqa: PLC0415 (quick start of the other verbs)
-    from berth.simulation.engine import Options  # noqa: PLC0415 (quick start)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start)
+    from berth.simulation.options import Options  # noqa: PLC0415 (quick start)
     from berth.simulation.plugin_settings import check_in_process  # noqa: PLC0415 (quick start)
     from berth.simulation_service.errors import AddressError  # noqa: PLC0415 (quick start)
     from berth.simulation_service.server import Tls  # noqa: PLC0415 (quick start)

@@ -30,8 +30,9 @@ from berth.objects.pod import Pod
 from berth.objects.pod_template import PodTemplate
 from berth.objects.selector_text import parse_label_selector
 from berth.objects.workloads import PodDisruptionBudget
-from berth.simulation.engine import Options, Simulation, after
+from berth.simulation.engine import Simulation, after
 from berth.simulation.one_by_one import without_post_filter
+from berth.simulation.options import Options
 from berth.simulation.plugin_settings import check_in_process
 
 MOST_PASSES: Final = 50

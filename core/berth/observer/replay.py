@@ -28,9 +28,10 @@ from berth.objects.pod import Pod
 from berth.observer.decisions import Decision, decisions_of
 from berth.observer.events import Verb
 from berth.observer.reading import ClusterRecording, Happened, open_recording
-from berth.simulation.engine import Options, Simulation
+from berth.simulation.engine import Simulation
 from berth.simulation.errors import InputError
 from berth.simulation.inputs import ClusterInput
+from berth.simulation.options import Options
 from berth.simulation.outcome import API_VERSION
 from berth.simulation.plugin_settings import check_in_process
 from berth.simulation.plugins import NoOutsidePlugins

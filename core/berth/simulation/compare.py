@@ -17,9 +17,10 @@ import msgspec
 from berth.config.catalogue import ExtensionPoint
 from berth.config.loading import Loaded
 from berth.cycle.schedule_one import ScheduleOne
-from berth.simulation.engine import Options, Simulation, after, simulate
+from berth.simulation.engine import Simulation, after, simulate
 from berth.simulation.errors import InputError
 from berth.simulation.inputs import ClusterInput
+from berth.simulation.options import Options
 from berth.simulation.outcome import API_VERSION, Outcome, Use, Waits
 from berth.simulation.plugin_calls import PluginUse
 from berth.simulation.scores import NodeScore, ScoreNotes

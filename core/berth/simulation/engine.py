@@ -13,12 +13,11 @@ Called by: the command, fill, compare.
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from berth.config.loading import Loaded
 from berth.framework.core_ports import CorePorts
 from berth.framework.cycle_record import CycleRecord
 from berth.objects.api_object import TypedObject
@@ -29,11 +28,11 @@ from berth.queue.places import BACKOFF
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.scheduler.loop.scheduling_loop import SchedulingLoop
 from berth.scheduler.scheduler import Scheduler
-from berth.simulation.changes import Change
 from berth.simulation.fragmentation import fragmentation
 from berth.simulation.handlers import handlers_of
 from berth.simulation.inputs import ClusterInput
 from berth.simulation.kinds import KINDS
+from berth.simulation.options import Options
 from berth.simulation.outcome import (
     ERROR,
     GATED,
@@ -48,7 +47,6 @@ from berth.simulation.outcome import (
     utilization,
     waits_of,
 )
-from berth.simulation.plugin_settings import NO_PLUGINS, Plugins
 from berth.simulation.plugins import SimulationPlugins, plugins_of
 from berth.simulation.retries import CountedChance, Retries, goes_round
 from berth.simulation.state import ClusterState
@@ -62,20 +60,6 @@ PATIENCE_SECONDS: Final = 3600.0
 """Attempts that break off are repeated for ever: it is over when they have brought nothing for so long."""
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How to simulate. Units: virtual seconds."""
-
-    loaded: Loaded
-    plugins: Plugins = NO_PLUGINS
-    """Those in other processes."""
-    seed: int = 0
-    most_seconds: float = 366 * 24 * 3600.0
-    """When it ends at the latest."""
-    changes: Sequence[Change] = ()
-    """What happens to the cluster meanwhile; those of the beginning are the input's."""
 
 
 def simulate(cluster: ClusterInput, options: Options) -> Outcome:

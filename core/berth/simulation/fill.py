@@ -15,10 +15,11 @@ import msgspec
 from berth.framework.status import Status
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.simulation.engine import Options, Simulation, after
+from berth.simulation.engine import Simulation, after
 from berth.simulation.errors import InputError
 from berth.simulation.inputs import ClusterInput
 from berth.simulation.one_by_one import OneByOne, check_alone, without_post_filter
+from berth.simulation.options import Options
 from berth.simulation.outcome import API_VERSION, USUAL, Use, utilization
 from berth.simulation.plugin_calls import PluginUse
 from berth.simulation.timeline import PREFIX

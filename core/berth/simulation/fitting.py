@@ -27,12 +27,13 @@ from berth.objects.pod import Pod
 from berth.objects.resource_names import CPU, MEMORY, is_extended
 from berth.queue.pod_kinds import like
 from berth.simulation.changes import renamed
-from berth.simulation.engine import Options, Simulation, after
+from berth.simulation.engine import Simulation, after
 from berth.simulation.errors import InputError
 from berth.simulation.group_placing import GroupPlacing
 from berth.simulation.inputs import ClusterInput
 from berth.simulation.left_pods import LeftPods, Turns, all_of
 from berth.simulation.one_by_one import Left, OneByOne, Placed, check_ours, without_post_filter
+from berth.simulation.options import Options
 from berth.simulation.plugin_settings import check_in_process
 from berth.simulation.refusals import Kind, Refusals
 from berth.snapshot.pod_group_states import GroupKey

@@ -22,8 +22,9 @@ from berth.framework.runtime import Framework
 from berth.framework.status import SUCCESS, Status
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.simulation.engine import Options, Simulation
+from berth.simulation.engine import Simulation
 from berth.simulation.errors import InputError
+from berth.simulation.options import Options
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,10 +37,10 @@ from berth.simulation.outside import Outside
 from berth.simulation.outside_host import OutsideExtender, OutsideHost
 from berth.simulation.plugin_calls import CallCounts, PluginUse
 from berth.simulation.plugin_settings import Plugins
-from berth.simulation.plugins import Spawn
 from berth.simulation.shown_objects import ShownObjects
 from berth.simulation.started_plugins import START_SECONDS, StartedPlugins
 from berth.simulation.state import ClusterState
+from berth.simulation.virtual_time import Spawn
 from berth_plugin_proto import identity_pb2
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
 """The plugins of a simulation: those of this process, and what others need of it (outside_plugins.py)."""
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from berth.event_handlers.handler import ResourceHandler
 from berth.framework.clock import Clock
@@ -14,14 +14,12 @@ from berth.scheduler.sidecars.plugin_source import InProcessPlugins, PluginSourc
 from berth.simulation.kinds import Kind
 from berth.simulation.plugin_calls import PluginUse
 from berth.simulation.plugin_settings import check_all_there
+from berth.simulation.virtual_time import Spawn
 
 if TYPE_CHECKING:
-    from berth.simulation.engine import Options
     from berth.simulation.inputs import ClusterInput
+    from berth.simulation.options import Options
     from berth.simulation.state import ClusterState
-
-Spawn = Callable[[Coroutine[Any, Any, None], str], object]
-"""Runs a coroutine in virtual time for as long as the simulation lasts."""
 
 
 class SimulationPlugins(Protocol):

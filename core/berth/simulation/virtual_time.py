@@ -2,12 +2,15 @@
 
 import asyncio
 import selectors
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 BEGINNING_SECONDS: Final = 1_000
 NANOSECONDS: Final = 1_000_000_000
+
+Spawn = Callable[[Coroutine[Any, Any, None], str], object]
+"""Runs a coroutine in virtual time for as long as the simulation lasts."""
 
 Events = list[tuple[selectors.SelectorKey, int]]
 

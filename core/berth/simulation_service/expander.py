@@ -19,11 +19,11 @@ import msgspec
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.sandbox.bodies.protobuf import ProtobufError, read_bare
-from berth.simulation.engine import Options
 from berth.simulation.errors import InputError
 from berth.simulation.fitting import Fitting, Pace, Shape, on_cluster
 from berth.simulation.inputs import ClusterInput, read_objects
 from berth.simulation.one_by_one import check_ours
+from berth.simulation.options import Options
 from berth.simulation_service.errors import WrongRequestError
 from berth.simulation_service.forks import Base
 from berth.simulation_service.limits import Limits, check

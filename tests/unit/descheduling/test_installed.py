@@ -16,7 +16,7 @@ from berth.config.loading import load
 from berth.descheduling.cluster import read_live
 from berth.descheduling.eviction import Evicting, Result
 from berth.descheduling.planner import plan
-from berth.simulation.engine import Options
+from berth.simulation.options import Options
 from tests.unit.client.conftest import transport_to
 from tests.unit.descheduling.kit import NOW, policy
 from tests.unit.operator.rights import documents, granted, guarded

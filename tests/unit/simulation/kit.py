@@ -3,8 +3,9 @@
 import json
 
 from berth.config.loading import load
-from berth.simulation.engine import Options, simulate
+from berth.simulation.engine import simulate
 from berth.simulation.inputs import read_cluster
+from berth.simulation.options import Options
 
 ZONE = "topology.kubernetes.io/zone"
 APP = {"app": "a"}

@@ -9,9 +9,10 @@ from berth.config.loading import load
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.simulation.anonymize import Anonymizer
-from berth.simulation.engine import Options, simulate
+from berth.simulation.engine import simulate
 from berth.simulation.inputs import read_cluster
 from berth.simulation.kinds import document_of
+from berth.simulation.options import Options
 from tests.chance.cluster import draw
 from tests.unit.simulation.kit import node, pod, written
 

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 from berth.cli.simulate import simulate as command
 from berth.config.loading import load
 from berth.simulation.compare import compare, weighed
-from berth.simulation.engine import Options
 from berth.simulation.errors import InputError
+from berth.simulation.options import Options
 from tests.unit.simulation.kit import cluster, node, outcome, pod, profiles, written
 
 PACKING = profiles(

@@ -8,8 +8,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from berth.config.loading import load
-from berth.simulation.engine import Options, simulate
+from berth.simulation.engine import simulate
 from berth.simulation.errors import PluginsError
+from berth.simulation.options import Options
 from berth.simulation.plugin_settings import read_scheduler
 from tests.unit.simulation.kit import cluster, node, pod, profiles
 

@@ -8,10 +8,10 @@ from click.testing import CliRunner
 
 from berth.cli.simulate import simulate as command
 from berth.config.loading import load
-from berth.simulation.engine import Options
 from berth.simulation.errors import InputError
 from berth.simulation.fill import fill, in_turn
 from berth.simulation.inputs import read_pods
+from berth.simulation.options import Options
 from tests.benchmarks.fill import differences
 from tests.unit.simulation.kit import APART, APP, SPREAD, ZONE, cluster, node, pod, written
 

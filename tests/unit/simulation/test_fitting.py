@@ -7,10 +7,10 @@ import pytest
 from berth.config.flags.feature_gates import FeatureGates
 from berth.config.loading import load
 from berth.objects.node import Node
-from berth.simulation.engine import Options
 from berth.simulation.errors import InputError
 from berth.simulation.fitting import Objective, Shape, would_fit
 from berth.simulation.inputs import ClusterInput, read_pods
+from berth.simulation.options import Options
 from tests.benchmarks.would_fit import differences
 from tests.hostile.work import calls, growth
 from tests.unit.simulation.kit import APART, APP, GANGS, SPREAD, ZONE, cluster, gang, node, pod, written

@@ -12,9 +12,10 @@ from berth.cli.simulate import simulate as command
 from berth.objects.pod import Pod
 from berth.simulation import outside_plugins
 from berth.simulation.compare import compare
-from berth.simulation.engine import Options, simulate
+from berth.simulation.engine import simulate
 from berth.simulation.errors import PluginsError
 from berth.simulation.fill import fill
+from berth.simulation.options import Options
 from berth.simulation.plugin_settings import read_scheduler
 from berth.simulation.sweep import Run, Subject, one, sweep
 from tests.sockets import listens

@@ -5,7 +5,8 @@ import random
 import pytest
 
 from berth.config import load, parse_feature_gates
-from berth.simulation.engine import Options, simulate
+from berth.simulation.engine import simulate
+from berth.simulation.options import Options
 from berth.simulation.retries import WITH_CHOICE, WITHOUT_CHOICE, CountedChance, goes_round
 from tests.unit.simulation.kit import GANGS, cluster, gang, node, pod
 

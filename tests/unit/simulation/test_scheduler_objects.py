@@ -8,8 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from berth.cli.simulate import simulate as command
-from berth.simulation.engine import Options, simulate
+from berth.simulation.engine import simulate
 from berth.simulation.errors import InputError, PluginsError
+from berth.simulation.options import Options
 from berth.simulation.plugin_settings import read_scheduler
 from tests.unit.simulation.kit import cluster, pod, written
 from tests.unit.simulation.test_plugins import NODES, PROGRAM

@@ -1,0 +1,22 @@
+"""How a simulation is run, beside its cluster."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from berth.config.loading import Loaded
+from berth.simulation.changes import Change
+from berth.simulation.plugin_settings import NO_PLUGINS, Plugins
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to simulate. Units: virtual seconds."""
+
+    loaded: Loaded
+    plugins: Plugins = NO_PLUGINS
+    """Those in other processes."""
+    seed: int = 0
+    most_seconds: float = 366 * 24 * 3600.0
+    """When it ends at the latest."""
+    changes: Sequence[Change] = ()
+    """What happens to the cluster meanwhile; those of the beginning are the input's."""
