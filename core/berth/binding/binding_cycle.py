@@ -92,7 +92,7 @@ class BindingCycle:
 
     def _bound(self, binding: Binding, status: Status) -> None:
         """End the binding, at once where nothing has to be waited for."""
-        if not status.ok or binding.framework.plugins.post_bind:
+        if not status.ok or binding.framework.wants_post_bind(binding.attempt.state):
             self._spawn(binding, self._conclude(binding, status))
             return
         record = binding.attempt.record

@@ -236,6 +236,10 @@ class Framework:
         except Exception as error:  # noqa: BLE001 - whatever a plugin raises fails this attempt, not the scheduler
             bound(failed(error))
 
+    def wants_post_bind(self, state: CycleState) -> bool:
+        """Whether some PostBind plugin is to be notified of the binding."""
+        return any(plugin.wants_post_bind(state) for plugin in self.plugins.post_bind)
+
     async def run_post_bind(self, state: CycleState, pod: Pod, node_name: str, record: CycleRecord) -> None:
         """Tell every PostBind plugin."""
         point = record.begin("PostBind")

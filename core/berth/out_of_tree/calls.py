@@ -85,14 +85,13 @@ class Caller:
         """The head of a request: which pod and attempt, against which state."""
         if with_state:
             self.feed.catch_up()
-        record: CycleRecord | None = state.get(CycleRecord)
         supposed: Supposition | None = state.get(Supposition)
         return common_pb2.Call(
             epoch=self.connection.epoch,
             generation=self.feed.generation,
             deltas=self.feed.carried(self.connection.acknowledged) if with_state else (),
             profile=self.profile,
-            pod=self._supposed(supposed) if supposed else self.ref(pod, record.attempt if record else 0),
+            pod=self._supposed(supposed) if supposed else self.ref(pod, attempt_of(state)),
         )
 
     def _supposed(self, pod: Supposition) -> common_pb2.PodRef:
@@ -206,6 +205,12 @@ class Caller:
         if error.code is not grpc.StatusCode.UNAVAILABLE:
             self.connection.in_time()
         return CallFailedError(self.plugin, f"{name} failed: {error}")
+
+
+def attempt_of(state: CycleState) -> int:
+    """The attempt that the state belongs to, 0 outside of any."""
+    record: CycleRecord | None = state.get(CycleRecord)
+    return record.attempt if record else 0
 
 
 class Counted:

@@ -293,6 +293,18 @@ async def test_post_bind_plugins_are_called_in_a_task():
     assert (["O.post_bind"], ["scheduled"]) == (calls, [r.result for r in w.records])
 
 
+async def test_a_post_bind_plugin_that_wants_nothing_of_an_attempt_spares_the_task():
+    class Uninterested(PostBinds):
+        def wants_post_bind(self, state):
+            return False
+
+    calls = []
+    w, binder = await begun(post_bind=[Uninterested("O", calls=calls)])
+    binder.done[0](SUCCESS)
+
+    assert ([], ["scheduled"]) == (calls, [r.result for r in w.records])
+
+
 @pytest.mark.parametrize(
     "points",
     [{"pre_bind": [PreBinds("B")]}, {"permit": [Permits("P", WAIT, 10)]}],

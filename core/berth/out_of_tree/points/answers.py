@@ -26,6 +26,7 @@ from berth_plugin_proto import identity_pb2
 
 FILTER = identity_pb2.EXTENSION_POINT_FILTER
 RESERVE = identity_pb2.EXTENSION_POINT_RESERVE
+PERMIT = identity_pb2.EXTENSION_POINT_PERMIT
 PRE_ENQUEUE = identity_pb2.EXTENSION_POINT_PRE_ENQUEUE
 
 

@@ -22,14 +22,13 @@ from berth.framework.interface import (
 )
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed
 from berth.objects.pod import Pod
-from berth.out_of_tree.calls import Caller
+from berth.out_of_tree.calls import Caller, attempt_of
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError, SidecarError
-from berth.out_of_tree.points.answers import RESERVE, Answers, SidecarPoint
+from berth.out_of_tree.points.answers import PERMIT, RESERVE, Answers, SidecarPoint
 from berth.out_of_tree.points.metadata_patch import MetadataPatch, metadata_patch
 from berth.out_of_tree.points.packing import status_of
 from berth_plugin_proto import identity_pb2, scheduling_pb2
 
-PERMIT = identity_pb2.EXTENSION_POINT_PERMIT
 PRE_BIND = identity_pb2.EXTENSION_POINT_PRE_BIND
 BIND = identity_pb2.EXTENSION_POINT_BIND
 R = TypeVar("R")
@@ -62,10 +61,11 @@ class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, Bi
         if answers.excused:
             return SUCCESS
         caller = answers.caller
+        if not self._offers(caller, RESERVE):
+            caller.feed.reserving(pod.uid, attempt_of(state))
+            return SUCCESS
         call = caller.head(state, pod)
         caller.feed.reserving(pod.uid, call.pod.attempt)
-        if not self._offers(caller, RESERVE):
-            return SUCCESS
         answers.reserve_sent = True
         request = scheduling_pb2.ReserveRequest(call=call, node_name=node_name)
 
@@ -200,11 +200,15 @@ class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, Bi
             return SUCCESS
         return SKIP if self._ignored(caller, ExtensionPoint.BIND, pod) else status
 
+    def wants_post_bind(self, state: CycleState) -> bool:
+        """Whether the attempt is the plugin's business, and the plugin wants to hear of bindings."""
+        answers = self._answers(state)
+        return not answers.excused and self._offers(answers.caller, POST_BIND)
+
     async def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Tell the plugin that the binding was written."""
-        answers = self._answers(state)
-        caller = answers.caller
-        if not answers.excused and self._offers(caller, POST_BIND):
+        if self.wants_post_bind(state):
+            caller = self._answers(state).caller
             call = caller.head(state, pod, with_state=False)
             request = scheduling_pb2.PostBindRequest(call=call, node_name=node_name)
             await self._ask_of_node(caller, "PostBind", request, state, _nothing)

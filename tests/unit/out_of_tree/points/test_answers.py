@@ -12,7 +12,7 @@ from berth.framework.status import Code
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.points.packing import MAX_NODE_SCORE, normalized
 from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
-from tests.unit.out_of_tree.scripted import SUCCESS, Scripted, cycle, hosted, passing
+from tests.unit.out_of_tree.scripted import NAME, SUCCESS, Scripted, cycle, hosted, passing
 
 FAIL, IGNORE = FailurePolicy.FAIL, FailurePolicy.IGNORE
 NO_ROOM = common_pb2.Reason(code=common_pb2.CODE_UNSCHEDULABLE, text="no room")
@@ -383,6 +383,30 @@ async def test_permit_waits():
 
     assert "Permit says Wait and not for how long" in unbounded.status.message
     assert (Code.WAIT, 3.0) == (bounded.status.code, bounded.timeout_seconds)
+
+
+@pytest.mark.parametrize("point", [identity_pb2.EXTENSION_POINT_POST_BIND, None], ids=["announced", "not"])
+async def test_only_a_plugin_that_announced_it_wants_to_hear_of_bindings(point):
+    """For others a binding ends without a task."""
+    plugin = Scripted(identity_pb2.EXTENSION_POINT_FILTER, *([] if point is None else [point]))
+    async with hosted(plugin) as harness:
+        await harness.up()
+        harness.pod()
+        assert (point is not None) is harness.plugin.wants_post_bind(cycle())
+
+
+async def test_a_plugin_that_is_not_asked_at_reserve_sees_the_attempt_in_the_state():
+    """The assumed pod comes with the attempt that placed it."""
+    plugin = Scripted(identity_pb2.EXTENSION_POINT_FILTER)
+    async with hosted(plugin) as harness:
+        await harness.up()
+        pod = harness.pod()
+        assert (await harness.plugin.reserve(cycle(attempt=3), pod, "n0")).ok
+        harness.cache.assume_pod(pod.placed_on("n0"))
+        harness.step()
+        (delta,) = harness.host.versions[NAME].feed.since(harness.host.versions[NAME].feed.generation - 1)
+
+    assert [3] == [change.pod_upsert.attempt for change in delta.changes]
 
 
 async def test_unreserve_follows_reserve():
