@@ -50,7 +50,7 @@ class Answers(Generic[P, A]):
         for plugin in self._plugins:
             if not plugin.in_process:
                 self._asked[plugin.name] = self._put(plugin)
-        if any(not isinstance(answer, np.ndarray) for answer in self._asked.values()):
+        if any(not _is_under_way(answer) for answer in self._asked.values()):
             await LET_OTHERS_RUN
         return self
 
@@ -83,6 +83,11 @@ class Answers(Generic[P, A]):
             return await answer
         except Exception as error:
             raise self._error(plugin, error) from error
+
+
+def _is_under_way(answer: MaybeAwaitable[A]) -> bool:
+    """Whether the answer is there, or the question was sent when it was put."""
+    return isinstance(answer, np.ndarray) or getattr(answer, "under_way", False)
 
 
 async def bring(

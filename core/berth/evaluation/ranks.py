@@ -114,7 +114,7 @@ class Ranks:
                 self.own.append(part)
             return False
         if not plugin.in_process:
-            check_range(plugin.name, raw[feasible])
+            check_range(plugin.name, raw, feasible)
         weighed = raw if weight == 1 else raw * weight
         stays = of_objects and self._kept
         if self.plain is None and weighed.shape == (self._n,) and weighed.dtype == np.int64:

@@ -143,7 +143,7 @@ class Scorers:
                 raws[plugin.name] = raw
                 return
             if not plugin.in_process:
-                check_range(plugin.name, raw[fits])
+                check_range(plugin.name, raw, fits)
             plains += raw if weight == 1 else raw * weight
 
         own = {each.plugin.name: (each.plugin, each.weight) for each in self.ranks.own}

@@ -114,11 +114,14 @@ def final_scores(plugin: ScorePlugin, state: CycleState, pod: Pod, raw: Scores) 
     return final
 
 
-def check_range(name: str, scores: Scores) -> None:
-    """Refuse scores that are not in 0 to 100.
+def check_range(name: str, every: Scores, fits: Mask | None = None) -> None:
+    """Refuse scores of rows that fit (None: all) that are not in 0 to 100.
 
-    Raises: PluginError with upstream's text.
+    Shapes: every int64 (n,); fits bool (n,). Raises: PluginError with upstream's text.
     """
+    if not every.size or (every.min() >= MIN_NODE_SCORE and every.max() <= MAX_NODE_SCORE):
+        return
+    scores = every if fits is None else every[fits]
     outside = scores[(scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)]
     if outside.size:
         raise out_of_range(name, int(outside[0]))

@@ -6,7 +6,7 @@ Source: docs/protocol.md.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Hashable
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from functools import partial
 from typing import Any, TypeVar
 
@@ -28,7 +28,7 @@ from berth.framework.supposition import Supposition
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import CallFailedError, SidecarError
-from berth.out_of_tree.points.answers import FILTER, Answers, SidecarPoint
+from berth.out_of_tree.points.answers import FILTER, PERMIT, RESERVE, Answers, SidecarPoint
 from berth.out_of_tree.points.asking_ahead import ROWS_AHEAD, AskingAhead, LookAhead, example_of
 from berth.out_of_tree.points.node_answers import (
     BOTH,
@@ -42,6 +42,7 @@ from berth.out_of_tree.points.node_answers import (
 from berth.out_of_tree.points.node_questions import NodeQuestion
 from berth.out_of_tree.points.overlays import Differences, ask_overlays, differences
 from berth.out_of_tree.points.packing import normalized
+from berth.out_of_tree.transport.begun import begin
 from berth.snapshot.columns import Rows, every_row
 from berth.snapshot.row_view import RowView
 from berth.snapshot.snapshot import Snapshot
@@ -177,14 +178,24 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
         said = self._of_nodes(answers, pod)
         cut_out = nodes is shown or (isinstance(nodes, RowView) and nodes.whole is shown)
         overlaid = not cut_out and self._offers(answers.caller, FILTER_OVERLAYS)
-        missing = said.missing(VERDICTS, rows).size
+        missing = said.misses(VERDICTS, rows)
         if not overlaid and not missing:
             return said.codes(rows)
         first = said.lasting and missing == len(said) and said.ahead is None
-        answer = _started(self._filter(state, pod, nodes, rows, overlaid=overlaid))
+        answer = self._begin(state, self._filter(state, pod, nodes, rows, overlaid=overlaid))
         if first:
             self._ask_upcoming(answers.caller)
         return answer
+
+    def _begin(self, state: CycleState, work: Coroutine[Any, Any, Answer]) -> Awaitable[Answer]:
+        """Have the question sent.
+
+        At once, unless the plugin may have to be asked to hold something for the pod before this one: that is
+        sent with the loop's next turn, and has to come first.
+        """
+        caller = self._answers(state).caller
+        holds = self._offers(caller, RESERVE) or self._offers(caller, PERMIT)
+        return begin(work, at_once=not holds)
 
     async def _filter(
         self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows | None, *, overlaid: bool
@@ -202,17 +213,15 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
         changed = differences(nodes, self._handle.snapshot) if overlaid else None
         return await self._with_overlays(state, pod, codes, changed) if changed else codes
 
-    def bring_verdicts(
-        self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows
-    ) -> "asyncio.Task[None]":
+    def bring_verdicts(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows) -> Awaitable[None]:
         """Ask about those of the rows that the plugin has not answered for. Shapes: rows intp (k,)."""
         del nodes
-        return _started(self._bring(VERDICTS, state, pod, rows))
+        return self._begin(state, self._bring(VERDICTS, state, pod, rows))
 
-    def bring_scores(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows) -> "asyncio.Task[None]":
+    def bring_scores(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows) -> Awaitable[None]:
         """The same for their scores. Shapes: rows intp (k,)."""
         del nodes
-        return _started(self._bring(SCORES, state, pod, rows))
+        return self._begin(state, self._bring(SCORES, state, pod, rows))
 
     async def _bring(self, part: Part, state: CycleState, pod: Pod, rows: Rows | None) -> None:
         """Have that part of the rows (None: all) at hand, waiting for what was asked ahead.
@@ -332,9 +341,9 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
         if answers.failure is not None:
             return self._without(answers.failure, pod, answers, len(nodes))
         rows, said = self._rows(nodes), self._of_nodes(answers, pod)
-        if not said.missing(SCORES, rows).size:
+        if not said.misses(SCORES, rows):
             return said.raw(rows)
-        return _started(self._score(state, pod, nodes, rows))
+        return self._begin(state, self._score(state, pod, nodes, rows))
 
     async def _score(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows | None) -> Scores:
         answers = self._answers(state)
@@ -366,16 +375,3 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
             if not self._ignored(answers.caller, ExtensionPoint.SCORE, pod):
                 raise
             return np.zeros_like(scores)
-
-
-def _started(answer: Coroutine[Any, Any, Answer]) -> "asyncio.Task[Answer]":
-    """The answer as a task: it is asked for with the loop's next turn, not once it is awaited."""
-    task = asyncio.get_running_loop().create_task(answer)
-    task.add_done_callback(_looked_at)
-    return task
-
-
-def _looked_at(task: "asyncio.Future[Any]") -> None:
-    """An answer that is not awaited any more fails without a word."""
-    if not task.cancelled():
-        task.exception()

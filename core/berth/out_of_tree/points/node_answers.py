@@ -20,7 +20,7 @@ from berth.framework.status import Status
 from berth.objects.pod import Pod
 from berth.out_of_tree.errors import ProtocolError, SidecarError
 from berth.out_of_tree.limits import CYCLE_REASONS
-from berth.snapshot.columns import Mask, Rows
+from berth.snapshot.columns import Mask, Rows, rows_where
 from berth.snapshot.journal import Journal
 from berth.snapshot.snapshot import Snapshot
 from berth_plugin_proto import scheduling_pb2
@@ -139,7 +139,12 @@ class NodeAnswers:
     def missing(self, part: Part, rows: Rows | None) -> Rows:
         """Those of the rows (None: all) that are to be asked about. Shapes: rows and result intp (k,)."""
         mask = self._dirty[part]
-        return mask.nonzero()[0] if rows is None else rows[mask[rows]]
+        return rows_where(mask) if rows is None else rows[mask[rows]]
+
+    def misses(self, part: Part, rows: Rows | None) -> int:
+        """How many of the rows (None: all) are to be asked about. Shapes: rows intp (k,)."""
+        mask = self._dirty[part]
+        return int(np.count_nonzero(mask if rows is None else mask[rows]))
 
     def is_dirty(self, part: Part, row: int) -> bool:
         """Whether that row is to be asked about."""
@@ -168,14 +173,16 @@ class NodeAnswers:
         """
         if changed:
             rows = rows[~np.isin(rows, list(changed))]
+        # All rows as a slice: to name them one by one takes ten times as long.
+        taken = slice(None) if rows.size == len(self) else rows
         if found.codes is not None:
-            self._codes[rows] = self.numbered(found.codes[rows], found.reasons)
-            self._dirty[VERDICTS][rows] = False
+            self._codes[taken] = self.numbered(found.codes[taken], found.reasons)
+            self._dirty[VERDICTS][taken] = False
         if found.raw is not None:
-            self._take_scores(found.raw, found.normalization, rows)
+            self._take_scores(found.raw, found.normalization, taken)
         self.failed_ahead = False
 
-    def _take_scores(self, raw: Scores, normalization: int | None, rows: Rows) -> None:
+    def _take_scores(self, raw: Scores, normalization: int | None, rows: Rows | slice) -> None:
         if normalization is not None and normalization != self._normalization:
             if self._normalization is not None:
                 # Scores that are to be mapped in another way can't be compared with those given before.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from berth.framework.cycle_state import CycleState
-from berth.framework.interface import Scores
+from berth.framework.interface import ReasonCodes, Scores
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import ProtocolError, SidecarError
 from berth.out_of_tree.points.node_answers import BOTH, SCORES, VERDICTS, Found, Part
@@ -70,7 +70,8 @@ class NodeQuestion:
         succeeded(plugin, "Filter", status)
         if not response.HasField("verdicts"):
             raise ProtocolError(plugin, "Filter says Success and gives no verdicts")
-        return Found(*verdicts_of(plugin, response.verdicts, self.n, self.rows))
+        asked = None if self.rows.size == self.n else self.rows
+        return Found(*verdicts_of(plugin, response.verdicts, self.n, asked))
 
     def _read_both(self, response: scheduling_pb2.FilterScoreResponse, found: Found) -> None:
         """Take over the scores; what is wrong with them leaves the verdicts as they are."""
@@ -80,7 +81,7 @@ class NodeQuestion:
                 self._read_scores(response.score, found)
             except SidecarError as error:
                 found.failure = error
-        elif found.codes[self.rows].all() or response.filter.status.code == common_pb2.CODE_SKIP:
+        elif self._all_turned_down(found.codes) or response.filter.status.code == common_pb2.CODE_SKIP:
             found.raw = self._no_opinion()
         else:
             text = "FilterScore let nodes pass and did not score them"
@@ -95,6 +96,9 @@ class NodeQuestion:
         succeeded(plugin, "Score", status)
         found.raw = scores_of(plugin, response.scores, self.n)
         found.normalization = response.scores.normalization
+
+    def _all_turned_down(self, codes: ReasonCodes) -> bool:
+        return bool((codes if self.rows.size == self.n else codes[self.rows]).all())
 
     def _no_opinion(self) -> Scores:
         return np.zeros(self.n, dtype=np.int64)
