@@ -34,13 +34,14 @@ class Signatures:
         self._known: Recent[Hashable, Signature] = Recent(MOST_BYTES)
 
     def of(self, pod: Pod) -> Signature | None:
-        """The pod's question; None where some plugin takes no two pods for equal."""
+        """The pod's question; None where some plugin of this process takes no two pods for equal.
+
+        One in another process that does so has no basis for the pod: it is asked beside what is known.
+        """
         signed = self._signed_here(pod)
         if signed is None:
             return None
         in_sidecars = [plugin.sign_pod(pod) for plugin in self._in_sidecars]
-        if None in in_sidecars:
-            return None
         return self._interned((signed, *in_sidecars)) if in_sidecars else signed
 
     def _signed_here(self, pod: Pod) -> Signature | None:

@@ -132,12 +132,18 @@ class Cluster:
         self.cache.forget_pod(placed)
 
 
+class NamesNoFields(GpuShare):
+    """The same, but no two pods are equal to it."""
+
+    pod_fields = None
+
+
 @asynccontextmanager
-async def clusters(policy="best-fit"):
+async def clusters(policy="best-fit", kind=GpuShare):
     """The plugin served on a socket, and a cluster whose host has connected to it."""
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
         path = Path(folder, "p.sock")
-        server = Server(GpuShare(policy), f"unix:{path}")
+        server = Server(kind(policy), f"unix:{path}")
         await server.start()
         cluster = Cluster(path)
         for document in NODES:
@@ -169,11 +175,15 @@ def asked_rows(monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("policy", ["best-fit", "packing"])
-async def test_with_a_sidecar_as_from_nothing(policy, seed):
+@pytest.mark.parametrize(
+    ("policy", "kind"),
+    [("best-fit", GpuShare), ("packing", GpuShare), ("best-fit", NamesNoFields)],
+    ids=["best-fit", "packing", "names no fields"],
+)
+async def test_with_a_sidecar_as_from_nothing(policy, kind, seed):
     """Pods that come, go and fail after a reservation change nothing of what an equal pod is answered."""
     chance = random.Random(f"{policy} {seed}")
-    async with clusters(policy) as cluster:
+    async with clusters(policy, kind) as cluster:
         for _ in range(30):
             what = chance.random()
             if what < 0.8 or not cluster.placed:
@@ -203,6 +213,18 @@ async def test_a_sidecar_is_asked_about_changed_nodes_only(monkeypatch):
         await cluster.schedule({"milli": 300})
 
     assert [None, 1] == asked
+
+
+async def test_what_others_say_is_remembered_beside_a_plugin_that_names_no_fields(monkeypatch):
+    """It is asked about all nodes for each pod, and plugins of the scheduler about those that changed."""
+    async with clusters(kind=NamesNoFields) as cluster:
+        asked = asked_rows(monkeypatch)
+        for _ in range(3):
+            await cluster.schedule({"milli": 300})
+        outcomes = cluster.remembering.memory.outcomes
+
+    assert [None] * 6 == asked
+    assert {"new": 1, "first": 1, "reused": 1} == outcomes
 
 
 async def test_a_plugin_whose_outside_state_changed_is_asked_about_all_nodes(monkeypatch):

@@ -85,8 +85,13 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
         return signature
 
     def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
-        """The plugin's process as it is, if its answers are about single nodes and none is missing."""
+        """The plugin's process as it is, if its answers are about single nodes and none is missing.
+
+        None for a plugin that takes no two pods for equal, too.
+        """
         del nodes
+        if self.sign_pod(pod) is None:
+            return None
         answers = self._answers(state)
         return None if answers.failed else self._validity.basis(self._of_nodes(answers, pod).normalization)
 
