@@ -17,11 +17,12 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from random import Random
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
 from berth.client.errors import (
+    AmbiguousError,
     ClientError,
     DeadlineError,
     ExpiredError,
@@ -33,6 +34,7 @@ from berth.client.errors import (
     VersionTooLargeError,
 )
 from berth.client.freshness import Absence, covers
+from berth.client.known_objects import KnownObjects
 from berth.client.set_aside import Report, SetAside, ignore
 from berth.client.timing import Backoff, Sleep
 from berth.client.transport import Transport
@@ -91,19 +93,13 @@ class Statistics:
     errors: int = 0
 
 
-class _Known(NamedTuple, Generic[T]):
-    uid: str
-    version: str
-    obj: T
-
-
 class Reflector(Generic[T]):
     """Mirrors the objects of a source into a handler until it is cancelled.
 
     `decode` makes an object of its JSON (any buffer). A version that it cannot decode, or at which the
     handler fails, is set aside (`aside`) and reported; errors of the `fatal` kinds end the mirror instead.
-    `keep` says what to remember of an object until its next event: old objects are handed out as it left
-    them. `from_cache` takes the first list from the server's watch cache (resourceVersion=0), which may be a
+    `whole` lists in one piece, half the work for the API server; where that is cut off, page by page.
+    `from_cache` takes the first list from the server's watch cache (resourceVersion=0), which may be a
     little behind; where that is refused, an ordinary list follows.
     """
 
@@ -114,9 +110,9 @@ class Reflector(Generic[T]):
         decode: Callable[[bytes], T],
         handler: Handler[T],
         *,
-        keep: Callable[[T], T] = lambda obj: obj,
         page_size: int = PAGE_SIZE,
         from_cache: bool = False,
+        whole: bool = False,
         fatal: tuple[type[Exception], ...] = (),
         report: Report = ignore,
         clock: Clock | None = None,
@@ -131,15 +127,15 @@ class Reflector(Generic[T]):
         self._transport = transport
         self._decode = decode
         self._handler = handler
-        self._keep = keep
         self._page_size = page_size
         self._from_cache = from_cache
+        self._whole = whole
         self._fatal = fatal
         self._clock = clock or SystemClock()
         self._sleep = sleep
         self._rng = rng or Random()
         self._backoff = Backoff(0.2, cap=30.0, rng=self._rng)
-        self._known: dict[Key, _Known[T]] = {}
+        self._known: KnownObjects[T] = KnownObjects()
         self._relist = True
         self._turn_ends = 0.0
         self.absence = Absence(self._clock)
@@ -153,8 +149,8 @@ class Reflector(Generic[T]):
         return len(self._known)
 
     def objects(self) -> list[T]:
-        """The objects as last seen, as `keep` left them."""
-        return [known.obj for known in self._known.values()]
+        """The objects as last seen."""
+        return self._known.objects()
 
     async def run(self) -> None:
         """List, watch, resume and list again, until cancelled."""
@@ -285,7 +281,7 @@ class Reflector(Generic[T]):
     async def _list(self) -> None:
         cached = self._from_cache and not self.synced.is_set()
         try:
-            await self._list_once(self._page_size, "0" if cached else "")
+            await self._list_by_size("0" if cached else "")
         except ExpiredError as error:
             # The continue token outlived the server's history: take the list in one piece.
             self._note(error)
@@ -294,7 +290,7 @@ class Reflector(Generic[T]):
             if not cached:
                 raise
             self._note(error)
-            await self._list_once(self._page_size, "")
+            await self._list_by_size("")
         # A list that was on its way when another one was asked for may come to its end: it proves nothing.
         self._relist = self._listed < self._list_wanted
         self._moved.set()
@@ -302,34 +298,42 @@ class Reflector(Generic[T]):
             self.synced.set()
             self._handler.on_synced()
 
+    async def _list_by_size(self, resource_version: str) -> None:
+        if self._whole:
+            try:
+                await self._list_once(0, resource_version)
+            except (AmbiguousError, msgspec.DecodeError) as error:
+                self._note(error)
+            else:
+                return
+        await self._list_once(self._page_size, resource_version)
+
     async def _list_once(self, page_size: int, resource_version: str) -> None:
         self.statistics.lists += 1
         begun = self.statistics.lists
-        seen: set[Key] = set()
+        unseen = dict.fromkeys((*self._known, *self.aside))
         found = pages(self._transport, self.source, page_size=page_size, resource_version=resource_version)
         async with aclosing(found) as listed:
             async for page in listed:
                 for raw in page.items or ():
-                    self._take_listed(raw, seen)
+                    self._take_listed(raw, unseen)
                     if SYSTEM_CLOCK.monotonic() > self._turn_ends:
                         await self._breathe()
                 version = page.metadata.resource_version
-        for key in [key for key in self._known if key not in seen]:
-            self._drop(key, self._known[key].obj)
-        self.aside.forget_others(seen)
+        for key in unseen:
+            if known := self._known.get(key):
+                self._drop(key, known.obj)
+            self.aside.forget(key)
         self.resource_version = version
         self._listed = begun
 
-    def _take_listed(self, raw: msgspec.Raw, seen: set[Key]) -> None:
+    def _take_listed(self, raw: msgspec.Raw, unseen: dict[Key, None]) -> None:
         meta = self._identify(raw)
         if meta is None:
             return
         key = Key(meta.namespace, meta.name)
-        seen.add(key)
-        if self.aside.holds(key, meta):
-            return
-        known = self._known.get(key)
-        if known is None or known.version != meta.resource_version or known.uid != meta.uid:
+        unseen.pop(key, None)
+        if not self.aside.holds(key, meta):
             self._take(key, meta, raw)
 
     # The watch.
@@ -380,17 +384,16 @@ class Reflector(Generic[T]):
 
     def _take(self, key: Key, meta: Meta, raw: msgspec.Raw) -> None:
         known = self._known.get(key)
-        if known is not None and known.uid != meta.uid:
+        if known is not None and known.identity.uid != meta.uid:
             self._drop(key, known.obj)
             known = None
-        if known is not None and known.version == meta.resource_version:
+        if known is not None and known.is_version(meta):
             return
         try:
             obj = self._decode(raw)
         except Exception as error:  # noqa: BLE001 - whatever the caller's decoder raises, others go on
             self.aside.put(key, meta, error, traced=False)
             return
-        kept = _Known(meta.uid, meta.resource_version, self._keep(obj))
         try:
             if known is None:
                 self._handler.on_add(obj)
@@ -403,11 +406,11 @@ class Reflector(Generic[T]):
         except Exception as error:  # noqa: BLE001 - whatever a handler raises, others go on
             self.aside.put(key, meta, error)
             return
-        self._known[key] = kept
+        self._known.put(meta, obj)
         self.aside.forget(key)
 
     def _drop(self, key: Key, last: T) -> None:
-        known = self._known.pop(key).obj
+        known = self._known.pop(key)
         self.aside.forget(key)
         # The last version may be one that could not be taken in: what counts then is the one before it.
         for obj in (last,) if last is known else (last, known):
@@ -431,14 +434,13 @@ class Reflector(Generic[T]):
 
     def _last(self, key: Key, raw: bytes) -> T:
         """A deleted object as it was last, or as it is known where that cannot be decoded."""
-        known = self._known[key].obj
         if key in self.aside:
-            return known
+            return self._known[key].obj
         try:
             return self._decode(raw)
         except Exception as error:  # noqa: BLE001 - whatever the caller's decoder raises, the object is gone
             self._skip(error)
-            return known
+            return self._known[key].obj
 
     def _skip(self, error: Exception) -> None:
         self.aside.note(Key("", "?"), error, traced=False)

@@ -7,7 +7,7 @@ Called by: reflector.
 """
 
 import logging
-from collections.abc import Callable, Container
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -76,10 +76,8 @@ class SetAside:
     def __contains__(self, key: Key) -> bool:
         return key in self._held
 
-    def forget_others(self, seen: Container[Key]) -> None:
-        """Forget what is gone: everything that a list did not name."""
-        for key in [key for key in self._held if key not in seen]:
-            del self._held[key]
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._held)
 
 
 def shown(text: object) -> str:

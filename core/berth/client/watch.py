@@ -12,6 +12,7 @@ from berth.client.connection import BodyStream, Response
 from berth.client.errors import DeadlineError
 from berth.client.resources import Resource
 from berth.client.transport import Query, Transport
+from berth.client.whole_list import ListPieces
 from berth.client.wire import Page, decode_page, error_from
 
 BAD = 400
@@ -48,15 +49,24 @@ async def pages(
 ) -> AsyncGenerator[Page, None]:
     """The pages of a list, each asked for while the one before is worked on.
 
-    Page size 0 asks for everything at once. When the continue token expires under a long list,
-    the rest is no longer to be had: ExpiredError, list again.
+    Page size 0 asks for everything at once, and gives it in pieces as it arrives, of which the last one has
+    the metadata. When the continue token expires under a long list, the rest is no longer to be had:
+    ExpiredError, list again.
     Raises: RetryError, RelistError, ObjectError; msgspec.DecodeError when the answer is not a list.
     """
     query = source.query()
-    if page_size:
-        query["limit"] = page_size
     if resource_version:
         query["resourceVersion"] = resource_version
+    if page_size:
+        found = _paged(transport, source, query | {"limit": page_size})
+    else:
+        found = _pieces(transport, source, query)
+    async with aclosing(found) as listed:
+        async for page in listed:
+            yield page
+
+
+async def _paged(transport: Transport, source: Source, query: Query) -> AsyncGenerator[Page, None]:
     upcoming = asyncio.create_task(_page(transport, source, dict(query)))
     try:
         while True:
@@ -74,6 +84,30 @@ async def pages(
         await asyncio.wait((upcoming,))
         if not upcoming.cancelled():
             upcoming.exception()  # Seen by the loop above, or of no interest any more.
+
+
+async def _pieces(transport: Transport, source: Source, query: Query) -> AsyncGenerator[Page, None]:
+    path = source.resource.collection(source.namespace)
+    seconds = LIST_TIMES * transport.request_seconds
+    stream = await transport.stream(path, query=query, timeout_seconds=seconds)
+    try:
+        if stream.status >= BAD:
+            raise error_from(await _whole(stream))
+        pieces = ListPieces()
+        while data := await _read(stream, seconds):
+            if items := pieces.take(data):
+                yield Page(items=items)
+        yield pieces.last()
+    finally:
+        stream.close()
+
+
+async def _read(stream: BodyStream, seconds: float) -> bytes:
+    try:
+        async with asyncio.timeout(seconds):
+            return await stream.read()
+    except TimeoutError:
+        raise DeadlineError("the rest of a list did not come in time") from None
 
 
 async def _page(transport: Transport, source: Source, query: Query) -> Page:

@@ -387,19 +387,3 @@ async def test_huge_list_lets_others_run(clock, monkeypatch):
 
     assert turns - before > 1000
     assert len(reflector) == 2000
-
-
-async def test_keep(clock):
-    """Old objects are handed out as `keep` left them."""
-
-    def thin(obj):
-        return {"metadata": {**obj["metadata"], "name": "thin"}}
-
-    async with mirrored(
-        clock, [page(10, pod("a", 1))], [event("MODIFIED", pod("a", 2)), STAY], keep=thin
-    ) as (
-        _,
-        handler,
-        _wire,
-    ):
-        await handler.until("update", "thin@1", "a@2")

@@ -165,9 +165,10 @@ def reflectors(
     """
     decode_node, nodes = kept.nodes.decoding(decoder(Node)), kept.nodes.following(scheduler.node_handler)
     read_pod, pods = kept.pods.decoding(decode_pod), kept.pods.following(scheduler.pod_handler)
-    yield Reflector(transport, Source(resources.NODES), decode_node, nodes, fatal=FATAL, report=report)
-    live = Source(resources.PODS, field_selector=LIVE_PODS)
-    yield Reflector(transport, live, read_pod, pods, fatal=FATAL, report=report)
+    # Of these two there are many.
+    every, live = Source(resources.NODES), Source(resources.PODS, field_selector=LIVE_PODS)
+    yield Reflector(transport, every, decode_node, nodes, whole=True, fatal=FATAL, report=report)
+    yield Reflector(transport, live, read_pod, pods, whole=True, fatal=FATAL, report=report)
     kinds = _kinds(scheduler, groups, absent)
     for watched in LOOKED_UP:
         if watched.resource not in kinds:
