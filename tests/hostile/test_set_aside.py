@@ -253,7 +253,7 @@ def test_a_version_is_tried_once_and_the_next_again():
     scene.tell("ADDED", a_node(1))
     raw = json.dumps(broken(a_pod(2, node="n1"))).encode()
     for _ in range(3):
-        scene.pods._take_listed(raw, set())
+        scene.pods._take_listed(raw, {})
     assert (1, 1) == (scene.pods.aside.total, len(scene.pods.aside))
 
     scene.tell("MODIFIED", a_pod(3, node="n1"))

@@ -280,7 +280,10 @@ class Cache:
             self._place(newer)
             return
         self._assumed.discard(known.uid)
-        self._nodes[pod.node_name].pods[pod.uid] = self._pods[pod.uid] = newer
+        for pods in (self._nodes[pod.node_name].pods, self._pods):
+            # A dictionary keeps the key that it has: the old version's UID would stay with it.
+            del pods[known.uid]
+            pods[newer.uid] = newer
         self._note(-1, known)
         self._note(1, newer)
         self._touch(self._nodes[pod.node_name])

@@ -113,7 +113,7 @@ class Evictor:
             if replicas < self.args.min_replicas:
                 pods = so_many(replicas, "pod")
                 yield f"its owner has {pods}, fewer than minReplicas {self.args.min_replicas}"
-        started = pod.status.start_time
+        started = pod.start_time
         young = started is None or seconds_since(started, self.now) < (self._least_age or 0)
         if self._least_age is not None and young:
             yield f"it is younger than minPodAge {self.args.min_pod_age}"

@@ -69,6 +69,8 @@ class Pod(TypedObject, frozen=True, kw_only=True):
     node_name: str = ""
     """The node the pod is on, empty while it is on none."""
     status: PodStatus = NO_STATUS
+    start_time: datetime | None = None
+    """When its kubelet took it on; in `status` only as `written` gives it, so that pods share theirs."""
 
     @classmethod
     def of(
@@ -80,6 +82,10 @@ class Pod(TypedObject, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Share what the template has; a pod of other metadata is one of another template."""
+        status = self.status
+        if status.start_time is not None:
+            msgspec.structs.force_setattr(self, "start_time", status.start_time)
+            msgspec.structs.force_setattr(self, "status", msgspec.structs.replace(status, start_time=None))
         metadata, template = self.metadata, self.template
         if (
             metadata.labels is template.labels
@@ -121,9 +127,11 @@ class Pod(TypedObject, frozen=True, kw_only=True):
 
     def with_spec(self, spec: PodSpec) -> "Pod":
         """The same pod, on the same node, of another spec."""
-        return Pod.of(self.metadata, spec, self.status).placed_on(self.node_name)
+        pod = Pod.of(self.metadata, spec, self.status)
+        return msgspec.structs.replace(pod, node_name=self.node_name, start_time=self.start_time)
 
     def written(self) -> PodObject:
         """The pod in the API's form."""
         spec = msgspec.structs.replace(self.spec, node_name=self.node_name)
-        return PodObject(metadata=self.metadata, spec=spec, status=self.status)
+        status = msgspec.structs.replace(self.status, start_time=self.start_time)
+        return PodObject(metadata=self.metadata, spec=spec, status=status)

@@ -86,7 +86,8 @@ NO_ANNOTATIONS: dict[str, str] = {}
 ASKED_OF_PLACED_PODS = frozenset({"DisruptionTarget", "PodResizePending"})
 """Conditions that matter on a node: that the pod leaves for another one, and that its resize fails."""
 
-PHASES = {phase: phase for phase in ("Pending", "Running", "Succeeded", "Failed", "Unknown")}
+PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
+_OF_PHASE = {phase: PodStatus(phase) for phase in PHASES}
 MOST_NAMES = 16_384
 """Names of nodes that are shared; users may write any name."""
 
@@ -127,12 +128,13 @@ def _waiting(own: _OwnPod, template: PodTemplate) -> Pod:
 
 def _placed(own: _OwnPod, template: PodTemplate) -> Pod:
     """The pod with what is still asked of it on a node: there are many of these, and they stay."""
-    status = NO_STATUS
-    if own.status != NOTHING:
-        status = _as_asked(_decode_placed_status(own.status), template.spec)
-    node_name = _shared_name(own.spec.node_name)
+    status = NO_STATUS if own.status == NOTHING else _decode_placed_status(own.status)
     return Pod(
-        metadata=_metadata(own.metadata, template), template=template, node_name=node_name, status=status
+        metadata=_metadata(own.metadata, template),
+        template=template,
+        node_name=_shared_name(own.spec.node_name),
+        status=_as_asked(status, template.spec),
+        start_time=status.start_time,
     )
 
 
@@ -147,14 +149,18 @@ def _shared_name(node_name: str) -> str:
     return known
 
 
-def _as_asked(status: _PlacedStatus, spec: PodSpec) -> PodStatus:
-    """The status without what only waiting pods are asked for, and without sizes that the spec says, too."""
+def _as_asked(status: PodStatus, spec: PodSpec) -> PodStatus:
+    """The status without what only waiting pods are asked for, and without sizes that the spec says, too.
+
+    Nearly all placed pods have nothing left but their phase, and share the status of that phase.
+    """
+    of_phase = _OF_PHASE.get(status.phase, NO_STATUS)
     asked = [each for each in status.conditions if each.type in ASKED_OF_PLACED_PODS]
-    return PodStatus(
-        PHASES.get(status.phase, status.phase),
+    own = PodStatus(
+        of_phase.phase or status.phase,
         tuple([PodCondition(each.type, each.status, each.reason) for each in asked]) if asked else (),
         status.nominated_node_name,
-        status.start_time,
+        None,
         resized(status.container_statuses, spec.containers),
         resized(status.init_container_statuses, spec.init_containers),
         status.resources,
@@ -162,6 +168,7 @@ def _as_asked(status: _PlacedStatus, spec: PodSpec) -> PodStatus:
         status.resource_claim_statuses,
         status.extended_resource_claim_status,
     )
+    return of_phase if own == of_phase else own
 
 
 def _metadata(meta: _OwnMeta, template: PodTemplate) -> ObjectMeta:

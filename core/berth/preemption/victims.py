@@ -18,7 +18,7 @@ from berth.snapshot.pod_info import PodClass, PodInfo
 
 def start_seconds(pod: Pod, now: float) -> float:
     """When the pod started; one that has not says `now`. Units: seconds since the epoch."""
-    start = pod.status.start_time
+    start = pod.start_time
     return now if start is None else start.timestamp()
 
 

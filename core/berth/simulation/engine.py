@@ -112,7 +112,7 @@ def after(
 def _last_start(cluster: ClusterInput) -> int:
     """When the youngest pod of the input started: pods that start from now on are younger."""
     pods: Iterable[Pod] = cluster.of(Pod).values()
-    started = (pod.status.start_time.timestamp() for pod in pods if pod.status.start_time)
+    started = (pod.start_time.timestamp() for pod in pods if pod.start_time)
     return int(max(started, default=0.0))
 
 

@@ -80,13 +80,14 @@ class NodeInfo:
         return info
 
     def _count(self, info: PodInfo, sign: int) -> None:
-        for name, amount in info.requests.items():
+        counted = info.footprint
+        for name, amount in counted.requests.items():
             _tally(self.requested, name, sign * amount)
-        self.non_zero[0] += sign * info.non_zero[0]
-        self.non_zero[1] += sign * info.non_zero[1]
-        for port in info.ports:
+        self.non_zero[0] += sign * counted.non_zero[0]
+        self.non_zero[1] += sign * counted.non_zero[1]
+        for port in counted.ports:
             _tally(self.ports, port, sign)
-        for claim in info.claims:
+        for claim in counted.claims:
             _tally(self.claims, claim, sign)
         self.unseen.append((sign, info))
 

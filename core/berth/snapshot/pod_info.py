@@ -48,7 +48,6 @@ class Footprint(NamedTuple):
     claims: tuple[str, ...]
     volumes: tuple[PlacedVolume, ...]
     pod_class: PodClass
-    terminating_class: PodClass
     terms: tuple[HeldTerm, ...]
 
 
@@ -64,9 +63,13 @@ def _footprint(template: PodTemplate) -> Footprint:
         claim_keys(pod),
         placed_volumes(pod),
         PodClass(template, terminating=False),
-        PodClass(template, terminating=True),
         placed_terms(pod),
     )
+
+
+def _of_terminating(template: PodTemplate) -> Footprint:
+    """The footprint of a pod whose deletion has begun."""
+    return template.derived(_footprint)._replace(pod_class=PodClass(template, terminating=True))
 
 
 class PodInfo:
@@ -76,27 +79,58 @@ class PodInfo:
     except sizes that a status gives and claims that bear the pod's name.
     """
 
-    __slots__ = ("claims", "non_zero", "pod", "pod_class", "ports", "requests", "terms", "volumes")
+    __slots__ = ("footprint", "pod")
 
     def __init__(self, pod: Pod) -> None:
-        shared = pod.template.derived(_footprint)
-        self.pod = pod
-        self.requests: Units = shared.requests
-        self.non_zero: tuple[int, int] = shared.non_zero
+        template = pod.template
+        footprint = template.derived(_of_terminating if pod.terminating else _footprint)
         if _resizes(pod):
-            self.requests, self.non_zero = placed_requests(pod)
-        self.ports: tuple[HostPort, ...] = shared.ports
-        self.claims: tuple[str, ...] = shared.claims
-        self.volumes: tuple[PlacedVolume, ...] = (
-            placed_volumes(pod) if pod.template.has_ephemeral_claims else shared.volumes
-        )
-        self.pod_class = shared.terminating_class if pod.terminating else shared.pod_class
-        self.terms: tuple[HeldTerm, ...] = shared.terms
+            requests, non_zero = placed_requests(pod)
+            footprint = footprint._replace(requests=requests, non_zero=non_zero)
+        if template.has_ephemeral_claims:
+            footprint = footprint._replace(volumes=placed_volumes(pod))
+        self.pod = pod
+        self.footprint: Footprint = footprint
 
     @property
     def uid(self) -> str:
         """The pod's UID, its key in the cache."""
         return self.pod.metadata.uid
+
+    @property
+    def requests(self) -> Units:
+        """What it holds of each resource."""
+        return self.footprint.requests
+
+    @property
+    def non_zero(self) -> tuple[int, int]:
+        """CPU and memory that it counts for where it asks for none."""
+        return self.footprint.non_zero
+
+    @property
+    def ports(self) -> tuple[HostPort, ...]:
+        """The node's ports that it takes."""
+        return self.footprint.ports
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """The PersistentVolumeClaims that it uses, each as `namespace/name`."""
+        return self.footprint.claims
+
+    @property
+    def volumes(self) -> tuple[PlacedVolume, ...]:
+        """Its volumes, as far as they count on a node."""
+        return self.footprint.volumes
+
+    @property
+    def pod_class(self) -> PodClass:
+        """Its class, by which it is counted."""
+        return self.footprint.pod_class
+
+    @property
+    def terms(self) -> tuple[HeldTerm, ...]:
+        """The affinity terms that it has."""
+        return self.footprint.terms
 
     def counts_like(self, other: "PodInfo") -> bool:
         """Whether both, which are versions of one pod, count the same on a node."""

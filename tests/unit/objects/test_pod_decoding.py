@@ -1,11 +1,15 @@
 """What is kept of a pod as it is decoded: once it is on a node, only what is still asked of it."""
 
+from datetime import UTC, datetime
+
 import msgspec
 import pytest
 
 from berth.objects import pod_decoding
+from berth.objects.pod import Pod, PodStatus
 from berth.objects.pod_decoding import decode_pod
 from berth.objects.pod_requests import accounted_requests
+from berth.objects.pod_spec import PodSpec
 from berth.testing.builders import make_pod
 from tests.hostile.work import kept_bytes
 
@@ -47,9 +51,28 @@ def test_a_placed_pod_keeps_the_conditions_that_are_asked_of_it():
 
 
 def test_a_placed_pod_keeps_when_it_started_and_its_phase():
-    status = decoded("n1", startTime="2026-01-02T03:04:05Z").status
+    pod = decoded("n1", startTime="2026-01-02T03:04:05Z")
 
-    assert ("Running", 2026) == (status.phase, status.start_time.year)
+    assert ("Running", 2026) == (pod.status.phase, pod.start_time.year)
+    assert 2026 == pod.written().status.start_time.year
+
+
+def test_placed_pods_of_a_phase_share_their_status():
+    first, second = (
+        decoded("n1", name, conditions=[], startTime=f"2026-01-02T03:04:0{name}Z") for name in "12"
+    )
+
+    assert first.status is second.status
+    assert first.start_time != second.start_time
+
+
+def test_a_pod_has_its_start_time_whichever_way_it_is_made():
+    start = datetime(2026, 1, 2, tzinfo=UTC)
+    made = Pod.of(status=PodStatus(phase="Running", start_time=start))
+
+    assert (made.start_time, made.status) == (start, PodStatus(phase="Running"))
+    assert made.with_spec(PodSpec(priority=1)).start_time == start
+    assert made.written().status == PodStatus(phase="Running", start_time=start)
 
 
 @pytest.mark.parametrize(

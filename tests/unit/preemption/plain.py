@@ -46,7 +46,7 @@ class Node:
 
 def important_first(infos, now):
     """Higher priority, then earlier start."""
-    start = lambda info: info.pod.status.start_time.timestamp() if info.pod.status.start_time else now  # noqa: E731
+    start = lambda info: info.pod.start_time.timestamp() if info.pod.start_time else now  # noqa: E731
     return sorted(infos, key=lambda info: (-info.pod.priority, start(info)))
 
 
