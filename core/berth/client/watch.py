@@ -97,9 +97,14 @@ async def _pieces(transport: Transport, source: Source, query: Query) -> AsyncGe
         while data := await _read(stream, seconds):
             if items := pieces.take(data):
                 yield Page(items=items)
-        yield pieces.last()
+        last = pieces.last()
     finally:
         stream.close()
+    yield last
+    if token := last.metadata.continue_:  # The server has a limit of its own.
+        async with aclosing(_paged(transport, source, query | {"continue": token})) as others:
+            async for page in others:
+                yield page
 
 
 async def _read(stream: BodyStream, seconds: float) -> bytes:

@@ -94,3 +94,12 @@ async def test_a_list_that_fails_is_taken_page_by_page(clock, broken):
 
     assert handler.story == [*(("add", f"p{i}@{i}") for i in range(5)), ("synced",)]
     assert [query.get("limit") for query in wire.queries("list")] == [None, "100"]
+
+
+async def test_a_server_that_limits_every_list_is_asked_for_the_rest(clock):
+    lists = [page(10, pod("a", 1), token="t1"), page(10, pod("b", 2))]
+    async with mirrored(clock, lists, whole=True) as (_, handler, wire):
+        await handler.until("synced")
+
+    assert handler.story == [("add", "a@1"), ("add", "b@2"), ("synced",)]
+    assert [query.get("continue") for query in wire.queries("list")] == [None, "t1"]
