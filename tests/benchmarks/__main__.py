@@ -27,6 +27,7 @@ NAMES = (
     "sandbox_http",
     "device_search",
     "start",
+    "memory",
     "growth",
     "takeover",
     "busy_health",
@@ -63,9 +64,9 @@ def main():
         "--pods", type=int, default=0, help="pods of the end-to-end run, or in the large cluster"
     )
     parser.add_argument(
-        "--nodes", type=int, default=0, help="nodes of the cluster, by start and joint --openb"
+        "--nodes", type=int, default=0, help="nodes of the cluster, by start, memory and joint --openb"
     )
-    parser.add_argument("--placed", type=int, default=0, help="pods that run already, by start")
+    parser.add_argument("--placed", type=int, default=0, help="pods that run already, by start and memory")
     parser.add_argument(
         "--real",
         action="store_true",
