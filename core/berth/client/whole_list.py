@@ -26,7 +26,8 @@ class ListPieces:
 
     def __init__(self) -> None:
         self._head = b""
-        self._rest = b""
+        self._rest = bytearray()
+        self._enough = 0
 
     def take(self, data: bytes) -> list[msgspec.Raw]:
         """The items that are whole with these bytes, and were not before.
@@ -36,7 +37,7 @@ class ListPieces:
         self._rest += data
         if not self._head:
             self._begin()
-        items = self._whole_items() if self._head else []
+        items = self._whole_items() if self._head and len(self._rest) >= self._enough else []
         if len(self._rest) > MOST_BYTES:
             raise msgspec.DecodeError(f"no end of an item in {MOST_BYTES} bytes")
         return items
@@ -52,7 +53,8 @@ class ListPieces:
         begun = self._rest.find(_ITEMS)
         if begun >= 0:
             at = begun + len(_ITEMS)
-            self._head, self._rest = self._rest[:at], self._rest[at:]
+            self._head = bytes(self._rest[:at])
+            del self._rest[:at]
 
     def _whole_items(self) -> list[msgspec.Raw]:
         ends = [found.end() for found in _BETWEEN.finditer(self._rest)]
@@ -61,6 +63,9 @@ class ListPieces:
                 items = _decode_items(b"[%b]" % self._rest[: end - 1])
             except msgspec.DecodeError:
                 continue  # Between two parts of an item: its brackets are not closed yet.
-            self._rest = self._rest[end:]
+            del self._rest[:end]
+            self._enough = 0
             return items
+        # A large item is looked through a few times, not with all that arrives of it.
+        self._enough = 2 * len(self._rest)
         return []

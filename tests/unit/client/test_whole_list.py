@@ -103,3 +103,19 @@ async def test_a_server_that_limits_every_list_is_asked_for_the_rest(clock):
 
     assert handler.story == [("add", "a@1"), ("add", "b@2"), ("synced",)]
     assert [query.get("continue") for query in wire.queries("list")] == [None, "t1"]
+
+
+@pytest.mark.parametrize("parts", [1_000, 8_000])
+def test_an_item_of_many_parts_is_looked_through_a_few_times(monkeypatch, parts):
+    looked, decode = [], whole_list._decode_items
+
+    def counted(data):
+        looked.append(len(data))
+        return decode(data)
+
+    monkeypatch.setattr(whole_list, "_decode_items", counted)
+    items = [pod("p0", 0, owners=[{"kind": "x", "name": "y" * 50}] * parts), *PLAIN[1:]]
+    data = written(items)
+
+    assert taken(data, 1_000) == (items, "7")
+    assert sum(looked) < 20 * len(data)
