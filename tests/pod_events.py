@@ -12,8 +12,9 @@ WATCH_SECONDS = 300
 
 async def current_pods(transport, resource=PODS):
     """The pods there are, or objects of another kind, and the version of the list."""
-    (page,) = [page async for page in pages(transport, Source(resource), page_size=0)]
-    return [json.loads(bytes(item)) for item in page.items or ()], page.metadata.resource_version
+    listed = [page async for page in pages(transport, Source(resource), page_size=0)]
+    items = [json.loads(bytes(item)) for page in listed for item in page.items or ()]
+    return items, listed[-1].metadata.resource_version
 
 
 async def pod_events(transport, resource_version, resource=PODS):

@@ -1,9 +1,8 @@
 """What a watcher learns of pods while a scheduler is at work, and what there is."""
 
 import asyncio
-import json
 
-from berth.client.watch import Source, pages
+from tests.pod_events import current_pods
 
 DECIDED_SECONDS = 60
 LOOK_SECONDS = 0.02
@@ -40,8 +39,8 @@ class Seen:
 
 async def items(cluster, resource):
     """All objects of that kind."""
-    (page,) = [page async for page in pages(cluster.transport, Source(resource), page_size=0)]
-    return [json.loads(bytes(item)) for item in page.items or ()]
+    found, _ = await current_pods(cluster.transport, resource)
+    return found
 
 
 async def until(claim, what):

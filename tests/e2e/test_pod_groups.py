@@ -1,13 +1,12 @@
 """A hundred gangs that fit only one at a time, watched event by event."""
 
-import json
 from collections import Counter
 
 import pytest
 
 from berth.client.resources import POD_GROUPS, PODS
-from berth.client.watch import Source, pages
 from tests.e2e.default_cluster import CONFIGURATION, default_cluster
+from tests.e2e.seen import items
 from tests.kube_scheduler import EITHER
 
 pytestmark = pytest.mark.e2e
@@ -86,8 +85,7 @@ class Placements:
 
 async def conditions(cluster):
     """What each group's owner reads: (status, reason, message)."""
-    (page,) = [page async for page in pages(cluster.transport, Source(POD_GROUPS), page_size=0)]
-    groups = [json.loads(bytes(item)) for item in page.items or ()]
+    groups = await items(cluster, POD_GROUPS)
     return {
         group["metadata"]["name"]: (condition["status"], condition["reason"], condition["message"])
         for group in groups
