@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from berth.evaluation.dirty_rows import DirtyRows
 from berth.evaluation.node_plugins import NodePlugins, Unsettled
 from berth.evaluation.pre_filtering import PreFilterOutcome, run_pre_filters
 from berth.evaluation.ranks import Ranks
@@ -28,12 +29,6 @@ from berth.framework.cycle_budget import OverBudgetError
 from berth.framework.cycle_state import CycleState
 from berth.snapshot.columns import Mask, Rows
 
-FEW = 32
-"""So many rows are asked about one by one where all plugins can do that."""
-MANY = 64
-"""So many dirty rows are cut out of the table in any cluster, and in a large one, one row in `SHARE`. Where
-more are dirty, plugins whose answers pods change are asked about the whole table: that takes less time."""
-SHARE = 32
 MOST_REASONS = 4096
 """So many more reasons than there are nodes are remembered of one class of pods."""
 
@@ -74,10 +69,9 @@ class Answers:
         self._unsettled: Unsettled | None = None
         self._verdicts: Verdicts | None = None
         self._scorers: Scorers | None = None
-        self._dirty: set[int] = set()
-        self._moved: set[int] = set()
-        self._all_dirty = self._all_moved = False
-        """Whether these are so many that all rows are asked about, or scored, again."""
+        self._dirty = DirtyRows()
+        self._moved = DirtyRows()
+        """The rows to be scored again: plugins turned them down, or not, after they changed."""
 
     @property
     def verdicts(self) -> Verdicts:
@@ -118,11 +112,7 @@ class Answers:
         assert self._validity is not None, "what is known rests on something"
         if not self._validity.follow(attempt, self._dirty):
             return False
-        rows = len(attempt.nodes)
-        if len(self._dirty) > max(MANY, rows // SHARE):
-            self._dirty.clear()
-            self._all_dirty = True
-        return len(self.verdicts.reasons.statuses) <= rows + MOST_REASONS
+        return len(self.verdicts.reasons.statuses) <= len(attempt.nodes) + MOST_REASONS
 
     def pre_filtered(self, state: CycleState) -> bool:
         """Whether PreFilter has nothing to ask of any plugin; whom it leaves out is in the state then."""
@@ -159,23 +149,31 @@ class Answers:
         return outcome
 
     def refreshed(self, attempt: Attempt) -> bool:
-        """Ask about the dirty rows if that can be done one by one; whether none is dirty then."""
-        if self._verdicts is None or self._all_dirty:
+        """Ask about the dirty rows if nothing has to be awaited for that; whether none is dirty then."""
+        verdicts, dirty = self._verdicts, self._dirty
+        if verdicts is None or dirty.every:
             return False
-        dirty = self._dirty
-        if not dirty:
-            return True
         try:
-            unasked = None if len(dirty) > FEW else self._verdicts.ask_each(attempt, dirty)
+            if dirty.many is not None:
+                return self._refreshed_many(verdicts, attempt, dirty.many)
+            if not dirty.few:
+                return True
+            unasked = verdicts.ask_each(attempt, dirty.few)
         except OverBudgetError:
             raise
         except Exception as error:
             raise StartOverError from error
         if unasked is None:
             return False
-        self._moved |= dirty - unasked
-        self._dirty = unasked
+        self._moved.add(dirty.few - unasked, len(attempt.nodes))
+        dirty.few = unasked
         return not unasked
+
+    def _refreshed_many(self, verdicts: Verdicts, attempt: Attempt, rows: Rows) -> bool:
+        if not verdicts.ask_many(attempt, rows):
+            return False
+        self._moved.take(self._dirty, len(attempt.nodes))
+        return True
 
     async def refresh(self, attempt: Attempt, candidates: Mask | None, point: int) -> Verdicts:
         """Ask Filter plugins about the dirty rows; if all are, about the candidates alone (None: all rows).
@@ -185,13 +183,12 @@ class Answers:
         try:
             if self._verdicts is None:
                 await self._ask_all(attempt, candidates, point)
-            elif self._all_dirty:
+            elif self._dirty.every:
                 await self._verdicts.ask_all_again(attempt, point)
-                self._all_dirty, self._all_moved = False, True
+                self._moved.take(self._dirty, len(attempt.nodes))
             elif not await self._refreshed_with_others(self._verdicts, attempt, point):
-                dirty, self._dirty = self._dirty, set()
-                await self._verdicts.ask_some(attempt, rows_of(dirty), point)
-                self._moved |= dirty
+                await self._verdicts.ask_some(attempt, self._dirty.rows(), point)
+                self._moved.take(self._dirty, len(attempt.nodes))
         except OverBudgetError:
             raise
         except Exception as error:
@@ -203,9 +200,9 @@ class Answers:
         """Ask about the dirty rows one by one, other processes first; whether none is dirty then."""
         if self.refreshed(attempt):
             return True
-        if len(self._dirty) > FEW or not verdicts.outside:
+        if self._dirty.many is not None or not verdicts.outside:
             return False
-        await verdicts.bring(attempt, rows_of(self._dirty), point)
+        await verdicts.bring(attempt, self._dirty.rows(), point)
         return self.refreshed(attempt)
 
     def _start_over(self, error: Exception) -> None:
@@ -238,22 +235,25 @@ class Answers:
             state.skip_score |= self._skip_score
 
     def refreshed_scores(self, attempt: Attempt) -> bool:
-        """Score the rows that became others if that can be done one by one; whether totals are there then."""
+        """Score the rows that became others if nothing has to be awaited; whether totals are there then."""
         scorers, moved = self._scorers, self._moved
-        if scorers is None or self._all_moved or not self.known:
+        if scorers is None or moved.every or not self.known:
             return False
-        if not moved:
-            return scorers.ranks.totals is not None
         try:
-            unasked = None if len(moved) > FEW else scorers.ask_each(attempt, moved, self.verdicts.fits)
+            if moved.many is not None:
+                if not scorers.ask_many(attempt, moved.many, self.verdicts.fits):
+                    return False
+                moved.clear()
+            elif moved.few:
+                unasked = scorers.ask_each(attempt, moved.few, self.verdicts.fits)
+                if unasked is None:
+                    return False
+                moved.few = unasked
         except OverBudgetError:
             raise
         except Exception as error:
             raise StartOverError from error
-        if unasked is None:
-            return False
-        self._moved = unasked
-        return not unasked and scorers.ranks.totals is not None
+        return not moved.few and scorers.ranks.totals is not None
 
     async def refresh_scores(self, attempt: Attempt, feasible: Mask, point: int) -> Ranks:
         """Ask Score plugins about the rows that became others since they were asked, where the pod fits.
@@ -264,7 +264,7 @@ class Answers:
         try:
             if not self.scored:
                 await self._score_all(attempt, fits, point)
-            elif self._all_moved:
+            elif self._moved.every:
                 await self._score_all_again(attempt, point)
             elif not await self._rescored_with_others(attempt, point) and self._moved:
                 await self._score_moved(attempt, fits, point)
@@ -281,9 +281,9 @@ class Answers:
         if self.refreshed_scores(attempt):
             return True
         scorers = self._scorers
-        if scorers is None or not (self._moved and scorers.outside) or len(self._moved) > FEW:
+        if scorers is None or not (self._moved.few and scorers.outside):
             return False
-        await scorers.bring(attempt, rows_of(self._moved), point)
+        await scorers.bring(attempt, self._moved.rows(), point)
         return self.refreshed_scores(attempt)
 
     async def _score_all(self, attempt: Attempt, fits: Mask, point: int) -> None:
@@ -291,24 +291,17 @@ class Answers:
         self._scorers = Scorers(settled, Ranks(fits.size, kept=self.kept, detailed=self._detailed))
         await self._scorers.ask_all(attempt, fits, point)
         self._moved.clear()
-        self._all_moved = False
         self.scored, self.size_known = True, False
 
     async def _score_all_again(self, attempt: Attempt, point: int) -> None:
         assert self._scorers is not None, "what was scored has been asked about"
         await self._scorers.ask_all_again(attempt, self.verdicts.fits, point)
         self._moved.clear()
-        self._all_moved = False
 
     async def _score_moved(self, attempt: Attempt, fits: Mask, point: int) -> None:
-        scorers, moved, self._moved = self._scorers, self._moved, set()
-        assert scorers is not None, "what was scored has been asked about"
-        rows = rows_of(moved)
-        there = fits[rows]
-        for row in rows[~there].tolist():
-            scorers.ranks.take_out(row)
-        if there.any():
-            await scorers.ask_some(attempt, rows[there], point)
+        assert self._scorers is not None, "what was scored has been asked about"
+        await self._scorers.ask_some(attempt, self._moved.rows(), fits, point)
+        self._moved.clear()
 
     def check(self, attempt: Attempt) -> None:
         """Make sure that what plugins in other processes answered in this cycle goes with what is known."""
@@ -331,10 +324,3 @@ class Answers:
                 self._values |= values
         if self.scored:
             self._written = None
-
-
-def rows_of(numbers: set[int]) -> Rows:
-    """The rows in ascending order. Shapes: result intp (k,)."""
-    rows = np.fromiter(numbers, dtype=np.intp, count=len(numbers))
-    rows.sort()
-    return rows

@@ -228,6 +228,18 @@ class Ranks:
         self.totals[row] = LEFT_OUT
         self.ladder.move(row, before, LEFT_OUT)
 
+    def left_of(self, rows: Rows, fits: Mask) -> Rows:
+        """Those of the rows on which the pod fits; the others are taken out.
+
+        Shapes: rows intp (k,); fits bool (n,); result intp (m,).
+        """
+        there = fits.take(rows)
+        if np.count_nonzero(there) == rows.size:
+            return rows
+        for row in rows[~there].tolist():
+            self.take_out(row)
+        return rows[there]
+
     def put_many(self, rows: Rows, plains: Ints, raws: Sequence[Scores]) -> None:
         """The same of many rows at once. Shapes: rows intp (k,); plains and each of raws int64 (k,)."""
         before, totals = self._plain()[rows], self.totals

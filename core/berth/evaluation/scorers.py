@@ -21,6 +21,7 @@ from berth.snapshot.columns import Ints, Mask, Rows
 from berth.snapshot.row_view import RowView
 
 ScoreOn = Callable[[int], int]
+ScoresOn = Callable[[Rows], Scores]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +34,18 @@ class _Forms:
     """Whether some are of plugins in other processes, which may have to be asked first."""
 
 
+@dataclass(frozen=True, slots=True)
+class _FormsOfMany:
+    """The same forms, for some rows at once."""
+
+    plain: Sequence[tuple[int, ScoresOn]]
+    raw: Sequence[ScoresOn]
+
+
 class Scorers:
     """Asks these plugins and keeps what they say in `ranks`."""
 
-    __slots__ = ("_forms", "_names", "_plain", "_plugins", "ranks")
+    __slots__ = ("_forms", "_forms_of_many", "_names", "_names_of_many", "_plain", "_plugins", "ranks")
 
     def __init__(self, plugins: Sequence[Weighed], ranks: Ranks) -> None:
         self._plugins = plugins
@@ -44,6 +53,8 @@ class Scorers:
         self._plain: list[Weighed] = []
         self._forms: _Forms | None = None
         self._names: tuple[str, ...] | None = None
+        self._forms_of_many: _FormsOfMany | None = None
+        self._names_of_many: tuple[str, ...] | None = None
 
     async def ask_all(self, attempt: Attempt, feasible: Mask, point: int) -> None:
         """Ask about all rows. Shapes: feasible bool (n,). Raises: PluginError."""
@@ -85,6 +96,29 @@ class Scorers:
             attempt.meter.worked(self._plain[-1][0].name)
         return unasked
 
+    def ask_many(self, attempt: Attempt, rows: Rows, fits: Mask) -> bool:
+        """Ask about some rows at once; False, and nothing is asked, where some plugin has no form for that.
+
+        Shapes: rows intp (k,); fits bool (n,).
+        """
+        if self._names_of_many is not attempt.nodes.resource_names:
+            self._names_of_many = attempt.nodes.resource_names
+            self._forms_of_many = self._made_for_many(attempt)
+        forms, ranks = self._forms_of_many, self.ranks
+        if forms is None:
+            return False
+        rows = ranks.left_of(rows, fits)
+        plains: Ints = np.zeros(rows.size, dtype=np.int64)
+        if ranks.of_objects is not None:
+            plains = ranks.of_objects.take(rows)
+        for weight, scores_on in forms.plain:
+            scores = scores_on(rows)
+            plains += scores if weight == 1 else scores * weight
+        ranks.put_many(rows, plains, [scores_on(rows) for scores_on in forms.raw])
+        if self._plain:
+            attempt.meter.worked(self._plain[-1][0].name)
+        return True
+
     @property
     def outside(self) -> Sequence[ScorePlugin]:
         """The plugins in other processes among those that are asked about rows."""
@@ -110,9 +144,23 @@ class Scorers:
             bool(self.outside),
         )
 
-    async def ask_some(self, attempt: Attempt, rows: Rows, point: int) -> None:
-        """Ask about some rows at once, on which the pod fits. Shapes: rows intp (k,). Raises: PluginError."""
-        ranks, part = self.ranks, attempt.on(RowView(attempt.nodes, rows), attempt.state)
+    def _made_for_many(self, attempt: Attempt) -> _FormsOfMany | None:
+        state, pod, nodes = attempt.state, attempt.pod, attempt.nodes
+        plain = [(weight, plugin.score_rows(state, pod, nodes)) for plugin, weight in self._plain]
+        raw = [part.plugin.score_rows(state, pod, nodes) for part in self.ranks.own]
+        if None in raw or any(form is None for _, form in plain):
+            return None
+        return _FormsOfMany(
+            [(weight, form) for weight, form in plain if form], [form for form in raw if form]
+        )
+
+    async def ask_some(self, attempt: Attempt, rows: Rows, fits: Mask, point: int) -> None:
+        """Ask about some rows as a table of their own. Shapes: rows intp (k,). Raises: PluginError."""
+        ranks = self.ranks
+        rows = ranks.left_of(rows, fits)
+        if not rows.size:
+            return
+        part = attempt.on(RowView(attempt.nodes, rows), attempt.state)
         before = None if ranks.of_objects is None else ranks.of_objects[rows]
         plains, raws = await self._asked(part, before, np.ones(rows.size, dtype=bool), point)
         ranks.put_many(rows, plains, raws)

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 
+from berth.evaluation.dirty_rows import DirtyRows
 from berth.evaluation.node_plugins import NodePlugins, Positions
 from berth.framework.attempt import Attempt
 from berth.framework.interface import Plugin
@@ -57,7 +58,7 @@ class Validity:
                 self._rests_on.append((plugin, plugin.basis_generation(nodes), basis))
         return True
 
-    def follow(self, attempt: Attempt, dirty: set[int]) -> bool:
+    def follow(self, attempt: Attempt, dirty: DirtyRows) -> bool:
         """Add the rows that changed since to the dirty ones; False where everything may have changed."""
         nodes = attempt.nodes
         if nodes.static_generation != self._static or not self._on_same_bases(attempt):
@@ -67,18 +68,19 @@ class Validity:
             rows = journal.since(self._position)
             if rows is None:
                 return False
-            dirty.update(rows)
+            dirty.add_many(rows, len(nodes))
             self._position = journal.end
         return not self._positions or self._follow_plugins(nodes, dirty)
 
-    def _follow_plugins(self, nodes: Snapshot, dirty: set[int]) -> bool:
+    def _follow_plugins(self, nodes: Snapshot, dirty: DirtyRows) -> bool:
         for i, (name, journal, position) in enumerate(self._positions):
             if journal.end == position:
                 continue
             names = journal.since(position)
             if names is None:
                 return False
-            dirty.update(row for row in map(nodes.row_of.get, set(names)) if row is not None)
+            known = (row for row in map(nodes.row_of.get, set(names)) if row is not None)
+            dirty.add(known, len(nodes))
             self._positions[i] = name, journal, journal.end
         return True
 

@@ -15,6 +15,7 @@ from berth.snapshot.columns import Mask, Rows
 from berth.snapshot.row_view import RowView
 
 CodeOn = Callable[[int], int]
+CodesOn = Callable[[Rows], ReasonCodes]
 
 
 class Verdicts:
@@ -28,7 +29,9 @@ class Verdicts:
         "_by_row",
         "_fixed",
         "_forms",
+        "_forms_of_many",
         "_names",
+        "_names_of_many",
         "_plugins",
         "count",
         "fits",
@@ -42,6 +45,8 @@ class Verdicts:
         self._fixed: Mask | None = None
         self._forms: list[tuple[int, FilterPlugin, CodeOn]] | None = None
         self._names: tuple[str, ...] | None = None
+        self._forms_of_many: list[tuple[int, FilterPlugin, CodesOn]] | None = None
+        self._names_of_many: tuple[str, ...] | None = None
         self._against: Rejections | None = None
         self.reasons = Reasons()
 
@@ -139,6 +144,38 @@ class Verdicts:
             self._forms = scalar_forms(self._by_row, attempt)
         return self._forms
 
+    def ask_many(self, attempt: Attempt, rows: Rows) -> bool:
+        """Ask about some rows at once; False, and nothing is asked, where some plugin has no form for that.
+
+        Shapes: rows intp (k,). Raises: PluginError.
+        """
+        if self._names_of_many is not attempt.nodes.resource_names:
+            self._names_of_many = attempt.nodes.resource_names
+            self._forms_of_many = forms_of_many(self._by_row, attempt)
+        forms = self._forms_of_many
+        if forms is None:
+            return False
+        if self._fixed is not None:
+            rows = rows[~self._fixed[rows]]
+        why: Numbers = np.zeros(rows.size, dtype=np.uint32)
+        for place, plugin, codes_of in forms:
+            codes = codes_of(rows)
+            if np.count_nonzero(codes):
+                rejected = ((codes != 0) & (why == 0)).nonzero()[0]
+                why[rejected] = self.reasons.numbers(place, plugin, attempt.state, codes[rejected])
+        self._put(rows, why)
+        if forms:
+            attempt.meter.worked(forms[-1][1].name)
+        return True
+
+    def _put(self, rows: Rows, why: Numbers) -> None:
+        """Take in the reasons against some rows. Shapes: rows intp (k,); why (k,)."""
+        rejected = int(np.count_nonzero(why))
+        if not rejected and self.count == self.fits.size:
+            return
+        self.count += int(np.count_nonzero(self.why.take(rows))) - rejected
+        self.why[rows], self.fits[rows], self._against = why, why == 0, None
+
     def _set(self, row: int, number: int) -> None:
         fitted = self.fits.item(row)
         self.why[row], self._against = number, None
@@ -166,9 +203,7 @@ class Verdicts:
             if rejected.size:
                 numbers = reasons.numbers(place, plugin, attempt.state, codes[rejected])
                 why[asked[rejected]], places[asked[rejected]] = numbers, place
-        self.why[rows], fits, self._against = why, why == 0, None
-        self.count += int(np.count_nonzero(fits)) - int(np.count_nonzero(self.fits[rows]))
-        self.fits[rows] = fits
+        self._put(rows, why)
 
     async def _asked(self, plugin: FilterPlugin, part: Attempt, point: int) -> ReasonCodes:
         mark = part.record.begin(plugin.name, point)
@@ -190,6 +225,19 @@ def scalar_forms(
     forms = []
     for place, plugin in plugins:
         form = plugin.filter_row(attempt.state, attempt.pod, attempt.nodes)
+        if form is None:
+            return None
+        forms.append((place, plugin, form))
+    return forms
+
+
+def forms_of_many(
+    plugins: Sequence[Placed], attempt: Attempt
+) -> list[tuple[int, FilterPlugin, CodesOn]] | None:
+    """The same of the forms for some rows at once."""
+    forms = []
+    for place, plugin in plugins:
+        form = plugin.filter_rows(attempt.state, attempt.pod, attempt.nodes)
         if form is None:
             return None
         forms.append((place, plugin, form))

@@ -257,6 +257,16 @@ class FilterPlugin(Plugin):
         del state, pod, nodes
         return None
 
+    def filter_rows(
+        self, state: CycleState, pod: Pod, nodes: Snapshot
+    ) -> Callable[[Rows], ReasonCodes] | None:
+        """Return a function from rows of the whole snapshot to the codes that `filter` would return there.
+
+        None if these have to be made a table of their own for `filter`. The rules of `filter_row` apply.
+        """
+        del state, pod, nodes
+        return None
+
     def bring_verdicts(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows) -> Awaitable[None]:
         """Fetch the verdicts on these rows, so that `filter_row` has them. Shapes: rows intp (k,).
 
@@ -366,6 +376,14 @@ class ScorePlugin(Plugin):
         """Return a function from a row of the whole snapshot to the raw score that `score` would give.
 
         None if there is only the vector form. The rules of `FilterPlugin.filter_row` apply.
+        """
+        del state, pod, nodes
+        return None
+
+    def score_rows(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[Rows], Scores] | None:
+        """Return a function from rows of the whole snapshot to the raw scores that `score` would give.
+
+        None if these have to be made a table of their own for `score`. The rules of `filter_row` apply.
         """
         del state, pod, nodes
         return None

@@ -16,8 +16,8 @@ from berth.objects.pod import Pod
 from berth.objects.pod_requests import Units, accounted_requests
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.node_resources_fit.scoring import counts
-from berth.plugins.resource_balance import balance_of_row, balances
-from berth.snapshot.columns import Ints, Mask
+from berth.plugins.resource_balance import balance_of_row, balances, balances_of_rows
+from berth.snapshot.columns import Ints, Mask, Rows
 from berth.snapshot.snapshot import Snapshot
 
 TWICE_MIDDLE = MAX_NODE_SCORE // 2 + MAX_NODE_SCORE
@@ -53,7 +53,7 @@ class NodeResourcesBalancedAllocation(InTreePlugin, PreScorePlugin, ScorePlugin)
         del pod
         names, amounts = self._counted(state.read(BalancedRequest).amounts, nodes)
         change = balances(names, amounts, nodes)
-        change += nodes.of_rows((self.name, names), partial(_start, names), partial(_start_of_row, names))
+        change += self._start(names, nodes)
         # Balance is 50 to 100, so what is halved is never below 0.
         change >>= 1
         return change
@@ -64,6 +64,26 @@ class NodeResourcesBalancedAllocation(InTreePlugin, PreScorePlugin, ScorePlugin)
         names, amounts = self._counted(state.read(BalancedRequest).amounts, nodes)
         before, after = _start_of_row(names, nodes), balance_of_row(names, amounts, nodes)
         return lambda row: (after(row) + before(row)) >> 1
+
+    def score_rows(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[Rows], Scores] | None:
+        """The same for some rows."""
+        del pod
+        names, amounts = self._counted(state.read(BalancedRequest).amounts, nodes)
+        after = balances_of_rows(names, amounts, nodes)
+        if after is None:
+            return None
+
+        def scores(rows: Rows) -> Scores:
+            change = after(rows)
+            change += self._start(names, nodes).take(rows)
+            change >>= 1
+            return change
+
+        return scores
+
+    def _start(self, names: tuple[str, ...], nodes: Snapshot) -> Ints:
+        """What balance with the pod is added to, not to be written to. Shapes: result int64 (n,)."""
+        return nodes.of_rows((self.name, names), partial(_start, names), partial(_start_of_row, names))
 
     def _counted(self, requests: Units, nodes: Snapshot) -> tuple[tuple[str, ...], list[int]]:
         """The resources that count for a pod, in the order of the configuration, and what it requests."""

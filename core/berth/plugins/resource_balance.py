@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.framework.interface import MAX_NODE_SCORE
-from berth.plugins.resource_shares import offers
-from berth.snapshot.columns import Ints, Mask
+from berth.plugins.resource_shares import Offers, offers
+from berth.snapshot.columns import Ints, Mask, Rows
 from berth.snapshot.snapshot import Snapshot
 
 Floats = NDArray[np.float64]
@@ -29,12 +29,34 @@ def balances(names: tuple[str, ...], amounts: Sequence[int], nodes: Snapshot) ->
     offered, fractions = offers(nodes, names), nodes.scratch(len(names))
     for name, more, used in zip(names, amounts, fractions, strict=True):
         np.add(nodes.held(name), more, out=used, dtype=np.float64)
+    return _of_used(fractions, offered)
+
+
+def balances_of_rows(
+    names: tuple[str, ...], amounts: Sequence[int], nodes: Snapshot
+) -> Callable[[Rows], Ints] | None:
+    """The same as a function of some rows of the whole snapshot; None for fewer resources than two."""
+    if len(names) < PAIR:
+        return None
+    offered = offers(nodes, names)
+
+    def balances(rows: Rows) -> Ints:
+        fractions = np.empty((len(names), rows.size))
+        for name, more, used in zip(names, amounts, fractions, strict=True):
+            np.add(nodes.held(name).take(rows), more, out=used, dtype=np.float64)
+        return _of_used(fractions, offered.on(rows))
+
+    return balances
+
+
+def _of_used(fractions: Floats, offered: Offers) -> Ints:
+    """Balances by what is used of each resource, which is changed. Shapes: fractions float64 (r, k)."""
     np.divide(fractions, offered.divisors, out=fractions)
     # Looking for the highest takes half the time of cutting off what is above 1.
     if fractions.max(initial=0.0) > 1.0:
         np.minimum(fractions, 1.0, out=fractions)
     masks = offered.present
-    twice = _of_pair(fractions, masks) if len(names) == PAIR else 2.0 * _of_many(fractions, masks)
+    twice = _of_pair(fractions, masks) if len(masks) == PAIR else 2.0 * _of_many(fractions, masks)
     # Halves and doubles are exact in float64, so this rounds as (1 - deviation) * 100 does.
     np.subtract(2.0, twice, out=twice)
     twice *= HALF

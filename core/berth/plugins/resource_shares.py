@@ -60,7 +60,8 @@ class Offers:
     def on(self, rows: slice | Rows) -> "Offers":
         """The same of some rows."""
         present = tuple(None if mask is None else mask[rows] for mask in self.present)
-        return Offers(self.divisors[:, rows], present, self.exact)
+        divisors = self.divisors[:, rows] if isinstance(rows, slice) else self.divisors.take(rows, axis=1)
+        return Offers(divisors, present, self.exact)
 
 
 def offers(nodes: Snapshot, names: tuple[str, ...]) -> Offers:

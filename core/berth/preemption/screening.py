@@ -147,7 +147,7 @@ class Beneath:
     def _changed(self, nodes: Snapshot) -> Iterable[int]:
         changed = nodes.changed_rows.since(self._position) if self._position >= 0 else None
         self._position = nodes.changed_rows.end
-        return range(len(nodes)) if changed is None else {row for row in changed if row < len(nodes)}
+        return range(len(nodes)) if changed is None else {row for row in changed.tolist() if row < len(nodes)}
 
     def _add_up(self, row: int, pods: dict[str, PodInfo]) -> None:
         beneath = (info for info in pods.values() if info.pod.priority < self.priority)

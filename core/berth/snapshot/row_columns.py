@@ -10,8 +10,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from berth.snapshot.journal import Journal
 from berth.snapshot.recent import Recent, size_of
+from berth.snapshot.row_journal import RowJournal
 
 MOST_BYTES = 64 << 20
 MANY = 64
@@ -21,7 +21,7 @@ MANY = 64
 class RowColumns:
     """Columns by what they were made of. Shapes: columns (..., n)."""
 
-    def __init__(self, changes: Journal[int]) -> None:
+    def __init__(self, changes: RowJournal) -> None:
         self._changes = changes
         self._known: Recent[Hashable, _Column] = Recent(MOST_BYTES)
 
@@ -39,10 +39,10 @@ class RowColumns:
         elif known.position != self._changes.end:
             rows = self._changes.since(known.position)
             known.position = self._changes.end
-            if rows is None or len(rows) > MANY:
+            if rows is None or rows.size > MANY:
                 known.values[...] = make()
             else:
-                for row in rows:
+                for row in rows.tolist():
                     known.values[..., row] = known.of_row(row)
         return known.values
 

@@ -27,7 +27,6 @@ from berth.objects.quantity import MAX_INT64
 from berth.objects.taint import Taint
 from berth.snapshot.affinity_terms import HeldTerm
 from berth.snapshot.columns import ByRow, Ints, Mask, Rows
-from berth.snapshot.journal import Journal
 from berth.snapshot.label_columns import LabelColumn
 from berth.snapshot.node_columns import NodeColumns, says_the_same
 from berth.snapshot.node_info import NodeInfo
@@ -38,6 +37,7 @@ from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.recent import Recent, size_of
 from berth.snapshot.resource_columns import RowSums, write
 from berth.snapshot.row_columns import RowColumns
+from berth.snapshot.row_journal import RowJournal
 
 MOST_ANSWER_BYTES = 64 << 20
 
@@ -73,10 +73,10 @@ class Snapshot:
         self.generation = 0
         self.static_generation = 0
         """Grows when something other than pods on nodes changed: rows, labels, taints, offers, images."""
-        self.changed_rows: Journal[int] = Journal()
+        self.changed_rows = RowJournal()
         """Rows that something changed on: their pods, their node, or which node it is. A row that is noted
         may be gone by now."""
-        self.changed_footprints: Journal[int] = Journal()
+        self.changed_footprints = RowJournal()
         """Those of them that changed in more than another version of a pod with the same footprint."""
         self.names: list[str] = []
         self.row_of: dict[str, int] = {}

@@ -1,6 +1,7 @@
 """Pods of one class share answers: what is known of it gives what asking about all nodes gives."""
 
 import random
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from unittest.mock import patch
 
@@ -11,11 +12,13 @@ from hypothesis import strategies as st
 from berth.cache.cache import Cache
 from berth.config import load
 from berth.cycle.schedule_pod import SchedulePod
-from berth.evaluation import answers, find_nodes
+from berth.evaluation import dirty_rows, find_nodes
 from berth.evaluation.answers import Answers
 from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.evaluation.known_classes import KnownClasses
+from berth.evaluation.scorers import Scorers
 from berth.evaluation.select_host import score_nodes
+from berth.evaluation.verdicts import Verdicts
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
@@ -35,8 +38,19 @@ from tests.fakes import Rejects
 
 PROFILES = load(None).profiles
 
-ROW_BY_ROW, CUT_OUT, WHOLE_TABLE = {"FEW": 32}, {"FEW": 0}, {"FEW": 0, "MANY": 0}
+ROW_BY_ROW, TOGETHER, WHOLE_TABLE = {"FEW": 32}, {"FEW": 0}, {"FEW": 0, "MANY": 0, "SHARE": 10_000}
 """Bounds for the ways to ask about dirty rows, in clusters of few rows."""
+
+
+@contextmanager
+def asked_in(way):
+    """Dirty rows are asked about like that; None: as a table of their own."""
+    with ExitStack() as stack:
+        stack.enter_context(patch.multiple(dirty_rows, **(TOGETHER if way is None else way)))
+        if way is None:
+            for kind in (Verdicts, Scorers):
+                stack.enter_context(patch.object(kind, "ask_many", return_value=False))
+        yield
 
 
 class Dice:
@@ -244,15 +258,15 @@ def willing(pod):
     templates=st.lists(pods().flatmap(lambda p: st.sampled_from((p, willing(p)))), min_size=3, max_size=3),
     happens=st.lists(steps(), min_size=4, max_size=16),
     percentage=st.sampled_from((0, 0, 40)),
-    bounds=st.sampled_from((ROW_BY_ROW, CUT_OUT, WHOLE_TABLE)),
+    way=st.sampled_from((ROW_BY_ROW, TOGETHER, WHOLE_TABLE, None)),
 )
-async def test_remembered_as_from_nothing(cluster, templates, happens, percentage, bounds):
+async def test_remembered_as_from_nothing(cluster, templates, happens, percentage, way):
     """Whatever happens between pods, each gets the decision that it gets where nothing is known of its class.
 
     And what is known then is what asking about all rows gives: reasons, totals and the best rows. Rows that
-    changed are asked about one by one, as a table of their own, or with all others.
+    changed are asked about one by one, together, as a table of their own, or with all others.
     """
-    with patch.object(find_nodes, "MIN_FEASIBLE_NODES", 1), patch.multiple(answers, **bounds):
+    with patch.object(find_nodes, "MIN_FEASIBLE_NODES", 1), asked_in(way):
         comparison = Comparison(cluster, percentage, rebuilds=True)
         for what, *how in happens:
             if what == "schedule":

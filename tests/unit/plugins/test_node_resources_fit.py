@@ -11,7 +11,7 @@ from berth.objects.api_object import ObjectMeta
 from berth.objects.devices import DeviceClass, DeviceClassSpec
 from berth.objects.pod_spec import Container, Resources
 from berth.plugins.node_resources_fit import NodeResourcesFit
-from berth.plugins.node_resources_fit.filtering import FEW, Fit
+from berth.plugins.node_resources_fit.filtering import Fit
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
 from berth.testing.handles import make_plugin
@@ -60,20 +60,17 @@ def test_filter(pod, used, expected):
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=4), st.integers(0, 3))
-def test_few_nodes(offers, wanted):
-    """A small table has the scores that its nodes have in a large one, bit by bit."""
-    few = [
+def test_one_resource_at_a_time(offers, wanted):
+    """All resources together give the codes that they give one after the other, as beside delegated ones."""
+    there = [
         node(f"n{i}", cpu=f"{cpu}m", gpu=str(gpu), pods=str(pods))
         for i, (cpu, gpu, pods) in enumerate(offers)
     ]
-    many = [*few, *(node(f"more{i}") for i in range(FEW))]
-    placed = [asking(f"p{i}", f"n{i}", cpu="1m", gpu="1") for i in range(len(few))]
-    fit = Fit({"cpu": 1, "memory": 2, GPU: wanted})
-    small, large = table(few, placed), table(many, placed)
+    placed = [asking(f"p{i}", f"n{i}", cpu="1m", gpu="1") for i in range(len(there))]
+    requests, nodes = {"cpu": 1, "memory": 2, GPU: wanted}, table(there, placed)
+    together, apart = Fit(requests), Fit(requests, delegated=frozenset({"example.com/not-requested"}))
 
-    assert dict(zip(large.names, fit.codes(large).tolist(), strict=True)).items() >= {
-        *zip(small.names, fit.codes(small).tolist(), strict=True)
-    }
+    assert apart.codes(nodes).tolist() == together.codes(nodes).tolist()
 
 
 @pytest.mark.parametrize(

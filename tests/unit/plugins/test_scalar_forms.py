@@ -1,11 +1,11 @@
-"""A plugin's answer for one row is what its vector form has there."""
+"""A plugin's answer for one row, or for some rows, is what its vector form has there."""
 
 import random
 from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from berth.cache.cache import Cache
@@ -40,7 +40,17 @@ FILTERS = [
 ]
 SCORERS = [k for k in IN_TREE.values() if getattr(k, "score_row", None) not in (None, ScorePlugin.score_row)]
 
+FILTERS_OF_ROWS = [
+    k for k in IN_TREE.values() if getattr(k, "filter_rows", None) not in (None, FilterPlugin.filter_rows)
+]
+SCORERS_OF_ROWS = [
+    k for k in IN_TREE.values() if getattr(k, "score_rows", None) not in (None, ScorePlugin.score_rows)
+]
+
 law = settings(max_examples=60, deadline=None)
+# Some have no form for rows: where floats are not exact for an amount, or a resource has no place in the
+# columns.
+law_of_rows = settings(law, max_examples=25, suppress_health_check=[HealthCheck.filter_too_much])
 
 MAX = 2**63 - 1
 GPU, BEYOND = "example.com/gpu", "example.com/r69"
@@ -212,6 +222,53 @@ def test_scores_of_rows(kind, data):
     assert plugin.score(state, pod, nodes).tolist() == row_by_row(score, nodes)
     if on_one_basis(plugin, state, pod, nodes, lambda: place(cache, nodes, later)):
         assert plugin.score(state, pod, nodes).tolist() == row_by_row(score, nodes)
+
+
+def some_rows(nodes):
+    """All rows, the last one, and none, as they may be asked about at once."""
+    every = np.arange(len(nodes), dtype=np.intp)
+    return every, every[-1:], every[:0]
+
+
+@pytest.mark.parametrize("kind", FILTERS_OF_ROWS)
+@law_of_rows
+@given(data=st.data())
+def test_codes_of_some_rows(kind, data):
+    """The codes of any rows are those of the vector form, also once other pods are there."""
+    plugin, pod, cache, nodes, later = data.draw(cases(kind))
+    state = CycleState()
+    assume(not (isinstance(plugin, PreFilterPlugin) and plugin.pre_filter(state, pod, nodes).status.skip))
+    codes = plugin.filter_rows(state, pod, nodes)
+    assume(codes is not None)
+    for pods_to_place in ([], later):
+        place(cache, nodes, pods_to_place)
+        expected = plugin.filter(state, pod, nodes)
+        for rows in some_rows(nodes):
+            assert expected[rows].tolist() == codes(rows).tolist()
+
+
+@pytest.mark.parametrize("kind", SCORERS_OF_ROWS)
+@law_of_rows
+@given(data=st.data())
+def test_scores_of_some_rows(kind, data):
+    """The raw scores of any rows are those of the vector form, also once other pods are there."""
+    plugin, pod, cache, nodes, later = data.draw(cases(kind))
+    state, everywhere = CycleState(), np.ones(len(nodes), dtype=bool)
+    assume(not (isinstance(plugin, PreScorePlugin) and plugin.pre_score(state, pod, nodes, everywhere).skip))
+    scores = plugin.score_rows(state, pod, nodes)
+    assume(scores is not None)
+    for pods_to_place in ([], later):
+        place(cache, nodes, pods_to_place)
+        expected = plugin.score(state, pod, nodes)
+        for rows in some_rows(nodes):
+            assert expected[rows].tolist() == scores(rows).tolist()
+
+
+def test_what_answers_for_some_rows():
+    """The plugins that have a form for rows are those that nearly every pod is scored and turned down by."""
+    assert {"NodeResourcesFit"} == {kind.__name__ for kind in FILTERS_OF_ROWS}
+    scorers = {"DynamicResources", "NodeResourcesBalancedAllocation", "NodeResourcesFit"}
+    assert scorers == {kind.__name__ for kind in SCORERS_OF_ROWS}
 
 
 def test_what_answers_for_a_row():

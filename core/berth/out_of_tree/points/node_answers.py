@@ -255,7 +255,7 @@ class _Kept:
         rows, names = nodes.changed_footprints.since(self._rows), touched.since(self._named)
         if rows is None or names is None:
             return None
-        found = set(rows)
+        found = set(rows.tolist())
         found.update(row for row in map(nodes.row_of.get, names) if row is not None)
         return found
 

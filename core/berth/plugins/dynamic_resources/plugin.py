@@ -57,6 +57,7 @@ from berth.plugins.dynamic_resources.inventory import Inventory
 from berth.plugins.dynamic_resources.picking import Features, Supply
 from berth.plugins.dynamic_resources.usage import DeviceUsage
 from berth.plugins.in_tree import InTreePlugin, all_pass
+from berth.snapshot.columns import Rows
 from berth.snapshot.node_matching import check_term
 from berth.snapshot.snapshot import Snapshot
 
@@ -283,6 +284,11 @@ class DynamicResources(
         del pod, nodes
         return _no_preference if self.leaves_scores(state) else None
 
+    def score_rows(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[Rows], Scores] | None:
+        """The same for some rows."""
+        del pod, nodes
+        return _no_preferences if self.leaves_scores(state) else None
+
     def leaves_scores(self, state: CycleState) -> bool:
         """Whether there is nothing to prefer, so that all scores are 0."""
         devices: PodDevices = state.get(PodDevices, NO_DEVICES)
@@ -358,3 +364,7 @@ def nothing(n: int) -> Scores:
 def _no_preference(row: int) -> int:
     del row
     return 0
+
+
+def _no_preferences(rows: Rows) -> Scores:
+    return nothing(rows.size)

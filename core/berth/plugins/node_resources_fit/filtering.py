@@ -8,6 +8,7 @@ than a number has bits, its codes number the sums that came up (`patterns.py`).
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,14 +19,13 @@ from berth.objects.pod_requests import Units
 from berth.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended
 from berth.plugins.in_tree import all_pass
 from berth.plugins.node_resources_fit.patterns import Patterns
-from berth.snapshot.columns import Ints, Mask
+from berth.snapshot.columns import Ints, Mask, Rows
 from berth.snapshot.node_info import NodeInfo
 from berth.snapshot.snapshot import Snapshot
 
 N = TypeVar("N", bound=np.integer[Any])
 
 TOO_MANY_PODS = "Too many pods"
-FEW = 64
 MOST_BITS = 62
 ALWAYS_COUNTED = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _NOTHING = np.zeros(1, dtype=np.int64)
@@ -53,8 +53,9 @@ class Fit:
         "_delegated",
         "_dtype",
         "_hopeless",
+        "_least",
+        "_marks",
         "_patterns",
-        "_side_by_side",
         "wanted",
     )
 
@@ -71,7 +72,9 @@ class Fit:
         self._bits = {name: 2 << i for i, name in enumerate([*self.wanted][:bits])}
         self._hopeless = 2 << bits
         self._dtype = narrowest(2 * self._hopeless - 1)
-        self._side_by_side: tuple[Ints, ReasonCodes] | None = None
+        # What there has to be room for, and the bit of each: one pod, and each resource.
+        self._least = _upright([1, *self.wanted.values()], np.int64)
+        self._marks = _upright([1, *self._bits.values()], self._dtype)
 
     def codes(self, nodes: Snapshot) -> ReasonCodes:
         """Where and why the pod does not fit.
@@ -81,10 +84,9 @@ class Fit:
         if self._patterns is not None:
             shortages = ((self._missing(nodes, name), self._beyond(nodes, name)) for name in self.wanted)
             return self._patterns.codes(nodes.pod_count >= nodes.allowed_pods, shortages)
-        if len(nodes) <= FEW and not self._delegated:
-            indices = [i for i in map(nodes.resource_index, self.wanted) if i is not None]
-            if len(indices) == len(self.wanted):
-                return self._all_at_once(nodes, indices)
+        indices = self._places(nodes)
+        if indices is not None:
+            return self._codes_of(self._room(nodes, indices), nodes.allocatable, indices)
         codes = self._marked(None, nodes.pod_count >= nodes.allowed_pods, 1)
         for name, bit in self._bits.items():
             missing = self._missing(nodes, name)
@@ -113,6 +115,18 @@ class Fit:
 
         return code
 
+    def codes_of_rows(self, nodes: Snapshot) -> Callable[[Rows], ReasonCodes] | None:
+        """The same as a function of rows of the whole snapshot; None where there is none."""
+        indices = self._places(nodes)
+        if indices is None:
+            return None
+
+        def codes(rows: Rows) -> ReasonCodes:
+            room = self._room(nodes, indices).take(rows, axis=1)
+            return self._codes_of(room, nodes.allocatable, indices, rows)
+
+        return codes
+
     def _missing(self, nodes: Snapshot, name: str) -> Mask:
         """Where there is too little of a resource. Shapes: result bool (n,)."""
         offered, used = _columns(nodes, name)
@@ -127,22 +141,31 @@ class Fit:
         beyond: Mask = np.ones(len(nodes), dtype=bool) if offered is None else offered < self.wanted[name]
         return beyond
 
-    def _all_at_once(self, nodes: Snapshot, indices: list[int]) -> ReasonCodes:
-        """The same in fewer steps, for tables in which a step costs more than its arithmetic."""
-        if self._side_by_side is None:
-            self._side_by_side = (
-                _upright([*self.wanted.values()], np.int64),
-                _upright([*self._bits.values()], self._dtype),
-            )
-        amounts, bits = self._side_by_side
-        offered = nodes.allocatable[indices]
-        missing = offered - nodes.requested[indices] < amounts
-        full = nodes.pod_count >= nodes.allowed_pods
-        if not (np.count_nonzero(missing) or np.count_nonzero(full)):
-            return all_pass(len(nodes))
-        codes: ReasonCodes = np.add.reduce(missing * bits, axis=0, dtype=self._dtype)
-        codes |= full
-        hopeless = missing & (offered < amounts)
+    def _places(self, nodes: Snapshot) -> list[int] | None:
+        """Where the requested resources are in the columns; None unless all are, and no devices count."""
+        if self._delegated or self._patterns is not None:
+            return None
+        indices = [i for i in map(nodes.resource_index, self.wanted) if i is not None]
+        return indices if len(indices) == len(self.wanted) else None
+
+    def _room(self, nodes: Snapshot, indices: list[int]) -> Ints:
+        """How many pods more there is room for, and how much of each resource. Shapes: int64 (r + 1, n)."""
+        key = TOO_MANY_PODS, *self.wanted
+        return nodes.of_rows(key, partial(_room, indices), partial(_room_on_row, indices))
+
+    def _codes_of(
+        self, room: Ints, allocatable: Ints, indices: list[int], rows: Rows | None = None
+    ) -> ReasonCodes:
+        """Codes of nodes that have so much room.
+
+        Shapes: room int64 (r + 1, k); rows intp (k,), those of allocatable that it is about, None for all.
+        """
+        short = room < self._least
+        if not np.count_nonzero(short):
+            return all_pass(room.shape[1]) if rows is None else np.zeros(rows.size, dtype=np.uint8)
+        codes: ReasonCodes = np.add.reduce(short * self._marks, axis=0, dtype=self._dtype)
+        offered = allocatable[indices] if rows is None else allocatable[indices].take(rows, axis=1)
+        hopeless = short[1:] & (offered < self._least[1:])
         if np.count_nonzero(hopeless):
             codes |= np.logical_or.reduce(hopeless, axis=0) * self._dtype(self._hopeless)
         return codes
@@ -162,6 +185,20 @@ class Fit:
         texts = [TOO_MANY_PODS] if code & 1 else []
         texts += [insufficient(name) for name, bit in self._bits.items() if code & bit]
         return tuple(texts), bool(code & self._hopeless)
+
+
+def _room(indices: Sequence[int], nodes: Snapshot) -> Ints:
+    room = np.empty((len(indices) + 1, len(nodes)), dtype=np.int64)
+    np.subtract(nodes.allowed_pods, nodes.pod_count, out=room[0])
+    for i, part in zip(indices, room[1:], strict=True):
+        np.subtract(nodes.allocatable[i], nodes.requested[i], out=part)
+    return room
+
+
+def _room_on_row(indices: Sequence[int], nodes: Snapshot) -> Callable[[int], list[int]]:
+    pairs = [(nodes.allowed_pods.data, nodes.pod_count.data)]
+    pairs += [(nodes.allocatable[i].data, nodes.requested[i].data) for i in indices]
+    return lambda row: [offered[row] - held[row] for offered, held in pairs]
 
 
 def _upright(numbers: Sequence[int], kind: type[N]) -> NDArray[N]:

@@ -32,7 +32,7 @@ from berth.plugins.node_resources_fit.filtering import Fit, IgnoredResources
 from berth.plugins.node_resources_fit.hints import Hints, delegated_to_devices
 from berth.plugins.node_resources_fit.placements import placement_score
 from berth.plugins.node_resources_fit.scoring import scorer
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns import Mask, Rows
 from berth.snapshot.pod_group_states import GroupKey
 from berth.snapshot.snapshot import Snapshot
 
@@ -85,6 +85,13 @@ class NodeResourcesFit(
         del pod
         return state.read(Fit).code_of_row(nodes)
 
+    def filter_rows(
+        self, state: CycleState, pod: Pod, nodes: Snapshot
+    ) -> Callable[[Rows], ReasonCodes] | None:
+        """The same bits for some rows."""
+        del pod
+        return state.read(Fit).codes_of_rows(nodes)
+
     def filter_status(self, state: CycleState, code: int) -> Status:
         """All reasons at once; unresolvable where the empty node would be too small."""
         reasons, hopeless = state.read(Fit).reasons(code)
@@ -106,6 +113,11 @@ class NodeResourcesFit(
         """The same for one row."""
         del pod
         return self._scorer.score_of_row(state.read(ScoredRequest).amounts, nodes)
+
+    def score_rows(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[Rows], Scores] | None:
+        """The same for some rows."""
+        del pod
+        return self._scorer.scores_of_rows(state.read(ScoredRequest).amounts, nodes)
 
     def score_placements(
         self, state: CycleState, group: GroupKey, nodes: Snapshot, proposed: Sequence[ProposedPlacement]

@@ -25,7 +25,7 @@ from berth.plugins.resource_shares import (
     percents,
     with_pod,
 )
-from berth.snapshot.columns import ByRow, Ints
+from berth.snapshot.columns import ByRow, Ints, Rows
 from berth.snapshot.snapshot import Snapshot
 
 MAX_SHAPE_SCORE = 10
@@ -61,6 +61,11 @@ class Strategy(ABC):
             for name, weight in self._counted(requests, nodes)
         ]
         return self._of_row(parts)
+
+    def scores_of_rows(self, requests: Mapping[str, int], nodes: Snapshot) -> Callable[[Rows], Scores] | None:
+        """The same as a function of rows of the whole snapshot; None where there is none."""
+        del requests, nodes
+        return None
 
     @abstractmethod
     def _of_row(self, parts: Sequence[Part]) -> Callable[[int], int]:
@@ -105,15 +110,7 @@ class Averaged(Strategy):
             return np.zeros(len(nodes), dtype=np.int64)
         parts = nodes.scratch(len(counted))
         self._percents(tuple([name for name, _ in counted]), requests, nodes, parts)
-        if any(weight != 1 for _, weight in counted):
-            parts *= [[weight] for _, weight in counted]
-        total = parts[0]
-        for part in parts[1:]:
-            total += part
-        # Sums of percentages times weights are small integers, so the float quotient's floor is exact.
-        np.divide(total, considered(nodes, counted), out=total)
-        means: Scores = total.astype(np.int64)
-        return means
+        return _means(parts, counted, considered(nodes, counted))
 
     def _percents(
         self, names: tuple[str, ...], requests: Mapping[str, int], nodes: Snapshot, parts: Floats
@@ -163,16 +160,58 @@ class LeastAllocated(Averaged):
         if not offered.exact:
             super()._percents(names, requests, nodes, parts)
             return
-        left = nodes.of_rows(("percents left", names), partial(_left, names), partial(_left_on_row, names))
-        np.subtract(left, [[float(PERCENT * requests.get(name, 0))] for name in names], out=parts)
+        np.subtract(_percents_left(nodes, names), _hundredfold(names, requests), out=parts)
         # Looking for the lowest takes half the time of cutting off what is below 0.
         if parts.min(initial=0) < 0:
             np.maximum(parts, 0, out=parts)
         floor_divided(parts, offered.divisors)
 
+    def scores_of_rows(self, requests: Mapping[str, int], nodes: Snapshot) -> Callable[[Rows], Scores] | None:
+        """What is left of each resource is a column of the snapshot, of which rows are taken."""
+        counted = self._counted(requests, nodes)
+        names = tuple([name for name, _ in counted])
+        if not names or not (offered := offers(nodes, names)).exact:
+            return None
+        asked, weights = _hundredfold(names, requests), considered(nodes, counted)
+
+        def scores(rows: Rows) -> Scores:
+            parts = _percents_left(nodes, names).take(rows, axis=1)
+            parts -= asked
+            np.maximum(parts, 0, out=parts)
+            floor_divided(parts, offered.divisors.take(rows, axis=1))
+            return _means(parts, counted, weights.take(rows))
+
+        return scores
+
     @staticmethod
     def _percent_of(offered: int, used: int) -> int:
         return percent(offered - used, offered)
+
+
+def _means(parts: Floats, counted: Sequence[tuple[str, int]], weights: Floats) -> Scores:
+    """The weighted means of whole percents, which are changed.
+
+    Shapes: parts float64 (r, k); weights float64 (k,), the sums of the weights that count on each node.
+    """
+    if any(weight != 1 for _, weight in counted):
+        parts *= [[weight] for _, weight in counted]
+    total = parts[0]
+    for part in parts[1:]:
+        total += part
+    # Sums of percentages times weights are small integers, so the float quotient's floor is exact.
+    np.divide(total, weights, out=total)
+    means: Scores = total.astype(np.int64)
+    return means
+
+
+def _hundredfold(names: Sequence[str], requests: Mapping[str, int]) -> Floats:
+    """A hundred times what is requested. Shapes: result float64 (r, 1)."""
+    return np.array([[float(PERCENT * requests.get(name, 0))] for name in names])
+
+
+def _percents_left(nodes: Snapshot, names: tuple[str, ...]) -> Floats:
+    """A hundred times what is left of each resource, not to be written to. Shapes: result float64 (r, n)."""
+    return nodes.of_rows(("percents left", names), partial(_left, names), partial(_left_on_row, names))
 
 
 def _left(names: Sequence[str], nodes: Snapshot) -> Floats:
