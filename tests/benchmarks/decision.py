@@ -16,6 +16,9 @@ from tests.benchmarks.workloads import APPS, Core, described, pod_template, read
 GOALS = {5_000: (100, 10), 15_000: (200, 10), 100_000: (1_000, 17)}
 """Microseconds to reach by number of nodes: for a pod of a new class, and for one of a known class."""
 
+IN_TURN = "classes in turn"
+CLASSES = (1, 20, 50, 500)
+TURNS = 3
 WARM_UP = 20
 STEADY = APPS
 """Once a cluster has run for a while, pods of every app have been seen; what the first cost is apart."""
@@ -25,6 +28,8 @@ def run(options):
     """A table for each size of cluster."""
     for nodes in (100_000,) if options.large else (5_000, 15_000):
         decisions(nodes, options.rounds or 200, options.match).show()
+        if options.match in IN_TURN:
+            in_turn(nodes).show()
 
 
 def decisions(nodes, rounds, match=""):
@@ -51,6 +56,20 @@ def decisions(nodes, rounds, match=""):
             known, reused = asyncio.run(of_known_class(core, equals))
             figures = *known, f"{first[0] / known[0]:.1f}", f"{reused:.0%}"
             table.add(work["name"], f"{placed:,}", new, *first, f"{first[0] / plain:.1f}", *figures)
+    return table
+
+
+def in_turn(nodes):
+    """Plain pods of so many classes, one after the other: each finds the rows dirty that the others took."""
+    table = Table(
+        f"{IN_TURN}, {nodes:,} nodes, CPU µs of a decision on a known class", ["classes", "p50", "p90", "p99"]
+    )
+    template = pod_template()
+    for classes in CLASSES:
+        rounds = max(TURNS, 60 // classes)
+        pods = [read_pod(template.bytes(i % classes + 1, i)) for i in range(classes * (rounds + 2))]
+        _, figures = asyncio.run(timed(Core.of(nodes), pods, 2 * classes))
+        table.add(str(classes), *figures)
     return table
 
 

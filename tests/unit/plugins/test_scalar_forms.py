@@ -266,8 +266,13 @@ def test_scores_of_some_rows(kind, data):
 
 def test_what_answers_for_some_rows():
     """The plugins that have a form for rows are those that nearly every pod is scored and turned down by."""
-    assert {"NodeResourcesFit"} == {kind.__name__ for kind in FILTERS_OF_ROWS}
-    scorers = {"DynamicResources", "NodeResourcesBalancedAllocation", "NodeResourcesFit"}
+    assert {"InterPodAffinity", "NodeResourcesFit"} == {kind.__name__ for kind in FILTERS_OF_ROWS}
+    scorers = {
+        "DynamicResources",
+        "InterPodAffinity",
+        "NodeResourcesBalancedAllocation",
+        "NodeResourcesFit",
+    }
     assert scorers == {kind.__name__ for kind in SCORERS_OF_ROWS}
 
 

@@ -12,7 +12,7 @@ from berth.plugins.in_tree import all_pass
 from berth.plugins.inter_pod_affinity.terms import OwnTerms, Wanted
 from berth.plugins.topology import Domains, count_in, holders_in, no_domains, on_nodes, places, topology
 from berth.snapshot.affinity_terms import HeldTerm, TermKind
-from berth.snapshot.columns import Ints, Mask
+from berth.snapshot.columns import Ints, Mask, Rows
 from berth.snapshot.placed_pods import PodQuery
 from berth.snapshot.pod_info import PodClass, PodInfo
 from berth.snapshot.snapshot import Snapshot
@@ -184,17 +184,33 @@ class Neighbours:
 
     def unwilling_at(self, nodes: Snapshot) -> Callable[[int], int]:
         """The code of a row for a pod without required terms of its own."""
-        by_place = [
-            (topology(nodes, key).places, domains)
-            for key, domains in self.unwilling.items()
-            if _has_pods(domains)
-        ]
+        by_place = self._unwilling_by_place(nodes)
 
         def code(row: int) -> int:
             unwilling = any(domains.item(places_of.item(row)) > 0 for places_of, domains in by_place)
             return NOT_WANTED if unwilling else 0
 
         return code
+
+    def unwilling_on(self, nodes: Snapshot) -> Callable[[Rows], ReasonCodes]:
+        """The same for some rows."""
+        by_place = self._unwilling_by_place(nodes)
+
+        def codes(rows: Rows) -> ReasonCodes:
+            unwilling = np.zeros(rows.size, dtype=bool)
+            for places_of, domains in by_place:
+                unwilling |= domains.take(places_of.take(rows)) > 0
+            return unwilling * np.uint8(NOT_WANTED)
+
+        return codes
+
+    def _unwilling_by_place(self, nodes: Snapshot) -> list[tuple[Ints, Ints]]:
+        """The domain of each row, and how many pods of each keep the pod away, by topology key."""
+        return [
+            (topology(nodes, key).places, domains)
+            for key, domains in self.unwilling.items()
+            if _has_pods(domains)
+        ]
 
     def _not_near(self, nodes: Snapshot) -> Mask | None:
         """Where a term has no pod; the first of a series may go anywhere that has the labels.

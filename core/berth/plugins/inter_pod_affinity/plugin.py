@@ -31,7 +31,7 @@ from berth.plugins.inter_pod_affinity.terms import (
     has_terms,
 )
 from berth.snapshot.affinity_terms import TermKind, held_terms
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns import Mask, Rows
 from berth.snapshot.snapshot import Snapshot
 
 
@@ -84,6 +84,12 @@ class InterPodAffinity(
         """Whether placed pods' anti-affinity keeps the pod away; only for pods without terms of their own."""
         return None if has_terms(pod) else state.read(Neighbours).unwilling_at(nodes)
 
+    def filter_rows(
+        self, state: CycleState, pod: Pod, nodes: Snapshot
+    ) -> Callable[[Rows], ReasonCodes] | None:
+        """The same for some rows."""
+        return None if has_terms(pod) else state.read(Neighbours).unwilling_on(nodes)
+
     def pre_score(self, state: CycleState, pod: Pod, nodes: Snapshot, feasible: Mask) -> Status:
         """Add up the weights by domain; where no pod counts there is nothing to score."""
         del feasible
@@ -111,6 +117,10 @@ class InterPodAffinity(
     def score_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int] | None:
         """The sum of weights; only for pods without terms of their own."""
         return None if has_terms(pod) else state.read(Preferences).score_at(nodes)
+
+    def score_rows(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[Rows], Scores] | None:
+        """The same for some rows."""
+        return None if has_terms(pod) else state.read(Preferences).scores_on(nodes)
 
     def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
         """Stretch the scores to 0 to 100."""

@@ -9,6 +9,7 @@ from berth.framework.score import TABLED
 from berth.plugins.inter_pod_affinity.terms import Wanted
 from berth.plugins.topology import Domains, count_in, holders_in, on_nodes, topology
 from berth.snapshot.affinity_terms import HeldTerm, TermKind
+from berth.snapshot.columns import Rows
 from berth.snapshot.placed_pods import PodQuery
 from berth.snapshot.snapshot import Snapshot
 
@@ -61,6 +62,18 @@ class Preferences:
         """The same of one row, by its number in the whole snapshot."""
         by_place = [(topology(nodes, key).places, domains) for key, domains in self._sums.items()]
         return lambda row: sum(domains.item(places_of.item(row)) for places_of, domains in by_place)
+
+    def scores_on(self, nodes: Snapshot) -> Callable[[Rows], Scores]:
+        """The same of some rows."""
+        by_place = [(topology(nodes, key).places, domains) for key, domains in self._sums.items()]
+
+        def scores(rows: Rows) -> Scores:
+            total = np.zeros(rows.size, dtype=np.int64)
+            for places_of, domains in by_place:
+                total += domains.take(places_of.take(rows))
+            return total
+
+        return scores
 
 
 def normalized(scores: Scores) -> Scores:
