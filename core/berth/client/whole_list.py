@@ -60,7 +60,7 @@ class ListPieces:
         ends = [found.end() for found in _BETWEEN.finditer(self._rest)]
         for end in reversed(ends[-_TRIES:]):
             try:
-                items = _decode_items(b"[%b]" % self._rest[: end - 1])
+                items = _decode_items(b"[" + self._rest[: end - 1] + b"]")
             except msgspec.DecodeError:
                 continue  # Between two parts of an item: its brackets are not closed yet.
             del self._rest[:end]
