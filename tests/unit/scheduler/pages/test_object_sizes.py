@@ -82,7 +82,7 @@ def test_what_the_core_is_made_of_is_seen():
     pool, journal = UnschedulablePods(), Journal()
     journal.note("x")
 
-    assert held(pool) == {"value._groups": 0, "value._place_of": 0, "value._records": 0}
+    assert held(pool) == {"value._groups": 0, "value._places": 0}
     assert held(journal)["value._kept"] == 1
 
 
