@@ -4,8 +4,8 @@
                   --waits for anything else-----------> a task of its own
     begun later ------- with the loop's next turn ----> a task of its own
 
-A task begins with the loop's next turn and ends with another, and a plugin that answers within a moment can
-be waited for without any (ttrpc.py).
+A task begins with the loop's next turn and ends with another: the question would leave one turn later, and
+its answer be taken one turn later.
 """
 
 import asyncio
@@ -37,8 +37,6 @@ class Begun(Generic[T]):
 
     def __await__(self) -> Generator[Any, Any, T]:
         """Go on from where it waits."""
-        if isinstance(self._waits_for, Answer):
-            self._waits_for.linger()
         while (work := self._work) is not None:
             waits_for = self._waits_for
             if waits_for is not None and waits_for.done():

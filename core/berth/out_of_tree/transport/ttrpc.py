@@ -3,19 +3,13 @@
     request --frame--> socket ... socket --frames--> future of the call
 
 A call has no task and no coroutine of its own: it is a frame written and a future that the answer, its
-deadline or the end of the connection completes. While a cycle waits for a plugin that answers within a
-moment, it reads the socket itself and gives the event loop no turn: turns would go to reading and writing one
-thing each, where many together take less work (docs/decisions/0026-ttrpc.md).
-
-What the plugin sends is input: a frame has at most 4 MiB, and one that cannot be read, or answers what was
-not asked, ends the connection.
+deadline or the end of the connection completes. What the plugin sends is input: a frame has at most 4 MiB,
+and one that cannot be read, or answers what was not asked, ends the connection.
 
 Source: docs/protocol.md "ttrpc beside gRPC"; github.com/containerd/ttrpc PROTOCOL.md.
 """
 
 import asyncio
-import select
-import socket
 import struct
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -26,7 +20,6 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from berth.config.out_of_tree.sidecars import SidecarSpec, socket_path
-from berth.framework.clock import SYSTEM_CLOCK
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError
 from berth.out_of_tree.limits import MESSAGE_BYTES, UNANSWERED, UNWRITTEN_BYTES
 from berth.out_of_tree.transport.rpc import Call, RpcError, late
@@ -37,9 +30,6 @@ from berth_plugin_proto import queueing_pb2, scheduling_pb2, ttrpc_pb2
 HEADER = struct.Struct(">IIBB")
 """Length, stream id, type, flags."""
 REQUEST, RESPONSE = 1, 2
-MOMENT_SECONDS = 0.002
-"""How long a cycle keeps everything else waiting for an answer: as long as a turn of pods takes anyway."""
-READ_BYTES = 1 << 18
 _ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 _PACKAGE = "berth.plugin.v1"
 _MESSAGES = {"SchedulingService": scheduling_pb2, "QueueingService": queueing_pb2}
@@ -89,15 +79,7 @@ class Frames:
 
 
 class Answer(asyncio.Future[Any]):
-    """The answer to a call, in future."""
-
-    def __init__(self, connection: "Ttrpc", loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(loop=loop)
-        self._connection = connection
-
-    def linger(self) -> None:
-        """Wait a moment for it, in which nothing else is done, if the plugin has answered as fast before."""
-        self._connection.linger(self)
+    """The answer to a call whose request was written, in future."""
 
 
 class _Waiting(NamedTuple):
@@ -106,7 +88,6 @@ class _Waiting(NamedTuple):
     answer: Answer
     response: type[Message]
     timer: asyncio.TimerHandle
-    sent_at: float
 
 
 class TtrpcService:
@@ -145,10 +126,6 @@ class Ttrpc(asyncio.Protocol):
         self._unanswered = 0
         self._full = False
         self._transport: asyncio.Transport | None = None
-        self._socket: socket.socket | None = None
-        self._readable = select.poll()
-        self._prompt = False
-        """Whether the last answer came within a moment."""
         self.ended: asyncio.Future[Exception] = self._loop.create_future()
 
     def service(self, name: str) -> TtrpcService:
@@ -166,7 +143,7 @@ class Ttrpc(asyncio.Protocol):
         self, head: bytes, request: Message, response: type[Message], seconds: float, metadata: Metadata
     ) -> asyncio.Future[Any]:
         """Have the request written behind the head that names the call; the answer or RpcError, in future."""
-        answer = Answer(self, self._loop)
+        answer = Answer(loop=self._loop)
         rest = ttrpc_pb2.TtrpcRequest(payload=request.SerializeToString(), timeout_nano=int(seconds * 1e9))
         for key, value in metadata:
             rest.metadata.add(key=key, value=value)
@@ -178,7 +155,7 @@ class Ttrpc(asyncio.Protocol):
         number, self._next = self._next, self._next + 2
         self._unanswered += 1
         timer = self._loop.call_later(seconds, self._expire, number)
-        self._waiting[number] = _Waiting(answer, response, timer, SYSTEM_CLOCK.monotonic())
+        self._waiting[number] = _Waiting(answer, response, timer)
         assert self._transport is not None
         self._transport.write(HEADER.pack(len(message), number, REQUEST, 0) + message)
         return answer
@@ -195,23 +172,6 @@ class Ttrpc(asyncio.Protocol):
         if len(self._waiting) >= UNANSWERED:
             return RpcError(code, f"{UNANSWERED} requests were not answered yet")
         return None
-
-    def linger(self, answer: Answer) -> None:
-        """Read until that answer is there, for a moment at most, if the one before it took no longer."""
-        if not self._prompt or self._socket is None or answer.done():
-            return
-        over = SYSTEM_CLOCK.monotonic() + MOMENT_SECONDS
-        while (left := over - SYSTEM_CLOCK.monotonic()) > 0 and self._readable.poll(left * 1e3):
-            try:
-                data = self._socket.recv(READ_BYTES)
-            except OSError:
-                break  # the loop finds it broken, too
-            if not data:
-                break
-            self.data_received(data)
-            if answer.done():
-                return
-        self._prompt = False
 
     def _expire(self, number: int) -> None:
         waiting = self._waiting.pop(number)
@@ -230,7 +190,6 @@ class Ttrpc(asyncio.Protocol):
         if waiting is None:
             return
         waiting.timer.cancel()
-        self._prompt = SYSTEM_CLOCK.monotonic() - waiting.sent_at <= MOMENT_SECONDS
         response = ttrpc_pb2.TtrpcResponse.FromString(message)
         if waiting.answer.done():
             return
@@ -244,9 +203,6 @@ class Ttrpc(asyncio.Protocol):
         if self.ended.done():
             return
         self.ended.set_result(error)
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
         broken, self._waiting = self._waiting, {}
         for waiting in broken.values():
             waiting.timer.cancel()
@@ -259,9 +215,6 @@ class Ttrpc(asyncio.Protocol):
         """Bound what is written and not read."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=UNWRITTEN_BYTES)
-        if (shown := transport.get_extra_info("socket")) is not None:
-            self._socket = shown.dup()
-            self._readable.register(self._socket, select.POLLIN)
 
     def data_received(self, data: bytes) -> None:
         """Hand the answers over that are whole."""

@@ -5,12 +5,12 @@ import asyncio
 import pytest
 
 from berth.out_of_tree.transport.begun import begin
-from berth.out_of_tree.transport.ttrpc import Answer, Ttrpc
+from berth.out_of_tree.transport.ttrpc import Answer
 
 
 def an_answer():
     """One that has not come."""
-    return Answer(Ttrpc("p"), asyncio.get_running_loop())
+    return Answer()
 
 
 async def waiting_for(*futures):

@@ -1,8 +1,6 @@
 """Calls over ttrpc, as the host makes them: which way they go, what becomes of them, and what ends it."""
 
 import asyncio
-import socket
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import grpc
@@ -11,20 +9,10 @@ import pytest
 from berth.out_of_tree import limits
 from berth.out_of_tree.errors import CallFailedError, LateError
 from berth.out_of_tree.transport import ttrpc
-from berth.out_of_tree.transport.begun import begin
 from berth.out_of_tree.transport.rpc import RpcError
 from berth.out_of_tree.transport.ttrpc import Ttrpc
 from berth_plugin_proto import identity_pb2, scheduling_pb2, ttrpc_pb2
-from tests.unit.out_of_tree.scripted import (
-    NAME,
-    PATIENCE_SECONDS,
-    Scripted,
-    cycle,
-    framed,
-    hosted,
-    passing,
-    until,
-)
+from tests.unit.out_of_tree.scripted import NAME, PATIENCE_SECONDS, Scripted, cycle, hosted, passing, until
 
 SECOND = "p.sock.ttrpc"
 ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
@@ -195,9 +183,6 @@ class Wire:
     def set_write_buffer_limits(self, high):
         self.high = high
 
-    def get_extra_info(self, _name):
-        """It has no socket that could be read beside it."""
-
     def write(self, data):
         self.written.append(data)
 
@@ -291,98 +276,3 @@ async def test_a_caller_that_went_away_is_forgotten_with_the_answer():
     connection.data_received(ttrpc.HEADER.pack(0, 1, ttrpc.RESPONSE, 0))
 
     assert ({}, False) == (connection._waiting, wire.aborted)
-
-
-# -- waiting for a moment -----
-
-
-@asynccontextmanager
-async def paired():
-    """A connection, and the plugin's end of its socket."""
-    ours, theirs = socket.socketpair()
-    loop = asyncio.get_running_loop()
-    with theirs:
-        _, connection = await loop.create_unix_connection(lambda: Ttrpc(NAME), sock=ours)
-        yield connection, theirs
-        connection.close()
-        await asyncio.sleep(0)
-
-
-def answer_to(number):
-    """The frame that answers that call."""
-    response = scheduling_pb2.ReserveResponse(skip_pre_bind=True)
-    return framed(number, ttrpc_pb2.TtrpcResponse(payload=response.SerializeToString()))
-
-
-def reserved(connection):
-    """A call that was begun."""
-
-    async def call():
-        return await asked(connection)
-
-    return begin(call(), at_once=True)
-
-
-async def prompt(connection, theirs):
-    """Have one call answered, as far as its caller may know within a moment."""
-    call = reserved(connection)
-    theirs.send(answer_to(1))
-    await call
-
-
-@pytest.mark.parametrize(("moment", "turns"), [(60.0, 0), (0.0, 1)], ids=["prompt", "slow"])
-async def test_a_prompt_plugin_is_waited_for_without_a_turn_of_the_loop(monkeypatch, moment, turns):
-    """One that took longer than a moment the last time is not."""
-    monkeypatch.setattr(ttrpc, "MOMENT_SECONDS", moment)
-    async with paired() as (connection, theirs):
-        await prompt(connection, theirs)
-        taken = []
-        call = reserved(connection)
-        asyncio.get_running_loop().call_soon(taken.append, "turn")
-        theirs.send(answer_to(3))
-        response = await call
-        assert (True, turns) == (response.skip_pre_bind, len(taken))
-
-
-async def test_a_plugin_is_waited_for_in_vain_once(monkeypatch):
-    """Everything else goes on from then on, and the answer is there when it comes."""
-    monkeypatch.setattr(ttrpc, "MOMENT_SECONDS", 60.0)
-    async with paired() as (connection, theirs):
-        await prompt(connection, theirs)
-        connection._readable = unreadable = Unreadable()
-        calls = [asyncio.ensure_future(reserved(connection)) for _ in range(2)]
-        await asyncio.sleep(0)
-        theirs.send(answer_to(3) + answer_to(5))
-        assert [True, True] == [each.skip_pre_bind for each in await asyncio.gather(*calls)]
-        assert 1 == len(unreadable.looked)
-
-
-class Unreadable:
-    """A socket on which nothing comes."""
-
-    def __init__(self):
-        self.looked = []
-
-    def poll(self, milliseconds):
-        self.looked.append(milliseconds)
-        return []
-
-
-async def test_a_hang_up_in_a_moment_is_a_failure_of_the_call(monkeypatch):
-    """As it is at any time."""
-    monkeypatch.setattr(ttrpc, "MOMENT_SECONDS", 60.0)
-    async with paired() as (connection, theirs):
-        await prompt(connection, theirs)
-        call = reserved(connection)
-        theirs.close()
-        assert grpc.StatusCode.UNAVAILABLE is (await refusal(call)).code
-
-
-async def test_what_is_no_frame_ends_the_connection_in_a_moment_too(monkeypatch):
-    """The cycle reads the socket as the loop does."""
-    monkeypatch.setattr(ttrpc, "MOMENT_SECONDS", 60.0)
-    async with paired() as (connection, theirs):
-        await prompt(connection, theirs)
-        call = reserved(connection)
-        theirs.send(b"\xff" * ttrpc.HEADER.size)
-        assert "a frame of" in (await refusal(call)).text
