@@ -58,7 +58,7 @@ async def test_rubbish_ahead(what):
     async with hosted(plugin) as harness:
         await harness.up()
         await harness.filter()
-        harness.connection._state._feed.touched.note("n1")
+        harness.connection._state._feed.touch("n1")
         harness.host.ask_ahead()
         await until(lambda: not harness.plugin.asking_ahead.unanswered)
         failures = harness.connection.breaker._failures
@@ -79,7 +79,7 @@ async def test_answers_ahead_that_never_come():
     async with hosted(plugin, timeout_seconds=0.2) as harness:
         await harness.up()
         await harness.filter()
-        harness.connection._state._feed.touched.note("n1")
+        harness.connection._state._feed.touch("n1")
         harness.host.ask_ahead()
         await until(lambda: asked_ahead(plugin))
         codes = await harness.filter(harness.pod("q"))
@@ -93,7 +93,7 @@ async def test_unanswered_questions_are_bounded():
     for label in ("a", "b", "c"):
         await w.cycle(label)
     for i in range(100):
-        w.change(i % NODES, shown=True)
+        w.change(i % NODES, sent=True)
         w.queued = [w.pod(label) for label in ("a", "b", "c")]
         w.finding.ask_ahead()
         await turns()
@@ -129,7 +129,7 @@ async def test_a_storm_of_changes_is_no_storm_of_questions(monkeypatch):
     w = Harness()
     await w.cycle("a")
     for i in range(KEPT + 1):
-        w.change(i % NODES, shown=bool(i % 2))
+        w.change(i % NODES, sent=True)
     w.finding.ask_ahead()
     await turns()
 
@@ -148,7 +148,7 @@ async def test_the_circuit_ends_asking_ahead():
         await harness.up()
         await harness.filter()
         for _ in range(50):
-            harness.connection._state._feed.touched.note("n1")
+            harness.connection._state._feed.touch("n1")
             harness.host.ask_ahead()
             await until(lambda: not harness.plugin.asking_ahead.unanswered)
 

@@ -170,10 +170,17 @@ class Answers:
         return not unasked
 
     def _refreshed_many(self, verdicts: Verdicts, attempt: Attempt, rows: Rows) -> bool:
-        if not verdicts.ask_many(attempt, rows):
+        unasked = verdicts.ask_many(attempt, rows)
+        if unasked is None:
             return False
-        self._moved.take(self._dirty, len(attempt.nodes))
-        return True
+        n = len(attempt.nodes)
+        if not unasked.size:
+            self._moved.take(self._dirty, n)
+            return True
+        self._moved.add_many(np.setdiff1d(rows, unasked, assume_unique=True), n)
+        self._dirty.clear()
+        self._dirty.add_many(unasked, n)
+        return False
 
     async def refresh(self, attempt: Attempt, candidates: Mask | None, point: int) -> Verdicts:
         """Ask Filter plugins about the dirty rows; if all are, about the candidates alone (None: all rows).
@@ -197,10 +204,10 @@ class Answers:
         return self.verdicts
 
     async def _refreshed_with_others(self, verdicts: Verdicts, attempt: Attempt, point: int) -> bool:
-        """Ask about the dirty rows one by one, other processes first; whether none is dirty then."""
+        """Ask about the dirty rows, other processes first; whether none is dirty then."""
         if self.refreshed(attempt):
             return True
-        if self._dirty.many is not None or not verdicts.outside:
+        if not verdicts.outside:
             return False
         await verdicts.bring(attempt, self._dirty.rows(), point)
         return self.refreshed(attempt)
@@ -241,9 +248,11 @@ class Answers:
             return False
         try:
             if moved.many is not None:
-                if not scorers.ask_many(attempt, moved.many, self.verdicts.fits):
+                unscored = scorers.ask_many(attempt, moved.many, self.verdicts.fits)
+                if unscored is None:
                     return False
                 moved.clear()
+                moved.add_many(unscored, len(attempt.nodes))
             elif moved.few:
                 unasked = scorers.ask_each(attempt, moved.few, self.verdicts.fits)
                 if unasked is None:
@@ -253,7 +262,7 @@ class Answers:
             raise
         except Exception as error:
             raise StartOverError from error
-        return not moved.few and scorers.ranks.totals is not None
+        return not moved and scorers.ranks.totals is not None
 
     async def refresh_scores(self, attempt: Attempt, feasible: Mask, point: int) -> Ranks:
         """Ask Score plugins about the rows that became others since they were asked, where the pod fits.
@@ -277,11 +286,11 @@ class Answers:
         return self.ranks
 
     async def _rescored_with_others(self, attempt: Attempt, point: int) -> bool:
-        """Score rows that became others one by one, other processes first; whether totals are there then."""
+        """Score rows that became others, other processes first; whether totals are there then."""
         if self.refreshed_scores(attempt):
             return True
         scorers = self._scorers
-        if scorers is None or not (self._moved.few and scorers.outside):
+        if scorers is None or not (self._moved and scorers.outside):
             return False
         await scorers.bring(attempt, self._moved.rows(), point)
         return self.refreshed_scores(attempt)

@@ -6,10 +6,10 @@ from berth.evaluation.sieve import Placed
 from berth.framework.attempt import Attempt
 from berth.framework.interface import Depends, Plugin
 from berth.framework.runtime import PluginSet
-from berth.snapshot.journal import Journal
+from berth.snapshot.row_journal import RowJournal
 
 Bases = Mapping[str, Hashable | None]
-Positions = list[tuple[str, Journal[str], int]]
+Positions = list[tuple[str, RowJournal, int]]
 """By plugin: its journal, and where it ended when the plugin was asked."""
 
 

@@ -17,7 +17,7 @@ from berth.framework.interface import (
     ScorePlugin,
     Scores,
 )
-from berth.snapshot.columns import Ints, Mask, Rows
+from berth.snapshot.columns import NO_ROWS, Ints, Mask, Rows
 from berth.snapshot.row_view import RowView
 
 ScoreOn = Callable[[int], int]
@@ -40,6 +40,8 @@ class _FormsOfMany:
 
     plain: Sequence[tuple[int, ScoresOn]]
     raw: Sequence[ScoresOn]
+    outside: bool
+    """As above."""
 
 
 class Scorers:
@@ -96,28 +98,35 @@ class Scorers:
             attempt.meter.worked(self._plain[-1][0].name)
         return unasked
 
-    def ask_many(self, attempt: Attempt, rows: Rows, fits: Mask) -> bool:
-        """Ask about some rows at once; False, and nothing is asked, where some plugin has no form for that.
+    def ask_many(self, attempt: Attempt, rows: Rows, fits: Mask) -> Rows | None:
+        """Ask about some rows at once; None, and nothing is asked, where some plugin has no form for that.
 
-        Shapes: rows intp (k,); fits bool (n,).
+        The result are the rows that plugins in other processes are to be asked about first, by `bring`.
+        Shapes: rows intp (k,); fits bool (n,); result intp (j,). Raises: PluginError.
         """
         if self._names_of_many is not attempt.nodes.resource_names:
             self._names_of_many = attempt.nodes.resource_names
             self._forms_of_many = self._made_for_many(attempt)
         forms, ranks = self._forms_of_many, self.ranks
         if forms is None:
-            return False
-        rows = ranks.left_of(rows, fits)
+            return None
+        rows, unasked = ranks.left_of(rows, fits), NO_ROWS
+        finals = [scores_on(rows) for _, scores_on in forms.plain]
+        raws = [scores_on(rows) for scores_on in forms.raw]
+        if forms.outside:
+            there = np.logical_and.reduce([scores != UNASKED for scores in (*finals, *raws)])
+            if not there.all():
+                unasked, rows = rows[~there], rows[there]
+                finals, raws = [each[there] for each in finals], [each[there] for each in raws]
         plains: Ints = np.zeros(rows.size, dtype=np.int64)
         if ranks.of_objects is not None:
             plains = ranks.of_objects.take(rows)
-        for weight, scores_on in forms.plain:
-            scores = scores_on(rows)
+        for (weight, _), scores in zip(forms.plain, finals, strict=True):
             plains += scores if weight == 1 else scores * weight
-        ranks.put_many(rows, plains, [scores_on(rows) for scores_on in forms.raw])
+        ranks.put_many(rows, plains, raws)
         if self._plain:
             attempt.meter.worked(self._plain[-1][0].name)
-        return True
+        return unasked
 
     @property
     def outside(self) -> Sequence[ScorePlugin]:
@@ -146,12 +155,14 @@ class Scorers:
 
     def _made_for_many(self, attempt: Attempt) -> _FormsOfMany | None:
         state, pod, nodes = attempt.state, attempt.pod, attempt.nodes
-        plain = [(weight, plugin.score_rows(state, pod, nodes)) for plugin, weight in self._plain]
+        plain = [(weight, _form_of_many(plugin, attempt)) for plugin, weight in self._plain]
         raw = [part.plugin.score_rows(state, pod, nodes) for part in self.ranks.own]
         if None in raw or any(form is None for _, form in plain):
             return None
         return _FormsOfMany(
-            [(weight, form) for weight, form in plain if form], [form for form in raw if form]
+            [(weight, form) for weight, form in plain if form],
+            [form for form in raw if form],
+            bool(self.outside),
         )
 
     async def ask_some(self, attempt: Attempt, rows: Rows, fits: Mask, point: int) -> None:
@@ -211,6 +222,21 @@ def _form(plugin: ScorePlugin, attempt: Attempt) -> ScoreOn | None:
         if score != UNASKED and not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
             raise out_of_range(plugin.name, score)
         return score
+
+    return checked
+
+
+def _form_of_many(plugin: ScorePlugin, attempt: Attempt) -> ScoresOn | None:
+    """The same of the form for some rows at once."""
+    form = plugin.score_rows(attempt.state, attempt.pod, attempt.nodes)
+    if form is None or plugin.in_process:
+        return form
+    given = form
+
+    def checked(rows: Rows) -> Scores:
+        scores = given(rows)
+        check_range(plugin.name, scores, scores != UNASKED)
+        return scores
 
     return checked
 

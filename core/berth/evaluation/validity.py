@@ -70,17 +70,16 @@ class Validity:
                 return False
             dirty.add_many(rows, len(nodes))
             self._position = journal.end
-        return not self._positions or self._follow_plugins(nodes, dirty)
+        return not self._positions or self._follow_plugins(len(nodes), dirty)
 
-    def _follow_plugins(self, nodes: Snapshot, dirty: DirtyRows) -> bool:
+    def _follow_plugins(self, n: int, dirty: DirtyRows) -> bool:
         for i, (name, journal, position) in enumerate(self._positions):
             if journal.end == position:
                 continue
-            names = journal.since(position)
-            if names is None:
+            rows = journal.since(position)
+            if rows is None:
                 return False
-            known = (row for row in map(nodes.row_of.get, set(names)) if row is not None)
-            dirty.add(known, len(nodes))
+            dirty.add_many(rows, n)
             self._positions[i] = name, journal, journal.end
         return True
 

@@ -10,8 +10,8 @@ from berth.evaluation.reasons import Numbers, Reasons, filter_error
 from berth.evaluation.sieve import Placed, Sieve, rejected_by
 from berth.framework.attempt import Attempt
 from berth.framework.diagnosis import Rejections
-from berth.framework.interface import UNASKED, Depends, FilterPlugin, ReasonCodes
-from berth.snapshot.columns import Mask, Rows
+from berth.framework.interface import UNASKED, UNASKED_CODE, Depends, FilterPlugin, ReasonCodes
+from berth.snapshot.columns import NO_ROWS, Mask, Rows
 from berth.snapshot.row_view import RowView
 
 CodeOn = Callable[[int], int]
@@ -144,29 +144,36 @@ class Verdicts:
             self._forms = scalar_forms(self._by_row, attempt)
         return self._forms
 
-    def ask_many(self, attempt: Attempt, rows: Rows) -> bool:
-        """Ask about some rows at once; False, and nothing is asked, where some plugin has no form for that.
+    def ask_many(self, attempt: Attempt, rows: Rows) -> Rows | None:
+        """Ask about some rows at once; None, and nothing is asked, where some plugin has no form for that.
 
-        Shapes: rows intp (k,). Raises: PluginError.
+        The result are the rows that plugins in other processes are to be asked about first, by `bring`.
+        Shapes: rows intp (k,); result intp (j,). Raises: PluginError.
         """
         if self._names_of_many is not attempt.nodes.resource_names:
             self._names_of_many = attempt.nodes.resource_names
             self._forms_of_many = forms_of_many(self._by_row, attempt)
         forms = self._forms_of_many
         if forms is None:
-            return False
+            return None
         if self._fixed is not None:
             rows = rows[~self._fixed[rows]]
         why: Numbers = np.zeros(rows.size, dtype=np.uint32)
+        unasked = NO_ROWS
         for place, plugin, codes_of in forms:
             codes = codes_of(rows)
+            if not plugin.in_process:
+                unanswered = (codes == UNASKED_CODE) & (why == 0)
+                if unanswered.any():
+                    unasked = np.concatenate((unasked, rows[unanswered]))
+                    rows, why, codes = rows[~unanswered], why[~unanswered], codes[~unanswered]
             if np.count_nonzero(codes):
                 rejected = ((codes != 0) & (why == 0)).nonzero()[0]
                 why[rejected] = self.reasons.numbers(place, plugin, attempt.state, codes[rejected])
         self._put(rows, why)
         if forms:
             attempt.meter.worked(forms[-1][1].name)
-        return True
+        return unasked
 
     def _put(self, rows: Rows, why: Numbers) -> None:
         """Take in the reasons against some rows. Shapes: rows intp (k,); why (k,)."""

@@ -35,9 +35,9 @@ from berth.framework.status import SUCCESS, Code, Status
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
 from berth.snapshot.columns import Mask, Rows
-from berth.snapshot.journal import Journal
 from berth.snapshot.pod_group_states import GroupKey
 from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.row_journal import RowJournal
 from berth.snapshot.snapshot import Snapshot
 
 ReasonCodes = NDArray[np.unsignedinteger[Any]]
@@ -47,7 +47,10 @@ Scores = NDArray[np.int64]
 """Shape (n,): any int64 before normalisation, 0 to 100 after it."""
 
 UNASKED = -(1 << 63)
-"""Returned by a scalar form for a row whose answer has to be fetched from another process first."""
+"""Returned by a scalar form for a row whose answer has to be fetched from another process first, and as a raw
+score by the form for many rows."""
+UNASKED_CODE = (1 << 16) - 1
+"""The same as a reason code among those of many rows."""
 
 MIN_NODE_SCORE = 0
 MAX_NODE_SCORE = 100
@@ -91,8 +94,8 @@ class Plugin(ABC):  # noqa: B024 - the points below are what is abstract
     basis_of_answers: ClassVar[bool] = False
     """Whether answering may change `basis`; it is then read again at the end of the cycle."""
 
-    changes: Journal[str] | None = None
-    """Names of nodes whose answers changed without a change in the snapshot; None: there are none, ever."""
+    changes: RowJournal | None = None
+    """Rows whose answers changed without a change in the snapshot; None: there are none, ever."""
 
     @property
     def name(self) -> str:
@@ -262,7 +265,8 @@ class FilterPlugin(Plugin):
     ) -> Callable[[Rows], ReasonCodes] | None:
         """Return a function from rows of the whole snapshot to the codes that `filter` would return there.
 
-        None if these have to be made a table of their own for `filter`. The rules of `filter_row` apply.
+        None if these have to be made a table of their own for `filter`. The rules of `filter_row` apply, with
+        `UNASKED_CODE`.
         """
         del state, pod, nodes
         return None

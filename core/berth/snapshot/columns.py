@@ -37,6 +37,9 @@ def rows_where(mask: Mask) -> Rows:
     return every_row(mask.size) if np.count_nonzero(mask) == mask.size else mask.nonzero()[0]
 
 
+NO_ROWS: Rows = np.empty(0, dtype=np.intp)
+
+
 @lru_cache(maxsize=8)
 def every_row(n: int) -> Rows:
     """The rows of a table of n nodes, not to be written to. Shapes: result intp (n,)."""

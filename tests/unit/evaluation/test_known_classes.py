@@ -49,7 +49,7 @@ def asked_in(way):
         stack.enter_context(patch.multiple(dirty_rows, **(TOGETHER if way is None else way)))
         if way is None:
             for kind in (Verdicts, Scorers):
-                stack.enter_context(patch.object(kind, "ask_many", return_value=False))
+                stack.enter_context(patch.object(kind, "ask_many", return_value=None))
         yield
 
 

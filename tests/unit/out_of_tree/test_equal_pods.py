@@ -27,7 +27,7 @@ from berth.testing.handles import FixedNominator, make_handle
 from berth_gpu_share.plugin import GpuShare
 from berth_plugin_proto import scheduling_pb2, state_pb2
 from berth_sdk.serving import Server
-from tests.unit.evaluation.test_known_classes import Side
+from tests.unit.evaluation.test_known_classes import ROW_BY_ROW, TOGETHER, Side, asked_in
 from tests.unit.gpu_share.builders import gpu_node, gpu_pod
 from tests.unit.out_of_tree.scripted import a_queue, no_watch, until
 
@@ -176,32 +176,44 @@ def asked_rows(monkeypatch):
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(
-    ("policy", "kind"),
-    [("best-fit", GpuShare), ("packing", GpuShare), ("best-fit", NamesNoFields)],
-    ids=["best-fit", "packing", "names no fields"],
+    ("policy", "kind", "way"),
+    [
+        pytest.param("best-fit", GpuShare, ROW_BY_ROW, id="best-fit"),
+        pytest.param("best-fit", GpuShare, TOGETHER, id="best-fit, rows together"),
+        pytest.param("best-fit", GpuShare, None, id="best-fit, rows as a table"),
+        pytest.param("packing", GpuShare, ROW_BY_ROW, id="packing"),
+        pytest.param("packing", GpuShare, TOGETHER, id="packing, rows together"),
+        pytest.param("best-fit", NamesNoFields, ROW_BY_ROW, id="names no fields"),
+    ],
 )
-async def test_with_a_sidecar_as_from_nothing(policy, kind, seed):
+async def test_with_a_sidecar_as_from_nothing(policy, kind, way, seed):
     """Pods that come, go and fail after a reservation change nothing of what an equal pod is answered."""
     chance = random.Random(f"{policy} {seed}")
-    async with clusters(policy, kind) as cluster:
-        for _ in range(30):
-            what = chance.random()
-            if what < 0.8 or not cluster.placed:
-                template = chance.choice(TEMPLATES)
-                for _ in range(chance.randint(1, 3)):
-                    await cluster.schedule(template)
-            elif what < 0.83:
-                await cluster.give_up(chance.randrange(99))
-            elif what < 0.88:
-                cluster.report(chance.randrange(99))
-            elif what < 0.96:
-                placed, _ = cluster.placed.pop(chance.randrange(len(cluster.placed)))
-                cluster.cache.remove_pod(placed)
-            else:
-                cluster.node(gpu_node(f"n{chance.randrange(6)}", chance.randrange(5)))
-        outcomes = cluster.remembering.memory.outcomes
+    with asked_in(way):
+        async with clusters(policy, kind) as cluster:
+            await live(cluster, chance)
+            outcomes = cluster.remembering.memory.outcomes
 
     assert outcomes["reused"] > 5
+
+
+async def live(cluster, chance):
+    """Thirty things happen."""
+    for _ in range(30):
+        what = chance.random()
+        if what < 0.8 or not cluster.placed:
+            template = chance.choice(TEMPLATES)
+            for _ in range(chance.randint(1, 3)):
+                await cluster.schedule(template)
+        elif what < 0.83:
+            await cluster.give_up(chance.randrange(99))
+        elif what < 0.88:
+            cluster.report(chance.randrange(99))
+        elif what < 0.96:
+            placed, _ = cluster.placed.pop(chance.randrange(len(cluster.placed)))
+            cluster.cache.remove_pod(placed)
+        else:
+            cluster.node(gpu_node(f"n{chance.randrange(6)}", chance.randrange(5)))
 
 
 async def test_a_sidecar_is_asked_about_changed_nodes_only(monkeypatch):

@@ -18,8 +18,8 @@ from berth.objects.pod import Pod
 from berth.out_of_tree.cluster_state.nominations import NOTHING, News, Nominations
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.cluster_state.watched_objects import WatchedObjects
-from berth.snapshot.journal import Journal
 from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.row_journal import RowJournal
 from berth.snapshot.snapshot import Snapshot
 from berth.snapshot.snapshot_step import SnapshotStep
 from berth_plugin_proto import identity_pb2, state_pb2
@@ -64,8 +64,8 @@ class StateFeed:
         self.wanted = identity_pb2.StateInterest(nodes=True, pods=True)
         self._reserved: dict[str, Reserved] = {}
         """Pods that are assumed or about to be, by UID."""
-        self.touched: Journal[str] = Journal()
-        """Nodes about which the plugin was sent something that no row of the snapshot shows."""
+        self.touched = RowJournal()
+        """The snapshot's rows of nodes about which the plugin was sent anything but the nodes themselves."""
         self.unanswered = 0
         """How many calls that may change what the plugin says of nodes have no answer yet."""
         self.disturbances = 0
@@ -122,7 +122,13 @@ class StateFeed:
     def nominated(self, node_name: str) -> None:
         """Others were promised that node than before: `catch_up` says who, or the next step."""
         if self.wanted.nominations:
-            self.touched.note(node_name)
+            self.touch(node_name)
+
+    def touch(self, node_name: str) -> None:
+        """Take note that the plugin was sent something about that node."""
+        row = self._snapshot.row_of.get(node_name)
+        if row is not None:
+            self.touched.note(row)
 
     def catch_up(self) -> None:
         """Make a step of what became of promised pods, if anything did."""
@@ -243,25 +249,25 @@ class StateFeed:
                 self._reserved.pop(uid, None)
             if not (self.wanted.pods and self._concerns(info)):
                 continue
+            if sign > 0 and self._is_old_news(info, before.get(uid)):
+                continue
+            self.touch(info.pod.node_name)
             if sign < 0:
                 if reserved is not None and reserved.data and uid not in self._sent_as_assumed:
                     # Gone before any step showed it: a plugin that holds something for it has to see it go.
                     yield state_pb2.Change(pod_upsert=_assumed(info, reserved))
                 self._sent_as_assumed.discard(uid)
                 yield state_pb2.Change(pod_remove=state_pb2.PodRemove(uid=uid))
-            elif not self._is_old_news(info, before.get(uid)):
+            else:
                 yield self._as_sent(info)
 
     def _is_old_news(self, info: PodInfo, before: PodInfo | None) -> bool:
-        """Whether the plugin need not hear of the new version; notes its node where no row reports it."""
+        """Whether the plugin need not hear of the new version."""
         if before is None or not info.counts_like(before):
             return False
         same_stage = self._is_assumed(info.uid) == (info.uid in self._sent_as_assumed)
         old, new = before.pod.metadata, info.pod.metadata
-        if self.wanted.pods_without_status and same_stage and old.annotations == new.annotations:
-            return True
-        self.touched.note(info.pod.node_name)
-        return False
+        return self.wanted.pods_without_status and same_stage and old.annotations == new.annotations
 
     def _nominations_beside(self, step: SnapshotStep) -> News:
         if not self.wanted.nominations:
@@ -276,8 +282,8 @@ class StateFeed:
         for uid, pod in patched.items():
             if uid not in brought and self._is_assumed(uid):
                 info = PodInfo(pod)
-                self.touched.note(pod.node_name)
                 if self.wanted.pods and self._concerns(info):
+                    self.touch(pod.node_name)
                     yield self._as_sent(info)
 
     def _concerns(self, info: PodInfo) -> bool:

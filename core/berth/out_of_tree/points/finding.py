@@ -17,6 +17,7 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.handle import Handle
 from berth.framework.interface import (
     UNASKED,
+    UNASKED_CODE,
     FilterPlugin,
     MaybeAwaitable,
     NormalizeScorePlugin,
@@ -294,6 +295,38 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
             return UNASKED if said is None or said.is_dirty(SCORES, row) else said.raw_score(row)
 
         return None if signature is None else raw
+
+    def filter_rows(
+        self, state: CycleState, pod: Pod, nodes: Snapshot
+    ) -> Callable[[Rows], ReasonCodes] | None:
+        """The same for some rows at once, `UNASKED_CODE` where they are to be asked first."""
+        del nodes
+        if not self._offers(self._answers(state).caller, FILTER):
+            return lambda rows: all_pass(rows.size)
+        known, signature = self.known, self._signature(self.caller, pod)
+
+        def codes(rows: Rows) -> ReasonCodes:
+            said = known.peek(signature)
+            if said is None:
+                return np.full(rows.size, UNASKED_CODE, dtype=np.uint16)
+            return np.where(said.are_dirty(VERDICTS, rows), np.uint16(UNASKED_CODE), said.codes(rows))
+
+        return None if signature is None else codes
+
+    def score_rows(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[Rows], Scores] | None:
+        """The same for some rows at once, `UNASKED` where they are to be asked first."""
+        del nodes
+        if not self._offers(self._answers(state).caller, SCORE):
+            return lambda rows: np.zeros(rows.size, dtype=np.int64)
+        known, signature = self.known, self._signature(self.caller, pod)
+
+        def raws(rows: Rows) -> Scores:
+            said = known.peek(signature)
+            if said is None:
+                return np.full(rows.size, UNASKED, dtype=np.int64)
+            return np.where(said.are_dirty(SCORES, rows), UNASKED, said.raw(rows))
+
+        return None if signature is None else raws
 
     async def _with_overlays(
         self, state: CycleState, pod: Pod, codes: ReasonCodes, changed: Differences

@@ -46,13 +46,13 @@ class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, Bi
         self, caller: Caller, name: str, request: Any, state: CycleState, read: Callable[[Any], R]
     ) -> R:
         """Ask; what the plugin says of that node may be another thing from then on, for any profile."""
-        caller.feed.touched.note(request.node_name)
+        caller.feed.touch(request.node_name)
         caller.feed.unanswered += 1
         try:
             return await caller.ask(name, request, state, read)
         finally:
             caller.feed.unanswered -= 1
-            caller.feed.touched.note(request.node_name)
+            caller.feed.touch(request.node_name)
             self._look_ahead.soon()
 
     async def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:

@@ -21,7 +21,7 @@ from berth.objects.pod import Pod
 from berth.out_of_tree.errors import ProtocolError, SidecarError
 from berth.out_of_tree.limits import CYCLE_REASONS
 from berth.snapshot.columns import Mask, Rows, rows_where
-from berth.snapshot.journal import Journal
+from berth.snapshot.row_journal import RowJournal
 from berth.snapshot.snapshot import Snapshot
 from berth_plugin_proto import scheduling_pb2
 
@@ -126,15 +126,13 @@ class NodeAnswers:
         self.ahead = None
         self._begin(len(self) if n is None else n)
 
-    def change(self, rows: Iterable[int]) -> None:
-        """Take note that something happened to these rows."""
-        listed = list(rows)
+    def change(self, rows: Rows) -> None:
+        """Take note that something happened to these rows. Shapes: rows intp (k,)."""
         for mask in self._dirty.values():
-            mask[listed] = True
+            mask[rows] = True
         if self.ahead is not None:
-            self.ahead.changed.update(listed)
-        if listed:
-            self.failed_ahead = False
+            self.ahead.changed.update(rows.tolist())
+        self.failed_ahead = False
 
     def missing(self, part: Part, rows: Rows | None) -> Rows:
         """Those of the rows (None: all) that are to be asked about. Shapes: rows and result intp (k,)."""
@@ -149,6 +147,10 @@ class NodeAnswers:
     def is_dirty(self, part: Part, row: int) -> bool:
         """Whether that row is to be asked about."""
         return bool(self._dirty[part].item(row))
+
+    def are_dirty(self, part: Part, rows: Rows) -> Mask:
+        """Which of the rows are to be asked about. Shapes: rows intp (k,); result bool (k,)."""
+        return self._dirty[part].take(rows)
 
     def code(self, row: int) -> int:
         """The reason code of a row that is not dirty."""
@@ -222,42 +224,40 @@ class Example(NamedTuple):
 class _Kept:
     """The answers for one signature, and up to where changes are known to them."""
 
-    __slots__ = ("_named", "_rows", "_static", "answers", "example", "size_bytes")
+    __slots__ = ("_position", "_static", "answers", "example", "size_bytes")
 
     def __init__(self, answers: NodeAnswers, example: Example | None) -> None:
         self.answers = answers
         self.example = example
         self.size_bytes = 0
-        self._static = self._rows = self._named = -1
+        self._static = self._position = -1
 
-    def follow(self, nodes: Snapshot, touched: Journal[str]) -> NodeAnswers:
+    def follow(self, nodes: Snapshot, touched: RowJournal) -> NodeAnswers:
         """The answers, with the rows dirty that changed since this was called last."""
         answers = self.answers
         changed = self._changed(nodes, touched)
         if changed is None:
             answers.forget(len(nodes))
-        elif changed:
+        elif changed.size:
             answers.change(changed)
         self._static = nodes.static_generation
-        self._rows, self._named = nodes.changed_footprints.end, touched.end
+        self._position = touched.end
         self.size_bytes = ENTRY_BYTES + ROW_BYTES * len(nodes)
         if self.example is not None:
             self.size_bytes += len(self.example.data)
         return answers
 
-    def _changed(self, nodes: Snapshot, touched: Journal[str]) -> set[int] | None:
-        """The rows that changed; None where everything may have changed, or there is too much to keep."""
+    def _changed(self, nodes: Snapshot, touched: RowJournal) -> Rows | None:
+        """The rows that changed; None where everything may have changed, or there is too much to keep.
+
+        Shapes: result intp (k,), not to be kept.
+        """
         answers = self.answers
         if self._static != nodes.static_generation or answers.spoiled:
             return None
         if len(answers.reasons) > CYCLE_REASONS // 2:
             return None
-        rows, names = nodes.changed_footprints.since(self._rows), touched.since(self._named)
-        if rows is None or names is None:
-            return None
-        found = set(rows.tolist())
-        found.update(row for row in map(nodes.row_of.get, names) if row is not None)
-        return found
+        return touched.since(self._position)
 
 
 class KnownAnswers:
@@ -301,7 +301,7 @@ class KnownAnswers:
         signature: Hashable,
         example: Callable[[], Example | None],
         nodes: Snapshot,
-        touched: Journal[str],
+        touched: RowJournal,
     ) -> NodeAnswers:
         """The answers for that signature, with the rows dirty that changed since; all rows, if it is new."""
         kept = self._kept.get(signature)
@@ -321,7 +321,7 @@ class KnownAnswers:
         return answers
 
     def recent(
-        self, most: int, nodes: Snapshot, touched: Journal[str]
+        self, most: int, nodes: Snapshot, touched: RowJournal
     ) -> Iterator[tuple[NodeAnswers, Example | None]]:
         """What was used last, with the rows dirty that changed since, and pods to ask about."""
         for kept in list(islice(reversed(self._kept.values()), most)):

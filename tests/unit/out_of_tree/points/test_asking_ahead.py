@@ -17,7 +17,7 @@ from berth.out_of_tree.errors import CallFailedError
 from berth.out_of_tree.lifecycle.breaker import Circuit
 from berth.out_of_tree.points.asking_ahead import LookAhead
 from berth.out_of_tree.points.finding import FindsNodes
-from berth.snapshot.journal import Journal
+from berth.snapshot.row_journal import RowJournal
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod
 from berth.testing.handles import make_handle
@@ -41,7 +41,7 @@ class Plugin:
         self.snapshot, self.answers_late = snapshot, answers_late
         self.numbers = [0] * NODES
         self.calls, self.pending, self.pods = [], [], {}
-        self.feed = SimpleNamespace(touched=Journal(), disturbances=0, unanswered=0)
+        self.feed = SimpleNamespace(touched=RowJournal(), disturbances=0, unanswered=0)
         self.connection = SimpleNamespace(
             ready=True,
             starts=1,
@@ -137,13 +137,13 @@ class Harness:
         handle = make_handle(self.snapshot, profile_name="")
         self.finding = FindsNodes(self.plugin, handle, look_ahead)
 
-    def change(self, row, *, shown):
-        """Something happens to a node: the snapshot shows it, or the plugin was sent a call about it."""
-        self.plugin.numbers[row] += 1
-        if shown:
-            self.snapshot.changed_footprints.note(row)
+    def change(self, row, *, sent):
+        """Something happens to a node: it was sent to the plugin, or only other plugins see it."""
+        if sent:
+            self.plugin.numbers[row] += 1
+            self.plugin.feed.touched.note(row)
         else:
-            self.plugin.feed.touched.note(f"n{row}")
+            self.snapshot.changed_footprints.note(row)
 
     def change_all(self, how):
         """Something happens to everything."""
@@ -206,7 +206,7 @@ def test_asked_ahead_as_asked_at_its_turn(steps, answers_late):
         w = Harness(answers_late=answers_late)
         for what, *how in steps:
             if what == "change":
-                w.change(how[0], shown=how[1])
+                w.change(how[0], sent=how[1])
             elif what == "all":
                 w.change_all(how[0])
             elif what == "ahead":
@@ -226,7 +226,7 @@ async def test_a_known_pod_waits_for_nothing():
     """What changed was asked about before the pod came, and its turn takes no call."""
     w = Harness()
     await w.cycle("a")
-    w.change(2, shown=True)
+    w.change(2, sent=True)
     w.finding.ask_ahead()
     await w.plugin.deliver()
     before = list(w.plugin.calls)
@@ -240,6 +240,7 @@ async def test_an_answer_stays_until_something_touches_its_rows():
     w = Harness()
     for _ in range(3):
         await w.cycle("a")
+        w.change(2, sent=False)
 
     assert [("FilterScore", False)] == w.plugin.calls
 
@@ -264,7 +265,7 @@ async def test_nothing_is_asked_while_an_answer_may_change_others():
     w = Harness()
     await w.cycle("a")
     w.plugin.feed.unanswered = 1
-    w.change(2, shown=False)
+    w.change(2, sent=True)
     w.finding.ask_ahead()
     await turns()
 
@@ -275,7 +276,7 @@ async def test_a_failure_ahead_costs_the_pod_nothing():
     """The pod asks itself; nothing is asked ahead again until something changes."""
     w = Harness()
     await w.cycle("a")
-    w.change(2, shown=True)
+    w.change(2, sent=True)
     w.finding.ask_ahead()
     await w.plugin.deliver("failed")
     w.finding.ask_ahead()
@@ -318,7 +319,7 @@ async def test_without_classes_nothing_is_asked_ahead():
     w = Harness(classes=0)
     w.queued = [w.pod("b")]
     await w.cycle("a")
-    w.change(2, shown=True)
+    w.change(2, sent=True)
     w.finding.ask_ahead()
     await turns()
 
