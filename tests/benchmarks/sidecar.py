@@ -45,6 +45,7 @@ from tests.rust_toolchain import CARGO, build_example
 
 PYTHON_PLUGIN = [sys.executable, "-m", "tests.benchmarks.sidecar_plugin"]
 LOCAL_PLUGIN = [*PYTHON_PLUGIN, "local"]
+WITHOUT_PODS = [*PYTHON_PLUGIN, "nopods"]
 ANSWERED_SECONDS = 0.02
 """A pause in which questions ahead are answered."""
 OVER_GRPC = [*PYTHON_PLUGIN, "--grpc"]
@@ -63,7 +64,11 @@ def run(options):
         uvloop.run(known(options.rounds or 300)).show()
         over_ttrpc = [each for each in commands if each[1] is not OVER_GRPC]
         uvloop.run(stages(options.rounds or 300, over_ttrpc)).show()
-        in_turn = [*commands, ("Python, by node", LOCAL_PLUGIN)]
+        in_turn = [
+            *commands,
+            ("Python, by node", LOCAL_PLUGIN),
+            ("Python, by node without pods", WITHOUT_PODS),
+        ]
         rows = settings([(name, tuple(command)) for name, command in in_turn], (*PYTHON_PLUGIN, "http"))
         wanted = [row for row in rows if options.match in row.name or row in (rows[0], rows[-1])]
         asyncio.run(throughput(wanted, options.pods or PODS)).show()

@@ -2,10 +2,11 @@
 
     python -m tests.benchmarks.sidecar_plugin [--grpc] NAME ADDRESS
     python -m tests.benchmarks.sidecar_plugin local NAME ADDRESS
+    python -m tests.benchmarks.sidecar_plugin nopods NAME ADDRESS
     python -m tests.benchmarks.sidecar_plugin http
 
-The second says that its answers hold for single nodes and all pods. The third does the same work as an HTTP
-extender, whose port is printed.
+The second says that its answers hold for single nodes and all pods, the third that it does not look at the
+pods on nodes either. The last does the same work as an HTTP extender, whose port is printed.
 """
 
 import asyncio
@@ -45,6 +46,15 @@ class Local(ByNumber):
     node_local = True
 
 
+class OfNodes(Local):
+    """The same, whatever pods there are on a node."""
+
+    wants_pods = False
+
+
+KINDS = {"local": Local, "nopods": OfNodes}
+
+
 async def extend():
     """Serve the same as an extender that is sent names."""
 
@@ -68,8 +78,8 @@ async def extend():
 if __name__ == "__main__":
     if sys.argv[1] == "http":
         asyncio.run(extend())
-    elif sys.argv[1] == "local":
-        serve(Local(sys.argv[2]), sys.argv[3])
+    elif sys.argv[1] in KINDS:
+        serve(KINDS[sys.argv[1]](sys.argv[2]), sys.argv[3])
     else:
         name, address = sys.argv[-2:]
         serve(ByNumber(name), address, ttrpc="--grpc" not in sys.argv)

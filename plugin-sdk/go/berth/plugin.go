@@ -141,7 +141,8 @@ type Plugin struct {
 	// any, empty: none.
 	PodFields []string
 	// NodeLocal: verdict and score of a node depend on the pod, the node and the
-	// pods on it alone.
+	// mirrored pods on it alone. Without WantsPods such a plugin is asked nothing
+	// because a pod was placed.
 	NodeLocal bool
 	// ScoreNeedsFeasible: Score must see exactly the nodes that all filters left.
 	ScoreNeedsFeasible bool

@@ -26,6 +26,7 @@ from berth.snapshot.snapshot import Snapshot
 from berth.testing.handles import FixedNominator, make_handle
 from berth_gpu_share.plugin import GpuShare
 from berth_plugin_proto import scheduling_pb2, state_pb2
+from berth_sdk import Plugin
 from berth_sdk.serving import Server
 from tests.unit.evaluation.test_known_classes import ROW_BY_ROW, TOGETHER, Side, asked_in
 from tests.unit.gpu_share.builders import gpu_node, gpu_pod
@@ -225,6 +226,28 @@ async def test_a_sidecar_is_asked_about_changed_nodes_only(monkeypatch):
         await cluster.schedule({"milli": 300})
 
     assert [None, 1] == asked
+
+
+class WithoutPods(GpuShare):
+    """The same, but it sees no pods on nodes and holds nothing: all GPUs are free to it."""
+
+    wants_pods = False
+    reserve, unreserve = Plugin.reserve, Plugin.unreserve
+
+
+async def test_a_sidecar_that_mirrors_no_pods_is_asked_once(monkeypatch):
+    """Where the last pod went says nothing to it; another node does."""
+    async with clusters(kind=WithoutPods) as cluster:
+        asked = asked_rows(monkeypatch)
+        for _ in range(3):
+            await cluster.schedule({"milli": 300})
+        by_turns = list(asked)
+        cluster.node(gpu_node("n5", 1))
+        await cluster.schedule({"milli": 300})
+
+    assert by_turns.count(None) == len(by_turns)
+    # The fresh profile asks for each pod, the one that remembers for the first alone.
+    assert (4, 6) == (len(by_turns), len(asked))
 
 
 async def test_what_others_say_is_remembered_beside_a_plugin_that_names_no_fields(monkeypatch):

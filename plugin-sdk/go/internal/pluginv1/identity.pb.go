@@ -390,9 +390,10 @@ type Capabilities struct {
 	// What the plugin wants to see of the cluster.
 	State *StateInterest `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
 	// Filter's and Score's answer for a node depends on the pod, that node, and
-	// the pods on it; beyond that at most on what other nodes are and can allocate,
-	// never on the pods on them. Then the host may keep the answers for equal pods
-	// and ask only about rows that changed; when a node comes, goes or is another
+	// those of the pods on it that `state` asks for; beyond that at most on what
+	// other nodes are and can allocate, never on the pods on them. Then the host
+	// may keep the answers for equal pods and ask only about nodes that the plugin
+	// was sent a pod or a call about since; when a node comes, goes or is another
 	// than before, it asks about all.
 	NodeLocal bool `protobuf:"varint,5,opt,name=node_local,json=nodeLocal,proto3" json:"node_local,omitempty"`
 	// Score wants to see exactly the nodes that every filter let pass, so

@@ -114,12 +114,13 @@ class Plugin:
     pod_resources: tuple[str, ...] = ()
     """Mirror only the pods that request one of these; empty: all."""
     wants_pods: bool = True
+    """Mirror the pods on nodes; a `node_local` plugin without them is not asked again for a placed pod."""
     pods_without_status: bool = False
     """A mirrored pod's status may be an old one: pods that changed in nothing else are not brought again."""
     wants_nominations: bool = False
     watches: tuple[WatchedResource, ...] = ()
     node_local: bool = False
-    """A node's verdict and score depend on the pod, the node and the pods on it, on no other node's pods."""
+    """A node's verdict and score depend on the pod, the node and the mirrored pods there, on no others."""
     score_needs_feasible: bool = False
     arguments: type[Any] | None = None
     """A dataclass: what a profile may say, with defaults; see `arguments_for`."""

@@ -185,9 +185,10 @@ export interface Capabilities {
     | undefined;
   /**
    * Filter's and Score's answer for a node depends on the pod, that node, and
-   * the pods on it; beyond that at most on what other nodes are and can allocate,
-   * never on the pods on them. Then the host may keep the answers for equal pods
-   * and ask only about rows that changed; when a node comes, goes or is another
+   * those of the pods on it that `state` asks for; beyond that at most on what
+   * other nodes are and can allocate, never on the pods on them. Then the host
+   * may keep the answers for equal pods and ask only about nodes that the plugin
+   * was sent a pod or a call about since; when a node comes, goes or is another
    * than before, it asks about all.
    */
   nodeLocal: boolean;
