@@ -405,7 +405,8 @@ class Snapshot:
         for info in infos:
             changed_nodes |= info.node_changed and not self._says_the_same(info)
             self._take(info)
-        if changed_nodes:
+        # Columns that lie elsewhere are another table to all who read them, whatever moved them.
+        if changed_nodes or self._shown != (self.resource_names, len(self.names)):
             self._changed_statically()
 
     def drop(self, name: str) -> None:
@@ -449,8 +450,6 @@ class Snapshot:
             self.nodes[row] = info.node
             self._columns.set_node(row, before, info.node)
         info.unseen, info.node_changed = [], False
-        if self._shown != (self.resource_names, len(self.names)):
-            self._show()
 
     def _note(self, row: int) -> None:
         self.changed_rows.note(row)

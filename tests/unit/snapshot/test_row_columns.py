@@ -3,8 +3,12 @@
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from berth.cache.cache import Cache
+from berth.snapshot.node_info import NodeInfo
+from berth.snapshot.resource_columns import MOST_PLACES
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod
 
@@ -65,3 +69,54 @@ def test_rows_of_their_own():
     cache.update_snapshot(nodes)
 
     assert [1, 0] == pods_there(nodes.view(slice(1, 3))).tolist()
+
+
+OFFERS = [{}, {"example.com/a": "2"}, {"example.com/b": "3"}, {"example.com/a": "0", "example.com/b": "1"}]
+OFFERS.append({f"example.com/many-{i}": "1" for i in range(MOST_PLACES + 2)})
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(("offer", "remove", "place")), st.integers(0, 3), st.integers(0, 4)))
+)
+def test_columns_lie_where_they_lay_while_nothing_static_changed(changes):
+    """Who holds on to a resource's column, as functions of rows do, reads it until the static generation
+    grows: it is neither made anew nor given another place before.
+    """
+    cache, nodes = cluster(2)
+    for number, (change, i, which) in enumerate(changes):
+        before = nodes.static_generation, nodes.resource_names, addresses(nodes)
+        if change == "offer":
+            cache.add_node(make_node(f"n{i}", allocatable={"cpu": "4", **OFFERS[which]}))
+        elif change == "place":
+            requests = dict.fromkeys([*OFFERS[which]][:2], "1")
+            cache.add_pod(make_pod(f"p{number}", requests=requests, node_name=f"n{i}"))
+        elif f"n{i}" in nodes.row_of:
+            cache.remove_node(nodes.nodes[nodes.row_of[f"n{i}"]])
+        cache.update_snapshot(nodes)
+
+        if nodes.static_generation == before[0]:
+            assert before[1:] == (nodes.resource_names, addresses(nodes))
+
+
+def test_a_row_more_is_a_static_change_whoever_brings_it():
+    """A node that another table took over before says of no change; columns are forgotten all the same."""
+    _, nodes = cluster(1)
+    assert [0] == pods_there(nodes).tolist()
+    info = NodeInfo("seen before")
+    info.set_node(make_node("seen before", allocatable={"cpu": "4", "example.com/a": "2"}))
+    info.node_changed = False
+    nodes.take([info])
+
+    assert [0, 0] == pods_there(nodes).tolist()
+
+
+def addresses(nodes):
+    """Where the columns of resources lie in memory."""
+    columns = (
+        nodes.allocatable,
+        nodes.requested,
+        nodes.non_zero_requested,
+        nodes.pod_count,
+        nodes.allowed_pods,
+    )
+    return [column.__array_interface__["data"][0] for column in columns]
