@@ -82,7 +82,7 @@ class SchedulePod:
             rotation.start = start
             state.start_over(values)
             del intervals[marks:]
-            return await self._choose(framework, attempt, Answers(classes.plugins(framework)))
+            return await self._choose(framework, attempt, Answers(answers.plugins))
         except BaseException:
             classes.forget(key)
             raise

@@ -126,8 +126,10 @@ class Answers:
         if self._unsettled is not None:
             outcome = await self._pre_filter_again(self._unsettled, attempt)
         else:
-            plugins = self.plugins.plugins.pre_filter
-            outcome = await run_pre_filters(plugins, attempt, self._written)
+            plugins = self.plugins
+            outcome = await run_pre_filters(plugins.pre_filter, attempt, self._written)
+            last = outcome.ended_by
+            attempt.state.skip_filter |= plugins.left_out_before(last) if last else plugins.left_out_of_filter
             if not outcome.status.ok or outcome.node_names is not None:
                 self.kept = False
             elif self.kept and self._validity is not None:
@@ -235,7 +237,8 @@ class Answers:
         """Run the phase, of plugins whose part in it is not known yet. Shapes: feasible bool (n,)."""
         state = attempt.state
         if not self.scored:
-            await run_pre_scores(self.plugins.plugins.pre_score, attempt, feasible, self._written)
+            await run_pre_scores(self.plugins.pre_score, attempt, feasible, self._written)
+            state.skip_score |= self.plugins.left_out_of_score
             self._skip_score = state.skip_score - self._away
         elif self._unsettled is not None:
             await run_pre_scores(self._unsettled.pre_score, attempt, feasible)
@@ -296,7 +299,7 @@ class Answers:
         return self.refreshed_scores(attempt)
 
     async def _score_all(self, attempt: Attempt, fits: Mask, point: int) -> None:
-        settled = [weighed for weighed in self.plugins.plugins.score if weighed[0].name not in self._away]
+        settled = [weighed for weighed in self.plugins.score if weighed[0].name not in self._away]
         self._scorers = Scorers(settled, Ranks(fits.size, kept=self.kept, detailed=self._detailed))
         await self._scorers.ask_all(attempt, fits, point)
         self._moved.clear()

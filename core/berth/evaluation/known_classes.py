@@ -13,7 +13,6 @@ Source: docs/decisions/0008-equal-pods.md; pkg/scheduler/framework/runtime/batch
 from collections import Counter, OrderedDict
 
 from berth.evaluation.answers import Answers
-from berth.evaluation.node_plugins import NodePlugins
 from berth.evaluation.signatures import Signature, Signatures
 from berth.framework.attempt import Attempt
 from berth.framework.runtime import Framework, PluginSet
@@ -42,7 +41,7 @@ class KnownClasses:
         """In which cycle classes were asked for last that are not kept."""
         self._cycle = 0
         self._kept: OrderedDict[Key, tuple[Answers, int]] = OrderedDict()
-        self._profiles: dict[str, tuple[PluginSet, NodePlugins, Signatures]] = {}
+        self._profiles: dict[str, tuple[PluginSet, Signatures]] = {}
 
     @property
     def size_bytes(self) -> int:
@@ -51,14 +50,14 @@ class KnownClasses:
 
     def answers(self, framework: Framework, attempt: Attempt) -> tuple[Key | None, Answers]:
         """What is known of the pod's class, and the key to keep it under; None where that is not to be."""
-        plugins, signatures = self._profile(framework)
+        signatures = self._profile(framework)
         if attempt.nodes is not self._snapshot or attempt.within is not None or not len(attempt.nodes):
             self.outcomes[ANOTHER_TABLE] += 1
-            return None, Answers(plugins)
+            return None, Answers(signatures.plugins(attempt.pod))
         signature = signatures.of(attempt.pod)
         if signature is None:
             self.outcomes[UNSIGNED] += 1
-            return None, Answers(plugins)
+            return None, Answers(signatures.plugins(attempt.pod))
         key = framework.profile_name, signature
         self._cycle += 1
         kept = self._kept.get(key)
@@ -69,8 +68,8 @@ class KnownClasses:
         outcome = self._outcome_of_new(key)
         self.outcomes[outcome] += 1
         if outcome is not FIRST:
-            return None, Answers(plugins)
-        answers = Answers(plugins, kept=True)
+            return None, Answers(signature.plugins)
+        answers = Answers(signature.plugins, kept=True)
         answers.asked_in = self._cycle
         return key, answers
 
@@ -88,19 +87,14 @@ class KnownClasses:
                 return FULL
         return FIRST
 
-    def _profile(self, framework: Framework) -> tuple[NodePlugins, Signatures]:
+    def _profile(self, framework: Framework) -> Signatures:
         known = self._profiles.get(framework.profile_name)
         if known is None or known[0] is not framework.plugins:
             for key in [key for key in self._kept if key[0] == framework.profile_name]:
                 self.forget(key)
-            plugins = NodePlugins(framework.plugins)
-            known = framework.plugins, plugins, Signatures(plugins.members)
+            known = framework.plugins, Signatures(framework.plugins)
             self._profiles[framework.profile_name] = known
-        return known[1], known[2]
-
-    def plugins(self, framework: Framework) -> NodePlugins:
-        """The profile's plugins that look at nodes."""
-        return self._profile(framework)[0]
+        return known[1]
 
     def keep(self, key: Key, answers: Answers, *, reused: bool) -> None:
         """Keep what is known after a cycle, which may have `reused` what was known before it."""

@@ -1,12 +1,14 @@
 """A profile's plugins that look at nodes, and what their earlier answers rest on."""
 
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import takewhile
 
 from berth.evaluation.sieve import Placed
 from berth.framework.attempt import Attempt
 from berth.framework.interface import Depends, Plugin
 from berth.framework.runtime import PluginSet
 from berth.snapshot.row_journal import RowJournal
+from berth.objects.pod_features import EVERY_FEATURE, Features
 
 Bases = Mapping[str, Hashable | None]
 Positions = list[tuple[str, RowJournal, int]]
@@ -19,24 +21,45 @@ class Unsettled:
     __slots__ = ("filter", "pre_filter", "pre_score", "score")
 
     def __init__(self, plugins: "NodePlugins", names: frozenset[str]) -> None:
-        ours = plugins.plugins
-        self.pre_filter = [p for p in ours.pre_filter if p.name in names]
+        self.pre_filter = [p for p in plugins.pre_filter if p.name in names]
         self.filter = [placed for placed in plugins.filters if placed[1].name in names]
-        self.pre_score = [p for p in ours.pre_score if p.name in names]
-        self.score = [weighed for weighed in ours.score if weighed[0].name in names]
+        self.pre_score = [p for p in plugins.pre_score if p.name in names]
+        self.score = [weighed for weighed in plugins.score if weighed[0].name in names]
 
 
 class NodePlugins:
-    """All plugins of a profile that have a say in which node a pod gets, each once."""
+    """The plugins of a profile that have a say in which node pods with these features get.
 
-    def __init__(self, plugins: PluginSet) -> None:
-        self.plugins = plugins
-        self.filters: Sequence[Placed] = list(enumerate(plugins.filter, 1))
-        scorers = [plugin for plugin, _ in plugins.score]
-        at_work: list[Plugin] = [*plugins.pre_filter, *plugins.filter, *plugins.pre_score, *scorers]
+    Those that the features do not concern are left out; the cycle's state names them as it does those that
+    skip a pod when they are asked.
+    """
+
+    def __init__(self, plugins: PluginSet, features: Features = EVERY_FEATURE) -> None:
+        self.features = features
+        self._every_pre_filter = plugins.pre_filter
+        self.pre_filter = [p for p in plugins.pre_filter if self._concerned(p)]
+        self.filters: Sequence[Placed] = [
+            (place, p) for place, p in enumerate(plugins.filter, 1) if self._concerned(p)
+        ]
+        self.pre_score = [p for p in plugins.pre_score if self._concerned(p)]
+        self.score = [(p, weight) for p, weight in plugins.score if self._concerned(p)]
+        self.left_out_of_filter = frozenset(p.name for p in plugins.pre_filter if not self._concerned(p))
+        self.left_out_of_score = frozenset(p.name for p in plugins.pre_score if not self._concerned(p))
+        filters, scorers = [p for _, p in self.filters], [p for p, _ in self.score]
+        at_work: list[Plugin] = [*self.pre_filter, *filters, *self.pre_score, *scorers]
         self.members: Sequence[Plugin] = list({plugin.name: plugin for plugin in at_work}.values())
+        self.here = [p for p in self.members if p.in_process]
+        self.in_sidecars = [p for p in self.members if not p.in_process]
         self.based: Sequence[Plugin] = [p for p in self.members if type(p).basis is not Plugin.basis]
         self._never = {p.name for p in self.members if p not in self.based and p.depends is Depends.CLUSTER}
+
+    def _concerned(self, plugin: Plugin) -> bool:
+        return plugin.concerns is None or not plugin.concerns.isdisjoint(self.features)
+
+    def left_out_before(self, last: str) -> frozenset[str]:
+        """Those left out of PreFilter whose turn is before the plugin of that name, which ended the phase."""
+        before = takewhile(lambda name: name != last, (p.name for p in self._every_pre_filter))
+        return self.left_out_of_filter.intersection(before)
 
     def positions(self) -> Positions:
         """Where the journals of plugins that have one end now."""

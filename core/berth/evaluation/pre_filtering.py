@@ -14,11 +14,15 @@ from berth.framework.status import SUCCESS, Code, Status, failed, unresolvable
 
 @dataclass(slots=True)
 class PreFilterOutcome:
-    """The phase's status, the nodes it narrows the choice to, and the plugins that did so."""
+    """The phase's status, the nodes it narrows the choice to, and the plugins that did so.
+
+    `ended_by` is the plugin after which no other was asked, empty if all were.
+    """
 
     status: Status = SUCCESS
     node_names: frozenset[str] | None = None
     narrowing: tuple[str, ...] = ()
+    ended_by: str = ""
 
 
 ALL_WELL = PreFilterOutcome()
@@ -49,10 +53,11 @@ async def run_pre_filters(
         if meter.worked(name):
             await meter.breathe()
         if phase.ends_with(name, result):
+            phase.ended_by = name
             break
     state.skip_filter = frozenset(phase.skipped)
     record.end(point, phase.status)
-    return PreFilterOutcome(phase.status, phase.node_names, tuple(sorted(phase.narrowing)))
+    return PreFilterOutcome(phase.status, phase.node_names, tuple(sorted(phase.narrowing)), phase.ended_by)
 
 
 class _PreFilterPhase:
@@ -63,6 +68,7 @@ class _PreFilterPhase:
         self.node_names: frozenset[str] | None = None
         self.narrowing: set[str] = set()
         self.skipped: set[str] = set()
+        self.ended_by = ""
 
     def ends_with(self, name: str, result: PreFilterResult) -> bool:
         """Take a plugin's answer in; whether no other plugin is to be asked."""

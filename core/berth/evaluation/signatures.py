@@ -4,11 +4,13 @@ Plugins read of a pod what its template has, so they are asked for their signatu
 template.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from weakref import WeakKeyDictionary
 
-from berth.framework.interface import Plugin
+from berth.evaluation.node_plugins import NodePlugins
+from berth.framework.runtime import PluginSet
 from berth.objects.pod import Pod
+from berth.objects.pod_features import Features, features_of
 from berth.objects.pod_template import PodTemplate
 from berth.snapshot.recent import Recent, size_of
 
@@ -18,20 +20,30 @@ BYTES_SIGNED = 16
 
 
 class Signature:
-    """A question; the same object for all pods that ask it."""
+    """A question, put to these plugins; the same object for all pods that ask it."""
 
-    __slots__ = ()
+    __slots__ = ("plugins",)
+
+    def __init__(self, plugins: NodePlugins) -> None:
+        self.plugins = plugins
 
 
 class Signatures:
     """The questions that one profile's plugins tell apart."""
 
-    def __init__(self, plugins: Iterable[Plugin]) -> None:
-        every = list(plugins)
-        self._here = [plugin for plugin in every if plugin.in_process]
-        self._in_sidecars = [plugin for plugin in every if not plugin.in_process]
+    def __init__(self, plugins: PluginSet) -> None:
+        self._plugins = plugins
+        self._by_features: dict[Features, NodePlugins] = {}
         self._of_template: WeakKeyDictionary[PodTemplate, Signature | None] = WeakKeyDictionary()
         self._known: Recent[Hashable, Signature] = Recent(MOST_BYTES)
+
+    def plugins(self, pod: Pod) -> NodePlugins:
+        """The plugins that are asked about the pod."""
+        features = pod.template.derived(features_of)
+        known = self._by_features.get(features)
+        if known is None:
+            known = self._by_features[features] = NodePlugins(self._plugins, features)
+        return known
 
     def of(self, pod: Pod) -> Signature | None:
         """The pod's question; None where some plugin of this process takes no two pods for equal.
@@ -41,8 +53,10 @@ class Signatures:
         signed = self._signed_here(pod)
         if signed is None:
             return None
-        in_sidecars = [plugin.sign_pod(pod) for plugin in self._in_sidecars]
-        return self._interned((signed, *in_sidecars)) if in_sidecars else signed
+        plugins = signed.plugins
+        if not plugins.in_sidecars:
+            return signed
+        return self._interned((signed, *[plugin.sign_pod(pod) for plugin in plugins.in_sidecars]), plugins)
 
     def _signed_here(self, pod: Pod) -> Signature | None:
         """What the plugins of this process say."""
@@ -56,12 +70,15 @@ class Signatures:
             return signed
 
     def _ask(self, pod: Pod, size_bytes: int = 0) -> Signature | None:
-        signatures = [plugin.sign_pod(pod) for plugin in self._here]
-        return None if None in signatures else self._interned(tuple(signatures), size_bytes)
+        plugins = self.plugins(pod)
+        signatures = [plugin.sign_pod(pod) for plugin in plugins.here]
+        if None in signatures:
+            return None
+        return self._interned((plugins.features, *signatures), plugins, size_bytes)
 
-    def _interned(self, signed: Hashable, size_bytes: int = 0) -> Signature:
+    def _interned(self, signed: Hashable, plugins: NodePlugins, size_bytes: int = 0) -> Signature:
         known = self._known[signed]
         if known is None:
-            known = Signature()
+            known = Signature(plugins)
             self._known.put(signed, known, size_bytes or size_of(signed))
         return known

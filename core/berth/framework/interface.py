@@ -33,6 +33,7 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.queued_pod import QueuedPodInfo, SortKey
 from berth.framework.status import SUCCESS, Code, Status
 from berth.objects.pod import Pod
+from berth.objects.pod_features import Features
 from berth.objects.pod_groups import PodGroup
 from berth.snapshot.columns import Mask, Rows
 from berth.snapshot.pod_group_states import GroupKey
@@ -96,6 +97,11 @@ class Plugin(ABC):  # noqa: B024 - the points below are what is abstract
 
     changes: RowJournal | None = None
     """Rows whose answers changed without a change in the snapshot; None: there are none, ever."""
+
+    concerns: Features | None = None
+    """Of a pod that has none of these features the plugin is not asked while nodes are looked at: it would
+    answer SKIP in `pre_filter` and `pre_score`, write nothing, score each node 0, and sign all such pods the
+    same. None: it is asked about every pod."""
 
     @property
     def name(self) -> str:

@@ -39,6 +39,7 @@ from berth.objects.node import Node
 from berth.objects.node_selector import NodeAffinity as Affinity
 from berth.objects.node_selector import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
 from berth.objects.pod import Pod
+from berth.objects.pod_features import PodFeature
 from berth.plugins.in_tree import InTreePlugin, all_pass
 from berth.plugins.queueing import expected, maybe, queue_if
 from berth.plugins.required_affinity import NO_AFFINITY, RequiredAffinity
@@ -69,6 +70,8 @@ class NodeAffinity(
         added = read_affinity(msgspec.json.encode(args.added_affinity or NO_AFFINITY))
         self._enforced = added.required
         self._added_preferences = weighed(added.preferred)
+        if self._enforced is None and not self._added_preferences:
+            self.concerns = frozenset({PodFeature.NODE_AFFINITY})
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> PreFilterResult:
         """Skip a pod that asks for nothing; narrow the choice where terms name nodes."""

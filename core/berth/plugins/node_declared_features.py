@@ -30,6 +30,7 @@ from berth.framework.interface import (
 from berth.framework.status import SKIP, Code
 from berth.objects.node import Node
 from berth.objects.pod import Pod
+from berth.objects.pod_features import PodFeature
 from berth.plugins.in_tree import InTreePlugin, first_reason
 from berth.plugins.queueing import expected, is_own, maybe, queue_if
 from berth.snapshot.snapshot import Snapshot
@@ -51,6 +52,7 @@ class NodeDeclaredFeatures(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueE
     """Turn down nodes that do not declare every feature that the pod needs."""
 
     depends = Depends.OBJECT
+    concerns = frozenset({PodFeature.KUBELET})
     reasons = (Reason("node(s) didn't match Pod's required features", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> PreFilterResult:

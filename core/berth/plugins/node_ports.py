@@ -27,6 +27,7 @@ from berth.framework.interface import (
 from berth.framework.status import SKIP
 from berth.objects.host_ports import HostPort, HostPorts, host_ports
 from berth.objects.pod import Pod
+from berth.objects.pod_features import PodFeature
 from berth.plugins.in_tree import InTreePlugin, all_pass, first_reason
 from berth.plugins.queueing import expected, queue_if, unplaced
 from berth.snapshot.snapshot import Snapshot
@@ -43,6 +44,7 @@ class NodePorts(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     """Turn down nodes where a wanted host port is taken."""
 
     depends = Depends.NODE
+    concerns = frozenset({PodFeature.HOST_PORTS})
     reasons = (Reason("node(s) didn't have free ports for the requested pod ports"),)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> PreFilterResult:

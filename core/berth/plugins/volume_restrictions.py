@@ -26,6 +26,7 @@ from berth.framework.interface import (
 )
 from berth.framework.status import SKIP, unresolvable
 from berth.objects.pod import Pod
+from berth.objects.pod_features import PodFeature
 from berth.objects.pod_volumes import Disk, disks, has_disks, named_claims, rivals, share_a_disk
 from berth.objects.storage import READ_WRITE_ONCE_POD
 from berth.plugins.counted_pods import CountsPods
@@ -73,6 +74,7 @@ class VolumeRestrictions(InTreePlugin, CountsPods, FilterPlugin, EnqueueExtensio
     """Turn down nodes where a disk is taken, and all nodes while a claim of a single pod is."""
 
     basis_of_pod = True
+    concerns = frozenset({PodFeature.VOLUMES})
     counted = Restrictions
     reasons = (
         Reason("node(s) had no available disk"),

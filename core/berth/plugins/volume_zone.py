@@ -30,6 +30,7 @@ from berth.framework.status import SKIP, Code, unresolvable
 from berth.objects.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONES_DELIMITER
 from berth.objects.label_selector import Requirement
 from berth.objects.pod import Pod
+from berth.objects.pod_features import PodFeature
 from berth.objects.pod_volumes import named_claims
 from berth.objects.storage import PersistentVolume, StorageClass
 from berth.plugins.in_tree import InTreePlugin, first_reason
@@ -64,6 +65,7 @@ class VolumeZone(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExtensions)
     """Turn down nodes in other zones or regions than the pod's volumes."""
 
     basis_of_pod = True
+    concerns = frozenset({PodFeature.VOLUMES})
     reasons = (Reason("node(s) had no available volume zone", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> PreFilterResult:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import (
@@ -13,8 +14,11 @@ from berth.framework.interface import (
     FilterPlugin,
     NormalizeScorePlugin,
     PreFilterExtensions,
+    PreFilterPlugin,
+    PreScorePlugin,
     ScorePlugin,
 )
+from berth.objects.pod_features import features_of
 from berth.plugins.registry import IN_TREE
 from berth.snapshot.pod_info import PodInfo
 from berth.testing.clusters import cached, table
@@ -27,6 +31,11 @@ SCORERS = [kind for kind in IN_TREE.values() if issubclass(kind, ScorePlugin)]
 # The share of nodes that have an image is a matter of all nodes.
 OF_ONE_NODE = [
     kind for kind in SCORERS if kind.depends is not Depends.CLUSTER and kind.__name__ != "ImageLocality"
+]
+CONCERNED = [
+    kind
+    for kind in IN_TREE.values()
+    if issubclass(kind, FilterPlugin | ScorePlugin) and make_plugin(kind).concerns is not None
 ]
 OF_OBJECTS = [kind for kind in IN_TREE.values() if kind.depends is Depends.OBJECT]
 
@@ -76,6 +85,35 @@ def test_pods_on_nodes_do_not_matter(kind, pod, nodes, placed):
     if isinstance(plugin, ScorePlugin):
         before, after = raw_scores(plugin, pod, empty), raw_scores(plugin, pod, full)
         assert np.array_equal(before, after) if before is not None else after is None
+
+
+@pytest.mark.parametrize("kind", CONCERNED)
+@law
+@given(pod=pods(), other=pods(), nodes=clusters(), placed=placed_pods)
+def test_a_pod_that_does_not_concern_a_plugin(kind, pod, other, nodes, placed):
+    """Asked all the same, the plugin would skip it, leave nothing behind and tell no two such pods apart."""
+    plugin, snapshot, state = make_plugin(kind), table(nodes, placed), CycleState()
+    pod, other = (p.with_spec(replace(p.spec, node_selector=None, affinity=None)) for p in (pod, other))
+    assume(plugin.concerns.isdisjoint(features_of(pod.template)))
+
+    if isinstance(plugin, PreFilterPlugin):
+        assert plugin.pre_filter(state, pod, snapshot).status.skip
+    if isinstance(plugin, PreScorePlugin):
+        assert plugin.pre_score(state, pod, snapshot, np.ones(len(nodes), dtype=bool)).skip
+    elif isinstance(plugin, ScorePlugin):
+        assert not plugin.score(state, pod, snapshot).any()
+        assert plugin.leaves_scores(state)
+    assert not len(state)
+    assert plugin.basis(state, pod, snapshot) == ()
+    if plugin.concerns.isdisjoint(features_of(other.template)):
+        assert plugin.sign_pod(other) == plugin.sign_pod(pod)
+
+
+def test_what_most_pods_do_not_concern():
+    """Plugins that look at parts of the spec that most pods leave out are asked about the others alone."""
+    names = {"NodeAffinity", "NodePorts", "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding"}
+    names |= {"VolumeZone", "DynamicResources", "NodeDeclaredFeatures"}
+    assert names == {kind.__name__ for kind in CONCERNED}
 
 
 @pytest.mark.parametrize("kind", SCORERS)

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from berth.evaluation.node_plugins import NodePlugins
 from berth.evaluation.signatures import Signature
+from berth.framework.runtime import PluginSet
 from berth.objects.label_selector import from_labels
 from berth.snapshot.recent import ENTRY_BYTES, Recent, size_of
 
@@ -55,7 +57,9 @@ def test_the_bytes_are_those_of_what_is_kept(steps):
     assert kept == {key: recent.peek(key) for key in kept}
 
 
-@pytest.mark.parametrize("value", ["text", ("a", 2**70), from_labels({"app": "web"}), Signature(), None])
+@pytest.mark.parametrize(
+    "value", ["text", ("a", 2**70), from_labels({"app": "web"}), Signature(NodePlugins(PluginSet())), None]
+)
 def test_values_of_any_kind_have_a_size(value):
     """Selectors, numbers of any length, and what has no parts at all."""
     assert 0 < size_of(value) < size_of((value, "more"))

@@ -33,6 +33,7 @@ from berth.framework.score import default_normalize
 from berth.framework.status import SKIP, SUCCESS, PluginError, Status, failed, unresolvable, unschedulable
 from berth.objects.label_selector import InvalidSelectorError
 from berth.objects.pod import Pod
+from berth.objects.pod_features import PodFeature
 from berth.objects.resource_claims import ResourceClaim
 from berth.plugins.device_classes import DeviceClassNames
 from berth.plugins.dynamic_resources.allocation import allocation
@@ -98,6 +99,7 @@ class DynamicResources(
 ):
     """Allocate devices to the claims of pods; pods without claims pass untouched."""
 
+    concerns = frozenset({PodFeature.DEVICES})
     depends = Depends.NODE  # of the pods that can be signed, none has to do with devices
 
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
@@ -158,9 +160,9 @@ class DynamicResources(
         PostFilter knows of claims only where all of this went well (upstream keeps them last of all).
         """
         del nodes
-        state.write(PodDevices, NO_DEVICES)
         if not pod.spec.resource_claims and not self._backed(pod):
             return PreFilterResult(SKIP)
+        state.write(PodDevices, NO_DEVICES)
         try:
             devices = self._devices(pod)
         except UnresolvedClaimError as error:
@@ -238,9 +240,9 @@ class DynamicResources(
     async def post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> PostFilterResult:
         """Give up devices that keep the pod from other nodes."""
         devices: PodDevices | None = state.get(PodDevices)
-        if devices is None:
+        if devices is None and self.name not in state.skip_filter:
             return PostFilterResult(failed("not found"))
-        if devices.empty:
+        if devices is None or devices.empty:
             return PostFilterResult(unschedulable(NOTHING_NEW))
         try:
             return PostFilterResult(unschedulable(await self._make_room(devices, pod, diagnosis)))
@@ -302,7 +304,7 @@ class DynamicResources(
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Hold the devices that were found for the node."""
         del pod
-        devices = state.read(PodDevices)
+        devices: PodDevices = state.get(PodDevices, NO_DEVICES)
         if devices.empty or devices.question is None:
             return SUCCESS
         outcome = devices.question.found(self.handle.snapshot, node_name)
@@ -335,7 +337,7 @@ class DynamicResources(
     def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> PreFlightResult:
         """There is work exactly for pods with claims."""
         del pod, node_name
-        if state.read(PodDevices).empty:
+        if state.get(PodDevices, NO_DEVICES).empty:
             return PreFlightResult(SKIP)
         return PreFlightResult(allow_parallel=True)
 

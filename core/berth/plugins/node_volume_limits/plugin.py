@@ -20,6 +20,7 @@ from berth.framework.interface import (
 from berth.framework.status import SKIP, Status, failed, unresolvable, unschedulable
 from berth.objects.csi_migration import CsiVolume, migration_of
 from berth.objects.pod import Pod
+from berth.objects.pod_features import PodFeature
 from berth.objects.pod_volumes import claim_use, placed_volumes
 from berth.plugins.in_tree import InTreePlugin, all_pass
 from berth.plugins.node_volume_limits.attached_volumes import AttachedVolumes
@@ -56,6 +57,7 @@ class NodeVolumeLimits(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExten
     """Turn down nodes that could not attach the pod's volumes besides those they have."""
 
     basis_of_pod = True
+    concerns = frozenset({PodFeature.VOLUMES})
 
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)

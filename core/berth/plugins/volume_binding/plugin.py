@@ -27,6 +27,7 @@ from berth.framework.interface import (
 from berth.framework.status import SKIP, SUCCESS, Code, PluginError, Status, failed, unresolvable
 from berth.objects.label_selector import InvalidSelectorError
 from berth.objects.pod import Pod
+from berth.objects.pod_features import PodFeature
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.pod_volumes import volumes_basis, volumes_signature
 from berth.plugins.volume_binding.binding import AssumedVolumes, VolumeBinder
@@ -78,6 +79,7 @@ class VolumeBinding(
     """Turn down nodes that the pod's volumes cannot reach; bind its claims before the pod."""
 
     basis_of_pod = True
+    concerns = frozenset({PodFeature.VOLUMES})
     reasons = tuple(Reason(text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE) for text in TEXTS.values())
 
     def __init__(self, args: VolumeBindingArgs, handle: Handle) -> None:

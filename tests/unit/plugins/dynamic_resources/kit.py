@@ -165,7 +165,9 @@ class Cluster:
 
     def pre_filter(self, pod):
         self.state = CycleState()
-        return self.plugin.pre_filter(self.state, pod, self.nodes).status
+        status = self.plugin.pre_filter(self.state, pod, self.nodes).status
+        self.state.skip_filter = frozenset({self.plugin.name} if status.skip else ())
+        return status
 
     def reasons(self, pod):
         """The reasons by node, none where the pod fits."""
