@@ -186,6 +186,8 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
 
 def from_labels(labels: Mapping[str, str]) -> Selector:
     """The selector that asks for exactly these labels."""
+    if not labels:
+        return EVERYTHING
     return Selector(_canonical(tuple(Requirement(k, "In", (v,)) for k, v in labels.items())))
 
 

@@ -100,7 +100,10 @@ def scored_requests(pod: Pod) -> Units:
 
 
 def _scored_requests(template: PodTemplate) -> Units:
-    return in_units(_spec_requests(template.spec, pod_level=False, defaults=NON_ZERO_DEFAULTS))
+    spec = template.spec
+    if spec.resources is None and not _lack_basics(spec):
+        return template.derived(_fit_requests)
+    return in_units(_spec_requests(spec, pod_level=False, defaults=NON_ZERO_DEFAULTS))
 
 
 def accounted_requests(pod: Pod) -> Units:
@@ -154,11 +157,17 @@ def _placed_requests(pod: Pod) -> tuple[Units, tuple[int, int]]:
 
 def _defaults_are_idle(pod: Pod) -> bool:
     """Whether every container asks for CPU and memory itself, whatever becomes of a resize."""
-    wanted = (c.resources.requests or {} for c in (*pod.spec.containers, *pod.spec.init_containers))
     statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
-    return all(CPU in requests and MEMORY in requests for requests in wanted) and all(
-        status.resources is None for status in statuses
-    )
+    return not _lack_basics(pod.spec) and all(status.resources is None for status in statuses)
+
+
+def _lack_basics(spec: PodSpec) -> bool:
+    """Whether some container leaves it to defaults how much CPU or memory it counts for."""
+    for container in (*spec.containers, *spec.init_containers):
+        requests = container.resources.requests
+        if not requests or CPU not in requests or MEMORY not in requests:
+            return True
+    return False
 
 
 def in_units(amounts: Nanos) -> Units:

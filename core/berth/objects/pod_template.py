@@ -6,7 +6,7 @@ ask the same of every plugin if their templates are the same object. A template 
 
 from collections.abc import Callable
 from hashlib import blake2b
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -21,6 +21,7 @@ Owners = tuple[OwnerReference, ...]
 TOKEN_VOLUME = "kube-api-access"  # noqa: S105 - the name of a volume
 """What the API server calls the volume of a pod's token, five letters of chance left out."""
 
+_UNMADE: Any = object()
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -58,11 +59,10 @@ class PodTemplate:
 
     def derived(self, make: Callable[["PodTemplate"], T]) -> T:
         """What that function makes of the template, made once. For functions of modules, not for closures."""
-        try:
-            return cast("T", self._derived[make])
-        except KeyError:
-            made = self._derived[make] = make(self)
-            return made
+        known: T = self._derived.get(make, _UNMADE)
+        if known is _UNMADE:
+            known = self._derived[make] = make(self)
+        return known
 
     def __repr__(self) -> str:
         return f"PodTemplate({self.namespace}, {self.labels})"

@@ -25,6 +25,10 @@ _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "
 _FORM = re.compile(
     r"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?)([0-9]+)|(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE])?)\Z"
 )
+_NANOS_OF = {suffix: factor * NANOS for suffix, factor in _BINARY.items()}
+_NANOS_OF |= {suffix: 10 ** (power - _DECIMAL["n"]) for suffix, power in _DECIMAL.items()}
+# As many digits as most quantities have at most; what they come to is exact without scaling.
+_SHORT = 20
 _LONGEST_SHOWN = 64
 # Longer texts are read each time: a cache of them would have no bound in bytes.
 _LONGEST_KEPT = 32
@@ -67,6 +71,8 @@ def _read(text: str) -> int:
     if match is None or not (match[2] or match[3]):
         raise InvalidQuantityError(text)
     sign, before, behind, exponent_sign, exponent, suffix = match.groups("")
+    if not (sign or behind or exponent) and len(before) <= _SHORT:
+        return min(int(before) * _NANOS_OF[suffix], MAX_NANOS)
     power = _power(exponent_sign, exponent) if exponent else _DECIMAL.get(suffix, 0)
     amount = _rounded_up(before, behind, power, _BINARY.get(suffix, 1), negative=sign == "-")
     return -amount if sign == "-" else amount

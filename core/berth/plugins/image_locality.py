@@ -14,6 +14,7 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.interface import MAX_NODE_SCORE, Depends, ScorePlugin, Scores
 from berth.objects.image_names import normalized_image_name
 from berth.objects.pod import Pod
+from berth.objects.pod_template import PodTemplate
 from berth.plugins.in_tree import InTreePlugin
 from berth.snapshot.snapshot import Snapshot
 
@@ -30,18 +31,19 @@ class ImageLocality(InTreePlugin, ScorePlugin):
     def score(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Scores:
         """Between no more than a small image (0) and a large one for each container (100)."""
         del state
-        question = wanted_images(pod)
+        question = pod.template.derived(wanted_images)
         return nodes.answer((self.name, question), lambda table: locality(question[0], question[1], table))
 
     def sign_pod(self, pod: Pod) -> Hashable:
         """The images, each as often as it is used, and the number of containers."""
-        return wanted_images(pod)
+        return pod.template.derived(wanted_images)
 
 
-def wanted_images(pod: Pod) -> tuple[tuple[str, ...], int]:
+def wanted_images(template: PodTemplate) -> tuple[tuple[str, ...], int]:
     """The images of containers, init containers and image volumes, sorted; the number of both containers."""
-    containers = (*pod.spec.init_containers, *pod.spec.containers)
-    volumes = (volume.get("image") for volume in pod.spec.volumes)
+    spec = template.spec
+    containers = (*spec.init_containers, *spec.containers)
+    volumes = (volume.get("image") for volume in spec.volumes)
     references = [c.image for c in containers] + [v.get("reference", "") for v in volumes if v is not None]
     return tuple(sorted(normalized_image_name(name) for name in references)), len(containers)
 

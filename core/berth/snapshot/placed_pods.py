@@ -7,7 +7,7 @@ over the domains of a label follow in the same way. All columns together take a 
 one that was asked for longest ago goes, and is filled anew when it is asked for again.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import NamedTuple
 from weakref import WeakSet
@@ -209,7 +209,7 @@ class PlacedPods:
         """How many pods in each domain meet the question, not to be written to. Shapes: result (width,)."""
         return self._by_domain(self._counts(question), division)
 
-    def held(self) -> Iterable[HeldTerm]:
+    def held(self) -> Collection[HeldTerm]:
         """The distinct affinity terms that placed pods hold."""
         return self._terms.keys()
 

@@ -130,7 +130,7 @@ class InterPodAffinity(
     def sign_pod(self, pod: Pod) -> Hashable | None:
         """Its terms, and what other pods' terms see of it."""
         try:
-            held = tuple(held_terms(pod, kind) for kind in TermKind)
+            held = tuple(held_terms(pod, kind) for kind in TermKind) if has_terms(pod) else ()
         except ValueError:
             return None
         return pod.namespace, tuple(sorted(pod.labels.items())), held

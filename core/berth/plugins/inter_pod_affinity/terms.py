@@ -142,6 +142,8 @@ class TermsAbout:
 
     def find(self, pod: Pod, nodes: Snapshot) -> tuple[HeldTerm, ...]:
         """All terms, required and preferred, that placed pods hold and that mean the pod."""
+        if not nodes.placed.held():
+            return ()
         self._forget_outdated(nodes.placed)
         namespace_labels = self._listers.namespace_labels(pod.namespace)
         question = (

@@ -28,6 +28,7 @@ N = TypeVar("N", bound=np.integer[Any])
 TOO_MANY_PODS = "Too many pods"
 MOST_BITS = 62
 ALWAYS_COUNTED = (CPU, MEMORY, EPHEMERAL_STORAGE)
+CODE_TYPES = tuple((int(np.iinfo(kind).max), kind) for kind in (np.uint8, np.uint16, np.uint32))
 _NOTHING = np.zeros(1, dtype=np.int64)
 
 
@@ -208,8 +209,7 @@ def _upright(numbers: Sequence[int], kind: type[N]) -> NDArray[N]:
 
 def narrowest(highest: int) -> type[np.unsignedinteger[Any]]:
     """The smallest type of codes up to that number, which has at most `MOST_BITS` and 2 bits."""
-    kinds = (np.uint8, np.uint16, np.uint32)
-    return next((kind for kind in kinds if highest <= np.iinfo(kind).max), np.uint64)
+    return next((kind for most, kind in CODE_TYPES if highest <= most), np.uint64)
 
 
 def checked(requests: Mapping[str, int], ignored: IgnoredResources) -> Units:
