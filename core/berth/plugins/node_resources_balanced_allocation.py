@@ -7,6 +7,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
+
 from berth.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from berth.framework.cycle_state import CycleState
 from berth.framework.handle import Handle
@@ -16,8 +18,9 @@ from berth.objects.pod import Pod
 from berth.objects.pod_requests import Units, accounted_requests
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.node_resources_fit.scoring import counts
-from berth.plugins.resource_balance import balance_of_row, balances, balances_of_rows
-from berth.snapshot.columns import Ints, Mask, Rows
+from berth.plugins.resource_balance import Balances, balance_of_row, balances, balances_of_rows
+from berth.snapshot.columns import Mask, Rows
+from berth.snapshot.resource_columns import BASIC_RESOURCES
 from berth.snapshot.snapshot import Snapshot
 
 TWICE_MIDDLE = MAX_NODE_SCORE // 2 + MAX_NODE_SCORE
@@ -38,6 +41,7 @@ class NodeResourcesBalancedAllocation(InTreePlugin, PreScorePlugin, ScorePlugin)
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._resources = tuple(resource.name for resource in args.resources)
+        self._all_basic = all(name in BASIC_RESOURCES for name in self._resources)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Snapshot, feasible: Mask) -> Status:
         """Work out the request; a pod that asks for none of the resources changes no balance."""
@@ -56,7 +60,7 @@ class NodeResourcesBalancedAllocation(InTreePlugin, PreScorePlugin, ScorePlugin)
         change += self._start(names, nodes)
         # Balance is 50 to 100, so what is halved is never below 0.
         change >>= 1
-        return change
+        return change.astype(np.int64)
 
     def score_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int]:
         """The same for one row."""
@@ -77,19 +81,19 @@ class NodeResourcesBalancedAllocation(InTreePlugin, PreScorePlugin, ScorePlugin)
             change = after(rows)
             change += self._start(names, nodes).take(rows)
             change >>= 1
-            return change
+            return change.astype(np.int64)
 
         return scores
 
-    def _start(self, names: tuple[str, ...], nodes: Snapshot) -> Ints:
-        """What balance with the pod is added to, not to be written to. Shapes: result int64 (n,)."""
+    def _start(self, names: tuple[str, ...], nodes: Snapshot) -> Balances:
+        """What balance with the pod is added to, not to be written to. Shapes: result int32 (n,)."""
         return nodes.of_rows((self.name, names), partial(_start, names), partial(_start_of_row, names))
 
     def _counted(self, requests: Units, nodes: Snapshot) -> tuple[tuple[str, ...], list[int]]:
         """The resources that count for a pod, in the order of the configuration, and what it requests."""
-        names = tuple(
-            name for name in self._resources if counts(name, requests) and nodes.offered(name) is not None
-        )
+        names = self._resources
+        if not self._all_basic:
+            names = tuple([n for n in names if counts(n, requests) and nodes.offered(n) is not None])
         return names, [requests[name] for name in names]
 
     def sign_pod(self, pod: Pod) -> Hashable:
@@ -101,7 +105,7 @@ class NodeResourcesBalancedAllocation(InTreePlugin, PreScorePlugin, ScorePlugin)
         return {name: requests.get(name, 0) for name in self._resources}
 
 
-def _start(names: tuple[str, ...], nodes: Snapshot) -> Ints:
+def _start(names: tuple[str, ...], nodes: Snapshot) -> Balances:
     """What a node's balance with the pod is added to: the middle, twice, less its balance without the pod."""
     return TWICE_MIDDLE - balances(names, [0] * len(names), nodes)
 

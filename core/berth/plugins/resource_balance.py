@@ -5,51 +5,69 @@ Source: pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go (Ku
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from berth.framework.interface import MAX_NODE_SCORE
 from berth.plugins.resource_shares import Offers, offers
-from berth.snapshot.columns import Ints, Mask, Rows
+from berth.snapshot.columns import Mask, Rows
 from berth.snapshot.snapshot import Snapshot
 
 Floats = NDArray[np.float64]
+Balances = NDArray[np.int32]
 PAIR = 2
 HALF = MAX_NODE_SCORE // 2
 
 
-def balances(names: tuple[str, ...], amounts: Sequence[int], nodes: Snapshot) -> Ints:
+def balances(names: tuple[str, ...], amounts: Sequence[int], nodes: Snapshot) -> Balances:
     """100 for equal used fractions, less the more they deviate, with so much more of each resource in use.
 
-    Some node offers each of the resources. Shapes: result int64 (n,), the caller's to change.
+    Some node offers each of the resources. Shapes: result int32 (n,), the caller's to change.
     """
     if len(names) < PAIR:
-        return np.full(len(nodes), MAX_NODE_SCORE, dtype=np.int64)
-    offered, fractions = offers(nodes, names), nodes.scratch(len(names))
-    for name, more, used in zip(names, amounts, fractions, strict=True):
-        np.add(nodes.held(name), more, out=used, dtype=np.float64)
-    return _of_used(fractions, offered)
+        return np.full(len(nodes), MAX_NODE_SCORE, dtype=np.int32)
+    fractions = nodes.scratch(len(names))
+    np.add(_used(names, nodes), _upright(amounts), out=fractions)
+    return _of_used(fractions, offers(nodes, names))
 
 
 def balances_of_rows(
     names: tuple[str, ...], amounts: Sequence[int], nodes: Snapshot
-) -> Callable[[Rows], Ints] | None:
+) -> Callable[[Rows], Balances] | None:
     """The same as a function of some rows of the whole snapshot; None for fewer resources than two."""
     if len(names) < PAIR:
         return None
-    offered = offers(nodes, names)
+    offered, more = offers(nodes, names), _upright(amounts)
 
-    def balances(rows: Rows) -> Ints:
-        fractions = np.empty((len(names), rows.size))
-        for name, more, used in zip(names, amounts, fractions, strict=True):
-            np.add(nodes.held(name).take(rows), more, out=used, dtype=np.float64)
+    def balances(rows: Rows) -> Balances:
+        fractions = _used(names, nodes).take(rows, axis=1)
+        fractions += more
         return _of_used(fractions, offered.on(rows))
 
     return balances
 
 
-def _of_used(fractions: Floats, offered: Offers) -> Ints:
+def _upright(amounts: Sequence[int]) -> Floats:
+    return np.array(amounts, dtype=np.float64)[:, np.newaxis]
+
+
+def _used(names: tuple[str, ...], nodes: Snapshot) -> Floats:
+    """What pods hold of each resource, not to be written to. Shapes: result float64 (r, n)."""
+    return nodes.of_rows(("used", names), partial(_held, names), partial(_held_on_row, names))
+
+
+def _held(names: tuple[str, ...], nodes: Snapshot) -> Floats:
+    return np.array([nodes.held(name) for name in names], dtype=np.float64)
+
+
+def _held_on_row(names: tuple[str, ...], nodes: Snapshot) -> Callable[[int], list[int]]:
+    columns = [nodes.held_on_rows(name) for name in names]
+    return lambda row: [held[row] for held in columns]
+
+
+def _of_used(fractions: Floats, offered: Offers) -> Balances:
     """Balances by what is used of each resource, which is changed. Shapes: fractions float64 (r, k)."""
     np.divide(fractions, offered.divisors, out=fractions)
     # Looking for the highest takes half the time of cutting off what is above 1.
@@ -60,7 +78,7 @@ def _of_used(fractions: Floats, offered: Offers) -> Ints:
     # Halves and doubles are exact in float64, so this rounds as (1 - deviation) * 100 does.
     np.subtract(2.0, twice, out=twice)
     twice *= HALF
-    return twice.astype(np.int64)
+    return twice.astype(np.int32)
 
 
 def balance_of_row(names: Sequence[str], amounts: Sequence[int], nodes: Snapshot) -> Callable[[int], int]:

@@ -8,7 +8,6 @@ But 1/y is more than 100 * 2**-53 for every y below 2**46, since 100 * 2**46 < 2
 too. So the floor of the float quotient is the integer quotient. Columns with a larger amount stay int64.
 """
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,8 +38,7 @@ class Offer(NamedTuple):
     divisor: Numbers
 
 
-@dataclass(frozen=True, slots=True)
-class Offers:
+class Offers(NamedTuple):
     """What nodes have of several resources, so that one step of arithmetic does for all of them.
 
     `present` says which nodes have any of a resource, None where all have; `exact`, whether float quotients

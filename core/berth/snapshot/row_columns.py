@@ -6,8 +6,9 @@ changed rows, a row at a time.
 """
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from berth.snapshot.recent import Recent, size_of
@@ -17,33 +18,38 @@ MOST_BYTES = 64 << 20
 MANY = 64
 """More changed rows than this are not made again one by one."""
 
+T = TypeVar("T")
 
-class RowColumns:
-    """Columns by what they were made of. Shapes: columns (..., n)."""
+
+class RowColumns(Generic[T]):
+    """Columns over a table, by what they were made of. Shapes: columns (n,) or (k, n)."""
 
     def __init__(self, changes: RowJournal) -> None:
         self._changes = changes
         self._known: Recent[Hashable, _Column] = Recent(MOST_BYTES)
 
     def column(
-        self, key: Hashable, make: Callable[[], NDArray[Any]], of_row: Callable[[], Callable[[int], Any]]
+        self,
+        key: Hashable,
+        table: T,
+        make: Callable[[T], NDArray[Any]],
+        of_row: Callable[[T], Callable[[int], Any]],
     ) -> NDArray[Any]:
         """The column, brought up to date by a function that `of_row` gives: what `make` says of one row.
 
         It is not to be written to, and changes with the next rows that do.
         """
-        known = self._known[key]
+        known, end = self._known[key], self._changes.end
         if known is None:
-            known = _Column(make(), of_row(), self._changes.end)
+            known = _Column(make(table), of_row(table), end)
             self._known.put(key, known, known.values.nbytes + size_of(key))
-        elif known.position != self._changes.end:
+        elif known.position != end:
             rows = self._changes.since(known.position)
-            known.position = self._changes.end
+            known.position = end
             if rows is None or rows.size > MANY:
-                known.values[...] = make()
+                known.values[...] = make(table)
             else:
-                for row in rows.tolist():
-                    known.values[..., row] = known.of_row(row)
+                known.follow(rows.tolist())
         return known.values
 
     def clear(self) -> None:
@@ -54,9 +60,21 @@ class RowColumns:
 class _Column:
     """A column, how it follows changes, and up to where it has followed them."""
 
-    __slots__ = ("of_row", "position", "values")
+    __slots__ = ("_cells", "_of_row", "position", "values")
 
     def __init__(self, values: NDArray[Any], of_row: Callable[[int], Any], position: int) -> None:
         self.values = values
-        self.of_row = of_row
         self.position = position
+        self._of_row = of_row
+        self._cells = [part.data for part in np.atleast_2d(values)]
+
+    def follow(self, rows: list[int]) -> None:
+        """Make these rows again."""
+        cells, of_row = self._cells, self._of_row
+        if self.values.ndim == 1:
+            for row in rows:
+                cells[0][row] = of_row(row)
+            return
+        for row in rows:
+            for cell, value in zip(cells, of_row(row), strict=True):
+                cell[row] = value

@@ -96,7 +96,7 @@ class Snapshot:
         """Which rows of the whole snapshot have pods with which volume."""
         self.claims: Mapping[str, int] = self.volumes.claims
         self._answers: Recent[Hashable, Any] = Recent(MOST_ANSWER_BYTES)
-        self._row_columns = RowColumns(self.changed_footprints)
+        self._row_columns = RowColumns[Snapshot](self.changed_footprints)
         self._scratch = np.empty((0, 0))
         self.tree = NodeTree()
         """The zones that the nodes are in, as the cache knows them."""
@@ -313,11 +313,11 @@ class Snapshot:
         `key` names the asker and all that the answer depends on besides the table; `of_row` gives a function
         from a row of the whole snapshot to its part. The result is not to be written to, or kept.
 
-        Shapes: compute gives (..., n) for any table, and so is the result.
+        Shapes: compute gives (n,) or (k, n) for any table, and so is the result; a part has one number or k.
         """
         if self is not self._whole:
             return compute(self)
-        return self._row_columns.column(key, lambda: compute(self), lambda: of_row(self))
+        return self._row_columns.column(key, self, compute, of_row)
 
     def scratch(self, count: int) -> NDArray[np.float64]:
         """Columns to calculate in until the next call; new ones of a large cluster cost more than sums.

@@ -2,6 +2,7 @@
 
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,12 +30,22 @@ def pods_on_row(nodes):
     return lambda row: len(nodes.pods[row])
 
 
+def pods_and_room(nodes):
+    """A column of two numbers a row, in floats: pods, and how many more are allowed."""
+    return nodes.of_rows(
+        "both",
+        lambda table: np.array([table.pod_count, table.allowed_pods - table.pod_count], dtype=np.float64),
+        lambda table: lambda row: [len(table.pods[row]), table.allowed_pods.item(row) - len(table.pods[row])],
+    )
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_column_follows(seed):
     """A column is what it would be if made anew, after few changes and after many."""
     chance = random.Random(seed)
     cache, nodes = cluster(20)
     pods_there(nodes)
+    pods_and_room(nodes)
     for step in range(30):
         for i in range(chance.choice((1, 2, 100))):
             cache.add_pod(make_pod(f"p{step}-{i}", node_name=f"n{chance.randrange(20)}"))
@@ -43,6 +54,8 @@ def test_a_column_follows(seed):
         cache.update_snapshot(nodes)
 
         assert nodes.pod_count.tolist() == pods_there(nodes).tolist()
+        both = [nodes.pod_count.tolist(), (nodes.allowed_pods - nodes.pod_count).tolist()]
+        assert both == pods_and_room(nodes).tolist()
 
 
 def test_one_changed_row_is_one_step():

@@ -26,6 +26,7 @@ from berth.plugins.resource_shares import (
     with_pod,
 )
 from berth.snapshot.columns import ByRow, Ints, Rows
+from berth.snapshot.resource_columns import BASIC_RESOURCES
 from berth.snapshot.snapshot import Snapshot
 
 MAX_SHAPE_SCORE = 10
@@ -46,6 +47,7 @@ class Strategy(ABC):
 
     def __init__(self, weights: tuple[tuple[str, int], ...]) -> None:
         self._weights = weights
+        self._all_basic = all(name in BASIC_RESOURCES for name, _ in weights)
 
     @abstractmethod
     def scores(self, requests: Mapping[str, int], nodes: Snapshot) -> Scores:
@@ -73,6 +75,8 @@ class Strategy(ABC):
 
     def _counted(self, requests: Mapping[str, int], nodes: Snapshot) -> tuple[tuple[str, int], ...]:
         """The resources that some node offers, of those that enter the score of a pod, with their weights."""
+        if self._all_basic:
+            return self._weights
         return tuple(
             (name, weight)
             for name, weight in self._weights
@@ -200,7 +204,8 @@ def _means(parts: Floats, counted: Sequence[tuple[str, int]], weights: Floats) -
         total += part
     # Sums of percentages times weights are small integers, so the float quotient's floor is exact.
     np.divide(total, weights, out=total)
-    means: Scores = total.astype(np.int64)
+    # By way of int32, which takes half the time of going straight to int64.
+    means: Scores = total.astype(np.int32).astype(np.int64)
     return means
 
 
