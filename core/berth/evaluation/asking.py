@@ -30,7 +30,8 @@ class Answers(Generic[P, A]):
     """What plugins answer, to be read in their order: those in other processes are asked before the first.
 
     While one of these is awaited, the plugins of this process whose turn is later are asked. On leaving the
-    context, what was asked and not read is cancelled.
+    context, what was asked and not read is cancelled. Vectors need not go through `read`: what that takes is
+    more than many a filter.
     """
 
     __slots__ = ("_ask", "_asked", "_error", "_plugins")
@@ -59,15 +60,15 @@ class Answers(Generic[P, A]):
     ) -> None:
         drop_unread(self._asked.values())
 
-    async def of(self, i: int) -> A:
-        """What the plugin at that place answers. Raises: PluginError."""
+    def of(self, i: int) -> MaybeAwaitable[A]:
+        """What the plugin at that place answers; `read` awaits it if need be. Raises: PluginError."""
         plugin = self._plugins[i]
         if not plugin.in_process:
             for later in self._plugins[i + 1 :]:
                 if later.in_process and later.name not in self._asked:
                     self._asked[later.name] = self._put(later)
         answer = self._asked.pop(plugin.name, None) if self._asked else None
-        return await self._read(plugin, self._put(plugin) if answer is None else answer)
+        return self._put(plugin) if answer is None else answer
 
     def _put(self, plugin: P) -> MaybeAwaitable[A]:
         try:
@@ -75,14 +76,14 @@ class Answers(Generic[P, A]):
         except Exception as error:
             raise self._error(plugin, error) from error
 
-    async def _read(self, plugin: P, answer: MaybeAwaitable[A]) -> A:
-        # Vectors come first: asking whether something can be awaited takes longer than many a filter.
-        if isinstance(answer, np.ndarray) or not isawaitable(answer):
+    async def read(self, i: int, answer: MaybeAwaitable[A]) -> A:
+        """What an answer of that plugin comes to. Raises: PluginError."""
+        if not isawaitable(answer):
             return answer
         try:
             return await answer
         except Exception as error:
-            raise self._error(plugin, error) from error
+            raise self._error(self._plugins[i], error) from error
 
 
 def _is_under_way(answer: MaybeAwaitable[A]) -> bool:

@@ -46,11 +46,13 @@ async def ask_filters(plugins: Sequence[Placed], attempt: Attempt, sieve: Sieve,
     active = [placed for placed in plugins if placed[1].name not in state.skip_filter]
     async with _answers([plugin for _, plugin in active], attempt) as answers:
         for i, (place, plugin) in enumerate(active):
-            if not sieve.leaves_any(place):
+            if not (sieve.left or sieve.leaves_any(place)):
                 break
             name = plugin.name
             mark = record.begin(name, point)
-            codes = await answers.of(i)
+            codes = answers.of(i)
+            if not isinstance(codes, np.ndarray):
+                codes = await answers.read(i, codes)
             _check_shape(plugin, codes, len(attempt.nodes))
             record.end(mark, rejected=sieve.turn_down(place, plugin, state, codes))
             if meter.worked(name):
@@ -68,7 +70,7 @@ async def codes_on(plugin: FilterPlugin, attempt: Attempt) -> ReasonCodes:
     Raises: PluginError with upstream's text where the plugin fails, or has no code for each node.
     """
     async with _answers([plugin], attempt) as answers:
-        codes = await answers.of(0)
+        codes = await answers.read(0, answers.of(0))
     _check_shape(plugin, codes, len(attempt.nodes))
     return codes
 

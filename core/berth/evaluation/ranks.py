@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from berth.evaluation.ladder import LEFT_OUT, ROW_BYTES, Ladder
-from berth.evaluation.scoring import check_range, final_scores, is_final
+from berth.evaluation.scoring import check_range, final_scores
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import Depends, NormalizeScorePlugin, ScorePlugin, Scores
 from berth.framework.node_scores import NodeScores, PluginScores
@@ -79,6 +79,7 @@ class Ranks:
         self._n = n
         self._kept = kept
         self.plain: Ints | None = None
+        self._plain_is_ours = False
         self.of_objects: Ints | None = None
         self._objects_apart = False
         self.normalised: list[Normalised] = []
@@ -105,7 +106,7 @@ class Ranks:
         if self._detailed is not None:
             self._detailed.append((plugin, weight, raw))
         of_objects = plugin.depends is Depends.OBJECT
-        if not is_final(plugin, state):
+        if not plugin.leaves_scores(state):
             copied = raw.copy() if self._kept and not of_objects else raw
             by_extremes = isinstance(plugin, NormalizeScorePlugin) and plugin.normalizes_by_extremes
             part = Normalised(plugin, weight, copied, by_extremes)
@@ -118,10 +119,15 @@ class Ranks:
         weighed = raw if weight == 1 else raw * weight
         stays = of_objects and self._kept
         if self.plain is None and weighed.shape == (self._n,) and weighed.dtype == np.int64:
-            self.plain = weighed.copy() if stays or weighed is raw else weighed
-        else:
+            # What is not kept may stay the plugin's own array until something is added to it.
+            shared = stays or weighed is raw
+            self.plain = weighed.copy() if shared and self._kept else weighed
+            self._plain_is_ours = self._kept or not shared
+        elif self._plain_is_ours or self.plain is None:
             plains = self._plain()
             plains += weighed
+        else:
+            self.plain, self._plain_is_ours = self.plain + weighed, True
         if stays:
             # What a plugin of this process says of nodes' objects is one column for many classes.
             self._objects_apart = self.of_objects is not None or weighed is not raw or not plugin.in_process
@@ -161,20 +167,22 @@ class Ranks:
     def _sums(
         self, rows: Rows, state: CycleState, pod: Pod, *, survey: bool, into: NodeScores | None = None
     ) -> Ints:
-        everywhere, plain = rows.size == self._n, self._plain()
-        sums: Ints = plain.copy() if everywhere else plain[rows]
+        everywhere = rows.size == self._n
+        plain = self._plain() if everywhere else self._plain()[rows]
+        sums: Ints | None = None
         finals: dict[str, Scores] = {}
         for part in self.normalised:
             raw = part.raw if everywhere else part.raw[rows]
             final = finals[part.plugin.name] = final_scores(part.plugin, state, pod, raw)
-            sums += final if part.weight == 1 else final * part.weight
+            weighed = final if part.weight == 1 else final * part.weight
+            sums = plain + weighed if sums is None else np.add(sums, weighed, out=sums)
             if survey and part.by_extremes and raw.size:
                 part.survey(raw)
         if into is not None:
             for plugin, weight, every in self._detailed or ():
                 raw = every[rows]
                 into.parts.append(PluginScores(plugin.name, weight, raw, finals.get(plugin.name, raw)))
-        return sums
+        return plain.copy() if sums is None else sums
 
     def put(self, row: int, plain: int, raws: Sequence[int], state: CycleState, pod: Pod) -> None:
         """Take in what plugins say of a row that fits: the sum of what is final, and raw scores that are not.
@@ -242,17 +250,19 @@ class Ranks:
 
     def put_many(self, rows: Rows, plains: Ints, raws: Sequence[Scores]) -> None:
         """The same of many rows at once. Shapes: rows intp (k,); plains and each of raws int64 (k,)."""
-        before, totals = self._plain()[rows], self.totals
-        self._plain()[rows] = plains
+        ours, totals = self._plain(), self.totals
+        before = ours.take(rows)
+        ours[rows] = plains
         same = True
         for part, raw in zip(self.own, raws, strict=True):
-            same = same and np.array_equal(part.raw[rows], raw)
+            same = same and np.array_equal(part.raw.take(rows), raw)
             part.raw[rows] = raw
         if totals is None:
             return
-        there = totals[rows]
-        if same and (there != LEFT_OUT).all():
-            totals[rows] = there + (plains - before)
+        there = totals.take(rows)
+        if same and there.min(initial=0) != LEFT_OUT:
+            there += np.subtract(plains, before, out=before)
+            totals[rows] = there
             self.ladder.clear()
         else:
             self.totals = None
@@ -271,6 +281,7 @@ class Ranks:
             self.totals = None
 
     def _plain(self) -> Ints:
+        """The sums of final scores, to be written to where classes are kept."""
         if self.plain is None:
-            self.plain = np.zeros(self._n, dtype=np.int64)
+            self.plain, self._plain_is_ours = np.zeros(self._n, dtype=np.int64), True
         return self.plain

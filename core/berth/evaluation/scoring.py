@@ -6,6 +6,8 @@ Source: pkg/scheduler/framework/runtime/framework.go RunPreScorePlugins, RunScor
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+import numpy as np
+
 from berth.evaluation.asking import Answers
 from berth.evaluation.written import Written, note_written
 from berth.framework.attempt import Attempt
@@ -80,7 +82,8 @@ async def ask_scores(
         for i, (plugin, weight) in enumerate(active):
             name = plugin.name
             mark = record.begin(name, point)
-            take(plugin, weight, await answers.of(i))
+            raw = answers.of(i)
+            take(plugin, weight, raw if isinstance(raw, np.ndarray) else await answers.read(i, raw))
             record.end(mark)
             if meter.worked(name):
                 await meter.breathe()
@@ -89,11 +92,6 @@ async def ask_scores(
 def score_error(plugin: ScorePlugin, error: Exception) -> PluginError:
     """What a plugin that fails makes of the cycle, in upstream's text."""
     return PluginError(f'running Score plugins: plugin "{plugin.name}" failed with: {error}')
-
-
-def is_final(plugin: ScorePlugin, state: CycleState) -> bool:
-    """Whether the plugin's raw scores are its final ones, whatever those of other nodes are."""
-    return not isinstance(plugin, NormalizeScorePlugin) or plugin.leaves_scores(state)
 
 
 def final_scores(plugin: ScorePlugin, state: CycleState, pod: Pod, raw: Scores) -> Scores:

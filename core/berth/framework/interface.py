@@ -22,7 +22,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cmp_to_key
+from functools import cached_property, cmp_to_key
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -103,7 +103,7 @@ class Plugin(ABC):  # noqa: B024 - the points below are what is abstract
     answer SKIP in `pre_filter` and `pre_score`, write nothing, score each node 0, and sign all such pods the
     same. None: it is asked about every pod."""
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The plugin's name in KubeSchedulerConfiguration."""
         return type(self).__name__
@@ -401,6 +401,11 @@ class ScorePlugin(Plugin):
     def bring_scores(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows) -> Awaitable[None]:
         """Fetch the raw scores of these rows, as `FilterPlugin.bring_verdicts` does verdicts."""
         raise NotImplementedError
+
+    def leaves_scores(self, state: CycleState) -> bool:
+        """Whether every raw score of this cycle is final, whatever the others are."""
+        del state
+        return True
 
 
 class NormalizeScorePlugin(ScorePlugin):

@@ -128,3 +128,23 @@ def test_what_nodes_objects_determine_stays_apart_from_what_other_plugins_add(we
 
     assert (weights[0] * np.arange(ROWS)).tolist() == known.of_objects.tolist()
     assert np.arange(ROWS).tolist() == of_objects.tolist()
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("weights", [(1,), (1, 1), (1, 2, 1), (2, 1)])
+def test_what_plugins_gave_stays_as_it_is(kept, weights):
+    """Arrays that plugins answered with are read, whether what is known of the class is kept or not."""
+    given = [np.arange(ROWS, dtype=np.int64) + i for i in range(len(weights))]
+    for raw in given:
+        raw.flags.writeable = False
+    made, state, fits = Ranks(ROWS, kept=kept), CycleState(), np.ones(ROWS, dtype=bool)
+    for i, (weight, raw) in enumerate(zip(weights, given, strict=True)):
+        made.add(Scores(f"plain-{i}"), weight, raw, state, fits)
+    made.add(Normal("highest"), 2, given[0], state, fits)
+    expected = sum(weight * raw for weight, raw in zip(weights, given, strict=True))
+    totals = made.add_up(state, POD, fits)
+
+    assert (expected + 2 * default_normalize(given[0])).tolist() == totals.tolist()
+    if kept:
+        made.put(0, 7, [0], state, POD)
+        assert 7 == made.plain.item(0)
