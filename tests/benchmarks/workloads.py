@@ -24,8 +24,9 @@ from berth.objects.pod_decoding import decode_pod
 from berth.objects.storage import PersistentVolume, PersistentVolumeClaim
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import build_frameworks
+from berth.queue.nominator import Nominator
 from berth.snapshot.snapshot import Snapshot
-from berth.testing.handles import FixedNominator, make_handle
+from berth.testing.handles import make_handle
 
 ZONES, RACKS, APPS = 3, 50, 200
 NUMBER = re.compile(r"\$(i|n|zone|rack|app)")
@@ -122,7 +123,7 @@ class Core:
     listers: Listers = field(default_factory=Listers)
 
     def __post_init__(self):
-        nominator = FixedNominator()
+        nominator = Nominator(lambda *_: None, lambda _: None)
         self.handle = make_handle(self.snapshot, listers=self.listers, nominator=nominator)
         self.framework = self.default_profile()
         search = NodeSearch(nominator, Rotation())

@@ -66,7 +66,8 @@ class Answers:
         self._values: dict[Any, Any] = {}
         self._skip_filter = self._skip_score = ALL_SETTLED
         self._validity: Validity | None = None
-        self._unsettled: Unsettled | None = None
+        self.unsettled: Unsettled | None = None
+        """The plugins to be asked about all nodes, None for none."""
         self._verdicts: Verdicts | None = None
         self._scorers: Scorers | None = None
         self._dirty = DirtyRows()
@@ -84,11 +85,6 @@ class Answers:
         """The scores of the settled plugins."""
         assert self._scorers is not None, "refresh_scores comes first"
         return self._scorers.ranks
-
-    @property
-    def unsettled(self) -> Unsettled | None:
-        """The plugins to be asked about all nodes, None for none."""
-        return self._unsettled
 
     @property
     def size_bytes(self) -> int:
@@ -116,15 +112,15 @@ class Answers:
 
     def pre_filtered(self, state: CycleState) -> bool:
         """Whether PreFilter has nothing to ask of any plugin; whom it leaves out is in the state then."""
-        if not self.known or self._unsettled is not None:
+        if not self.known or self.unsettled is not None:
             return False
         state.skip_filter = self._skip_filter
         return True
 
     async def pre_filter(self, attempt: Attempt) -> PreFilterOutcome:
         """Run the phase, of plugins whose part in it is not known yet."""
-        if self._unsettled is not None:
-            outcome = await self._pre_filter_again(self._unsettled, attempt)
+        if self.unsettled is not None:
+            outcome = await self._pre_filter_again(self.unsettled, attempt)
         else:
             plugins = self.plugins
             outcome = await run_pre_filters(plugins.pre_filter, attempt, self._written)
@@ -141,7 +137,7 @@ class Answers:
         self._away = validity.away
         self._skip_filter = attempt.state.skip_filter - self._away
         if self._away:
-            self._unsettled = Unsettled(self.plugins, self._away)
+            self.unsettled = Unsettled(self.plugins, self._away)
 
     async def _pre_filter_again(self, unsettled: Unsettled, attempt: Attempt) -> PreFilterOutcome:
         outcome = await run_pre_filters(unsettled.pre_filter, attempt)
@@ -228,7 +224,7 @@ class Answers:
 
     def pre_scored(self, state: CycleState) -> bool:
         """Whether PreScore has nothing to ask of any plugin; whom it leaves out is in the state then."""
-        if not self.scored or self._unsettled is not None:
+        if not self.scored or self.unsettled is not None:
             return False
         state.skip_score = self._skip_score
         return True
@@ -240,8 +236,8 @@ class Answers:
             await run_pre_scores(self.plugins.pre_score, attempt, feasible, self._written)
             state.skip_score |= self.plugins.left_out_of_score
             self._skip_score = state.skip_score - self._away
-        elif self._unsettled is not None:
-            await run_pre_scores(self._unsettled.pre_score, attempt, feasible)
+        elif self.unsettled is not None:
+            await run_pre_scores(self.unsettled.pre_score, attempt, feasible)
             state.skip_score |= self._skip_score
 
     def refreshed_scores(self, attempt: Attempt) -> bool:

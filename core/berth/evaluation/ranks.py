@@ -127,7 +127,7 @@ class Ranks:
             plains = self._plain()
             plains += weighed
         else:
-            self.plain, self._plain_is_ours = self.plain + weighed, True
+            self.plain, self._plain_is_ours = _sum(self.plain, weighed), True
         if stays:
             # What a plugin of this process says of nodes' objects is one column for many classes.
             self._objects_apart = self.of_objects is not None or weighed is not raw or not plugin.in_process
@@ -175,7 +175,7 @@ class Ranks:
             raw = part.raw if everywhere else part.raw[rows]
             final = finals[part.plugin.name] = final_scores(part.plugin, state, pod, raw)
             weighed = final if part.weight == 1 else final * part.weight
-            sums = plain + weighed if sums is None else np.add(sums, weighed, out=sums)
+            sums = _sum(plain, weighed) if sums is None else np.add(sums, weighed, out=sums)
             if survey and part.by_extremes and raw.size:
                 part.survey(raw)
         if into is not None:
@@ -285,3 +285,8 @@ class Ranks:
         if self.plain is None:
             self.plain, self._plain_is_ours = np.zeros(self._n, dtype=np.int64), True
         return self.plain
+
+
+def _sum(scores: Ints, more: Scores) -> Ints:
+    """A new column; what does not fit into it, in shape or type, is refused."""
+    return np.add(scores, more, out=np.empty_like(scores))

@@ -41,6 +41,7 @@ class NodeResourcesBalancedAllocation(InTreePlugin, PreScorePlugin, ScorePlugin)
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._resources = tuple(resource.name for resource in args.resources)
+        # These have a place in the columns, whatever nodes offer, and count for every pod.
         self._all_basic = all(name in BASIC_RESOURCES for name in self._resources)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Snapshot, feasible: Mask) -> Status:

@@ -47,6 +47,7 @@ class Strategy(ABC):
 
     def __init__(self, weights: tuple[tuple[str, int], ...]) -> None:
         self._weights = weights
+        # These have a place in the columns, whatever nodes offer, and count for every pod.
         self._all_basic = all(name in BASIC_RESOURCES for name, _ in weights)
 
     @abstractmethod
