@@ -7,8 +7,8 @@ from berth.evaluation.sieve import Placed
 from berth.framework.attempt import Attempt
 from berth.framework.interface import Depends, Plugin
 from berth.framework.runtime import PluginSet
-from berth.snapshot.row_journal import RowJournal
 from berth.objects.pod_features import EVERY_FEATURE, Features
+from berth.snapshot.row_journal import RowJournal
 
 Bases = Mapping[str, Hashable | None]
 Positions = list[tuple[str, RowJournal, int]]
