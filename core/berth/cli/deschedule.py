@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from berth.cli.failing import fail
-from berth.cli.simulate import FORMATS, show
 from berth.cli.simulated_scheduler import CONFIG, CONTEXT, FEATURE_GATES, KUBECONFIG, read_scheduler
+from berth.cli.simulating import OUTPUT, show
 
 if TYPE_CHECKING:
     from berth.client.transport import Transport
@@ -55,7 +55,7 @@ EXIT_REFUSED = 3
     type=click.FloatRange(0),
     help="How long a pod may take to leave its node before the rest is left to the next run.",
 )
-@click.option("-o", "--output", type=FORMATS, default="text", show_default=True)
+@OUTPUT
 def deschedule(
     *,
     inputs: tuple[str, ...],

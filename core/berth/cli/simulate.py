@@ -4,25 +4,22 @@ import logging
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from berth.cli.failing import fail
-from berth.cli.simulated_scheduler import CONFIG, FEATURE_GATES, read_scheduler
+from berth.cli.simulated_scheduler import FEATURE_GATES, read_scheduler
+from berth.cli.simulating import OUTPUT, configured, show
+from berth.cli.simulation_comparing import compare
 from berth.cli.simulation_serving import serve
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from berth.simulation.compare import Comparison
     from berth.simulation.inputs import ClusterInput
-    from berth.simulation.plugin_settings import SchedulerSettings
     from berth.simulation.scheduler_objects import RenderedScheduler
 
 EXIT_DIFFERENT = 1
 EXIT_PENDING = 3
-FORMATS = click.Choice(["text", "json", "yaml"])
 
 
 class Simulate(click.Group):
@@ -43,48 +40,8 @@ def simulate() -> None:
     """
 
 
+simulate.add_command(compare)
 simulate.add_command(serve)
-
-
-def configured(command: Any) -> Any:
-    """Give a command the options that say which scheduler is simulated, and how its outcome is printed."""
-    listed = click.option(
-        "--plugins",
-        "plugins_file",
-        default="",
-        metavar="FILE",
-        help="A PluginList, as for the scheduler; an entry may have a `command` that starts it. By default "
-        "the list behind the configuration.",
-    )
-    ways = click.option(
-        "--plugin",
-        "ways",
-        multiple=True,
-        metavar="NAME=COMMAND",
-        help="Start that plugin by this command, or reach it at NAME=ADDRESS, whatever its entry or "
-        "SchedulerPlugin says. Repeatable.",
-    )
-    return CONFIG(listed(ways(configured_but_for_file(command))))
-
-
-def configured_but_for_file(command: Any) -> Any:
-    """The same options for a command that takes configurations as arguments."""
-    options = (
-        FEATURE_GATES,
-        click.option("--seed", default=0, show_default=True, help="Of the choice between equal nodes."),
-        click.option(
-            "--what-if",
-            "what_if",
-            multiple=True,
-            metavar="CHANGE",
-            help="Change the cluster first, such as `add-node n0 x10` or `drain zone=a`; or a file with a "
-            "change a line. `after SECONDS` before it makes it in the midst. Repeatable.",
-        ),
-        click.option("-o", "--output", type=FORMATS, default="text", show_default=True),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
 @simulate.command()
@@ -191,101 +148,6 @@ def fill(
 
 
 @simulate.command()
-@click.argument("configurations", nargs=-1, required=True, metavar="CONFIG...")
-@click.option(
-    "--input", "inputs", multiple=True, required=True, metavar="INPUT", help="As for `run`. Repeatable."
-)
-@configured_but_for_file
-@click.option(
-    "--explain",
-    "explained",
-    default=10,
-    show_default=True,
-    type=click.IntRange(0, 1000),
-    help="How many pods that two configurations put on different nodes are explained.",
-)
-@click.option(
-    "--sweep",
-    "axes",
-    multiple=True,
-    metavar="AXIS",
-    help="Simulate every combination: seed=0..9, or a Score plugin's weights as NodeResourcesFit=1,5. "
-    "Repeatable.",
-)
-@click.option(
-    "--results",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Keep the runs of a sweep in this file; those in it are not repeated.",
-)
-@click.option(
-    "--jobs", default=2, show_default=True, type=click.IntRange(1), help="Runs of a sweep at a time."
-)
-@click.option(
-    "--dask", metavar="ADDRESS", help="Do a sweep's runs on this Dask cluster, which has the same files."
-)
-@click.option(
-    "--plot", "plot_to", metavar="FILE", help="Plot the rows to a PNG file, or to the terminal (-)."
-)
-def compare(
-    *,
-    configurations: tuple[str, ...],
-    inputs: tuple[str, ...],
-    feature_gates: str,
-    seed: int,
-    what_if: tuple[str, ...],
-    output: str,
-    explained: int,
-    axes: tuple[str, ...],
-    results: Path | None,
-    jobs: int,
-    dask: str | None,
-    plot_to: str | None,
-) -> None:
-    """Simulate configurations side by side on one input.
-
-    CONFIG is a file, or `default` for kube-scheduler's own defaults; CONFIG,LIST takes its plugins from the
-    PluginList in the file LIST. Exits with 0, or with 2 where an input
-    or a configuration is wrong.
-    """
-    from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start)
-    from berth.simulation.plots import plot  # noqa: PLC0415 (quick start)
-    from berth.simulation.plugin_settings import files_of  # noqa: PLC0415 (quick start)
-    from berth.simulation.sweep import (  # noqa: PLC0415 (quick start)
-        Subject,
-        in_processes,
-        on_dask,
-        runs_of,
-        sweep,
-    )
-    from berth.simulation.text import comparison_lines, summary_lines  # noqa: PLC0415 (quick start)
-
-    if len(set(configurations)) != len(configurations):
-        fail("CONFIG: one is given twice; give each configuration once")
-    if not axes and (results or dask):
-        fail("--results and --dask have no meaning here: add --sweep")
-    files = {}
-    for name in configurations:
-        config, listed = files_of(name)
-        files[name] = read_scheduler(config, feature_gates, listed)
-    if axes and (dask or jobs > 1):
-        _refuse_shared(files.values())
-    try:
-        if axes:
-            subject, runs = Subject(inputs, feature_gates, what_if), runs_of(configurations, axes, seed)
-            swept = sweep(subject, runs, results, in_processes(jobs) if dask is None else on_dask(dask))
-            show(swept, output, summary_lines(swept.runs))
-            summaries = swept.runs
-        else:
-            found = _compared(files, inputs, what_if, seed, explained)
-            show(found, output, comparison_lines(found))
-            summaries = found.variants
-        if plot_to is not None:
-            plot(summaries, plot_to)
-    except SimulationError as error:
-        fail(error)
-
-
-@simulate.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--config",
@@ -299,7 +161,7 @@ def compare(
 @click.option(
     "--show", "shown", default=10, show_default=True, type=click.IntRange(0), help="How many differences."
 )
-@click.option("-o", "--output", type=FORMATS, default="text", show_default=True)
+@OUTPUT
 def replay(*, file: Path, config_file: str, feature_gates: str, shown: int, output: str) -> None:
     """Make the decisions of a recording again.
 
@@ -353,44 +215,3 @@ def _objects(
     if found is not None:
         click.echo(f"the scheduler is that of {found.where}", err=True)
     return found
-
-
-def _refuse_shared(schedulers: "Iterable[SchedulerSettings]") -> None:
-    """Refuse a plugin that several runs at a time would be connected to: each shows it another cluster."""
-    for _, plugins in schedulers:
-        for spec in plugins.sidecars:
-            if not spec.command:
-                said = "runs side by side would share it; add --jobs 1, or give the entry a command"
-                fail(f"{plugins.place(spec, 'address')}: {said}")
-
-
-def _compared(
-    files: "Mapping[str, SchedulerSettings]",
-    inputs: tuple[str, ...],
-    what_if: tuple[str, ...],
-    seed: int,
-    explained: int,
-) -> "Comparison":
-    from berth.simulation.changes import changed, read_changes  # noqa: PLC0415 (quick start)
-    from berth.simulation.compare import compare as compared  # noqa: PLC0415 (quick start)
-    from berth.simulation.inputs import read_cluster  # noqa: PLC0415 (quick start)
-    from berth.simulation.options import Options  # noqa: PLC0415 (quick start)
-
-    changes = read_changes(what_if)
-    variants = {name: Options(*settings, seed=seed, changes=changes) for name, settings in files.items()}
-    return compared(changed(read_cluster(inputs, seed=seed), changes), variants, explained=explained)
-
-
-def show(result: Any, output: str, lines: "Iterable[str]") -> None:
-    """Print a result: as text, or whole as JSON or YAML."""
-    import msgspec  # noqa: PLC0415 (quick start)
-
-    from berth.config.dump import yaml_text  # noqa: PLC0415 (quick start)
-
-    if output == "text":
-        for line in lines:
-            click.echo(line)
-    elif output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(result)))
-    else:
-        click.echo(yaml_text(msgspec.to_builtins(result)), nl=False)

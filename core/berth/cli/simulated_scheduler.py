@@ -35,6 +35,7 @@ def read_scheduler(
     *,
     ways: "Sequence[str]" = (),
     objects: "RenderedScheduler | None" = None,
+    shared: bool = False,
 ) -> "SchedulerSettings":
     """What `berth scheduler` would start with; the process ends where it would not start."""
     from berth.config.complaints import complaint_lines  # noqa: PLC0415 (quick start)
@@ -43,7 +44,7 @@ def read_scheduler(
     from berth.simulation.plugin_settings import read_scheduler as read  # noqa: PLC0415 (quick start)
 
     try:
-        return read(config_file, feature_gates, plugins_file, ways=ways, objects=objects)
+        return read(config_file, feature_gates, plugins_file, ways=ways, objects=objects, shared=shared)
     except SimulationError as error:
         fail(error)
     except ConfigError as error:

@@ -19,7 +19,7 @@ from berth.config.loading import Loaded
 from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.config.reading.own_documents import API_GROUP
 from berth.simulation.errors import PluginsError
-from berth.simulation.plugin_ways import reached, read_list, read_ways
+from berth.simulation.plugin_ways import check_used, reached, read_list, read_ways
 
 if TYPE_CHECKING:
     from berth.simulation.scheduler_objects import RenderedScheduler
@@ -78,16 +78,18 @@ def read_scheduler(
     *,
     ways: Sequence[str] = (),
     objects: "RenderedScheduler | None" = None,
+    shared: bool = False,
 ) -> SchedulerSettings:
     """What `berth scheduler` would start with, but for plugins that no profile uses.
 
-    `ways` are the values of --plugin. `objects` are those of the input, in place of a file.
+    `ways` are the values of --plugin. `objects` are those of the input, in place of a file. Where list and
+    ways are `shared` with other configurations, they may be of plugins that this one does not use.
 
     Raises: ConfigError, PluginsError, InputError.
     """
     found = _objects_in(config_file) if config_file else objects
     given = read_ways(ways)
-    places = {name: f"--plugin {name}" for name in given}
+    places = _options(given)
     runs: Mapping[str, str] = {}
     if found is None:
         settings, where = _of_files(config_file, feature_gates, plugins_file), plugins_file or config_file
@@ -95,7 +97,9 @@ def read_scheduler(
         settings, where, runs = _of_objects(found, feature_gates), found.where, found.runs
         listed = read_list(plugins_file) if plugins_file else {}
         given, places = listed | given, {name: f"{plugins_file}: plugin {name}" for name in listed} | places
-    sidecars = reached(_used(settings), given, places, where)
+    sidecars = reached(_used(settings), given)
+    if not shared:
+        check_used(sidecars, places, where)
     plugins = Plugins(
         sidecars,
         where,
@@ -154,10 +158,24 @@ def _of_objects(found: "RenderedScheduler", feature_gates: str) -> Settings:
     return read_settings(parse_flags(flags), read)
 
 
-def files_of(name: str) -> tuple[str, str]:
-    """The files of a configuration as `compare` takes it: CONFIG, or CONFIG,LIST with a list of plugins."""
+def files_of(name: str, plugins_file: str = "") -> tuple[str, str]:
+    """Configuration and list of plugins, as `compare` takes them: CONFIG, or CONFIG,LIST.
+
+    `plugins_file` is the list of those that name none.
+    """
     config, _, listed = name.partition(",")
-    return "" if config == DEFAULT else config, listed
+    return "" if config == DEFAULT else config, listed or plugins_file
+
+
+def check_ways_used(ways: Sequence[str], schedulers: Mapping[str, SchedulerSettings]) -> None:
+    """Refuse a value of --plugin that none of the configurations, by name, uses. Raises: PluginsError."""
+    sidecars = [spec for settings in schedulers.values() for spec in settings.plugins.sidecars]
+    check_used(sidecars, _options(read_ways(ways)), ", ".join(schedulers))
+
+
+def _options(names: Iterable[str]) -> dict[str, str]:
+    """Where a user said how these plugins are reached, if by options."""
+    return {name: f"--plugin {name}" for name in names}
 
 
 def check_all_there(loaded: Loaded, plugins: Plugins) -> None:

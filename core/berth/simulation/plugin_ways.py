@@ -8,7 +8,7 @@ Called by: plugin_settings.
 import json
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -62,16 +62,21 @@ def read_list(plugins_file: str) -> dict[str, SidecarSpec]:
     return {spec.name: spec for spec in read_plugin_list(data, plugins_file, commands=True).plugins}
 
 
-def reached(
-    sidecars: Sequence[SidecarSpec], ways: Ways, places: Mapping[str, str], where: str
-) -> tuple[SidecarSpec, ...]:
-    """The plugins, each reached as it is said, in those places. Raises: PluginsError where one is none."""
-    names = [spec.name for spec in sidecars]
-    for name in sorted(ways.keys() - set(names)):
+def reached(sidecars: Iterable[SidecarSpec], ways: Ways) -> tuple[SidecarSpec, ...]:
+    """The plugins, each reached as it is said."""
+    return tuple(_over(spec, ways[spec.name]) if spec.name in ways else spec for spec in sidecars)
+
+
+def check_used(sidecars: Iterable[SidecarSpec], places: Mapping[str, str], where: str) -> None:
+    """Refuse a way to a plugin that is none of these; `places` say which were given where.
+
+    Raises: PluginsError.
+    """
+    names = list(dict.fromkeys(spec.name for spec in sidecars))
+    for name in sorted(places.keys() - set(names)):
         known = f"there are {', '.join(names)}" if names else "there are none"
         said = f"no profile of {where} uses a plugin of that name" if where else "no profile uses it"
         raise PluginsError(f"{places[name]}: {said}; {known}")
-    return tuple(_over(spec, ways[spec.name]) if spec.name in ways else spec for spec in sidecars)
 
 
 def _over(spec: SidecarSpec, way: SidecarSpec) -> SidecarSpec:

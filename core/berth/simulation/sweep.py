@@ -72,6 +72,10 @@ class Subject:
     inputs: tuple[str, ...]
     feature_gates: str = ""
     what_if: tuple[str, ...] = ()
+    plugins_file: str = ""
+    """The list of plugins of configurations that name none."""
+    ways: tuple[str, ...] = ()
+    """How plugins are reached, as --plugin says it."""
 
 
 Work = Callable[[Subject, Sequence[Run]], Iterable[tuple[Run, Summary]]]
@@ -134,8 +138,8 @@ def sweep(subject: Subject, runs: Sequence[Run], results: Path | None, work: Wor
 
 def one(subject: Subject, run: Run) -> Summary:
     """One run. Raises: SimulationError, ConfigError."""
-    config, listed = files_of(run.configuration)
-    loaded, plugins = read_scheduler(config, subject.feature_gates, listed)
+    config, listed = files_of(run.configuration, subject.plugins_file)
+    loaded, plugins = read_scheduler(config, subject.feature_gates, listed, ways=subject.ways, shared=True)
     for plugin, weight in run.weights:
         loaded = weighed(loaded, plugin, weight)
     changes = read_changes(subject.what_if)
@@ -181,13 +185,13 @@ def on_dask(address: str) -> Work:
 
 def _digests(subject: Subject, runs: Sequence[Run]) -> dict[Run, str]:
     """What makes each run the same as another: contents, not names of files."""
-    common = sha256(msgspec.json.encode((API_VERSION, subject.feature_gates)))
+    common = sha256(msgspec.json.encode((API_VERSION, subject.feature_gates, *subject.ways)))
     for path in (*subject.inputs, *subject.what_if):
         common.update(_contents(path))
     found = {}
     for run in runs:
         digest = common.copy()
-        for file in files_of(run.configuration):
+        for file in files_of(run.configuration, subject.plugins_file):
             digest.update(_contents(file or DEFAULT))
         digest.update(msgspec.json.encode((run.seed, run.weights)))
         found[run] = digest.hexdigest()

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -274,6 +275,46 @@ def test_the_command_says_what_became_of_calls(tmp_path):
     assert f"favourite 3 ({sys.executable} {PROGRAM} 3): " in alone.stdout
     assert " calls, 0 failed" in alone.stdout
     assert f"{path}: favourite 3 (" in beside.stdout
+
+
+@pytest.mark.parametrize("axes", [[], ["--sweep", "seed=0", "--jobs", "1"]])
+def test_compare_reaches_plugins_by_options(tmp_path, axes):
+    """One option is for every configuration that uses the plugin, over whatever list that has it."""
+    path, listed = scheduler(tmp_path), tmp_path / "plugins.yaml"
+    listed.write_text(json.dumps(plugin_list(entry("1"))))
+    other = written(tmp_path / "old.json", plugin_list(entry("2")))
+    there = written(tmp_path / "c.json", *NODES, pod("p0"))
+    names = ["default", str(path), f"{path},{other}"]
+    arguments = ["compare", *names, "--input", str(there), "--plugins", str(listed), "-o", "json", *axes]
+    way = f"favourite={shlex.join([sys.executable, str(PROGRAM), '3'])}"
+
+    by_lists = CliRunner().invoke(command, arguments)
+    by_option = CliRunner().invoke(command, [*arguments, "--plugin", way])
+
+    assert (0, 0) == (by_lists.exit_code, by_option.exit_code), by_lists.output + by_option.output
+    assert [[], ["1"], ["2"]] == versions(by_lists)
+    assert [[], ["3"], ["3"]] == versions(by_option)
+
+
+def versions(result):
+    """Of the plugins of each row of a comparison or sweep."""
+    found = json.loads(result.stdout)
+    rows = found.get("variants") or found["runs"]
+    return [[plugin["version"] for plugin in row["plugins"]] for row in rows]
+
+
+def test_compare_refuses_a_plugin_that_no_configuration_uses(tmp_path):
+    """The error names the option and the plugins that there are."""
+    path = scheduler(tmp_path, entry("1"))
+    arguments = ["compare", "default", str(path), "--input", "openb", "--plugin", "other=a"]
+
+    result = CliRunner().invoke(command, arguments)
+
+    assert 2 == result.exit_code
+    assert (
+        f"--plugin other: no profile of default, {path} uses a plugin of that name; there are favourite"
+        in result.stderr
+    )
 
 
 def test_runs_side_by_side_share_no_plugin(tmp_path):
