@@ -16,11 +16,12 @@ from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.simulation.changes import renamed
 from berth.simulation.engine import after
-from berth.simulation.fitting import Shape, would_fit
+from berth.simulation.fitting import would_fit
 from berth.simulation.inputs import ClusterInput, read_cluster, read_objects
 from berth.simulation.kinds import KINDS
 from berth.simulation.one_by_one import without_post_filter
 from berth.simulation.options import Options
+from berth.simulation.shapes import Shape
 from tests.benchmarks.differing import compared
 from tests.benchmarks.tables import Table
 from tests.chance.cluster import draw

@@ -50,6 +50,7 @@ from berth.snapshot.snapshot import Snapshot
 NODE_EVENTS = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
 read_affinity = decoder(Affinity)
 
+HOSTNAME = "kubernetes.io/hostname"
 CONFLICT = "pod affinity terms conflict"
 
 
@@ -72,6 +73,12 @@ class NodeAffinity(
         self._added_preferences = weighed(added.preferred)
         if self._enforced is None and not self._added_preferences:
             self.concerns = frozenset({PodFeature.NODE_AFFINITY})
+
+    def asks_for_name(self, pod: Pod) -> bool:
+        """Whether `filter` may say another thing of a node that is the same but for its name and hostname."""
+        required = RequiredAffinity.of(pod)
+        asked = (required.terms, self._enforced)
+        return any(key == HOSTNAME for key, _ in required.labels) or any(map(_asks_for_name, asked))
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> PreFilterResult:
         """Skip a pod that asks for nothing; narrow the choice where terms name nodes."""
@@ -176,6 +183,11 @@ def named_nodes(selector: NodeSelector | None) -> frozenset[str] | None:
             return None
         names |= wanted
     return frozenset(names)
+
+
+def _asks_for_name(selector: NodeSelector | None) -> bool:
+    terms = selector.node_selector_terms if selector else ()
+    return any(term.match_fields or any(r.key == HOSTNAME for r in term.match_expressions) for term in terms)
 
 
 def _names_in_term(term: NodeSelectorTerm) -> set[str] | None:

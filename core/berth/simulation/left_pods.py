@@ -3,126 +3,165 @@
     asked --> a try: the kind whose turn it is --> placed: its next turn, and that of kinds that it helps
                                                --> refused: all its pods are left until a pod helps them
 
-Pods of one kind are equal to the engine; pods of one group are a kind, and have one turn.
+Pods of one kind are equal to the engine; pods of one group are a kind, and have one turn. Kinds have numbers,
+so that what is known of them are arrays, and a kind that is not tried costs a place in an operation on them.
 
 Called by: fitting.
 """
 
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
+from typing import NamedTuple
+
+import numpy as np
 
 from berth.framework.status import Status
 from berth.objects.pod import Pod
+from berth.objects.pod_template import PodTemplate
 from berth.simulation.one_by_one import Left
-from berth.simulation.refusals import Kind, Refusals
+from berth.snapshot.columns import Ints, Mask
 from berth.snapshot.pod_group_states import GroupKey
 
+Kind = PodTemplate | str | GroupKey
+"""Pods of one template, one pod by its UID, or a group."""
 NOT_TRIED = Status()
 
 
-@dataclass(frozen=True, slots=True)
 class LeftPods:
-    """Those of the asked pods that are left, with the reasons that they had last."""
+    """Those of the asked pods that have no node; pods are taken out as they get one, and put back.
 
-    asked: Sequence[Pod]
-    """By turn."""
-    kinds: Sequence[Kind]
-    """By turn."""
-    turns: Mapping[Kind, Sequence[int]]
-    """Those that are left of each kind, ascending; no kind has none."""
-    reasons: Mapping[Kind, Status] = field(default_factory=dict)
-    group_reasons: Mapping[GroupKey, Mapping[str, Status]] = field(default_factory=dict)
-    """By the pod's UID."""
+    Shapes, for k kinds: first int64 (k,), the first turn of each, `none` where no pod is left;
+        stays bool (k,), whether nothing but a new node makes the engine take a pod of the kind.
+    """
+
+    def __init__(self, asked: Sequence[Pod], kind_of: Callable[[Pod], Kind]) -> None:
+        """All of the pods, none of which was tried yet, in turns as they are given."""
+        self.asked = asked
+        self.none = len(asked)
+        numbers: dict[Kind, int] = {}
+        self._number = [numbers.setdefault(kind_of(pod), len(numbers)) for pod in asked]
+        """By turn."""
+        self.kinds = list(numbers)
+        self._turn = {pod.uid: turn for turn, pod in enumerate(asked)}
+        self._turns: list[list[int]] = [[] for _ in self.kinds]
+        """Ascending, of each kind those that are left."""
+        for turn, number in enumerate(self._number):
+            self._turns[number].append(turn)
+        self.first: Ints = np.array([turns[0] for turns in self._turns], dtype=np.int64)
+        self.stays: Mask = np.zeros(len(self.kinds), dtype=bool)
+        self.reasons: dict[int, Status] = {}
+        """By the kind's number, why it was refused last."""
+        self.reasons_in_group: dict[int, Mapping[str, Status]] = {}
+        """By the number of a group, and by the pod's UID."""
+        self._count = len(asked)
 
     def __len__(self) -> int:
-        return sum(map(len, self.turns.values()))
+        return self._count
 
     def __iter__(self) -> Iterator[Left]:
-        """In their turns."""
-        for turn in sorted(turn for turns in self.turns.values() for turn in turns):
+        """In their turns, with their reasons."""
+        for turn in sorted(turn for turns in self._turns for turn in turns):
             yield Left(self.asked[turn], self._reason(turn))
 
     def _reason(self, turn: int) -> Status:
-        kind = self.kinds[turn]
-        found = self.reasons.get(kind, NOT_TRIED)
-        if isinstance(kind, GroupKey):
-            return self.group_reasons.get(kind, {}).get(self.asked[turn].uid, found)
-        return found
+        number = self._number[turn]
+        found = self.reasons.get(number, NOT_TRIED)
+        return self.reasons_in_group.get(number, {}).get(self.asked[turn].uid, found)
+
+    def take(self, pod: Pod) -> None:
+        """The pod got a node."""
+        turn = self._turn[pod.uid]
+        number = self._number[turn]
+        turns = self._turns[number]
+        del turns[bisect_right(turns, turn) - 1]
+        self.first[number] = turns[0] if turns else self.none
+        self._count -= 1
+
+    def put_back(self, pod: Pod) -> None:
+        """The pod has no node again."""
+        turn = self._turn[pod.uid]
+        number = self._number[turn]
+        insort(self._turns[number], turn)
+        self.first[number] = self._turns[number][0]
+        self._count += 1
+
+    def unit(self, number: int, turn: int) -> list[Pod]:
+        """The pods that are decided on together in that turn: one, or those of a group that are left."""
+        together = isinstance(self.kinds[number], GroupKey)
+        return [self.asked[each] for each in (self._turns[number] if together else (turn,))]
+
+    def next_turn(self, number: int, after: int) -> int:
+        """The next turn of that kind; `none` where it has none."""
+        turns = self._turns[number]
+        index = 0 if isinstance(self.kinds[number], GroupKey) else bisect_right(turns, after)
+        return turns[index] if index < len(turns) and turns[index] > after else self.none
+
+    def alone(self, number: int) -> bool:
+        """Whether one pod of the kind is left."""
+        return len(self._turns[number]) == 1
 
 
-def all_of(pods: Sequence[Pod], kind_of: Callable[[Pod], Kind]) -> LeftPods:
-    """The pods, none of which was tried yet, in turns as they are given."""
-    kinds = [kind_of(pod) for pod in pods]
-    turns: dict[Kind, list[int]] = {}
-    for turn, kind in enumerate(kinds):
-        turns.setdefault(kind, []).append(turn)
-    return LeftPods(pods, kinds, turns)
+class Turn(NamedTuple):
+    """Whose turn it is: the kind's number, the turn's, and the pod or the group's pods."""
+
+    number: int
+    turn: int
+    pods: list[Pod]
 
 
 class Turns:
-    """Whose turn it is in one try of pods that are left; those are not changed by it."""
+    """Whose turn it is in one try of pods that are left.
 
-    def __init__(self, left: LeftPods, refusals: Refusals) -> None:
+    Shapes: without bool (k,), the kinds that are not tried.
+    """
+
+    def __init__(self, left: LeftPods, without: Mask) -> None:
         self._left = left
-        self._refusals = refusals
-        self._turns: dict[Kind, list[int]] = {kind: list(turns) for kind, turns in left.turns.items()}
-        self._group_reasons: dict[GroupKey, Mapping[str, Status]] = {}
-        self._due: list[int] = []
+        self._refused = without.copy()
+        self._helped: list[int] = []
+        """Refused kinds that a pod helps which gets a node."""
+        self._due: Ints = np.zeros(0, dtype=np.int64)
+        self._begin()
 
-    def begin(self) -> bool:
-        """Let every kind that is not refused have its turn; False where all of them are."""
-        self._due = [turns[0] for kind, turns in self._turns.items() if self._refusals.of(kind) is None]
-        heapify(self._due)
-        return bool(self._due)
+    def _begin(self) -> None:
+        """Let every kind that is not refused have its turn."""
+        self._due = np.where(self._refused, self._left.none, self._left.first)
 
-    def next(self) -> tuple[Kind, int, list[Pod]] | None:
-        """The next turn: the kind, the turn, and the pod or the group's pods; None where all had theirs."""
-        if not self._due:
+    def next(self) -> Turn | None:
+        """The next turn; None where all kinds are refused that have pods left."""
+        number = self._next()
+        if number is None:
+            self._begin()
+            number = self._next()
+        if number is None:
             return None
-        turn = heappop(self._due)
-        kind = self._left.kinds[turn]
-        turns = self._turns[kind] if isinstance(kind, GroupKey) else (turn,)
-        return kind, turn, [self._left.asked[each] for each in turns]
+        turn = int(self._due[number])
+        return Turn(number, turn, self._left.unit(number, turn))
 
-    def decided(self, kind: Kind, turn: int, refused: Sequence[Left], *, placed: bool) -> None:
-        """Take note of what came of a turn."""
-        if isinstance(kind, GroupKey):
-            self._group_reasons[kind] = {each.pod.uid: each.status for each in refused}
-        if not placed:
-            if refused:
-                self._refusals.note(kind, refused[0].pod.spec.scheduler_name, refused[0].status)
-            return
-        if isinstance(kind, GroupKey):
-            self._keep(kind, {each.pod.uid for each in refused})
-        else:
-            self._remove(kind, turn)
-            self._again(kind, turn)
-        for helped in self._refusals.pod_placed():
-            self._again(helped, turn)
+    def _next(self) -> int | None:
+        number = int(self._due.argmin()) if self._due.size else None
+        return None if number is None or self._due[number] == self._left.none else number
 
-    def _remove(self, kind: Kind, turn: int) -> None:
-        turns = self._turns[kind]
-        del turns[bisect_right(turns, turn) - 1]
-        if not turns:
-            del self._turns[kind]
+    def refused(self, turn: Turn, *, may_be_helped: bool) -> None:
+        """Nothing was placed: the kind is left alone until a pod helps it."""
+        self._due[turn.number] = self._left.none
+        self._refused[turn.number] = True
+        if may_be_helped:
+            self._helped.append(turn.number)
 
-    def _keep(self, kind: GroupKey, uids: set[str]) -> None:
-        kept = [turn for turn in self._turns[kind] if self._left.asked[turn].uid in uids]
-        if kept:
-            self._turns[kind] = kept
-        else:
-            del self._turns[kind]
+    def placed(self, turn: Turn) -> None:
+        """A pod was placed, or pods of a group: the kind goes on with its next turn, as do those it helps."""
+        is_group = isinstance(self._left.kinds[turn.number], GroupKey)
+        self._due[turn.number] = self._left.none if is_group else self._after(turn, turn.number)
+        helped, self._helped = self._helped, []
+        for number in helped:
+            self._refused[number] = False
+            self._due[number] = self._after(turn, number)
 
-    def _again(self, kind: Kind, after: int) -> None:
-        """Let the kind have its next turn, if it has one that is yet to come."""
-        turns = self._turns.get(kind, ())
-        index = 0 if isinstance(kind, GroupKey) else bisect_right(turns, after)
-        if index < len(turns) and turns[index] > after:
-            heappush(self._due, turns[index])
+    def _after(self, turn: Turn, number: int) -> int:
+        return self._left.next_turn(number, turn.turn)
 
-    def left(self) -> LeftPods:
-        """The pods that are left now."""
-        reasons = {kind: self._refusals.of(kind) or NOT_TRIED for kind in self._turns}
-        return LeftPods(self._left.asked, self._left.kinds, self._turns, reasons, self._group_reasons)
+    def leave_out(self, kinds: Mask) -> None:
+        """Have no turn of these kinds any more. Shapes: bool (k,)."""
+        self._refused |= kinds
+        self._due[kinds] = self._left.none

@@ -13,6 +13,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
+
 from berth.config.catalogue import ExtensionPoint
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
@@ -57,8 +59,11 @@ class OneByOne:
         self._core = simulation.core
         self.now = simulation.clock.now()
 
-    async def place(self, pod: Pod) -> Placed | Status:
-        """Decide on the pod: it counts on its node from now on, or the status says why it has none."""
+    async def place(self, pod: Pod, only: str | None = None) -> Placed | Status:
+        """Decide on the pod: it counts on its node from now on, or the status says why it has none.
+
+        `only` is the one node that it may go to, None where it may go to any.
+        """
         core, cycle = self._core, self._core.schedule_one
         self._simulation.plugins.show(pod)
         framework = core.profiles.frameworks[pod.spec.scheduler_name]
@@ -66,7 +71,9 @@ class OneByOne:
         core.cache.update_snapshot(core.snapshot)
         state = CycleState()
         state.write(CycleRecord, record)
-        decision = await cycle.algorithm.decide(framework, Attempt(pod, core.snapshot, state, record))
+        within = None if only is None else np.array([core.snapshot.row_of[only]])
+        attempt = Attempt(pod, core.snapshot, state, record, within)
+        decision = await cycle.algorithm.decide(framework, attempt)
         if not decision.status.ok:
             return await self._over(record, decision.status)
         placed = Placed(pod.placed_on(decision.node_name), framework, state, record)

@@ -20,10 +20,12 @@ from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.sandbox.bodies.protobuf import ProtobufError, read_bare
 from berth.simulation.errors import InputError
-from berth.simulation.fitting import Fitting, Pace, Shape, on_cluster
+from berth.simulation.fitting import Fitting, on_cluster
+from berth.simulation.growing_cluster import Pace
 from berth.simulation.inputs import ClusterInput, read_objects
 from berth.simulation.one_by_one import check_ours
 from berth.simulation.options import Options
+from berth.simulation.shapes import Shape
 from berth.simulation_service.errors import WrongRequestError
 from berth.simulation_service.forks import Base
 from berth.simulation_service.limits import Limits, check

@@ -9,11 +9,13 @@ from typing import Final
 
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.simulation.fitting import Added, Fit, Objective, Pace, Shape, would_fit
+from berth.simulation.fitting import Added, Fit, Objective, would_fit
+from berth.simulation.growing_cluster import Pace
 from berth.simulation.inputs import ClusterInput, read_objects, read_snapshot
 from berth.simulation.kinds import BY_NAME
 from berth.simulation.one_by_one import Left
 from berth.simulation.options import Options
+from berth.simulation.shapes import Shape
 from berth.simulation_service.errors import WrongRequestError
 from berth.simulation_service.forks import Base, Forks, Version
 from berth.simulation_service.limits import Limits, check

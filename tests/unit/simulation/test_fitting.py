@@ -1,5 +1,6 @@
 """Which new nodes make pods fit is what adding them one by one comes to."""
 
+import random
 from contextlib import nullcontext
 
 import pytest
@@ -7,10 +8,13 @@ import pytest
 from berth.config.flags.feature_gates import FeatureGates
 from berth.config.loading import load
 from berth.objects.node import Node
+from berth.simulation import growing_cluster
 from berth.simulation.errors import InputError
-from berth.simulation.fitting import Objective, Shape, would_fit
+from berth.simulation.fitting import Objective, would_fit
 from berth.simulation.inputs import ClusterInput, read_pods
 from berth.simulation.options import Options
+from berth.simulation.refusals import Refusals
+from berth.simulation.shapes import Shape
 from tests.benchmarks.would_fit import differences
 from tests.hostile.work import calls, growth
 from tests.unit.simulation.kit import APART, APP, GANGS, SPREAD, ZONE, cluster, gang, node, pod, written
@@ -143,7 +147,7 @@ def test_each_step_waits_its_turn(tmp_path):
 
 
 def test_a_decision_for_each_pod_and_node(tmp_path):
-    """Pods that are all different are tried once for each node, though others are placed meanwhile."""
+    """Pods that are all different are tried when they come, on the first node, and where there is room."""
     steps = []
     pods = [pod(f"p{i}", cpu=f"{1000 - i}m") for i in range(8)]
 
@@ -152,7 +156,27 @@ def test_a_decision_for_each_pod_and_node(tmp_path):
     )
 
     assert {"two": 4} == found.shapes[0].nodes
-    assert 1 + 8 + (1 + 8) + (1 + 6) + (1 + 4) + (1 + 2) == len(steps)
+    assert 1 + 8 + (1 + 8) + 3 * (1 + 2) == len(steps)
+
+
+def test_pods_that_no_node_of_a_shape_takes_are_tried_on_one(tmp_path):
+    """Those that ask for other labels are not tried again; one that asks for a name is."""
+    steps = []
+    elsewhere = [pod(f"e{i}", cpu=f"{i + 1}m", nodeSelector={ZONE: "b"}) for i in range(5)]
+    by_name = pod("n", cpu="500m", nodeSelector={"kubernetes.io/hostname": "one-2"})
+    asking = [by_name, *elsewhere, *(pod(f"p{i}", cpu=f"{900 + i}m") for i in range(4))]
+
+    found = fitted(
+        tmp_path,
+        [node("n0", cpu="0")],
+        asking,
+        [shape(tmp_path, "one", cpu="1", labels={ZONE: "a"})],
+        pace=lambda: nullcontext(steps.append(1)),
+    )
+
+    assert {"one": 5} == found.shapes[0].nodes
+    first, by_two, further, useless = 1 + (1 + 5 + 1), 1 + (1 + 1), 1 + 1, 1
+    assert 1 + 10 + first + by_two + further * 3 + useless + 5 == len(steps)
 
 
 def test_a_shape_that_serves_no_pod_is_tried_once(tmp_path):
@@ -162,8 +186,9 @@ def test_a_shape_that_serves_no_pod_is_tried_once(tmp_path):
 
     fitted(tmp_path, [], [pod(f"p{i}") for i in range(3)], shapes, pace=lambda: nullcontext(steps.append(1)))
 
-    start, none, one, again = 1 + 1, 1 + 1, (1 + 2) + (1 + 2) + (1 + 1), 2 * ((1 + 2) + (1 + 2) + (1 + 1))
-    assert start + none + one + none + again == len(steps)
+    none, one = 1 + 1, (1 + 2) + 2 * (1 + 1)
+    start, why, best = 1 + 1, 1, 2 * one
+    assert start + (none + why) + one + (none + best) == len(steps)
 
 
 def test_reasons_count_what_was_placed(tmp_path):
@@ -277,3 +302,75 @@ def test_the_work_grows_with_the_pods(tmp_path, shapes):
 
     calls(work(10))
     assert growth(work, 20) < 1.15
+
+
+class Hopeful(Refusals):
+    """Whatever happens may help any pod, so that all are tried again and again, on all nodes."""
+
+    def may_be_helped(self, profile, status):
+        del profile, status
+        return True
+
+
+EXTENDED = "example.com/gpu"
+
+
+def a_pod_by_chance(number, chance):
+    """Some want devices, some a zone, some keep apart or near, some spread; requests are of few sizes."""
+    made = pod(
+        f"p{number}", cpu=chance.choice(["0", "500m", "1", "1500m", "3"]), labels=chance.choice([APP, {}])
+    )
+    spec = made["spec"]
+    requests = spec["containers"][0]["resources"]["requests"]
+    if chance.random() < 0.3:
+        requests["memory"] = chance.choice(["20Gi", "40Gi"])
+    if chance.random() < 0.2:
+        amount = chance.choice(["1", "2"])
+        requests[EXTENDED] = amount
+        spec["containers"][0]["resources"]["limits"] = {EXTENDED: amount}
+    if chance.random() < 0.3:
+        spec["nodeSelector"] = {ZONE: chance.choice("ab")}
+    if chance.random() < 0.1:
+        spec["nodeSelector"] = {"kubernetes.io/hostname": f"{chance.choice('xyz')}-{chance.randint(0, 3)}"}
+    if chance.random() < 0.2:
+        spec["affinity"] = APART
+    if chance.random() < 0.2:
+        spec["topologySpreadConstraints"] = [SPREAD]
+    if chance.random() < 0.2:
+        spec["priority"] = chance.randint(0, 3)
+    return made
+
+
+def a_node_by_chance(name, chance):
+    """With devices or not, and in one of two zones."""
+    made = node(name, cpu=chance.choice("1248"), labels={ZONE: chance.choice("ab")})
+    if chance.random() < 0.4:
+        made["status"]["capacity"][EXTENDED] = "2"
+    if chance.random() < 0.2:
+        made["spec"]["taints"] = [{"key": "dedicated", "effect": "NoSchedule"}]
+    return made
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_pods_that_are_not_tried_would_be_refused(tmp_path, monkeypatch, seed):
+    """The answer is the one of trying every pod that is left on all nodes, once for each node."""
+    chance = random.Random(seed)
+    there = [a_node_by_chance(f"n{i}", chance) for i in range(3)]
+    models = cluster(tmp_path, *(a_node_by_chance(name, chance) for name in "xyz")).of(Node).values()
+    pods = [a_pod_by_chance(i, chance) for i in range(chance.randint(1, 14))]
+    shapes = [Shape(each.name, each, 10) for each in models]
+
+    found = said(fitted(tmp_path, there, pods, shapes))
+    monkeypatch.setattr(growing_cluster, "Refusals", Hopeful)
+
+    assert said(fitted(tmp_path, there, pods, shapes)) == found
+
+
+def said(fit):
+    """All that an answer has."""
+    added = [(a.nodes, a.placed, reasons(a.left), a.waste) for a in (*fit.shapes, fit.mixture)]
+    return fit.placed, reasons(fit.left), added
+
+
+def reasons(left):
+    return [(each.pod.key, each.status.message) for each in left]

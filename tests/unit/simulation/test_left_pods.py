@@ -2,34 +2,11 @@
 
 import random
 
+import numpy as np
 import pytest
 
-from berth.framework.status import unschedulable
-from berth.simulation.left_pods import Turns, all_of
-from berth.simulation.one_by_one import Left
+from berth.simulation.left_pods import LeftPods, Turns
 from berth.testing.builders import make_pod
-
-NO_ROOM = unschedulable("no room")
-
-
-class Refused:
-    """Refusals of which a placement helps those of these kinds."""
-
-    def __init__(self, helped):
-        self.kinds, self._helped = {}, helped
-
-    def of(self, kind):
-        return self.kinds.get(kind)
-
-    def note(self, kind, profile, status):
-        del profile
-        self.kinds[kind] = status
-
-    def pod_placed(self):
-        found = [kind for kind in self.kinds if kind in self._helped]
-        for kind in found:
-            del self.kinds[kind]
-        return found
 
 
 class Decisions:
@@ -46,32 +23,35 @@ class Decisions:
         return fits
 
 
-def one_after_the_other(pods, kind_of, refused, decisions):
-    """All pods in their order, again and again, until all that are left are refused."""
-    while True:
+def one_after_the_other(pods, kind_of, helped, decisions):
+    """All pods in their order, again and again, until all that are left are of refused kinds."""
+    refused = set()
+    while any(kind_of(pod) not in refused for pod in pods):
         left = []
         for pod in pods:
-            kind = kind_of(pod)
-            if refused.of(kind) is None and decisions.place(pod):
-                refused.pod_placed()
-                continue
-            if refused.of(kind) is None:
-                refused.note(kind, "", NO_ROOM)
-            left.append(pod)
+            if kind_of(pod) in refused:
+                left.append(pod)
+            elif decisions.place(pod):
+                refused -= helped
+            else:
+                refused.add(kind_of(pod))
+                left.append(pod)
         pods = left
-        if all(refused.of(kind_of(pod)) is not None for pod in pods):
-            return [pod.name for pod in pods]
+    return [pod.name for pod in pods]
 
 
-def in_turns(pods, kind_of, refused, decisions):
+def in_turns(pods, kind_of, helped, decisions):
     """The same by turns."""
-    turns = Turns(all_of(pods, kind_of), refused)
-    while turns.begin():
-        while (turn := turns.next()) is not None:
-            kind, number, (pod,) = turn
-            placed = decisions.place(pod)
-            turns.decided(kind, number, () if placed else (Left(pod, NO_ROOM),), placed=placed)
-    return [each.pod.name for each in turns.left()]
+    left = LeftPods(pods, kind_of)
+    turns = Turns(left, np.zeros(len(left.kinds), dtype=bool))
+    while (turn := turns.next()) is not None:
+        (pod,) = turn.pods
+        if decisions.place(pod):
+            left.take(pod)
+            turns.placed(turn)
+        else:
+            turns.refused(turn, may_be_helped=kind_of(pod) in helped)
+    return [each.pod.name for each in left]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -85,21 +65,44 @@ def test_turns_are_those_of_going_through_all_pods(seed):
         return pod.labels["kind"]
 
     expected, found = Decisions(seed), Decisions(seed)
-    left = one_after_the_other(pods, kind_of, Refused(helped), expected)
+    left = one_after_the_other(pods, kind_of, helped, expected)
 
-    assert left == in_turns(pods, kind_of, Refused(helped), found)
+    assert left == in_turns(pods, kind_of, helped, found)
     assert (expected.asked, expected.placed) == (found.asked, found.placed)
 
 
-def test_a_try_leaves_what_it_was_given_as_it_is():
-    """A shape of new nodes is tried with the pods that were left before it."""
-    pods = [make_pod(f"p{i}") for i in range(3)]
-    given = all_of(pods, lambda _: "kind")
-    turns = Turns(given, Refused(set()))
+def test_kinds_that_are_left_out_have_no_turn():
+    """Neither at the beginning nor, once they are left out, later."""
+    pods = [make_pod(name, uid=f"{i}") for i, name in enumerate("abcabc")]
+    left = LeftPods(pods, lambda pod: pod.name)
+    turns = Turns(left, np.array([True, False, False]))
 
-    turns.begin()
-    while (turn := turns.next()) is not None:
-        turns.decided(*turn[:2], (), placed=True)
+    turn = turns.next()
+    left.take(turn.pods[0])
+    turns.placed(turn)
+    turns.leave_out(np.array([False, False, True]))
+    turn = turns.next()
+    left.take(turn.pods[0])
+    turns.placed(turn)
 
-    assert (3, 0) == (len(given), len(turns.left()))
-    assert ["p0", "p1", "p2"] == [each.pod.name for each in given]
+    assert None is turns.next()
+    assert ["a", "c", "a", "c"] == [each.pod.name for each in left]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_pods_that_are_put_back_are_left_as_before(seed):
+    """In whatever order pods were taken, what is left in the end has its old turns."""
+    chance = random.Random(seed)
+    pods = [make_pod(f"p{i}") for i in range(chance.randint(1, 20))]
+    left = LeftPods(pods, lambda pod: f"{int(pod.name[1:]) % 3}")
+    first, taken = left.first.tolist(), chance.sample(pods, chance.randint(1, len(pods)))
+
+    for pod in taken:
+        left.take(pod)
+    remaining = [each.pod.name for each in left]
+    for pod in reversed(taken):
+        left.put_back(pod)
+
+    assert [pod.name for pod in pods if pod not in taken] == remaining
+    assert (first, len(pods)) == (left.first.tolist(), len(left))
+    assert [pod.name for pod in pods] == [each.pod.name for each in left]

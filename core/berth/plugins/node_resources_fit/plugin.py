@@ -28,7 +28,7 @@ from berth.objects.pod import Pod
 from berth.objects.pod_requests import Units, fit_requests, scored_requests
 from berth.plugins.device_classes import DeviceClassNames
 from berth.plugins.in_tree import InTreePlugin
-from berth.plugins.node_resources_fit.filtering import Fit, IgnoredResources
+from berth.plugins.node_resources_fit.filtering import Fit, IgnoredResources, checked
 from berth.plugins.node_resources_fit.hints import Hints, delegated_to_devices
 from berth.plugins.node_resources_fit.placements import placement_score
 from berth.plugins.node_resources_fit.scoring import scorer
@@ -74,6 +74,13 @@ class NodeResourcesFit(
         requests = fit_requests(pod)
         state.write(Fit, Fit(requests, self._ignored, delegated_to_devices(requests, self._names)))
         return PreFilterResult()
+
+    def demanded(self, pod: Pod) -> Units:
+        """What a node must have left of each resource, or `filter` turns the pod down there."""
+        requests = fit_requests(pod)
+        delegated = delegated_to_devices(requests, self._names)
+        checks = checked(requests, self._ignored)
+        return {name: amount for name, amount in checks.items() if name not in delegated}
 
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:
         """A bit for each reason; see `Fit`."""
