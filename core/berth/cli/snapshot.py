@@ -78,11 +78,15 @@ def anonymizer_of(key_file: Path | None) -> "Anonymizer":
 def _of_files(files: tuple[Path, ...], *, anonymized: bool) -> Iterator[bytes]:
     import msgspec  # noqa: PLC0415 (quick start)
 
+    from berth.simulation.errors import InputError  # noqa: PLC0415 (quick start)
     from berth.simulation.inputs import read_cluster  # noqa: PLC0415 (quick start)
     from berth.simulation.kinds import SCHEDULER_OBJECTS, document_of  # noqa: PLC0415 (quick start)
     from berth.simulation.listing import shown_scheduler_object  # noqa: PLC0415 (quick start)
 
     cluster = read_cluster(files)
+    for revision in cluster.workloads:
+        remedy = "a snapshot has no owners of a trace; give the trace itself to `berth simulate`"
+        raise InputError(f"{revision.owner}: {remedy}")
     yield from (document_of(obj, kind) for kind, obj in cluster.all())
     for other in () if anonymized else cluster.others:
         resource = SCHEDULER_OBJECTS.get(other["kind"])

@@ -1,7 +1,8 @@
 """A scheduler's real core before a cluster in memory, in virtual time: nothing sleeps, and chance is seeded.
 
     cluster --> state --> event handlers --> queue --> scheduling loop --> writers --> state
-                  ^                                                           |
+                  ^             +--> workloads: pods of owners                |
+                  |                     v                                     |
                   +---- timeline: arrivals, ends, changes <-------------------+
 
 It is over once nothing is left that could change anything: no pod waits for its turn, its backoff or
@@ -52,6 +53,7 @@ from berth.simulation.retries import CountedChance, Retries, goes_round
 from berth.simulation.state import ClusterState
 from berth.simulation.timeline import Timeline, arrival_of, departure_of, duration_of
 from berth.simulation.virtual_time import LoopClock, VirtualTimeLoop
+from berth.simulation.workloads import Workloads
 from berth.simulation.writers import ClaimsInMemory, PodGroupsInMemory, PodsInMemory, VolumesInMemory
 
 LOOK_SECONDS: Final = 1.0
@@ -196,9 +198,11 @@ class Simulation:
             on_ready=ready.set,
         )
         found = handlers_of(self.core)
+        self._workloads = Workloads(self.state, self.put, self.remove, self.cluster.of(Pod))
         for kind in KINDS:
             if kind.type in found:
-                self.state.handlers[kind.type] = self.plugins.shown(kind, found[kind.type])
+                shown = self.plugins.shown(kind, found[kind.type])
+                self.state.handlers[kind.type] = self._workloads.heard(kind.type, shown)
         self._driver = SchedulingLoop(self.core, clock=self.clock, ready=ready, turn=asyncio.Lock())
 
     # Time.
@@ -209,6 +213,8 @@ class Simulation:
         await self._loop.idle()
         for _, obj in self.cluster.all():
             self._bring(obj)
+        for revision in self.cluster.workloads:
+            self.timeline.put(self._began + revision.at, partial(self._workloads.revise, revision))
         for change in self.options.changes:
             if change.after:
                 self.timeline.put(self._began + change.after, partial(change.act, self))

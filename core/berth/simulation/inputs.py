@@ -8,7 +8,7 @@ path --+--> snapshot, a line an object ------------------------------+
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
@@ -31,7 +31,8 @@ from berth.simulation.admission import Admission, complete_node
 from berth.simulation.errors import InputError
 from berth.simulation.kinds import BY_NAME, KINDS, SCHEDULER_OBJECTS, Kind, PriorityClass
 from berth.simulation.packed_lines import LONGEST_LINE_BYTES, UNREADABLE, unpacked
-from berth.simulation.simkube import TracedPods, is_trace
+from berth.simulation.revisions import Revision
+from berth.simulation.simkube import Trace, is_trace, template_pod
 from berth.simulation.snapshot_file import header_of, read_lines
 from berth.simulation.timeline import ARRIVAL, DURATION
 
@@ -46,10 +47,14 @@ Document = dict[str, Any]
 
 
 class Found(NamedTuple):
-    """A document, and the words for where it stands in messages."""
+    """A document, and the words for where it stands in messages.
+
+    The one of a revision is a pod of its template, if it has one.
+    """
 
     document: Document
     where: str
+    revision: Revision | None = None
 
 
 @dataclass(slots=True)
@@ -65,6 +70,8 @@ class ClusterInput:
     left_out: Counter[str] = field(default_factory=Counter)
     others: list[Document] = field(default_factory=list)
     """Those objects, as they are written: plugins in other processes may read them."""
+    workloads: list[Revision] = field(default_factory=list)
+    """The owners of a trace, whose pods are made while time passes."""
 
     def of(self, kind: type[TypedObject]) -> dict[str, Any]:
         """The objects of that kind, by key."""
@@ -79,11 +86,12 @@ class ClusterInput:
     def copy(self) -> "ClusterInput":
         """The same cluster, to be changed apart."""
         objects = {kind: dict(held) for kind, held in self.objects.items()}
-        return ClusterInput(objects, self.left_out.copy(), self.others)
+        return ClusterInput(objects, self.left_out.copy(), self.others, self.workloads)
 
     def running(self) -> "ClusterInput":
-        """The same cluster without the pods that have no node, to be changed apart."""
+        """The same cluster as it is now, without the pods that have no node, to be changed apart."""
         made = self.copy()
+        made.workloads = []
         made.objects[Pod] = {key: pod for key, pod in self.of(Pod).items() if pod.node_name}
         return made
 
@@ -101,7 +109,8 @@ def read_cluster(
         for path in paths:
             before = reader.count
             for found in _documents(path, seed):
-                seen(found.document)
+                if found.revision is None:
+                    seen(found.document)
                 reader.take(found)
             if reader.count == before:
                 raise InputError(
@@ -264,12 +273,18 @@ def _of_snapshot(lines: Iterable[tuple[int, bytes]], file: str) -> Iterator[Foun
 
 
 def _of_trace(data: bytes, file: str) -> Iterator[Found]:
-    for number, document in enumerate(TracedPods(data, file).documents(), 1):
+    trace = Trace(data, file)
+    for number, document in enumerate(trace.documents(), 1):
         place = Place(file, number)
         check_object(document, place, "")
         if document["kind"] == "Pod":
             check_pod(document, place, "")
         yield Found(document, f"{file}: {_named(document)}")
+    for revision in trace.revisions:
+        document = template_pod(revision) or {}
+        if document:
+            check_pod(document, Place(file, 0), "")
+        yield Found(document, f"{file}: {revision.owner}", revision)
 
 
 def _checked(data: bytes, file: str, *, is_json: bool) -> Iterator[Found]:
@@ -292,6 +307,20 @@ def _named(document: Document) -> str:
     return f"{document['kind']} {namespace}/{name}" if namespace else f"{document['kind']} {name}"
 
 
+def _revision(found: Found, admission: Admission) -> Revision:
+    """The revision, with a pod as an API server would have it. Raises: InputError."""
+    revision = found.revision
+    assert revision is not None, "a revision was found"
+    if revision.template is None:
+        return revision
+    found = found._replace(document=without_nulls(found.document))
+    typed(found, BY_NAME["", "Pod"])
+    admission.pod(found.document, found.where)
+    pod = typed(found, BY_NAME["", "Pod"])
+    assert isinstance(pod, Pod), "it is of that kind"
+    return replace(revision, pod=pod)
+
+
 class _Reader:
     """Sorts documents by kind; nothing is typed before all priority classes are known."""
 
@@ -299,10 +328,14 @@ class _Reader:
         self._found: dict[type[TypedObject], list[Found]] = {kind.type: [] for kind in KINDS}
         self._cluster = ClusterInput()
         self._classes = classes
+        self._revisions: list[Found] = []
         self.count = 0
 
     def take(self, found: Found) -> None:
         self.count += 1
+        if found.revision is not None:
+            self._revisions.append(found)
+            return
         document = found.document
         group, _, version = document["apiVersion"].rpartition("/")
         kind = BY_NAME.get((group, document["kind"]))
@@ -324,6 +357,7 @@ class _Reader:
             admission = Admission({**self._classes, **classes})
             for found in self._found.pop(kind.type):
                 self._add(found, kind, admission)
+        self._cluster.workloads = [_revision(found, admission) for found in self._revisions]
         return self._cluster
 
     def _add(self, found: Found, kind: Kind, admission: Admission) -> None:

@@ -1,32 +1,33 @@
 """Pods of a SimKube trace: when each comes, how long it runs, and when it is deleted.
 
     trace --+--> Pod ----------------------------------> a pod from its event to its deletion
-            +--> Deployment, ReplicaSet, StatefulSet --> `replicas` pods, more and fewer as it is scaled
+            +--> Deployment, ReplicaSet, StatefulSet,
+            |    DaemonSet ----------------------------> a revision for each change (workloads.py)
             +--> other owners of tracked pods ---------> a pod for each that ran, when it started
             +--> owners without tracked pods ----------> left out, and counted
 
-A trace has neither nodes nor what its pods refer to: these come from another input. A template that changes
-replaces all pods at once.
+A trace has neither nodes nor what its pods refer to: these come from another input.
 
 Source: sk-core/src/trace/mod.rs and docs/ref/trace-files.md of acrlabs/simkube, format 2.
 """
 
 from collections import Counter
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from berth.simulation.errors import InputError
+from berth.simulation.revisions import DAEMON_SET, MOST_PODS, Revision, read_rollout
 from berth.simulation.timeline import ARRIVAL, DEPARTURE, DURATION
 
 Document = dict[str, Any]
 
 FORMAT: Final = 2
-MOST_PODS: Final = 1_000_000
 REPLICATED: Final = frozenset({"apps/v1.Deployment", "apps/v1.ReplicaSet", "apps/v1.StatefulSet"})
 """Owners that say how many pods they have."""
+DAEMON_SETS: Final = "apps/v1.DaemonSet"
 POD: Final = "v1.Pod"
 TEMPLATES: Final = {"batch/v1.CronJob": "/spec/jobTemplate/spec/template"}
 TEMPLATE: Final = "/spec/template"
@@ -80,8 +81,8 @@ class _Owner:
     pods: list[Document] = field(default_factory=list)
 
 
-class TracedPods:
-    """The pods of one trace."""
+class Trace:
+    """The pods of one trace, and the owners whose pods a simulation makes."""
 
     def __init__(self, data: bytes, file: str) -> None:
         """Read the trace. Raises: InputError."""
@@ -99,6 +100,10 @@ class TracedPods:
         self._found: list[Document] = []
         self._names: set[str] = set()
         self._numbers: Counter[str] = Counter()
+        self._newest: dict[tuple[str, str], Revision] = {}
+        self._planned = 0
+        self.revisions: list[Revision] = []
+        """In the order of time; complete once `documents` were read."""
 
     def documents(self) -> list[Document]:
         """The pods with their times in annotations, and the owners whose pods are not in the trace.
@@ -127,7 +132,10 @@ class TracedPods:
     def _apply(self, ts: int, document: Document) -> None:
         key = self._identified(document)
         template, owner = self._template(key[0], document), self._owners.get(key)
-        starts = self._starts(ts, key, document)
+        if template is not None and (key[0] in REPLICATED or key[0] == DAEMON_SETS):
+            self._revise(self._revision(ts, key, template, document), key)
+            return
+        starts = self._starts(ts, key)
         if template is None or starts is None:
             self._found.append(document)
             return
@@ -141,18 +149,48 @@ class TracedPods:
         for start in starts[len(owner.pods) :]:
             owner.pods.append(self._pod(key[1], template, *start))
 
+    def _revision(self, ts: int, key: tuple[str, str], template: Document, document: Document) -> Revision:
+        spec, kind = document["spec"], key[0].rpartition(".")[2]
+        where = f"{self._file}: {kind} {key[1]}: spec"
+        lives = self._lives(key)
+        ended = [life.end - life.start if life.start and life.end else None for life in lives]
+        return Revision(
+            kind,
+            key[1],
+            float(max(0, ts - self._began)),
+            template,
+            replicas=self._replicas(key, document) if key[0] in REPLICATED else 0,
+            # SimKube, too, gives a pod the life of the one that was created at its place.
+            durations=tuple(None if seconds is None else float(max(0, seconds)) for seconds in ended),
+            rollout=read_rollout(kind, spec, where),
+        )
+
+    def _revise(self, revision: Revision, key: tuple[str, str]) -> None:
+        """Take note of an owner that came, changed or is gone."""
+        before = self._newest.get(key)
+        if before is not None and replace(before, at=revision.at) == revision:
+            return
+        same = before is not None and before.template == revision.template
+        self._planned += max(0, revision.replicas - (before.replicas if before and same else 0))
+        if self._planned > MOST_PODS:
+            raise InputError(f"{self._file}: more than {MOST_PODS} pods; export a shorter time")
+        self._newest[key] = revision
+        self.revisions.append(revision)
+
     def _remove(self, ts: int, key: tuple[str, str]) -> None:
+        newest = self._newest.get(key)
+        if newest is not None and newest.template is not None:
+            at = float(max(0, ts - self._began))
+            self._revise(Revision(newest.kind, newest.key, at), key)
         owner = self._owners.pop(key, None)
         for pod in owner.pods if owner is not None else ():
             self._end(ts, pod)
 
-    def _starts(self, ts: int, key: tuple[str, str], document: Document) -> list[tuple[int, _Life]] | None:
+    def _starts(self, ts: int, key: tuple[str, str]) -> list[tuple[int, _Life]] | None:
         """When each pod of the object comes, None where the trace does not say."""
-        kind, lives = key[0], self._lives(key)
-        if kind == POD or kind in REPLICATED:
-            count = 1 if kind == POD else self._replicas(key, document)
-            # SimKube, too, gives a pod the life of the one that was created at its place.
-            return [(ts, lives[place % len(lives)] if lives else _Life()) for place in range(count)]
+        lives = self._lives(key)
+        if key[0] == POD:
+            return [(ts, lives[0] if lives else _Life())]
         return [(life.start, life) for life in lives if life.start is not None] or None
 
     def _replicas(self, key: tuple[str, str], document: Document) -> int:
@@ -181,11 +219,11 @@ class TracedPods:
         tracked = self._trace.config.tracked_objects.get(kind)
         paths = (tracked.pod_spec_template_paths if tracked else None) or [TEMPLATES.get(kind, TEMPLATE)]
         found: Any = document
-        if kind != POD and kind not in REPLICATED:
+        if kind == DAEMON_SETS or kind in REPLICATED:
+            found = (document.get("spec") or {}).get("template")
+        elif kind != POD:
             for part in paths[0].strip("/").split("/"):
                 found = found.get(part) if isinstance(found, dict) else None
-        elif kind != POD:
-            found = (document.get("spec") or {}).get("template")
         return found if len(paths) == 1 and isinstance(found, dict) else None
 
     def _pod(self, owner: str, template: Document, ts: int, life: _Life) -> Document:
@@ -228,3 +266,30 @@ class TracedPods:
         """Have the pod deleted at that time, if it did not come later."""
         annotations = pod["metadata"]["annotations"]
         annotations[DEPARTURE] = str(max(int(annotations[ARRIVAL]), ts - self._began))
+
+
+def template_pod(revision: Revision) -> Document | None:
+    """A pod as the owner's template says, None where it has none any more."""
+    if revision.template is None:
+        return None
+    metadata = revision.template.get("metadata")
+    kept = metadata if isinstance(metadata, dict) else {}
+    namespace, _, name = revision.key.partition("/")
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": dict(kept.get("labels") or {}),
+            "annotations": dict(kept.get("annotations") or {}),
+            # By this a drain knows them. The owner of a Deployment's pods would be a ReplicaSet.
+            "ownerReferences": [_controller(revision, name)] if revision.kind == DAEMON_SET else [],
+        },
+        "spec": deepcopy(revision.template.get("spec")),
+    }
+
+
+def _controller(revision: Revision, name: str) -> Document:
+    owner = {"apiVersion": "apps/v1", "kind": revision.kind, "name": name, "uid": revision.owner}
+    return {**owner, "controller": True}

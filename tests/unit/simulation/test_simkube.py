@@ -6,7 +6,6 @@ Source: docs/ref/trace-files.md and sk-core/src/trace of acrlabs/simkube, format
 import json
 import logging
 
-import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -15,57 +14,11 @@ from berth.objects.pod import Pod
 from berth.simulation.errors import InputError
 from berth.simulation.inputs import read_cluster
 from berth.simulation.replay import replay
+from berth.simulation.revisions import ALL_AT_ONCE, NEVER, Part, Rollout
 from tests.unit.simulation.kit import node, outcome, written
+from tests.unit.simulation.traces import BEGAN, a_pod, deployment, event, finished, owner, template, trace
 
-BEGAN = 1_710_892_138
 PREFIX = "simulation.berth.dev/"
-TRACKED = {
-    "apps/v1.Deployment": {"podSpecTemplatePaths": ["/spec/template"]},
-    "batch/v1.CronJob": {"trackLifecycle": True},
-    "example.com/v1.Several": {"podSpecTemplatePaths": ["/spec/a", "/spec/b"]},
-    "example.com/v1.Own": {"podSpecTemplatePaths": ["/spec/pod"]},
-}
-
-
-def template(cpu="1", labels=None):
-    container = {"name": "c", "image": "pause", "resources": {"requests": {"cpu": cpu}}}
-    metadata = {"creationTimestamp": None, "labels": labels or {"app": "a"}}
-    return {"metadata": metadata, "spec": {"containers": [container]}}
-
-
-def owner(kind, name, version="apps/v1", **spec):
-    metadata = {"name": name, "namespace": "traced", "annotations": {}}
-    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
-
-
-def deployment(replicas, **fields):
-    return owner("Deployment", "web", replicas=replicas, template=template(**fields))
-
-
-def a_pod(name):
-    return owner("Pod", name, "v1", **template()["spec"])
-
-
-def event(seconds, *applied, deleted=()):
-    return {"ts": BEGAN + seconds, "applied_objs": list(applied), "deleted_objs": list(deleted)}
-
-
-def trace(path, *events, lives=None, **fields):
-    """A trace; `lives` are of pods by their owner's kind and name, in seconds after the beginning."""
-    document = {
-        "version": 2,
-        "config": {"trackedObjects": TRACKED},
-        "events": list(events),
-        "index": {"apps/v1.Deployment": {"traced/web": 2**64 - 1}},
-        "pod_lifecycles": {key: {2**64 - 1: value} for key, value in (lives or {}).items()},
-        **fields,
-    }
-    path.write_bytes(msgspec.msgpack.encode(document))
-    return path
-
-
-def finished(start, end):
-    return {"Finished": [BEGAN + start, BEGAN + end]}
 
 
 def read(tmp_path, *events, **fields):
@@ -79,24 +32,65 @@ def read(tmp_path, *events, **fields):
     }, cluster.left_out
 
 
-def test_a_deployment_has_its_replicas(tmp_path):
-    found, _ = read(tmp_path, event(0), event(5, deployment(2)))
-    assert found == {"web-0": ("5", None, None), "web-1": ("5", None, None)}
+def revisions(tmp_path, *events, **fields):
+    """What the trace says of owners whose pods the simulation makes."""
+    path = trace(tmp_path / "t.sktrace", *events, **fields)
+    return read_cluster([path, written(tmp_path / "nodes.json", node("n"))]).workloads
 
 
-def test_a_deployment_that_is_scaled_gets_and_loses_pods(tmp_path):
-    found, _ = read(tmp_path, event(0, deployment(1)), event(7, deployment(3)), event(9, deployment(2)))
-    assert found == {"web-0": ("0", None, None), "web-1": ("7", None, None), "web-2": ("7", None, "9")}
+def test_an_owner_that_is_written_again_unchanged_is_no_revision(tmp_path):
+    found = revisions(tmp_path, event(0, deployment(1)), event(5, deployment(1)), event(7, deployment(3)))
+    assert [(0.0, 1), (7.0, 3)] == [(each.at, each.replicas) for each in found]
 
 
-def test_a_template_that_changes_replaces_all_pods(tmp_path):
-    found, _ = read(tmp_path, event(0, deployment(1)), event(7, deployment(1, cpu="2")))
-    assert found == {"web-0": ("0", None, "7"), "web-1": ("7", None, None)}
+def test_an_owner_that_is_deleted_has_no_template_from_then_on(tmp_path):
+    gone = deployment(2)
+    found = revisions(tmp_path, event(0, gone), event(7, deleted=[gone]), event(9, deployment(2)))
+    assert [(0.0, True), (7.0, False), (9.0, True)] == [
+        (each.at, each.template is not None) for each in found
+    ]
 
 
-def test_the_pods_of_an_owner_that_is_deleted_are_deleted(tmp_path):
-    found, _ = read(tmp_path, event(0, deployment(2)), event(7, deleted=[deployment(2)]))
-    assert {times[2] for times in found.values()} == {"7"}
+def test_pods_of_a_revision_run_as_long_as_those_of_the_trace_did(tmp_path):
+    lives = {("apps/v1.Deployment", "traced/web"): [finished(0, 30), {"Running": BEGAN + 1}, finished(2, 12)]}
+    (found,) = revisions(tmp_path, event(0, deployment(3)), lives=lives)
+    assert (30.0, None, 10.0) == found.durations
+
+
+def test_a_pod_of_a_revision_is_admitted(tmp_path):
+    critical = deployment(1)
+    critical["spec"]["template"]["spec"]["priorityClassName"] = "system-node-critical"
+    (found,) = revisions(tmp_path, event(0, critical))
+    assert (2_000_001_000, {"app": "a"}) == (found.pod.priority, found.pod.labels)
+
+
+@pytest.mark.parametrize(
+    ("kind", "strategy", "rollout"),
+    [
+        pytest.param("Deployment", {}, Rollout(surge=Part(25, True), unavailable=Part(25, True)), id="usual"),
+        pytest.param(
+            "Deployment",
+            {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 2, "maxUnavailable": "10%"}},
+            Rollout(surge=Part(2), unavailable=Part(10, True)),
+            id="given",
+        ),
+        pytest.param("Deployment", {"type": "Recreate"}, ALL_AT_ONCE, id="recreate"),
+        pytest.param("StatefulSet", {}, Rollout(), id="one by one"),
+        pytest.param("StatefulSet", {"type": "OnDelete"}, NEVER, id="on delete"),
+        pytest.param("ReplicaSet", {}, NEVER, id="replica set"),
+        pytest.param(
+            "DaemonSet",
+            {"rollingUpdate": {"maxSurge": "20%", "maxUnavailable": 0}},
+            Rollout(unavailable=Part(20, True)),
+            id="surge of a daemon set",
+        ),
+    ],
+)
+def test_how_pods_are_replaced(tmp_path, kind, strategy, rollout):
+    field = "strategy" if kind == "Deployment" else "updateStrategy"
+    document = owner(kind, "web", template=template(), **{field: strategy})
+    (found,) = revisions(tmp_path, event(0, document))
+    assert rollout == found.rollout
 
 
 def test_a_pod_of_its_own_comes_under_its_name_and_runs_as_long_as_it_did(tmp_path):
@@ -124,9 +118,9 @@ def test_owners_of_other_kinds_have_the_pods_that_ran(tmp_path):
 
 def test_owners_whose_pods_are_not_in_the_trace_are_counted(tmp_path):
     several = owner("Several", "s", "example.com/v1", a=template(), b=template())
-    daemons = owner("DaemonSet", "d", template=template())
-    found, left_out = read(tmp_path, event(0, several, daemons))
-    assert (found, left_out) == ({}, {"Several": 1, "DaemonSet": 1})
+    jobs = owner("Job", "j", "batch/v1", template=template())
+    found, left_out = read(tmp_path, event(0, several, jobs))
+    assert (found, left_out) == ({}, {"Several": 1, "Job": 1})
 
 
 def test_a_trace_is_simulated(tmp_path, caplog):
@@ -147,6 +141,16 @@ def test_without_nodes_it_says_what_a_trace_lacks(tmp_path):
     result = CliRunner().invoke(main, ["simulate", "run", str(path)])
     assert result.exit_code == 2
     assert f"{path}: a trace of SimKube has no nodes; give some as another INPUT" in result.stderr
+
+
+def test_a_snapshot_has_no_owners_of_a_trace(tmp_path):
+    path = trace(tmp_path / "t.sktrace", event(0, deployment(1)))
+    nodes = written(tmp_path / "nodes.json", node("n"))
+    result = CliRunner().invoke(main, ["snapshot", str(path), str(nodes), "-o", str(tmp_path / "s.json")])
+    assert result.exit_code == 2
+    assert (
+        "Deployment traced/web: a snapshot has no owners of a trace; give the trace itself" in result.stderr
+    )
 
 
 def test_a_replay_says_what_a_trace_lacks(tmp_path):
@@ -170,6 +174,18 @@ def test_a_replay_says_what_a_trace_lacks(tmp_path):
         ),
         ({"events": [event(0, owner("Pod", "p", "v1", containers=1))]}, "spec.containers"),
         ({"events": [event(0, {**a_pod("p"), "spec": None})]}, "spec"),
+        (
+            {
+                "events": [
+                    event(0, owner("Deployment", "web", template=template(), strategy={"type": "Blue"}))
+                ]
+            },
+            "Deployment traced/web: spec.strategy.type: found 'Blue'",
+        ),
+        (
+            {"events": [event(0, deployment(1, strategy={"rollingUpdate": {"maxSurge": "half"}}))]},
+            "spec.strategy.rollingUpdate.maxSurge: found 'half'; a number such as 1",
+        ),
     ],
 )
 def test_what_is_no_trace_is_refused(tmp_path, fields, says):

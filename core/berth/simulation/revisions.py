@@ -1,0 +1,112 @@
+"""An owner of pods as it is from some moment on: how many, of which template, and how they are replaced.
+
+    trace --simkube--> Revision --inputs--> admitted, typed --workloads--> pods that come and go
+
+Called by: simkube, inputs, workloads.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from berth.objects.pod import Pod
+from berth.simulation.errors import InputError
+
+Document = dict[str, Any]
+DAEMON_SET: Final = "DaemonSet"
+MOST_PODS: Final = 1_000_000
+"""Of one trace."""
+_HUNDRED: Final = 100
+_PERCENT: Final = re.compile(r"([0-9]{1,4})%", re.ASCII)
+
+
+class Replacing(Enum):
+    """How pods of an older template leave."""
+
+    NEVER = "never"
+    ALL_AT_ONCE = "all at once"
+    ROLLING = "rolling"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A number of pods, or so many percent of them."""
+
+    amount: int
+    percent: bool = False
+
+    def of(self, pods: int, *, up: bool) -> int:
+        """How many that is of so many pods, rounded up or down."""
+        if not self.percent:
+            return self.amount
+        return -(-self.amount * pods // _HUNDRED) if up else self.amount * pods // _HUNDRED
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """How pods of an older template are replaced: with how many too many, and how many too few."""
+
+    replacing: Replacing = Replacing.ROLLING
+    surge: Part = Part(0)
+    unavailable: Part = Part(1)
+
+
+NEVER: Final = Rollout(Replacing.NEVER)
+ALL_AT_ONCE: Final = Rollout(Replacing.ALL_AT_ONCE)
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """An owner as it is from `at` on. Units: seconds after the beginning.
+
+    `template` is None once it is deleted; `pod` is a pod of the template, admitted. `durations` say how long
+    its pods run, by their place among them; those are repeated, and None stands for ever.
+    """
+
+    kind: str
+    key: str
+    at: float
+    template: Document | None = None
+    replicas: int = 0
+    durations: tuple[float | None, ...] = ()
+    rollout: Rollout = NEVER
+    pod: Pod | None = None
+
+    @property
+    def owner(self) -> str:
+        """The owner's kind and key."""
+        return f"{self.kind} {self.key}"
+
+
+def read_rollout(kind: str, spec: Document, where: str) -> Rollout:
+    """How an owner of that kind and spec replaces its pods. Raises: InputError."""
+    field = "strategy" if kind == "Deployment" else "updateStrategy"
+    strategy = spec.get(field) or {}
+    given = strategy.get("type") if isinstance(strategy, dict) else strategy
+    if kind == "ReplicaSet" or given == "OnDelete":
+        return NEVER
+    if given == "Recreate":
+        return ALL_AT_ONCE
+    if given not in (None, "", "RollingUpdate"):
+        raise InputError(f"{where}.{field}.type: found {str(given)[:60]!r}; RollingUpdate is expected")
+    where, rolling = f"{where}.{field}.rollingUpdate", strategy.get("rollingUpdate") or {}
+    usual = Part(25, percent=True) if kind == "Deployment" else Part(1)
+    surge = _part(rolling, "maxSurge", usual if kind == "Deployment" else Part(0), where)
+    unavailable = _part(rolling, "maxUnavailable", usual, where)
+    if kind == DAEMON_SET and surge.amount:
+        return Rollout(unavailable=surge)
+    return Rollout(surge=surge, unavailable=unavailable)
+
+
+def _part(rolling: Document, field: str, usual: Part, where: str) -> Part:
+    value = rolling.get(field)
+    if value is None:
+        return usual
+    if isinstance(value, int) and 0 <= value <= MOST_PODS:
+        return Part(value)
+    found = _PERCENT.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        said = "a number such as 1 or a part such as 25% is expected"
+        raise InputError(f"{where}.{field}: found {str(value)[:60]!r}; {said}")
+    return Part(int(found[1]), percent=True)
