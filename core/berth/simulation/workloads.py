@@ -115,19 +115,14 @@ class _Pods:
 
 @dataclass
 class _Hearing:
-    """A handler, and what else is to hear of changes: what was there before, and what is now."""
+    """A handler, and who else hears of changes, by what was there before and what is now.
+
+    Implements ResourceHandler.
+    """
 
     handler: ResourceHandler
     changed: Callable[[Any, Any], None]
-
-    @property
-    def synced(self) -> bool:
-        """Whether the first list was handled."""
-        return self.handler.synced
-
-    @synced.setter
-    def synced(self, synced: bool) -> None:
-        self.handler.synced = synced
+    synced: bool = False
 
     def on_add(self, obj: Any, /) -> None:
         """Pass on, and say so."""
