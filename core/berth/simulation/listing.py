@@ -13,14 +13,29 @@ from berth.objects.decode import UndecodableObjectError
 from berth.simulation.errors import InputError
 from berth.simulation.kinds import KINDS, SCHEDULER_OBJECTS, Kind, document_of
 
-_SHOWN: Final = frozenset(
-    {
-        *("profiles", "plugins", "featureGates", "extenders", "parallelism", "percentageOfNodesToScore"),
-        *("podInitialBackoffSeconds", "podMaxBackoffSeconds"),
-        *("image", "address", "extensionPoints", "failurePolicy", "timeout", "exemptPods", "shadow"),
-        *("metadataKeys", "arguments", "weight"),
-    }
+_OF_SCHEDULERS: Final = (
+    "profiles",
+    "plugins",
+    "featureGates",
+    "extenders",
+    "parallelism",
+    "percentageOfNodesToScore",
+    "podInitialBackoffSeconds",
+    "podMaxBackoffSeconds",
 )
+_OF_PLUGINS: Final = (
+    "image",
+    "address",
+    "extensionPoints",
+    "failurePolicy",
+    "timeout",
+    "exemptPods",
+    "shadow",
+    "metadataKeys",
+    "arguments",
+    "weight",
+)
+_SHOWN: Final = frozenset((*_OF_SCHEDULERS, *_OF_PLUGINS))
 """Of the specs of SCHEDULER_OBJECTS: what decides, and no containers, environments or rights."""
 _FORBIDDEN: Final = 403
 
@@ -75,11 +90,10 @@ async def list_scheduler_objects(transport: Transport) -> AsyncIterator[bytes]:
                     yield msgspec.json.encode(shown_scheduler_object(kind, msgspec.json.decode(bytes(item))))
         except NotFoundError:
             return
-        except RejectedError as error:
-            if error.status != _FORBIDDEN:
-                raise InputError(f"{resource.plural}: {error}") from None
         except ClientError as error:
-            raise InputError(f"{resource.plural}: {error}") from None
+            if not (isinstance(error, RejectedError) and error.status == _FORBIDDEN):
+                text = f"{resource.plural}: {error}; try again once the API server answers"
+                raise InputError(text) from None
 
 
 def shown_scheduler_object(kind: str, document: Mapping[str, Any]) -> dict[str, Any]:

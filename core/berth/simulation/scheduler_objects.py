@@ -64,7 +64,7 @@ def rendered(documents: Iterable[Document], file: str) -> RenderedScheduler | No
     if not schedulers:
         return None
     if len(schedulers) > 1:
-        names = ", ".join(str(key_of(_placed(each))) for each in schedulers)
+        names = ", ".join(str(key_of(_head(each))) for each in schedulers)
         raise InputError(f"{file}: {len(schedulers)} Schedulers ({names}); give --config a file with one")
     scheduler = _completed(schedulers[0], scheduler_definition(), file)
     plugins = [_completed(each, plugin_definition(), file) for each in ours if each["kind"] == PLUGIN]
@@ -94,6 +94,7 @@ def _place_of(spec: Document) -> str:
 
 
 def _is_ours(document: Document, file: str) -> bool:
+    """Whether it is an object of the operator's group. Raises: InputError where it could not be admitted."""
     version, name = document["apiVersion"], document["metadata"].get("name")
     if version.partition("/")[0] != GROUP:
         return False
@@ -104,24 +105,24 @@ def _is_ours(document: Document, file: str) -> bool:
     return True
 
 
-def _placed(document: Document) -> Document:
-    """The object under its name and namespace, as a new one."""
+def _head(document: Document) -> Document:
+    """The object without its spec: what it is, its name and its namespace."""
     metadata = document["metadata"]
-    placed = {"name": metadata["name"], "namespace": metadata.get("namespace") or "default"}
-    return {"apiVersion": VERSION, "kind": document["kind"], "metadata": placed}
+    named = {"name": metadata["name"], "namespace": metadata.get("namespace") or "default"}
+    return {"apiVersion": VERSION, "kind": document["kind"], "metadata": named}
 
 
 def _completed(document: Document, definition: Document, file: str) -> Document:
     """The object with its defaults, as an API server would admit it. Raises: InputError."""
     structural = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    made = _placed(document)
+    head = _head(document)
     rest = {"spec": copy.deepcopy(document.get("spec"))}
     unknown: list[str] = []
     prune(rest, structural, "", unknown)
     set_defaults(rest, structural)
-    new = {**made, "metadata": {**made["metadata"], **_AS_NEW}, **rest}
+    new = {**head, "metadata": {**head["metadata"], **_AS_NEW}, **rest}
     problems = [f"{field}: unknown field" for field in unknown]
     problems += map(str, CustomStrategy(structural).validate(new))
-    for problem in problems:
-        raise InputError(f"{file}: {document['kind']} {key_of(made)}: {problem}; correct the field")
-    return {**made, **rest}
+    if problems:
+        raise InputError(f"{file}: {document['kind']} {key_of(head)}: {problems[0]}; correct the field")
+    return {**head, **rest}

@@ -8,30 +8,18 @@ import pytest
 import zstandard
 
 from berth.client.api import Api
-from berth.client.credentials import load_endpoint
-from berth.client.transport import Transport
 from berth.demo.submission import create_all
 from berth.framework.clock import SYSTEM_CLOCK
 from berth.observer.errors import RecordingError
 from berth.observer.files import Bounds, RotatingFiles
 from berth.observer.observing import Observer
 from berth.observer.reading import open_recording
-from berth.sandbox import Options, serve
 from berth.simulation.anonymize import Anonymizer
 from tests.unit.observer.kit import a_node, a_pod
 from tests.unit.scheduler_at_work import eventually
 
 NODES = "/api/v1/nodes"
 LARGE = Bounds(1 << 30, 10)
-
-
-@pytest.fixture
-async def transport():
-    """Connections to a sandbox without kubelets."""
-    async with await serve(Options(kubelets=False)) as running:
-        connections = Transport(load_endpoint(master=running.url))
-        yield connections
-        await connections.aclose()
 
 
 @asynccontextmanager

@@ -8,14 +8,11 @@ from click.testing import CliRunner
 
 from berth.cli.snapshot import snapshot
 from berth.client.api import Api
-from berth.client.credentials import load_endpoint
 from berth.client.resources import Resource
-from berth.client.transport import Transport
 from berth.demo.submission import create_all
 from berth.objects.decode import UndecodableObjectError
 from berth.operator.definitions import plugin_definition, scheduler_definition
 from berth.operator.kinds import PLUGINS
-from berth.sandbox import Options, serve
 from berth.simulation.errors import InputError
 from berth.simulation.inputs import read_cluster
 from berth.simulation.kinds import BY_NAME
@@ -23,15 +20,6 @@ from berth.simulation.listing import list_cluster, list_scheduler_objects
 from tests.unit.simulation.kit import node, pod, written
 
 NODE = BY_NAME["", "Node"]
-
-
-@pytest.fixture
-async def transport():
-    """Connections to a sandbox without kubelets."""
-    async with await serve(Options(kubelets=False)) as running:
-        connections = Transport(load_endpoint(master=running.url))
-        yield connections
-        await connections.aclose()
 
 
 async def test_a_live_cluster_decides_like_its_files(transport, tmp_path):

@@ -19,7 +19,7 @@ def outcome(tmp_path, *documents):
 
 
 def test_a_gang_without_a_choice_is_given_up_at_once(tmp_path):
-    """On one node another attempt comes to the same: an hour of them was simulated before, 602 attempts."""
+    """On one node another attempt comes to the same."""
     group, members = gang("g", 5)
 
     found = outcome(tmp_path, node("n0"), group, *members)

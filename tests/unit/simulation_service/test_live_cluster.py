@@ -5,25 +5,13 @@ import asyncio
 import pytest
 
 from berth.client.api import Api
-from berth.client.credentials import load_endpoint
-from berth.client.transport import Transport
 from berth.demo.submission import create_all
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.sandbox import Options, serve
 from berth.simulation_service.errors import NotSyncedError
 from berth.simulation_service.live_cluster import LiveCluster
 from tests.unit.scheduler_at_work import eventually
 from tests.unit.simulation.kit import node, pod
-
-
-@pytest.fixture
-async def transport():
-    """Connections to a sandbox without kubelets."""
-    async with await serve(Options(kubelets=False)) as running:
-        connections = Transport(load_endpoint(master=running.url))
-        yield connections
-        await connections.aclose()
 
 
 def is_read(live):
