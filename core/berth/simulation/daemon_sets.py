@@ -24,7 +24,7 @@ from berth.objects.pod_spec import Affinity, PodSpec
 from berth.objects.taint import TaintEffect, Toleration
 from berth.plugins.required_affinity import RequiredAffinity
 from berth.simulation.replicated import Pods
-from berth.simulation.revisions import Replacing, Revision
+from berth.simulation.revisions import Document, Replacing, Revision
 from berth.snapshot.node_matching import NAME_FIELD
 
 _NO_EXECUTE: Final = frozenset({TaintEffect.NO_EXECUTE})
@@ -54,31 +54,39 @@ class DaemonSet:
         """By the pod's key."""
         self._waiting: set[str] = set()
         """The nodes whose pod has yet to be bound."""
+        self._template_on: dict[str, Document | None] = {}
+        """What the pod of each node is of."""
         self._old: dict[str, None] = {}
-        """The nodes whose pod is of an older template."""
+        """The nodes whose pod is of an older template and has its node."""
 
     def revise(self, revision: Revision) -> None:
         """Let it be as the revision says from now on."""
-        before, self._revision = self._revision, revision
-        if revision.template is None:
+        self._revision = revision
+        if revision.pod is None:
             for name in list(self._on):
                 self.lost(name)
             return
-        if before is not None and before.template not in (None, revision.template):
-            self._old = dict.fromkeys(self._on)
         for node in self._nodes():
             self.saw(node)
-        self._go_on()
+        older = [name for name, template in self._template_on.items() if template != revision.template]
+        if revision.rollout.replacing is Replacing.NEVER:
+            older = []
+        self._old = {name: None for name in older if name not in self._waiting}
+        # One that waits is not missed: it is replaced at once.
+        for name in older:
+            if name in self._waiting:
+                self._replace(name, revision)
+        self._go_on(revision)
 
     def saw(self, node: Node) -> None:
         """The node came or changed."""
-        pod = self._revision.pod if self._revision else None
-        if pod is None:
+        revision = self._revision
+        if revision is None or revision.pod is None:
             return
         if node.name not in self._on:
-            if _may_run(pod, node, _HARD):
-                self._make(node.name, pod)
-        elif not _may_run(pod, node, _NO_EXECUTE):
+            if _may_run(revision.pod, node, _HARD):
+                self._make(node.name, revision)
+        elif not _may_run(revision.pod, node, _NO_EXECUTE):
             self.lost(node.name)
 
     def lost(self, name: str) -> None:
@@ -89,7 +97,8 @@ class DaemonSet:
     def bound(self, pod: Pod) -> None:
         """A pod of it got its node."""
         self._waiting.discard(self._node_of.get(pod.key, ""))
-        self._go_on()
+        if self._revision is not None:
+            self._go_on(self._revision)
 
     def removed(self, pod: Pod) -> None:
         """A pod is gone: if it is one of this DaemonSet, its node gets another one."""
@@ -100,30 +109,26 @@ class DaemonSet:
             if node is not None:
                 self.saw(node)
 
-    def _go_on(self) -> None:
+    def _go_on(self, revision: Revision) -> None:
         """Replace pods of an older template, as far as that may be."""
-        revision = self._revision
-        if revision is None or revision.pod is None or revision.rollout.replacing is Replacing.NEVER:
-            return
-        for name in [name for name in self._old if name in self._waiting]:
-            self._replace(name, revision.pod)
         most = max(1, revision.rollout.unavailable.of(len(self._on), up=True))
         while self._old and len(self._waiting) < most:
-            self._replace(next(iter(self._old)), revision.pod)
+            self._replace(next(iter(self._old)), revision)
 
-    def _replace(self, name: str, pod: Pod) -> None:
+    def _replace(self, name: str, revision: Revision) -> None:
         self.lost(name)
-        self._make(name, pod)
+        self._make(name, revision)
 
-    def _make(self, name: str, like: Pod) -> None:
-        pod = self._pods.make(_for_node(like, name), None)
-        self._on[name] = pod
+    def _make(self, name: str, revision: Revision) -> None:
+        assert revision.pod is not None, "a revision with a template has a pod"
+        pod = self._pods.make(_for_node(revision.pod, name), None)
+        self._on[name], self._template_on[name] = pod, revision.template
         self._node_of[pod.key] = name
         self._waiting.add(name)
 
     def _forget(self, name: str) -> Pod:
         pod = self._on.pop(name)
-        del self._node_of[pod.key]
+        del self._node_of[pod.key], self._template_on[name]
         self._waiting.discard(name)
         self._old.pop(name, None)
         return pod

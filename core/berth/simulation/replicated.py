@@ -28,9 +28,9 @@ class Pods(Protocol):
         """Take the pod away; one that is gone is no matter."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Set:
-    """The pods of one template, by key, oldest first."""
+    """Pods that are not told apart, by key, oldest first: where templates are replaced, those of one."""
 
     revision: Revision
     waiting: dict[str, Pod] = field(default_factory=dict)
@@ -59,12 +59,12 @@ class Replicated:
                 self._shrink(each, len(each))
             self._sets.clear()
             return
-        same = [each for each in self._sets if each.revision.template == revision.template]
-        if not same and self._sets and revision.rollout.replacing is Replacing.NEVER:
-            same = self._sets
-        newest = same[0] if same else _Set(revision)
-        newest.revision = revision
-        self._sets = [*(each for each in self._sets if each is not newest), newest]
+        if revision.rollout.replacing is Replacing.NEVER:
+            self._sets = [_together(revision, self._sets)]
+        else:
+            same = [each for each in self._sets if each.revision.template == revision.template]
+            newest = _together(revision, same)
+            self._sets = [*(each for each in self._sets if each not in same), newest]
         self._go_on()
 
     def bound(self, pod: Pod) -> None:
@@ -139,3 +139,12 @@ class Replicated:
     def _shrink(self, one: _Set, count: int) -> None:
         for _ in range(count):
             self._pods.remove(one.last())
+
+
+def _together(revision: Revision, sets: Sequence[_Set]) -> _Set:
+    """The pods of all of these sets as those of the revision."""
+    made = _Set(revision)
+    for each in sets:
+        made.waiting |= each.waiting
+        made.available |= each.available
+    return made

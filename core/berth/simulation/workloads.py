@@ -40,6 +40,7 @@ class Workloads:
         self._state, self._put, self.remove = state, put, remove
         self._taken = set(taken)
         self._owners: dict[str, Replicated | DaemonSet] = {}
+        self._daemon_sets: list[DaemonSet] = []
         self._owner_of: dict[str, Replicated | DaemonSet] = {}
         """By the key of each pod that was made."""
 
@@ -54,7 +55,9 @@ class Workloads:
         pods = _Pods(self, revision.owner)
         if revision.kind != DAEMON_SET:
             return Replicated(pods)
-        return DaemonSet(pods, lambda: list(self._state.all(Node)), partial(self._state.get, Node))
+        made = DaemonSet(pods, lambda: list(self._state.all(Node)), partial(self._state.get, Node))
+        self._daemon_sets.append(made)
+        return made
 
     def made(self, owner: str, name: str, like: Pod, duration: float | None, number: int) -> Pod | None:
         """A pod of that owner, put into the cluster; None where the name is taken."""
@@ -77,12 +80,11 @@ class Workloads:
         return _Hearing(handler, self._on_pod) if kind is Pod else handler
 
     def _on_node(self, old: Node | None, new: Node | None) -> None:
-        for owner in self._owners.values():
-            if isinstance(owner, DaemonSet):
-                if new is not None:
-                    owner.saw(new)
-                elif old is not None:
-                    owner.lost(old.name)
+        for owner in self._daemon_sets:
+            if new is not None:
+                owner.saw(new)
+            elif old is not None:
+                owner.lost(old.name)
 
     def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old

@@ -153,6 +153,20 @@ def test_a_rollout_is_undone(tmp_path):
     assert {"web-0", "web-1", "web-2"} < set(found.pods)
 
 
+def test_a_rollout_ends_where_pods_are_not_to_be_replaced_any_more(tmp_path):
+    """Those of both templates stay, and later ones count among them."""
+
+    def web(cpu, replicas, **strategy):
+        return owner("StatefulSet", "web", replicas=replicas, template=template(cpu), updateStrategy=strategy)
+
+    never = {"type": "OnDelete"}
+    events = [event(0, web(OLD, 3)), event(5, web("9", 3)), event(9, web("9", 4, **never))]
+
+    found = seen(tmp_path, [node("n", cpu="4")], *events)
+
+    assert [OLD, OLD, "9", "9"] == templates(found.pods)
+
+
 def test_to_recreate_is_to_remove_all_first(tmp_path):
     """There is a moment without a pod."""
     strategy = {"type": "Recreate"}
@@ -279,3 +293,13 @@ def test_a_daemon_set_replaces_its_pods(tmp_path, strategy, cpus):
     assert cpus == templates(stuck.pods)
     assert [NEW if "9" in cpus else OLD] * 4 == templates(whole.pods)
     assert ["n0", "n1", "n2", "n3"] == nodes_of(whole.pods)
+
+
+def test_a_rollout_of_a_daemon_set_is_undone(tmp_path):
+    """Pods that were not replaced yet stay, and the one that fits nowhere leaves for one of before."""
+    there = [node(f"n{i}") for i in range(3)]
+
+    found = seen(tmp_path, there, event(0, daemons()), event(5, daemons("9")), event(9, daemons()))
+
+    assert [OLD] * 3 == templates(found.pods)
+    assert {"agent-1", "agent-2"} < set(found.pods)
