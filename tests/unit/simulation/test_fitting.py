@@ -289,14 +289,17 @@ def test_groups_without_the_gate(tmp_path):
     assert 4 == fitted(tmp_path, [group, node("n0")], pods, []).placed
 
 
+@pytest.mark.parametrize("kinds", [1, 1000], ids=["equal pods", "different pods"])
 @pytest.mark.parametrize("shapes", [(2,), (2, 4)])
-def test_the_work_grows_with_the_pods(tmp_path, shapes):
-    """Each new node costs what is decided on it, however many pods are left: equal pods are one question."""
+def test_the_work_grows_with_the_pods(tmp_path, shapes, kinds):
+    """Each new node costs what is decided on it, however many pods are left."""
     found = cluster(tmp_path, node("n0", cpu="0"))
     grown = [shape(tmp_path, f"cpu{cpu}", most=1000, cpu=str(cpu)) for cpu in shapes]
 
     def work(count):
-        path = written(tmp_path / f"{count}.json", *(pod(f"p{i}") for i in range(count)))
+        path = written(
+            tmp_path / f"{count}.json", *(pod(f"p{i}", labels={"app": f"a{i % kinds}"}) for i in range(count))
+        )
         pods = read_pods(path, found)
         return lambda: would_fit(found, pods, grown, Options(load(None)))
 
