@@ -14,7 +14,8 @@ from pathlib import Path
 from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.framework.object_events import NODE_ADD
 from berth.framework.runtime import Framework, PluginSet
-from berth.out_of_tree.lifecycle.attaching import Attaching, Wanted
+from berth.out_of_tree.lifecycle.attaching import Attaching
+from berth.out_of_tree.lifecycle.wanted import Wanted
 from berth.out_of_tree.plugin_metrics import NoPluginMetrics
 from berth.plugins.priority_sort import PrioritySort
 from berth.queue.hints import build_hint_map

@@ -9,6 +9,8 @@ TLS has verified that a certificate is of one of these authorities; which of the
 Source: staging/src/k8s.io/apiserver/pkg/authentication/request/{headerrequest,x509} (Kubernetes v1.36).
 """
 
+import re
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,15 +18,12 @@ from typing import Protocol
 from urllib.parse import unquote
 
 import msgspec
-from cryptography import x509
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.serialization import Encoding
-from cryptography.x509.oid import NameOID
 
 from berth.aggregated_api.users import AUTHENTICATED, User
 
 FRONT_PROXY_FILE = "requestheader-client-ca-file"
 CLIENTS_FILE = "client-ca-file"
+_CERTIFICATE = re.compile(f"{ssl.PEM_HEADER}[^-]*{ssl.PEM_FOOTER}")
 
 
 class Headers(Protocol):
@@ -45,10 +44,10 @@ class Headers(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """Authorities of client certificates, and the headers in which a front proxy names users."""
+    """Authorities of client certificates, each in PEM, and the headers in which a front proxy names users."""
 
-    front_proxies: tuple[x509.Certificate, ...] = ()
-    clients: tuple[x509.Certificate, ...] = ()
+    front_proxies: tuple[str, ...] = ()
+    clients: tuple[str, ...] = ()
     allowed_names: tuple[str, ...] = ()
     """Common names of front proxies; empty for all that their authority vouches for."""
     username_headers: tuple[str, ...] = ("X-Remote-User",)
@@ -59,28 +58,30 @@ class Trust:
     """All authorities, for TLS."""
 
     def __post_init__(self) -> None:
-        found = (one.public_bytes(Encoding.PEM).decode() for one in (*self.front_proxies, *self.clients))
-        object.__setattr__(self, "pem", "".join(dict.fromkeys(found)))
+        object.__setattr__(self, "pem", "".join(dict.fromkeys((*self.front_proxies, *self.clients))))
 
     def user(self, certificate: bytes | None, headers: Headers, now: datetime | None = None) -> User | None:
         """The user behind a verified certificate, in DER, and headers."""
         if certificate is None:
             return None
+        from berth.aggregated_api.client_certificate import (  # noqa: PLC0415 (it says why)
+            ClientCertificate,
+        )
+
         try:
-            shown = x509.load_der_x509_certificate(certificate)
-            names = [str(each.value) for each in shown.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+            shown = ClientCertificate(certificate)
         except ValueError:
             return None
         now = now or datetime.now(UTC)
-        if not shown.not_valid_before_utc <= now <= shown.not_valid_after_utc or not names:
+        if not shown.good(now) or not shown.common_names:
             return None
-        if _is_of(shown, self.front_proxies, now) and self._is_allowed(names[0]):
+        name = shown.common_names[0]
+        if shown.is_of(self.front_proxies, now) and self._is_allowed(name):
             named = self._named(headers)
             if named is not None:
                 return named
-        if _is_of(shown, self.clients, now):
-            found = shown.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
-            return User(names[0], groups=_with_authenticated([str(each.value) for each in found]))
+        if shown.is_of(self.clients, now):
+            return User(name, groups=_with_authenticated(shown.organizations))
         return None
 
     def _is_allowed(self, name: str) -> bool:
@@ -124,13 +125,16 @@ def read_trust(data: Mapping[str, str]) -> Trust:
     )
 
 
-def _certificates(data: Mapping[str, str], name: str) -> tuple[x509.Certificate, ...]:
-    if not data.get(name, "").strip():
+def _certificates(data: Mapping[str, str], name: str) -> tuple[str, ...]:
+    text = data.get(name, "")
+    if not text.strip():
         return ()
     try:
-        return tuple(x509.load_pem_x509_certificates(data[name].encode()))
-    except (ValueError, x509.InvalidVersion) as error:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(cadata=text)
+        found = [ssl.PEM_cert_to_DER_cert(each) for each in _CERTIFICATE.findall(text)]
+    except (ssl.SSLError, TypeError, ValueError) as error:
         raise ValueError(f"{name}: no certificates in PEM: {error}") from error
+    return tuple(map(ssl.DER_cert_to_PEM_cert, found))
 
 
 def _texts(data: Mapping[str, str], name: str) -> tuple[str, ...]:
@@ -138,19 +142,6 @@ def _texts(data: Mapping[str, str], name: str) -> tuple[str, ...]:
         return msgspec.json.decode(data.get(name) or "[]", type=tuple[str, ...])
     except msgspec.MsgspecError as error:
         raise ValueError(f"{name}: not a list of texts in JSON: {error}") from error
-
-
-def _is_of(shown: x509.Certificate, authorities: Sequence[x509.Certificate], now: datetime) -> bool:
-    """Whether one of the authorities, itself still good, signed the certificate."""
-    for authority in authorities:
-        if not authority.not_valid_before_utc <= now <= authority.not_valid_after_utc:
-            continue
-        try:
-            shown.verify_directly_issued_by(authority)
-        except (ValueError, TypeError, InvalidSignature):
-            continue
-        return True
-    return False
 
 
 def _first(headers: Headers, names: Sequence[str]) -> str:

@@ -3,15 +3,18 @@
 Bounds: a pattern's program and its states take at most PATTERN_BYTES, a longer pattern does not compile, and
 CACHED patterns are kept.
 
+RE2 is imported with the first pattern: most schedulers never see one, and it takes 1.5 MiB.
+
 Source: Go's regexp and regexp/syntax; github.com/google/re2 doc/syntax.txt.
 """
 
 from functools import lru_cache
-from typing import Final
-
-import re2
+from typing import TYPE_CHECKING, Final
 
 from berth.cel.errors import EvaluationError
+
+if TYPE_CHECKING:
+    import re2
 
 PATTERN_BYTES: Final = 2**20
 PATTERN_CHARACTERS: Final = 16 * 2**10
@@ -47,6 +50,8 @@ class Pattern:
     __slots__ = ("_problem", "_search", "size")
 
     def __init__(self, text: str) -> None:
+        import re2  # noqa: PLC0415 (see the top)
+
         self.size = 1
         self._problem = ""
         try:
@@ -94,7 +99,9 @@ def compiled(text: str) -> Pattern:
     return Pattern(text)
 
 
-def _options() -> re2.Options:
+def _options() -> "re2.Options":
+    import re2  # noqa: PLC0415 (see the top)
+
     options = re2.Options()
     options.max_mem = PATTERN_BYTES
     options.log_errors = False

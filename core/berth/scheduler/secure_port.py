@@ -11,6 +11,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from berth.aggregated_api.authentication_config import AuthenticationConfig
 from berth.aggregated_api.users import User
 from berth.client.api import Api
 from berth.scheduler.loop.control_thread import ControlThread
@@ -21,7 +22,6 @@ from berth.serving.listening import listen
 from berth.serving.serving_certificate import NamedCertificate, SelfMade
 
 if TYPE_CHECKING:
-    from berth.aggregated_api.authentication_config import AuthenticationConfig
     from berth.serving.endpoints import SecureServer
 
 # A client that connects at the start is answered after so long, or once everything is listed where that is
@@ -86,11 +86,6 @@ class SecurePort:
         if self._certificate is None:
             self._certificate = await asyncio.to_thread(SelfMade, self._authorities)
         if self._serving.trusts_front_proxies:
-            # Imported here: it is `cryptography` that takes the time, for which no request has to wait.
-            from berth.aggregated_api.authentication_config import (  # noqa: PLC0415 (see above)
-                AuthenticationConfig,
-            )
-
             self._front_proxies = AuthenticationConfig(self._api)
             # A connection is known by what was trusted when it began, so the first ones have to wait for it.
             with suppress(TimeoutError):

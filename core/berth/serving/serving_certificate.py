@@ -9,6 +9,8 @@ Source: staging/src/k8s.io/apiserver/pkg/server/dynamiccertificates (Kubernetes 
 import hashlib
 import logging
 import ssl
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +32,8 @@ def no_authorities() -> str:
     return ""
 
 
+MADE_WITHIN_SECONDS = 60.0
+_END = ssl.PEM_FOOTER.encode() + b"\n"
 _Version = tuple[int, int, int] | None
 
 
@@ -86,13 +90,13 @@ class NamedCertificate:
 
 
 class SelfMade:
-    """A new self-signed certificate for `localhost`."""
+    """A new self-signed certificate for `localhost`. Raises: StartError where none can be made.
+
+    Cost: a process that ends when it is made, so that `cryptography` takes no memory of this one.
+    """
 
     def __init__(self, authorities: Authorities = no_authorities) -> None:
-        # Imported here: cryptography takes 0.1 s of CPU, and a process with a named certificate needs none.
-        from berth.serving.self_signed import self_signed  # noqa: PLC0415 (see above)
-
-        self._pair = self_signed()
+        self._pair = _made_apart()
         self._authorities = authorities
         self._asked_by = authorities()
         self._context = context_of(*self._pair, self._asked_by)
@@ -104,6 +108,21 @@ class SelfMade:
         if authorities != self._asked_by:
             self._context, self._asked_by = context_of(*self._pair, authorities), authorities
         return self._context
+
+
+def _made_apart() -> tuple[bytes, bytes]:
+    # -P: the folder that the process runs in is no place for modules.
+    program = (sys.executable, "-P", "-m", "berth.serving.self_signed")
+    try:
+        made = subprocess.run(program, capture_output=True, check=True, timeout=MADE_WITHIN_SECONDS)  # noqa: S603 (ours)
+    except (OSError, subprocess.SubprocessError) as error:
+        said = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip().rpartition("\n")[2]
+        raise StartError(
+            "no certificate could be made to serve with, "
+            f"name one with --tls-cert-file and --tls-private-key-file: {error} {said}"
+        ) from error
+    certificate, end, key = made.stdout.partition(_END)
+    return certificate + end, key
 
 
 def fingerprint(pem: str) -> str:

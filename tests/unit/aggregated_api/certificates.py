@@ -21,8 +21,7 @@ class TestAuthority:
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         basic = x509.BasicConstraints(ca=True, path_length=None)
         builder = _builder(self._name, self._name, self._key, DAY).add_extension(basic, critical=True)
-        self.certificate = builder.sign(self._key, hashes.SHA256())
-        self.pem = self.certificate.public_bytes(Encoding.PEM).decode()
+        self.pem = builder.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM).decode()
 
     def issue(self, name, *organizations, life=DAY):
         """A client's certificate and its key, both in PEM."""

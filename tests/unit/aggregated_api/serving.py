@@ -14,9 +14,8 @@ from tests.unit.aggregated_api.certificates import TestAuthority
 
 POD = "/apis/explain.berth.dev/v1alpha1/namespaces/default/podexplanations/p"
 PROXY, CLIENTS = TestAuthority(), TestAuthority("cluster-ca")
-TRUST = Trust(
-    front_proxies=(PROXY.certificate,), clients=(CLIENTS.certificate,), allowed_names=("front-proxy",)
-)
+TRUST = Trust(front_proxies=(PROXY.pem,), clients=(CLIENTS.pem,), allowed_names=("front-proxy",))
+CERTIFICATE = SelfMade(lambda: TRUST.pem)
 
 
 async def nothing():
@@ -26,11 +25,10 @@ async def nothing():
 @asynccontextmanager
 async def serving(explain, review):
     """A secure port that explains pods, and trusts one front proxy."""
-    certificate = SelfMade(lambda: TRUST.pem)
     endpoints = Endpoints(lambda _names: b"", nothing, dict, explanations=ExplainPages(explain).mount)
     listener = socket.create_server(("127.0.0.1", 0))
-    server = await SecureServer.start(listener, certificate, endpoints, review=review, clients=TRUST.user)
-    server.fingerprint = certificate.fingerprint
+    server = await SecureServer.start(listener, CERTIFICATE, endpoints, review=review, clients=TRUST.user)
+    server.fingerprint = CERTIFICATE.fingerprint
     try:
         yield server
     finally:

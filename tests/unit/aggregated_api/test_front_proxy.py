@@ -14,7 +14,7 @@ JANE = CIMultiDict([("X-Remote-User", "jane"), ("X-Remote-Group", "devs"), ("X-R
 
 
 def trust(**changes):
-    fields = {"front_proxies": (PROXY.certificate,), "clients": (CLIENTS.certificate,)}
+    fields = {"front_proxies": (PROXY.pem,), "clients": (CLIENTS.pem,)}
     return Trust(**fields | {"allowed_names": ("front-proxy",)} | changes)
 
 

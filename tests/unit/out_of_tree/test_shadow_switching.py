@@ -7,8 +7,8 @@ import pytest
 
 from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.framework.runtime import Framework, PluginSet
-from berth.out_of_tree.lifecycle.attaching import AttachError
 from berth.out_of_tree.lifecycle.enabling import Roster
+from berth.out_of_tree.lifecycle.wanted import AttachError
 from berth.scheduler.sidecars.plugin_list_file import PluginListFile
 from berth_sdk import ArgumentError
 from tests.unit.out_of_tree.lifecycle.test_attaching import OTHER, Colours, at_work, folder, record_of, wanted

@@ -11,7 +11,7 @@ from berth.config.out_of_tree.sidecars import PluginTls, SidecarSpec
 from berth.demo.surface import Surface
 from berth.out_of_tree.errors import NotConnectedError
 from berth.out_of_tree.lifecycle import attaching
-from berth.out_of_tree.lifecycle.attaching import AttachError, Wanted
+from berth.out_of_tree.lifecycle.wanted import AttachError, Wanted
 from berth.out_of_tree.transport.channels import open_channel
 from berth_sdk.serving import Server
 from tests.unit.extender.test_tls import self_signed

@@ -1,10 +1,14 @@
-"""What a scheduler has imported when it sends its first request: nothing that it may use later or never."""
+"""What a scheduler has imported when it sends its first request, and when it serves: nothing that it may use
+later or never, as it takes time to import and memory for good.
+"""
 
 import json
 import subprocess
 import sys
 
 import pytest
+
+from berth.sandbox.free_port import free_port
 
 UNTIL_THE_FIRST_REQUEST = """
 import json, os, sys
@@ -18,6 +22,22 @@ async def request(self, *arguments, **options):
 Transport.request = request
 scheduler.main(sys.argv[1:])
 """
+UNTIL_IT_SERVES = """
+import json, os, sys
+from berth.cli.scheduler import scheduler
+from berth.scheduler import process, secure_port
+from berth.serving.endpoints import SecureServer
+
+async def absent_kinds(transport):
+    return frozenset()
+
+async def start(*arguments, **options):
+    print(json.dumps(sorted(sys.modules)), flush=True)
+    os._exit(0)
+
+process.absent_kinds, SecureServer.start, secure_port.SERVE_WITHIN_SECONDS = absent_kinds, start, 0.0
+scheduler.main(sys.argv[1:])
+"""
 # Of sidecars; of the secure port; of traces; of users with plugins; of the sandbox and of those who look on.
 LATER = {
     *("grpc", "google.protobuf", "berth_plugin_proto", "berth.out_of_tree.host"),
@@ -26,29 +46,44 @@ LATER = {
     *("kubernetes", "requests", "urllib3"),
     *("rich", "berth.sandbox", "berth.operator", "berth.replay", "berth.conformance", "berth.demo"),
 }
+# Of sidecars; of certificates of clients and of its own; of expressions about devices; of traces.
+NOT_TO_SERVE = {
+    *("grpc", "google.protobuf", "berth_plugin_proto", "berth.out_of_tree.host"),
+    *("cryptography", "re2", "opentelemetry"),
+}
 
 
 @pytest.fixture(scope="module")
-def imported(tmp_path_factory):
-    """The modules of a plain scheduler: one profile, the default port, no sidecars."""
+def flags(tmp_path_factory):
+    """A plain scheduler's: one profile, no sidecars."""
     kubeconfig = tmp_path_factory.mktemp("imports") / "kubeconfig"
     cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}
     context = {"name": "x", "context": {"cluster": "c"}}
     kubeconfig.write_text(
         json.dumps({"clusters": [cluster], "contexts": [context], "current-context": "x"}), encoding="utf-8"
     )
-    flags = [f"--kubeconfig={kubeconfig}", "--leader-elect=false", "--bind-address=127.0.0.1"]
-    command = [sys.executable, "-c", UNTIL_THE_FIRST_REQUEST, *flags, "--secure-port=0"]
-    return set(json.loads(subprocess.run(command, check=True, capture_output=True, timeout=60).stdout))
+    return f"--kubeconfig={kubeconfig}", "--leader-elect=false", "--bind-address=127.0.0.1"
 
 
-def test_not_imported_before_the_first_request(imported):
-    """What takes long to import, and a plain scheduler uses later or never, is not there yet."""
-    packages = {name.rsplit(".", depth)[0] for name in imported for depth in range(name.count(".") + 1)}
+def imported(program, *flags):
+    """The modules that the program says, and the packages that they are in."""
+    command = [sys.executable, "-c", program, *flags]
+    said = subprocess.run(command, check=True, capture_output=True, timeout=60).stdout
+    modules = json.loads(said)
+    return {name.rsplit(".", depth)[0] for name in modules for depth in range(name.count(".") + 1)}
 
-    assert set() == LATER & packages
+
+def test_imported_before_the_first_request(flags):
+    """What decisions need, and nothing of what a plain scheduler uses later or never."""
+    found = imported(UNTIL_THE_FIRST_REQUEST, *flags, "--secure-port=0")
+
+    assert {"numpy", "berth.plugins.registry", "berth.client.reflector"} <= found
+    assert set() == LATER & found
 
 
-def test_imported_before_the_first_request(imported):
-    """What decisions need is: the test sees a process that gets that far."""
-    assert {"numpy", "berth.plugins.registry", "berth.client.reflector"} <= imported
+def test_imported_to_serve(flags):
+    """What answers requests, and nothing of what most schedulers never need."""
+    found = imported(UNTIL_IT_SERVES, *flags, f"--secure-port={free_port()}")
+
+    assert {"aiohttp", "berth.serving.endpoints", "berth.aggregated_api.front_proxy"} <= found
+    assert set() == NOT_TO_SERVE & found

@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import grpc.aio
@@ -27,30 +27,13 @@ from berth.out_of_tree.lifecycle.connection import Connection
 from berth.out_of_tree.lifecycle.enabling import Roster
 from berth.out_of_tree.lifecycle.report import description, leaves, summary
 from berth.out_of_tree.lifecycle.versions import Version, drained
+from berth.out_of_tree.lifecycle.wanted import AttachError, Wanted
 from berth.out_of_tree.points.sidecar_plugin import SidecarPlugin
 from berth.out_of_tree.recordings.recording import STOPPED, Extent, Recording
 
 log = logging.getLogger(__name__)
 
 READY_SECONDS = 10.0
-
-
-class AttachError(ValueError):
-    """A plugin can't be attached, replaced or detached as asked; the text says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A plugin as it is to be: its entry, and the profiles that are to have it beside those that do."""
-
-    spec: SidecarSpec
-    profiles: tuple[str, ...] = ()
-    weight: int = 1
-
-    @classmethod
-    def of(cls, spec: SidecarSpec) -> "Wanted":
-        """What the entry of a list says."""
-        return cls(spec, spec.profiles, spec.weight)
 
 
 class Attaching:

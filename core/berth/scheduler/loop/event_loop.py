@@ -1,6 +1,7 @@
 """How the process is run: on the quicker event loop where there is one, with a calmer garbage collector."""
 
 import asyncio
+import ctypes
 import gc
 import sys
 from collections.abc import Callable, Coroutine
@@ -46,3 +47,14 @@ def collect_seldom() -> None:
 def leave_alone_what_there_is() -> None:
     """Never look at the objects of the first lists again: they live as long as the process does."""
     gc.freeze()
+
+
+def give_back_what_is_free() -> None:
+    """Return to the system what C's allocator keeps of the memory that was needed for the first lists alone.
+
+    With 50,000 pods that is 10 MiB, which lie between what stays. Cost: some milliseconds. C libraries other
+    than glibc have no such call.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

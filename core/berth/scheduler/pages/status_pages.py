@@ -66,8 +66,8 @@ class StatusPages:
 
     def endpoints(self) -> "Endpoints":
         """Everything that is served."""
-        # Imported here: with aiohttp and gRPC it takes half a second of CPU, which the first lists need not
-        # wait for.
+        # Imported here: with aiohttp it takes a third of a second of CPU, which the first lists need not wait
+        # for.
         from berth.scheduler.pages.object_sizes import SizesPage  # noqa: PLC0415 (see above)
         from berth.serving.component_pages import component_pages  # noqa: PLC0415 (see above)
         from berth.serving.endpoints import Endpoints  # noqa: PLC0415 (see above)
@@ -106,6 +106,7 @@ class StatusPages:
         elects = options.loaded.configuration.leader_election.leader_elect
         return PluginAdmin(
             lambda: self.plugins.attaching,
+            self.plugins.lines,
             self.plugins.raw.begin,
             self.turns,
             self._why_plugins_are_kept,

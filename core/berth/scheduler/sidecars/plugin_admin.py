@@ -9,11 +9,14 @@ an operator keeps the scheduler, whose resource is named. Questions every proces
 
 Access is reviewed as for every other path (docs/decisions/). Plugins belong to the scheduling loop: it
 answers, and the secure port's own loop waits for it.
+
+What hosts plugins is imported with the first request that is about one, so that a scheduler without any does
+not hold gRPC (out_of_tree_plugins.py).
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from aiohttp import web
@@ -21,9 +24,11 @@ from aiohttp import web
 from berth.aggregated_api.status import http_status
 from berth.config.errors import PluginListError
 from berth.config.out_of_tree.plugin_list import read_plugin_list
-from berth.out_of_tree.lifecycle.attaching import AttachError, Attaching, Wanted
+from berth.out_of_tree.lifecycle.wanted import AttachError, Wanted
 from berth.scheduler.loop.loop_turns import LoopTurns
-from berth.scheduler.sidecars.plugin_recording import record
+
+if TYPE_CHECKING:
+    from berth.out_of_tree.lifecycle.attaching import Attaching
 
 BODY = "request"
 
@@ -33,14 +38,16 @@ Answer = Callable[[web.Request], Coroutine[Any, Any, web.Response]]
 class PluginAdmin:
     """Answers requests about plugins.
 
-    `attaching` is asked for by the loop that owns plugins, whose turns `turns` are; `keep_objects` is awaited
-    before the first of them joins. `refusal` says why changes are not made here and where they are, "" where
-    they are made; `holds` is part of the answer to one that is made: how long it holds.
+    `attaching` and `lines`, every plugin in a line, are asked for by the loop that owns plugins, whose turns
+    `turns` are; `keep_objects` is awaited before the first of them joins. `refusal` says why changes are not
+    made here and where they are, "" where they are made; `holds` is part of the answer to one that is made:
+    how long it holds.
     """
 
     def __init__(
         self,
-        attaching: Callable[[], Attaching],
+        attaching: "Callable[[], Attaching]",
+        lines: Callable[[], list[dict[str, Any]]],
         keep_objects: Callable[[], Awaitable[None]],
         turns: LoopTurns,
         refusal: Callable[[], str],
@@ -48,6 +55,7 @@ class PluginAdmin:
         holds: str,
     ) -> None:
         self._attaching = attaching
+        self._lines = lines
         self._keep_objects = keep_objects
         self._turns = turns
         self._refusal = refusal
@@ -55,7 +63,7 @@ class PluginAdmin:
 
     def mount(self, router: web.UrlDispatcher) -> None:
         """Put the paths in."""
-        router.add_get("/plugins", self._asked(self._list))
+        router.add_get("/plugins", self._list)
         router.add_put("/plugins", self._asked(self._here(self._attach)))
         router.add_get("/plugins/{name}", self._asked(self._describe))
         router.add_delete("/plugins/{name}", self._asked(self._here(self._detach)))
@@ -67,6 +75,7 @@ class PluginAdmin:
         """That answer, given by the loop that owns the plugins."""
 
         async def asked(request: web.Request) -> web.Response:
+            await asyncio.to_thread(_import_host)
             return await self._turns.ask(lambda: answer(request))
 
         return asked
@@ -82,7 +91,10 @@ class PluginAdmin:
         return changed
 
     async def _list(self, _request: web.Request) -> web.Response:
-        return _json({"plugins": self._attaching().list()})
+        async def lines() -> list[dict[str, Any]]:
+            return self._lines()
+
+        return _json({"plugins": await self._turns.ask(lines)})
 
     async def _describe(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
@@ -108,6 +120,9 @@ class PluginAdmin:
         return self._made([spec.name for spec in specs])
 
     async def _record(self, request: web.Request) -> web.StreamResponse:
+        await asyncio.to_thread(_import_host)
+        from berth.scheduler.sidecars.plugin_recording import record  # noqa: PLC0415 (see the top)
+
         try:
             return await record(self._attaching, request, self._turns)
         except KeyError:
@@ -133,6 +148,11 @@ class PluginAdmin:
 
     def _made(self, names: list[str]) -> web.Response:
         return _json({"plugins": names, "message": self._holds})
+
+
+def _import_host() -> None:
+    """Import what takes a third of a second of CPU, in which no loop is to stand still."""
+    import berth.out_of_tree.lifecycle.attaching  # noqa: F401, PLC0415 (see the top)
 
 
 def _json(document: Any) -> web.Response:

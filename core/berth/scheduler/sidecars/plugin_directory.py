@@ -21,7 +21,8 @@ from berth.client.errors import ClientError
 from berth.client.timing import Sleep
 from berth.config.out_of_tree.sidecars import SidecarSpec, SocketDirectory, plugin_name_problem
 from berth.out_of_tree.errors import NotConnectedError
-from berth.out_of_tree.lifecycle.attaching import AttachError, Attaching, Wanted
+from berth.out_of_tree.lifecycle.attaching import Attaching
+from berth.out_of_tree.lifecycle.wanted import AttachError, Wanted
 from berth.out_of_tree.transport.socket_access import check_socket
 
 log = logging.getLogger(__name__)

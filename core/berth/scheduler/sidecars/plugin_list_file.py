@@ -14,7 +14,8 @@ from berth.client.timing import Sleep
 from berth.config.errors import PluginListError
 from berth.config.out_of_tree.plugin_list import read_plugin_list
 from berth.config.out_of_tree.sidecars import SidecarSpec, SocketDirectory
-from berth.out_of_tree.lifecycle.attaching import AttachError, Attaching, Wanted
+from berth.out_of_tree.lifecycle.attaching import Attaching
+from berth.out_of_tree.lifecycle.wanted import AttachError, Wanted
 
 log = logging.getLogger(__name__)
 

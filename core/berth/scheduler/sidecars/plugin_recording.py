@@ -12,7 +12,8 @@ from typing import TypeVar
 from aiohttp import web
 
 from berth.aggregated_api.status import http_status
-from berth.out_of_tree.lifecycle.attaching import AttachError, Attaching
+from berth.out_of_tree.lifecycle.attaching import Attaching
+from berth.out_of_tree.lifecycle.wanted import AttachError
 from berth.out_of_tree.recordings.recording import MAX_BYTES, Extent, Recording
 from berth.scheduler.loop.loop_turns import LoopTurns
 from berth.serving.errors import LoopBusyError

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from berth.client.reflector import Reflector
-from berth.scheduler.loop.event_loop import leave_alone_what_there_is
+from berth.scheduler.loop.event_loop import give_back_what_is_free, leave_alone_what_there_is
 from berth.scheduler.loop.running_tasks import RunningTasks
 from berth.scheduler.scheduler import Scheduler
 
@@ -43,6 +43,7 @@ class FirstSync:
             await reflector.synced.wait()
         log.info("Sync completed")
         leave_alone_what_there_is()
+        give_back_what_is_free()
         # Plugins are sent the first generation before the first pod is tried.
         self._scheduler.cache.update_snapshot(self._scheduler.snapshot)
         self.synced.set()

@@ -25,9 +25,10 @@ from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.host import PluginHost
 from berth.out_of_tree.lifecycle import attaching, versions
 from berth.out_of_tree.lifecycle import connection as connection_module
-from berth.out_of_tree.lifecycle.attaching import AttachError, Attaching, Wanted
+from berth.out_of_tree.lifecycle.attaching import Attaching
 from berth.out_of_tree.lifecycle.breaker import FAILURES_IN_A_ROW
 from berth.out_of_tree.lifecycle.connection import LATE_CALLS
+from berth.out_of_tree.lifecycle.wanted import AttachError, Wanted
 from berth.out_of_tree.recordings.recording import Extent
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.handles import make_handle

@@ -13,8 +13,9 @@ from berth.config.catalogue import ExtensionPoint
 from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.framework.queued_pod import NO_KEY
 from berth.framework.runtime import Framework, PluginSet
-from berth.out_of_tree.lifecycle.attaching import AttachError, Attaching, Wanted
+from berth.out_of_tree.lifecycle.attaching import Attaching
 from berth.out_of_tree.lifecycle.enabling import Roster
+from berth.out_of_tree.lifecycle.wanted import AttachError, Wanted
 from berth.out_of_tree.plugin_metrics import NoPluginMetrics
 from berth.out_of_tree.queueing import sort_key_asker
 from berth.scheduler.loop.background import AsyncioBackground

@@ -20,10 +20,6 @@ class Leadership:
 class Attaching:
     """No plugins, whatever is done to them."""
 
-    def list(self):
-        """Nothing."""
-        return []
-
     async def detach(self, name, profiles):
         """Do as if."""
 
@@ -47,7 +43,7 @@ async def nothing():
 async def asked(why):
     """The paths, in a process whose plugins are to be changed there, or here if it is empty."""
     app = web.Application()
-    PluginAdmin(Attaching, nothing, Turns(), lambda: why, holds="while it leads").mount(app.router)
+    PluginAdmin(Attaching, list, nothing, Turns(), lambda: why, holds="while it leads").mount(app.router)
     async with TestClient(TestServer(app)) as client:
         yield client
 

@@ -13,7 +13,7 @@ from berth.config import load
 from berth.config.out_of_tree.plugin_list import read_plugin_list
 from berth.config.out_of_tree.sidecars import catalogue_of
 from berth.demo.surface import Surface
-from berth.out_of_tree.lifecycle.attaching import AttachError
+from berth.out_of_tree.lifecycle.wanted import AttachError
 from berth.sandbox import Options, serve
 from berth.scheduler.process import run
 from berth.scheduler.process_options import ProcessOptions, Serving

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from berth.out_of_tree.lifecycle.attaching import AttachError
+from berth.out_of_tree.lifecycle.wanted import AttachError
 from berth.scheduler.sidecars.plugin_list_file import PluginListFile
 
 HEAD = "apiVersion: berth.dev/v1alpha1\nkind: PluginList\nplugins:"
