@@ -7,6 +7,8 @@ import asyncio
 import json
 import re
 from contextlib import asynccontextmanager, suppress
+from hashlib import sha256
+from random import Random
 from urllib.parse import parse_qs, urlsplit
 
 from tests.benchmarks.workloads import node_bytes
@@ -38,6 +40,76 @@ def nodes(count):
     """Nodes as an API server returns them."""
     for i, each in enumerate(node_bytes(count)):
         yield stored(json.loads(each), i)
+
+
+def reported_nodes(count):
+    """Nodes as kubelets in a cloud report them, about 13 KB each: 50 of the cluster's 600 images."""
+    pool, chance = [_image(number) for number in range(600)], Random(0)
+    for i in range(count):
+        name, zone = f"ip-10-{i // 250}-{i % 250}.eu-west-1.compute.internal", f"eu-west-1{'abc'[i % 3]}"
+        amounts = {
+            "cpu": "15890m",
+            "memory": f"{60_000_000 + i}Ki",
+            "pods": "234",
+            "ephemeral-storage": "71Gi",
+        }
+        status = {
+            "allocatable": amounts,
+            "capacity": amounts,
+            "conditions": [_condition(kind) for kind in ("MemoryPressure", "DiskPressure", "Ready")],
+            "images": chance.sample(pool, 50),
+            "nodeInfo": {"kubeletVersion": "v1.36.0", "architecture": "amd64"},
+        }
+        metadata = {"name": name, "labels": _cloud_labels(name, zone, i), "annotations": _annotations(i)}
+        yield stored(
+            {"metadata": metadata, "spec": {"providerID": f"aws:///{zone}/i-{i:017x}"}, "status": status}, i
+        )
+
+
+def _image(number):
+    repository = f"registry.example.com/team-{number % 40}/service-{number}"
+    digest = sha256(b"%d" % number).hexdigest()
+    names = [f"{repository}@sha256:{digest}", f"{repository}:v1.{number % 30}.{number % 7}"]
+    return {"names": names, "sizeBytes": 50_000_000 + number * 12_345}
+
+
+def _condition(kind):
+    text = {"reason": f"Kubelet{kind}", "message": f"what the kubelet says of {kind} in some words"}
+    status = "True" if kind == "Ready" else "False"
+    return {
+        "type": kind,
+        "status": status,
+        "lastHeartbeatTime": CREATED,
+        "lastTransitionTime": CREATED,
+        **text,
+    }
+
+
+def _cloud_labels(name, zone, number):
+    topology = {"region": "eu-west-1", "zone": zone}
+    kind = {"arch": "amd64", "os": "linux", "instance-type": "m6i.4xlarge"}
+    return {
+        "kubernetes.io/hostname": name,
+        "eks.amazonaws.com/nodegroup": f"group-{number % 12}",
+        "eks.amazonaws.com/capacityType": "ON_DEMAND",
+        "topology.ebs.csi.aws.com/zone": zone,
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/os": "linux",
+        "node.kubernetes.io/instance-type": kind["instance-type"],
+        "team": f"team-{number % 40}",
+        **{f"topology.kubernetes.io/{key}": value for key, value in topology.items()},
+        **{f"failure-domain.beta.kubernetes.io/{key}": value for key, value in topology.items()},
+        **{f"beta.kubernetes.io/{key}": value for key, value in kind.items()},
+    }
+
+
+def _annotations(number):
+    return {
+        "alpha.kubernetes.io/provided-node-ip": f"10.{number // 250}.{number % 250}.7",
+        "csi.volume.kubernetes.io/nodeid": json.dumps({"ebs.csi.aws.com": f"i-{number:017x}"}),
+        "node.alpha.kubernetes.io/ttl": "15",
+        "volumes.kubernetes.io/controller-managed-attach-detach": "true",
+    }
 
 
 def stored(document, number):

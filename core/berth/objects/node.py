@@ -21,7 +21,7 @@ class NodeCondition(ApiObject, frozen=True):
     status: str = ""
 
 
-class ContainerImage(ApiObject, frozen=True):
+class ContainerImage(ApiObject, frozen=True, gc=True, weakref=True):
     """An image on the node, under all of its names."""
 
     names: tuple[str, ...] | None = ()

@@ -18,6 +18,7 @@ from berth.objects.pod import NO_STATUS, Pod, PodCondition, PodObject, PodStatus
 from berth.objects.pod_requests import resized
 from berth.objects.pod_spec import PodSpec
 from berth.objects.pod_template import TOKEN_VOLUME, PodTemplate, interned
+from berth.objects.shared_texts import SharedTexts
 
 NOTHING = msgspec.Raw()
 
@@ -88,12 +89,10 @@ ASKED_OF_PLACED_PODS = frozenset({"DisruptionTarget", "PodResizePending"})
 
 PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 _OF_PHASE = {phase: PodStatus(phase) for phase in PHASES}
-MOST_NAMES = 16_384
-"""Names of nodes that are shared; users may write any name."""
 
 _known: dict[bytes, "ref[PodTemplate]"] = {}
 _remembering = Lock()
-_node_names: dict[str, str] = {}
+_node_name = SharedTexts()
 
 
 def decode_pod(data: bytes | msgspec.Raw) -> Pod:
@@ -132,21 +131,10 @@ def _placed(own: _OwnPod, template: PodTemplate) -> Pod:
     return Pod(
         metadata=_metadata(own.metadata, template),
         template=template,
-        node_name=_shared_name(own.spec.node_name),
+        node_name=_node_name(own.spec.node_name),
         status=_as_asked(status, template.spec),
         start_time=status.start_time,
     )
-
-
-def _shared_name(node_name: str) -> str:
-    """The name, one object for the pods of a node."""
-    # Not by sys.intern, which keeps a text for ever in Python 3.12.
-    known = _node_names.get(node_name)
-    if known is None:
-        if len(_node_names) >= MOST_NAMES:
-            _node_names.clear()
-        known = _node_names[node_name] = node_name
-    return known
 
 
 def _as_asked(status: PodStatus, spec: PodSpec) -> PodStatus:

@@ -1,5 +1,7 @@
 """Boolean columns, one for each distinct thing that nodes have: a taint, a label's key, an image."""
 
+from array import array
+from bisect import bisect_left, insort
 from collections.abc import Collection
 from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -14,6 +16,8 @@ MANY = 16
 """A thing on more than one row in so many has a column, until it is on fewer than a quarter of those."""
 
 MOST_IN_BYTE = 255
+_NUMBERS = "i"
+"""How few rows are kept: four bytes each, where a set takes up to eighty."""
 _NO_ROWS = np.zeros(0, dtype=np.intp)
 
 
@@ -22,14 +26,14 @@ class RowSet:
 
     So memory grows with what nodes have, not with what there is to have times the number of nodes.
 
-    Shapes: flags bool (capacity,).
+    Shapes: few int32 (k,), ascending; flags bool (capacity,).
     """
 
     __slots__ = ("count", "few", "flags")
 
     def __init__(self) -> None:
         self.count = 0
-        self.few: set[int] = set()
+        self.few: array[int] = array(_NUMBERS)
         self.flags: Mask | None = None
 
     def add(self, row: int, capacity: int) -> None:
@@ -38,16 +42,16 @@ class RowSet:
         if self.flags is not None:
             self.flags[row] = True
             return
-        self.few.add(row)
+        insort(self.few, row)
         if len(self.few) * MANY > capacity:
             self.flags = self._spread(capacity)
-            self.few = set()
+            self.few = array(_NUMBERS)
 
     def discard(self, row: int, capacity: int) -> None:
         """Take out a row that is in."""
         self.count -= 1
         if self.flags is None:
-            self.few.discard(row)
+            del self.few[bisect_left(self.few, row)]
             return
         self.flags[row] = False
         self.settle(capacity)
@@ -55,7 +59,7 @@ class RowSet:
     def settle(self, capacity: int) -> None:
         """Give up the column where it has become too sparse."""
         if self.flags is not None and self.count * MANY * 4 < capacity:
-            self.few = set(np.flatnonzero(self.flags).tolist())
+            self.few = array(_NUMBERS, np.flatnonzero(self.flags).tolist())
             self.flags = None
 
     def grow(self, capacity: int) -> None:
@@ -72,7 +76,7 @@ class RowSet:
         """The rows in ascending order, not to be written to. Shapes: result intp (k,)."""
         if self.flags is not None:
             return np.flatnonzero(self.flags)
-        return np.array(sorted(self.few), dtype=np.intp)
+        return np.array(self.few, dtype=np.intp)
 
     def _spread(self, n: int) -> Mask:
         flags = np.zeros(n, dtype=bool)

@@ -10,6 +10,7 @@ from berth.objects.pod import Pod, PodStatus
 from berth.objects.pod_decoding import decode_pod
 from berth.objects.pod_requests import accounted_requests
 from berth.objects.pod_spec import PodSpec
+from berth.objects.shared_texts import SharedTexts
 from berth.testing.builders import make_pod
 from tests.hostile.work import kept_bytes
 
@@ -102,11 +103,11 @@ def test_pods_of_a_node_share_its_name():
 
 
 def test_names_of_nodes_that_users_make_up_are_not_kept(monkeypatch):
-    monkeypatch.setattr(pod_decoding, "MOST_NAMES", 8)
+    monkeypatch.setattr(pod_decoding, "_node_name", SharedTexts(8))
 
     def come_and_go():
         for i in range(64):
-            assert decoded(f"made-up-{i}-" + "n" * 1000).node_name
+            assert decoded(f"made-up-{i}-" + "n" * 200).node_name
 
     come_and_go()
     assert kept_bytes(come_and_go) < 20_000

@@ -13,6 +13,7 @@ from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
+from tests.hostile.work import kept_bytes
 
 WEB = HostPort("0.0.0.0", "TCP", 80)
 
@@ -79,6 +80,19 @@ def test_flags_say_the_same_whether_few_or_many_rows_have_a_thing(held_by):
     assert flags.column("here", 1024).tolist() == flags.any_of(["here", "gone"], 1024).tolist()
     assert flags.column("here", 1024).tolist() == flags.count_of(["here"], 1024).tolist()
     assert flags.column("own-0", 1024) is None
+
+
+def test_a_thing_that_few_rows_have_takes_few_bytes():
+    """Images are on some hundred nodes each: in sets their rows took as much as all else of a node."""
+    things, rows, capacity, kept = [f"image-{i}" for i in range(100)], 300, 8192, []
+
+    def fill():
+        flags = FlagColumns[str](capacity)
+        for row in range(rows):
+            flags.set_row(row, things)
+        kept.append(flags)
+
+    assert kept_bytes(fill) < len(things) * rows * 8
 
 
 def test_sums_beyond_64_bits_do_not_break_the_table():

@@ -11,8 +11,7 @@ from berth.client import resources
 from berth.client.resources import Resource
 from berth.client.transport import Transport
 from berth.client.watch import Source, pages
-from berth.objects.decode import decoder
-from berth.objects.node import Node
+from berth.objects.node_decoding import decode_node
 from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree.cluster_state.raw_objects import KeptObjects, RawObjects, T
 
@@ -38,7 +37,7 @@ class RawKeeping:
                 return
             self.keep(wanted=True)
             try:
-                await self._fill(resources.NODES, "", decoder(Node), self._kept.nodes)
+                await self._fill(resources.NODES, "", decode_node, self._kept.nodes)
                 await self._fill(resources.PODS, LIVE_PODS, decode_pod, self._kept.pods)
             except BaseException:
                 self.keep(wanted=False)

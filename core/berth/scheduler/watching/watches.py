@@ -21,7 +21,7 @@ from berth.framework.listers import Listers, Store
 from berth.objects.api_object import TypedObject
 from berth.objects.decode import decoder
 from berth.objects.devices import DeviceClass, DeviceTaintRule, ResourceSlice
-from berth.objects.node import Node
+from berth.objects.node_decoding import decode_node
 from berth.objects.pod_decoding import decode_pod
 from berth.objects.pod_groups import PodGroup
 from berth.objects.resource_claims import ResourceClaim
@@ -163,11 +163,11 @@ def reflectors(
     `groups` are those of needed_kinds that plugins ask about. Kinds that are `absent` are left out.
     The bytes of nodes and pods are kept where `kept` says so. Objects that are set aside are reported.
     """
-    decode_node, nodes = kept.nodes.decoding(decoder(Node)), kept.nodes.following(scheduler.node_handler)
+    read_node, nodes = kept.nodes.decoding(decode_node), kept.nodes.following(scheduler.node_handler)
     read_pod, pods = kept.pods.decoding(decode_pod), kept.pods.following(scheduler.pod_handler)
     # Of these two there are many.
     every, live = Source(resources.NODES), Source(resources.PODS, field_selector=LIVE_PODS)
-    yield Reflector(transport, every, decode_node, nodes, whole=True, fatal=FATAL, report=report)
+    yield Reflector(transport, every, read_node, nodes, whole=True, fatal=FATAL, report=report)
     yield Reflector(transport, live, read_pod, pods, whole=True, fatal=FATAL, report=report)
     kinds = _kinds(scheduler, groups, absent)
     for watched in LOOKED_UP:
