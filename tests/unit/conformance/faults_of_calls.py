@@ -1,7 +1,6 @@
 """Broken answers to calls about nodes."""
 
 import asyncio
-from contextlib import suppress
 
 from berth_plugin_proto import common_pb2, scheduling_pb2
 from berth_sdk.errors import CallError, Cause, ContractError
@@ -222,28 +221,29 @@ def breaks_over_pods(_server, request):
     return None
 
 
+def asked_together():
+    """Whether the check waits for several answers at once: it gathers them, so that each has a task."""
+    asking = (task.get_coro().__name__ in {"filtered", "_table"} for task in asyncio.all_tasks())
+    return sum(asking) > 1
+
+
 class Busy:
-    """One answer at a time: those that come meanwhile have none."""
+    """One answer at a time: those that are asked for together have none."""
 
     def __init__(self):
-        self.at_work = 0
+        self.came = 0
         self.met = asyncio.Event()
 
     async def together(self):
-        """Whether another one is at work; waits a moment for one."""
+        """Whether this one was asked for beside others; the first of them waits until the second is there."""
         await in_task()
-        self.at_work += 1
-        try:
-            if self.at_work > 1:
-                self.met.set()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(0.005):
-                    await self.met.wait()
-            return self.met.is_set()
-        finally:
-            self.at_work -= 1
-            if not self.at_work:
-                self.met.clear()
+        if not asked_together():
+            return False
+        self.came += 1
+        if self.came > 1:
+            self.met.set()
+        await self.met.wait()
+        return True
 
 
 def muddles():

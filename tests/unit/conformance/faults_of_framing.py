@@ -1,11 +1,9 @@
 """Broken calls over ttrpc."""
 
-import asyncio
-
 from berth_plugin_proto import scheduling_pb2, ttrpc_pb2
 from berth_sdk.ttrpc import MOST_BYTES, Connection
 from tests.unit.conformance.broken import BrokenServer, Fault
-from tests.unit.conformance.faults_of_calls import passes
+from tests.unit.conformance.faults_of_calls import asked_together, passes
 
 
 class NotServed(BrokenServer):
@@ -34,22 +32,12 @@ class LetsPass(Connection):
 
 
 class Muddles(Connection):
-    """Answers come a moment later, and are others where several are due at once."""
-
-    due = 0
+    """Answers are others where several are asked for together."""
 
     def _answer(self, stream, response, ends):
-        self.due += 1
-        asyncio.get_running_loop().call_later(0.05, self._later, stream, response, ends)
-
-    def _later(self, stream, response, ends):
-        if self.due > 1 and isinstance(response, scheduling_pb2.FilterResponse):
+        if asked_together() and isinstance(response, scheduling_pb2.FilterResponse):
             passes(response)
-        asyncio.get_running_loop().call_soon(self._done)
         super()._answer(stream, response, ends)
-
-    def _done(self):
-        self.due -= 1
 
 
 class LosesDeltas(Connection):
