@@ -76,12 +76,14 @@ async def test_answers_ahead_that_never_come():
         await asyncio.Event().wait()
 
     plugin = by_node(never)
-    async with hosted(plugin, timeout_seconds=0.2) as harness:
+    async with hosted(plugin) as harness:
         await harness.up()
         await harness.filter()
         harness.connection._state._feed.touch("n1")
+        harness.allow(0.2)
         harness.host.ask_ahead()
         await until(lambda: asked_ahead(plugin))
+        harness.allow()
         codes = await harness.filter(harness.pod("q"))
 
     assert [0, 0, 0] == codes.tolist()

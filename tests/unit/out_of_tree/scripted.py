@@ -330,6 +330,10 @@ class Harness:
         """Wait until the plugin can be asked."""
         await until(lambda: self.connection.ready)
 
+    def allow(self, seconds=PATIENCE_SECONDS):
+        """What each call may take from now on; as long as a test waits, no busy machine makes one late."""
+        self.connection.seconds_for = lambda _: seconds
+
     async def filter(self, pod=None, state=None):
         """The plugin's codes."""
         answer = self.plugin.filter(state or cycle(), pod or self.pod(), self.snapshot)

@@ -12,7 +12,7 @@ from berth.out_of_tree.recordings.recorded_stub import RecordedStub
 from berth.replay import RecordingError, read_recording
 from berth.replay.writing import RecordingWriter
 from berth_plugin_proto import identity_pb2, queueing_pb2, recording_pb2, state_pb2
-from tests.unit.out_of_tree.scripted import Harness, Scripted, hosted, passing, until
+from tests.unit.out_of_tree.scripted import PATIENCE_SECONDS, Harness, Scripted, hosted, passing, until
 from tests.unit.replay.kit import Teams, a_run, at_work, begun, replayed, tried, written
 
 
@@ -213,11 +213,12 @@ async def test_refusals_and_silence(tmp_path):
     async def wait(_request, _context):
         await asyncio.Event().wait()
 
-    async with hosted(scripted, timeout_seconds=0.3) as harness:
+    async with hosted(scripted) as harness:
         await harness.up()
         recording = harness.host.versions["scripted"].record(recordings.Extent())
-        for reply in (refuse, wait):
+        for reply, seconds in ((refuse, PATIENCE_SECONDS), (wait, 0.05)):
             scripted.replies["FilterScore"] = reply
+            harness.allow(seconds)
             with pytest.raises(SidecarError):
                 await harness.filter()
         recording.end(1)

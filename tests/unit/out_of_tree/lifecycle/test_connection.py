@@ -230,6 +230,7 @@ async def test_hung_plugin():
         with pytest.raises(NotConnectedError, match=f"{LATE_CALLS} calls in a row were not answered"):
             await harness.filter()
         hangs = False
+        harness.allow()
         await until(lambda: harness.connection.starts == 2)
         codes = await harness.plugin.filter(cycle(), harness.pod(), harness.snapshot)
 

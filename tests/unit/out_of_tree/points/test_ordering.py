@@ -209,6 +209,7 @@ async def test_a_late_plugin_holds_up_no_pod(path, monkeypatch):
         assert NO_KEY == harness.queue.record("default", "p").sort_key
 
         gate.set()
+        harness.allow()
         await until(lambda: harness.queue.record("default", "p").sort_key[0] == 5)
         assert 1 == harness.counts["changed"]
 

@@ -116,7 +116,7 @@ async def test_an_answer_that_comes_too_late_is_dropped():
         with pytest.raises(LateError):
             await harness.filter()
         answered.set()
-        harness.connection.seconds_for = lambda _: PATIENCE_SECONDS
+        harness.allow()
         codes = await harness.filter()
         connection = harness.connection.scheduling._connection
 
