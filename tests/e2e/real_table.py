@@ -25,15 +25,17 @@ from berth.client.resources import (
 from berth.client.transport import Transport
 from berth.demo.processes import program
 from berth.demo.surface import Surface
-from berth.objects.pod import Pod
+from berth.objects.pod import Pod, PodStatus
 from berth.sandbox.patches.json_patch import json_patch
 from tests.e2e.api_servers import api_server_called
 from tests.e2e.test_real_control_plane import started
 from tests.explain.asking import as_json
+from tests.explain.pending_pods import DEVICE_TEMPLATE
 from tests.scenarios.kit.cluster import Cluster
 
 PATIENCE_SECONDS = 120
 LOOK_SECONDS = 0.1
+RESOURCE_CLAIM_TEMPLATES = Resource("resource.k8s.io", "v1", "resourceclaimtemplates", namespaced=True)
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
 KINDS = {
     "Pod": PODS,
@@ -43,6 +45,7 @@ KINDS = {
     "StorageClass": STORAGE_CLASSES,
     "CSINode": CSI_NODES,
     "ResourceClaim": RESOURCE_CLAIMS,
+    "ResourceClaimTemplate": RESOURCE_CLAIM_TEMPLATES,
     "ResourceSlice": RESOURCE_SLICES,
     "DeviceClass": DEVICE_CLASSES,
     "Node": NODES,
@@ -103,11 +106,24 @@ class RealTable:
         self._surface = surface
 
     def add(self, obj):
-        """Create an object, and gives it as it was."""
+        """Create an object, and gives it as it was.
+
+        Claims that controllers make are not made before their pod; one of devices gives its template.
+        """
         kind = "Pod" if isinstance(obj, Pod) else type(obj).__name__
         document = as_json(obj.written() if isinstance(obj, Pod) else obj)
-        self._create(kind, document)
+        if not document["metadata"].get("ownerReferences"):
+            self._create(kind, document)
+        elif kind == "ResourceClaim":
+            template = {"metadata": {"name": DEVICE_TEMPLATE}, "spec": {"spec": document["spec"]}}
+            self._create("ResourceClaimTemplate", template)
         return obj
+
+    def change_pod(self, name, *, status):
+        """Write to a pod's status by field, as a controller does."""
+        body = json.dumps({"status": as_json(PodStatus(**status))}).encode()
+        path = PODS.path("default", name, "status")
+        self._call("PATCH", path, body, content_type="application/merge-patch+json")
 
     def clear(self):
         """Delete all objects of the table's kinds."""
@@ -120,12 +136,12 @@ class RealTable:
         return self.until(self._explanation, claim)
 
     def apply(self, proposal):
-        """Do what is proposed: pods and claims are made again, a node is changed or added."""
+        """Do what is proposed: pods, claims and templates are made again, a node is changed or added."""
         kind, name, patch = proposal["target"]["kind"], proposal["target"]["name"], proposal["patch"]
         if kind != "Node":
-            document = self._read(kind, name)
-            self._delete(kind, document)
-            self._create(kind, json_patch(document, patch))
+            self._make_again(kind, name, patch)
+            if kind == "ResourceClaimTemplate":
+                self._make_again("Pod", "p", [])
         elif name:
             body, path = json.dumps(patch).encode(), NODES.path("", name)
             self._call("PATCH", path, body, content_type="application/json-patch+json")
@@ -133,6 +149,11 @@ class RealTable:
             made = json_patch({}, patch)
             self._create(kind, made)
             self._publish_devices(made["metadata"]["name"])
+
+    def _make_again(self, kind, name, patch):
+        document = self._read(kind, name)
+        self._delete(kind, document)
+        self._create(kind, json_patch(document, patch))
 
     def _publish_devices(self, node):
         """Do what drivers do on a new node: they publish what they do on the first one."""
@@ -171,11 +192,37 @@ class RealTable:
             self._give_class(document)
         status = document.pop("status", None) if kind in STATUS_APART else None
         resource, name = KINDS[kind], document["metadata"]["name"]
-        self._call("POST", resource.collection("default"), json.dumps(document).encode())
+        made = self._call("POST", resource.collection("default"), json.dumps(document).encode())
+        if kind == "Pod":
+            self._make_claims(made)
         if status:
             path = resource.path("default", name, "status")
             body = json.dumps({"status": status}).encode()
             self._call("PATCH", path, body, content_type="application/merge-patch+json")
+
+    def _make_claims(self, pod):
+        """Do what the controllers of ephemeral volumes and of resource claims do for a new pod."""
+        name, spec = pod["metadata"]["name"], pod["spec"]
+        for volume in spec.get("volumes", ()):
+            if "ephemeral" in volume:
+                made = volume["ephemeral"]["volumeClaimTemplate"]["spec"]
+                self._give_claim("PersistentVolumeClaim", f"{name}-{volume['name']}", made, pod)
+        for entry in spec.get("resourceClaims", ()):
+            if template := entry.get("resourceClaimTemplateName"):
+                made, claim = self._read("ResourceClaimTemplate", template), f"{name}-{entry['name']}-x"
+                self._give_claim("ResourceClaim", claim, made["spec"]["spec"], pod)
+                statuses = ({"name": entry["name"], "resourceClaimName": claim},)
+                self.change_pod(name, status={"resource_claim_statuses": statuses})
+
+    def _give_claim(self, kind, name, spec, pod):
+        """Make a claim of the pod's, in the place of one that a former pod of that name had."""
+        for each in self._items(KINDS[kind]):
+            if each["metadata"]["name"] == name:
+                self._delete(kind, each)
+        called, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": called, "uid": uid, "controller": True}
+        document = {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": spec}
+        self._call("POST", KINDS[kind].collection("default"), json.dumps(document).encode())
 
     def _give_class(self, pod):
         """Name a class in the place of priority and preemption policy, which users may not give."""

@@ -454,6 +454,7 @@ COMBINED = [
 
 
 NAMED = PodResourceClaim("d", "d")
+DEVICE_TEMPLATE = "template"
 
 
 def kind_is(kind):
@@ -490,7 +491,11 @@ def of_template(build):
 
 SLOW = make_class("slow", mode="Immediate")
 FAR = make_volume("v", near={ZONE: ["b"]}, kept_for=make_claim("c", volume_name="v"))
-TEMPLATE = {"accessModes": ["ReadWriteOnce"], "storageClassName": "wait"}
+TEMPLATE = {
+    "accessModes": ["ReadWriteOnce"],
+    "resources": {"requests": {"storage": "1Gi"}},
+    "storageClassName": "wait",
+}
 VOLUMES = [
     Case(
         "no such claim",
@@ -644,7 +649,7 @@ DEVICES = [
                 ["d0"],
                 claims=[device_claim("p-d-x", owner=make_pod("p").uid)],
                 classes={"gpu": "big", "small": "small"},
-                entry=PodResourceClaim("d", resource_claim_template_name="template"),
+                entry=PodResourceClaim("d", resource_claim_template_name=DEVICE_TEMPLATE),
             )
         ),
         "cannot allocate all claims",
