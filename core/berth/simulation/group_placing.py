@@ -4,7 +4,7 @@
                         |                          |
                         +--------------------------+--> left, with their reasons
 
-Called by: fitting.
+Called by: growing_cluster.
 """
 
 from collections.abc import Iterable, Sequence

@@ -280,10 +280,10 @@ def _of_trace(data: bytes, file: str) -> Iterator[Found]:
         if document["kind"] == "Pod":
             check_pod(document, place, "")
         yield Found(document, f"{file}: {_named(document)}")
-    for revision in trace.revisions:
+    for number, revision in enumerate(trace.revisions, 1):
         document = template_pod(revision) or {}
         if document:
-            check_pod(document, Place(file, 0), "")
+            check_pod(document, Place(file, number), f"{revision.owner}: spec.template.")
         yield Found(document, f"{file}: {revision.owner}", revision)
 
 

@@ -6,7 +6,7 @@
 Pods of one kind are equal to the engine; pods of one group are a kind, and have one turn. Kinds have numbers,
 so that what is known of them are arrays, and a kind that is not tried costs a place in an operation on them.
 
-Called by: fitting.
+Called by: growing_cluster.
 """
 
 from bisect import bisect_right, insort

@@ -5,7 +5,7 @@
 A pod is neither queued nor bound, and nothing is preempted for it: that makes a decision cost some tens of
 microseconds. Nodes can join and go between two pods.
 
-Called by: fill, fitting, group_placing.
+Called by: fill, growing_cluster, group_placing.
 """
 
 import asyncio

@@ -5,7 +5,7 @@ volumes. What plugins wait for is what they register for the scheduling queue. A
 refused by the nodes that are there, whatever gets a place on them: no further pod and no further node makes
 one of them take it.
 
-Called by: fitting.
+Called by: growing_cluster.
 """
 
 from collections.abc import Mapping

@@ -82,21 +82,29 @@ class Revision:
 def read_rollout(kind: str, spec: Document, where: str) -> Rollout:
     """How an owner of that kind and spec replaces its pods. Raises: InputError."""
     field = "strategy" if kind == "Deployment" else "updateStrategy"
-    strategy = spec.get(field) or {}
-    given = strategy.get("type") if isinstance(strategy, dict) else strategy
+    strategy = _fields(spec, field, where)
+    given, rolling = strategy.get("type"), _fields(strategy, "rollingUpdate", f"{where}.{field}")
     if kind == "ReplicaSet" or given == "OnDelete":
         return NEVER
     if given == "Recreate":
         return ALL_AT_ONCE
     if given not in (None, "", "RollingUpdate"):
         raise InputError(f"{where}.{field}.type: found {str(given)[:60]!r}; RollingUpdate is expected")
-    where, rolling = f"{where}.{field}.rollingUpdate", strategy.get("rollingUpdate") or {}
+    where = f"{where}.{field}.rollingUpdate"
     usual = Part(25, percent=True) if kind == "Deployment" else Part(1)
     surge = _part(rolling, "maxSurge", usual if kind == "Deployment" else Part(0), where)
     unavailable = _part(rolling, "maxUnavailable", usual, where)
     if kind == DAEMON_SET and surge.amount:
         return Rollout(unavailable=surge)
     return Rollout(surge=surge, unavailable=unavailable)
+
+
+def _fields(document: Document, field: str, where: str) -> Document:
+    """What that field holds, nothing where it is absent. Raises: InputError."""
+    found = document.get(field) or {}
+    if not isinstance(found, dict):
+        raise InputError(f"{where}.{field}: found {str(found)[:60]!r}; an object is expected")
+    return found
 
 
 def _part(rolling: Document, field: str, usual: Part, where: str) -> Part:

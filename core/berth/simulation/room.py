@@ -3,7 +3,7 @@
 NodeResourcesFit turns down a pod that requests more than is left; what it demands of a pod's kind does not
 change, so a node that fills up is compared with all kinds at once, and those that do not fit are not asked.
 
-Called by: fitting.
+Called by: growing_cluster.
 """
 
 from collections import Counter

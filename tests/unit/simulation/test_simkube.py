@@ -183,6 +183,14 @@ def test_a_replay_says_what_a_trace_lacks(tmp_path):
             "Deployment traced/web: spec.strategy.type: found 'Blue'",
         ),
         (
+            {"events": [event(0, deployment(1, strategy="Recreate"))]},
+            "Deployment traced/web: spec.strategy: found 'Recreate'; an object is expected",
+        ),
+        (
+            {"events": [event(0, deployment(1, cpu="much"))]},
+            "Deployment traced/web: spec.template.spec.containers[0].resources.requests.cpu: found 'much'",
+        ),
+        (
             {"events": [event(0, deployment(1, strategy={"rollingUpdate": {"maxSurge": "half"}}))]},
             "spec.strategy.rollingUpdate.maxSurge: found 'half'; a number such as 1",
         ),
