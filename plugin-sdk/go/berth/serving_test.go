@@ -151,26 +151,34 @@ func TestAddressesThatCannotBeServedAreRefused(t *testing.T) {
 	}
 }
 
-func TestACallThatRunsIsAnsweredBeforeTheEnd(t *testing.T) {
-	begun, release := make(chan struct{}), make(chan struct{})
+// stoppedDuringACall stops a server while it answers a call, which goes on once release is closed.
+func stoppedDuringACall(t *testing.T) (path string, answers chan berth.Status, release, stopped chan struct{}) {
+	t.Helper()
+	begun := make(chan struct{})
+	answers, release, stopped = make(chan berth.Status), make(chan struct{}), make(chan struct{})
 	plugin := anyNode()
 	plugin.PreEnqueue = func(ctx context.Context, _ *corev1.Pod) *berth.Status {
 		close(begun)
 		<-release
 		return nil
 	}
-	path := socketPath(t)
-	server := started(t, plugin, "unix:"+path)
+	path = socketPath(t)
+	server, err := berth.NewServer(plugin, "unix:"+path, berth.WithGrace(time.Minute))
+	must(t, err)
+	must(t, server.Start())
 	host := berthtest.Connect(t, "unix:"+path)
 	host.Start(nil)
-	answers := make(chan berth.Status)
 	go func() { answers <- host.PreEnqueue(bluePod) }()
 	<-begun
-	stopped := make(chan struct{})
 	go func() {
 		server.Stop()
 		close(stopped)
 	}()
+	return path, answers, release, stopped
+}
+
+func TestACallThatRunsIsAnsweredBeforeTheEnd(t *testing.T) {
+	_, answers, release, stopped := stoppedDuringACall(t)
 
 	close(release)
 
@@ -181,27 +189,7 @@ func TestACallThatRunsIsAnsweredBeforeTheEnd(t *testing.T) {
 }
 
 func TestBothSocketsStopAtOnce(t *testing.T) {
-	begun, release := make(chan struct{}), make(chan struct{})
-	plugin := anyNode()
-	plugin.PreEnqueue = func(ctx context.Context, _ *corev1.Pod) *berth.Status {
-		close(begun)
-		<-release
-		return nil
-	}
-	path := socketPath(t)
-	server, err := berth.NewServer(plugin, "unix:"+path, berth.WithGrace(time.Minute))
-	must(t, err)
-	must(t, server.Start())
-	host := berthtest.Connect(t, "unix:"+path)
-	host.Start(nil)
-	answers := make(chan berth.Status)
-	go func() { answers <- host.PreEnqueue(bluePod) }()
-	<-begun
-	stopped := make(chan struct{})
-	go func() {
-		server.Stop()
-		close(stopped)
-	}()
+	path, answers, release, stopped := stoppedDuringACall(t)
 
 	for until := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		if _, err := os.Stat(path + ".ttrpc"); os.IsNotExist(err) {

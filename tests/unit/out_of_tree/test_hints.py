@@ -56,17 +56,34 @@ def active(harness):
     return sorted(record.pod.name for record in harness.queue._places.active)
 
 
+async def queued_for_a_node(plugin, *names, count=1):
+    """Which of these pods a new node queues, once there are so many: the plugin had rejected all of them."""
+    async with hosted(plugin) as harness:
+        await harness.up()
+        waiting(harness, *names)
+        harness.queue.move_all(NODE_ADD, None, node(harness))
+        await until(lambda: len(active(harness)) >= count)
+        return active(harness)
+
+
+def saying_no_after(release):
+    """A plugin that says no, once that happened."""
+
+    async def slow(request, _context):
+        await release.wait()
+        return all_of(request, queue=False)
+
+    plugin = asking(None)
+    plugin.replies["QueueingHints"] = slow
+    return plugin
+
+
 async def test_asked_once_for_all_pods():
     """One event and many pods are one call; the pods it names are queued, the others stay."""
     listed = queueing_pb2.Hint(listed=queueing_pb2.PodColumns(columns=[1]))
     plugin = asking(queueing_pb2.QueueingHintsResponse(hints=[listed]))
-    async with hosted(plugin) as harness:
-        await harness.up()
-        waiting(harness, "a", "b", "c")
-        harness.queue.move_all(NODE_ADD, None, node(harness))
-        await until(lambda: active(harness))
-        assert ["b"] == active(harness)
 
+    assert ["b"] == await queued_for_a_node(plugin, "a", "b", "c")
     (request,) = plugin.requests("QueueingHints")
     assert [f"pod-default-{name}" for name in "abc"] == [ref.uid for ref in request.pods]
     (event,) = request.events
@@ -130,13 +147,7 @@ async def test_both_versions_are_shown():
 async def test_a_burst_is_few_calls():
     """What happens while a question is on its way is asked together afterwards."""
     release = asyncio.Event()
-    plugin = asking(None)
-
-    async def slow(request, _context):
-        await release.wait()
-        return all_of(request, queue=False)
-
-    plugin.replies["QueueingHints"] = slow
+    plugin = saying_no_after(release)
     async with hosted(plugin) as harness:
         await harness.up()
         waiting(harness, "a")
@@ -159,13 +170,8 @@ async def test_unknown_pods_are_asked_about_again():
         return queueing_pb2.QueueingHintsResponse(hints=[queueing_pb2.Hint(all=False)], unknown_pods=b"\2")
 
     plugin = asking(answer)
-    async with hosted(plugin) as harness:
-        await harness.up()
-        waiting(harness, "a", "b")
-        harness.queue.move_all(NODE_ADD, None, node(harness))
-        await until(lambda: active(harness))
-        assert ["b"] == active(harness)
 
+    assert ["b"] == await queued_for_a_node(plugin, "a", "b")
     first, second = plugin.requests("QueueingHints")
     assert ([2, 1], ["b"]) == ([len(first.pods), len(second.pods)], [ref.name for ref in second.pods])
 
@@ -180,13 +186,8 @@ async def test_many_unknown_pods(monkeypatch):
         return queueing_pb2.QueueingHintsResponse(hints=[queueing_pb2.Hint(all=False)], unknown_pods=b"\7")
 
     plugin = asking(answer)
-    async with hosted(plugin) as harness:
-        await harness.up()
-        waiting(harness, "a", "b", "c")
-        harness.queue.move_all(NODE_ADD, None, node(harness))
-        await until(lambda: len(active(harness)) == 2)
-        assert ["a", "c"] == active(harness)
 
+    assert ["a", "c"] == await queued_for_a_node(plugin, "a", "b", "c", count=2)
     assert [3, 1, 1, 1] == [len(request.pods) for request in plugin.requests("QueueingHints")]
 
 
@@ -194,13 +195,8 @@ async def test_more_pods_than_a_call_is_about(monkeypatch):
     """They go in several calls, and each pod gets the answer about it."""
     monkeypatch.setattr(hint_asker, "MOST_PODS", 2)
     plugin = asking(lambda request: all_of(request, queue=len(request.pods) == 1))
-    async with hosted(plugin) as harness:
-        await harness.up()
-        waiting(harness, "a", "b", "c")
-        harness.queue.move_all(NODE_ADD, None, node(harness))
-        await until(lambda: active(harness))
-        assert ["c"] == active(harness)
 
+    assert ["c"] == await queued_for_a_node(plugin, "a", "b", "c")
     assert [2, 1] == [len(request.pods) for request in plugin.requests("QueueingHints")]
 
 
@@ -208,14 +204,7 @@ async def test_too_many_events_for_a_slow_plugin(monkeypatch):
     """What finds no room behind the events that a plugin has yet to answer is worth an attempt."""
     monkeypatch.setattr(hint_asker, "MOST_WAITING", 2)
     release = asyncio.Event()
-    plugin = asking(None)
-
-    async def slow(request, _context):
-        await release.wait()
-        return all_of(request, queue=False)
-
-    plugin.replies["QueueingHints"] = slow
-    async with hosted(plugin) as harness:
+    async with hosted(saying_no_after(release)) as harness:
         await harness.up()
         waiting(harness, "a")
         for i in range(3):
@@ -235,11 +224,7 @@ async def test_too_many_events_for_a_slow_plugin(monkeypatch):
 )
 async def test_an_error_means_queue(answer):
     """Whatever goes wrong with a question, the pods are tried again."""
-    async with hosted(asking(answer)) as harness:
-        await harness.up()
-        waiting(harness, "a", "b")
-        harness.queue.move_all(NODE_ADD, None, node(harness))
-        await until(lambda: len(active(harness)) == 2)
+    assert ["a", "b"] == await queued_for_a_node(asking(answer), "a", "b", count=2)
 
 
 async def test_what_the_host_can_tell_is_not_asked():

@@ -189,6 +189,23 @@ def on_one_basis(plugin, state, pod, nodes, change):
     return before == plugin.basis(state, pod, nodes)
 
 
+def a_filter(data, kind):
+    """A plugin that filters, its state after a PreFilter that asks it, and the rest of a case."""
+    plugin, pod, *cluster = data.draw(cases(kind))
+    state, nodes = CycleState(), cluster[1]
+    assume(not (isinstance(plugin, PreFilterPlugin) and plugin.pre_filter(state, pod, nodes).status.skip))
+    return plugin, state, pod, *cluster
+
+
+def a_scorer(data, kind):
+    """The same of a plugin that scores, after PreScore with all nodes."""
+    plugin, pod, *cluster = data.draw(cases(kind))
+    state, nodes = CycleState(), cluster[1]
+    everywhere = np.ones(len(nodes), dtype=bool)
+    assume(not (isinstance(plugin, PreScorePlugin) and plugin.pre_score(state, pod, nodes, everywhere).skip))
+    return plugin, state, pod, *cluster
+
+
 def row_by_row(function, nodes):
     return [function(row) for row in range(len(nodes))]
 
@@ -198,9 +215,7 @@ def row_by_row(function, nodes):
 @given(data=st.data())
 def test_codes_of_rows(kind, data):
     """The code of each row is that of the vector form, also once other pods are there."""
-    plugin, pod, cache, nodes, later = data.draw(cases(kind))
-    state = CycleState()
-    assume(not (isinstance(plugin, PreFilterPlugin) and plugin.pre_filter(state, pod, nodes).status.skip))
+    plugin, state, pod, cache, nodes, later = a_filter(data, kind)
     code = plugin.filter_row(state, pod, nodes)
     before = plugin.filter(state, pod, nodes).tolist()
 
@@ -214,9 +229,7 @@ def test_codes_of_rows(kind, data):
 @given(data=st.data())
 def test_scores_of_rows(kind, data):
     """The raw score of each row is that of the vector form, also once other pods are there."""
-    plugin, pod, cache, nodes, later = data.draw(cases(kind))
-    state, everywhere = CycleState(), np.ones(len(nodes), dtype=bool)
-    assume(not (isinstance(plugin, PreScorePlugin) and plugin.pre_score(state, pod, nodes, everywhere).skip))
+    plugin, state, pod, cache, nodes, later = a_scorer(data, kind)
     score = plugin.score_row(state, pod, nodes)
 
     assert plugin.score(state, pod, nodes).tolist() == row_by_row(score, nodes)
@@ -224,10 +237,15 @@ def test_scores_of_rows(kind, data):
         assert plugin.score(state, pod, nodes).tolist() == row_by_row(score, nodes)
 
 
-def some_rows(nodes):
-    """All rows, the last one, and none, as they may be asked about at once."""
+def assert_alike(of_rows, of_all, cache, nodes, later):
+    """All rows, the last one and none have the answers of the vector form, now and with the later pods."""
+    assume(of_rows is not None)
     every = np.arange(len(nodes), dtype=np.intp)
-    return every, every[-1:], every[:0]
+    for pods_to_place in ([], later):
+        place(cache, nodes, pods_to_place)
+        expected = of_all()
+        for rows in (every, every[-1:], every[:0]):
+            assert expected[rows].tolist() == of_rows(rows).tolist()
 
 
 @pytest.mark.parametrize("kind", FILTERS_OF_ROWS)
@@ -235,16 +253,9 @@ def some_rows(nodes):
 @given(data=st.data())
 def test_codes_of_some_rows(kind, data):
     """The codes of any rows are those of the vector form, also once other pods are there."""
-    plugin, pod, cache, nodes, later = data.draw(cases(kind))
-    state = CycleState()
-    assume(not (isinstance(plugin, PreFilterPlugin) and plugin.pre_filter(state, pod, nodes).status.skip))
-    codes = plugin.filter_rows(state, pod, nodes)
-    assume(codes is not None)
-    for pods_to_place in ([], later):
-        place(cache, nodes, pods_to_place)
-        expected = plugin.filter(state, pod, nodes)
-        for rows in some_rows(nodes):
-            assert expected[rows].tolist() == codes(rows).tolist()
+    plugin, state, pod, *cluster = a_filter(data, kind)
+    codes = plugin.filter_rows(state, pod, cluster[1])
+    assert_alike(codes, lambda: plugin.filter(state, pod, cluster[1]), *cluster)
 
 
 @pytest.mark.parametrize("kind", SCORERS_OF_ROWS)
@@ -252,16 +263,9 @@ def test_codes_of_some_rows(kind, data):
 @given(data=st.data())
 def test_scores_of_some_rows(kind, data):
     """The raw scores of any rows are those of the vector form, also once other pods are there."""
-    plugin, pod, cache, nodes, later = data.draw(cases(kind))
-    state, everywhere = CycleState(), np.ones(len(nodes), dtype=bool)
-    assume(not (isinstance(plugin, PreScorePlugin) and plugin.pre_score(state, pod, nodes, everywhere).skip))
-    scores = plugin.score_rows(state, pod, nodes)
-    assume(scores is not None)
-    for pods_to_place in ([], later):
-        place(cache, nodes, pods_to_place)
-        expected = plugin.score(state, pod, nodes)
-        for rows in some_rows(nodes):
-            assert expected[rows].tolist() == scores(rows).tolist()
+    plugin, state, pod, *cluster = a_scorer(data, kind)
+    scores = plugin.score_rows(state, pod, cluster[1])
+    assert_alike(scores, lambda: plugin.score(state, pod, cluster[1]), *cluster)
 
 
 def test_what_answers_for_some_rows():
