@@ -3,6 +3,7 @@
 import asyncio
 import random
 import tempfile
+from collections import Counter
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import build_frameworks
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.handles import FixedNominator, make_handle
+from berth_gpu_share.contract import Demand
 from berth_gpu_share.plugin import GpuShare
 from berth_plugin_proto import scheduling_pb2, state_pb2
 from berth_sdk import Plugin
@@ -125,8 +127,12 @@ class Cluster:
             self.cache.update_pod(old, new)
 
     async def give_up(self, number):
-        """An attempt fails after all."""
-        placed, state = self.placed.pop(number % len(self.placed))
+        """An attempt fails after all; not one whose binding was observed."""
+        assumed = [one for one in self.placed if self.cache.is_assumed(one[0].uid)]
+        if not assumed:
+            return
+        placed, state = one = assumed[number % len(assumed)]
+        self.placed.remove(one)
         await self.remembering.framework.run_unreserve(
             state, placed, placed.node_name, state.read(CycleRecord)
         )
@@ -137,6 +143,13 @@ class NamesNoFields(GpuShare):
     """The same, but no two pods are equal to it."""
 
     pod_fields = None
+
+
+class KnowsTheUsual(GpuShare):
+    """The same, given the pods that usually come."""
+
+    def __init__(self, policy):
+        super().__init__(policy, usual=Counter({Demand(1, 300, cpu=20_000): 2, Demand(2, 1000, cpu=9000): 1}))
 
 
 @asynccontextmanager
@@ -185,6 +198,7 @@ def asked_rows(monkeypatch):
         pytest.param("packing", GpuShare, ROW_BY_ROW, id="packing"),
         pytest.param("packing", GpuShare, TOGETHER, id="packing, rows together"),
         pytest.param("best-fit", NamesNoFields, ROW_BY_ROW, id="names no fields"),
+        pytest.param("fgd", KnowsTheUsual, ROW_BY_ROW, id="fgd of known pods"),
     ],
 )
 async def test_with_a_sidecar_as_from_nothing(policy, kind, way, seed):
@@ -217,9 +231,10 @@ async def live(cluster, chance):
             cluster.node(gpu_node(f"n{chance.randrange(6)}", chance.randrange(5)))
 
 
-async def test_a_sidecar_is_asked_about_changed_nodes_only(monkeypatch):
+@pytest.mark.parametrize(("policy", "kind"), [("best-fit", GpuShare), ("fgd", KnowsTheUsual)])
+async def test_a_sidecar_is_asked_about_changed_nodes_only(monkeypatch, policy, kind):
     """Of equal pods, that is the node where the last one went."""
-    async with clusters() as cluster:
+    async with clusters(policy, kind) as cluster:
         for _ in range(2):
             await cluster.schedule({"milli": 300})
         asked = asked_rows(monkeypatch)
@@ -283,6 +298,28 @@ async def test_a_plugin_whose_watched_object_changed_is_asked_about_all_nodes(mo
         await cluster.schedule({"milli": 300})
 
     assert [None, None] == asked
+
+
+async def test_plans_rest_on_a_plugin_whose_answers_are_about_single_nodes():
+    """Until it says that its outside state changed; placed pods make no difference."""
+    async with clusters() as cluster:
+        plugin = cluster.host.plugins["gpu-share", "remembering"]
+        before = plugin.basis_generation(cluster.snapshot)
+        await cluster.schedule({"milli": 300})
+        after = plugin.basis_generation(cluster.snapshot)
+        cluster.host.news_from("gpu-share", None)
+        then = plugin.basis_generation(cluster.snapshot)
+
+    assert before is not None
+    assert before == after != then
+
+
+async def test_plans_rest_on_no_plugin_that_looks_at_all_nodes():
+    """What it answers next is not known."""
+    async with clusters("fgd") as cluster:
+        plugin = cluster.host.plugins["gpu-share", "remembering"]
+
+        assert plugin.basis_generation(cluster.snapshot) is None
 
 
 async def test_a_policy_that_looks_at_all_nodes_is_asked_about_all_nodes(monkeypatch):

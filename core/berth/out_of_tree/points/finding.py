@@ -85,6 +85,11 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
             self._signed = pod, start, signature
         return signature
 
+    def basis_generation(self, nodes: Snapshot) -> Hashable | None:
+        """The plugin's process as it is, if its answers are about single nodes."""
+        del nodes
+        return self._validity.basis(0)
+
     def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
         """The plugin's process as it is, if its answers are about single nodes and none is missing.
 

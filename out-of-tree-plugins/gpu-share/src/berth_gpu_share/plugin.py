@@ -55,7 +55,9 @@ POLICIES: Mapping[str, Callable[[], Policy]] = {
 DEFAULT_POLICY = "best-fit"
 TIES = ("any", "fixed", "used-first")
 NOT_NODE_LOCAL = frozenset({"fgd", "random"})
-"""By these a node's score is more than a matter of node and pod; the process says so for all profiles."""
+"""By these a node's score is more than a matter of node and pod; the process says so for all profiles.
+
+With fgd that is so while it learns which pods usually come, and not where it was given them."""
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +110,8 @@ class GpuShare(Plugin):
         self, policy: str = DEFAULT_POLICY, seed: int = 0, usual: Counter[Demand] | None = None
     ) -> None:
         self.default = policy
-        self.node_local = policy not in NOT_NODE_LOCAL
+        known_workload = policy == "fgd" and usual is not None
+        self.node_local = known_workload or policy not in NOT_NODE_LOCAL
         self.policies: dict[str, Policy] = {policy: _policy(policy, seed, usual)}
         self.profiles: dict[str, Profile] = {}
         self.table = DeviceTable(seed)
