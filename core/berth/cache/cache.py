@@ -44,6 +44,8 @@ class Cache:
         self._removed: dict[str, None] = {}
         self._pod_steps: list[tuple[int, PodInfo]] = []
         self._trials = Trials()
+        self.version = 0
+        """How many updates brought the snapshot something; trials count for none."""
         self.followers: list[Callable[[SnapshotStep], None]] = []
         """Each is called with every update of the snapshot, once it is done."""
 
@@ -213,6 +215,7 @@ class Cache:
         snapshot.take(self._changed.values())
         snapshot.tree = self._tree
         snapshot.generation += 1
+        self.version += 1
         self._removed.clear()
         self._changed.clear()
         self._tell(SnapshotStep(snapshot.generation, dropped, nodes, tuple(self._pod_steps)))

@@ -7,7 +7,8 @@ Source: docs/decisions/0033-joint-placement.md.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -51,10 +52,20 @@ class PlanningGround(Protocol):
     def seconds_left(self) -> float:
         """How long a solver may take, as the last guard behind bounds that are counts."""
 
+    @property
+    def attempts(self) -> int:
+        """How often a pod was tried for plans: less for a plan that begins as the one before it."""
+
     async def scores(self, pod: Pod) -> NodeScores | None:
         """The nodes that the pod fits on now and the total score of each; None where it fits on none.
 
         Raises: PluginError where a plugin fails.
+        """
+
+    def leave_out(self, fit_nowhere: AbstractSet[str], followers: AbstractSet[str]) -> None:
+        """Shorten trials: pods that no plan places are not tried, and only followers are tried again.
+
+        A follower is a pod that others of the group may have to come before. Both are UIDs.
         """
 
     async def tried(self, plan: GroupPlan) -> TriedPlan | None:
@@ -63,10 +74,10 @@ class PlanningGround(Protocol):
         None where a plugin fails, or where there is no time left to try it.
         """
 
-    def place(self, pod: PodInfo) -> None:
-        """Count the pod on the node that it names."""
+    async def place(self, pods: Iterable[PodInfo]) -> None:
+        """Count the pods on the nodes that they name."""
 
-    def take_back(self) -> None:
+    async def take_back(self) -> None:
         """Take back all that was placed."""
 
 

@@ -4,7 +4,7 @@ Source: pkg/scheduler/scheduler.go NewInformerFactory (Kubernetes v1.36).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Generic, TypeVar
 
 from berth.framework.claim_tracker import ClaimTracker
@@ -131,6 +131,13 @@ class Listers:
         self.assumed_claims = AssumeCache(self.persistent_volume_claims)
         self.claim_tracker = ClaimTracker(self.resource_claims)
         self.slice_tracker = SliceTracker(self.resource_slices, self.device_taint_rules)
+
+    @property
+    def generation(self) -> int:
+        """How many changes all stores have seen together."""
+        own = (getattr(self, each.name) for each in fields(self))
+        stores = (each for each in own if isinstance(each, Store))
+        return sum(store.generation for store in (*stores, *self.others.values()))
 
     def store(self, plural: str) -> Store[Any]:
         """The store of a kind that only some plugins need."""

@@ -9,6 +9,7 @@ Source: pkg/scheduler/schedule_one_podgroup.go podGroupSchedulingDefaultAlgorith
 """
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from berth.binding.binding_cycle import rejected_on
@@ -27,6 +28,7 @@ from berth.framework.status import Code, Status, failed
 from berth.objects.pod import Pod
 from berth.pod_groups.group_result import GroupResult, MemberResult
 from berth.pod_groups.members import Member
+from berth.pod_groups.plan_memory import PlanMemory
 from berth.queue.nominator import Nominator
 from berth.snapshot.columns import Rows
 from berth.snapshot.pod_group_states import GroupKey, PodGroupStates
@@ -39,12 +41,13 @@ ROUNDS = 4
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What groups are tried on: the snapshot of the cycle, and who is nominated where."""
+    """What groups are tried on: the snapshot of the cycle, who is nominated where, and known plans."""
 
     cache: Cache
     snapshot: Snapshot
     nominator: Nominator
     algorithm: PodAlgorithm
+    plans: PlanMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ class GroupQuestion:
 
 async def try_group(ground: Ground, question: GroupQuestion) -> GroupResult:
     """Try the group's pods; the snapshot is in the end as it was."""
-    trial = _Trial(ground, question, question.states.copy_of(question.key))
+    trial = Trial.of(ground, question)
     try:
         for member in question.members:
             if not await trial.go_on_with(member):
@@ -79,27 +82,9 @@ async def try_group(ground: Ground, question: GroupQuestion) -> GroupResult:
             # A large group takes seconds: bindings, watches and the lease do not wait for its end.
             if question.meter.worked("a pod group"):
                 await question.meter.breathe()
+        return trial.result
     finally:
-        await trial.take_back()
-    return trial.result
-
-
-async def try_until_placed(ground: Ground, question: GroupQuestion) -> GroupResult:
-    """The same, but a pod that fits nowhere yet is tried again once others have been placed, a few times.
-
-    The result has the pods in the order in which they were placed.
-    """
-    trial = _Trial(ground, question, question.states.copy_of(question.key))
-    left: Sequence[Member] = question.members
-    try:
-        for _ in range(ROUNDS):
-            before = len(trial.placed)
-            left = await trial.go_round(left)
-            if not left or trial.result.broken or len(trial.placed) == before:
-                break
-    finally:
-        await trial.take_back()
-    return trial.result
+        await trial.keep(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +97,43 @@ class _Placed:
 
 
 @dataclass(slots=True)
-class _Trial:
+class Trial:
+    """Pods of a group placed one after the other in the snapshot; whoever began it takes them back.
+
+    `attempts` counts how often a pod was tried.
+    """
+
     ground: Ground
     question: GroupQuestion
     states: PodGroupStates
     result: GroupResult = field(default_factory=GroupResult)
-    placed: list[_Placed] = field(default_factory=list)
-    requires_preemption: bool = False
+    attempts: int = 0
+    _placed: list[_Placed] = field(default_factory=list)
+    _requires_preemption: bool = False
 
-    async def go_round(self, members: Sequence[Member]) -> list[Member]:
-        """Try each of them again; those that were not placed."""
+    @classmethod
+    def of(cls, ground: Ground, question: GroupQuestion) -> "Trial":
+        """A trial that has not begun."""
+        return cls(ground, question, question.states.copy_of(question.key))
+
+    @property
+    def steps(self) -> list[tuple[str, str]]:
+        """The pods that stand, by UID, and their nodes, in the order in which they were placed."""
+        return [(here.assumed.uid, here.assumed.node_name) for here in self._placed]
+
+    async def go_on(self, members: Sequence[Member], followers: AbstractSet[str]) -> None:
+        """Try each of them; a follower that fits nowhere yet again, once others were placed, a few times.
+
+        `followers` are UIDs. The result has the pods in the order in which they were placed.
+        """
+        for _ in range(ROUNDS):
+            before = len(self._placed)
+            members = [one for one in await self._go_round(members) if one.pod.uid in followers]
+            if not members or self.result.broken or len(self._placed) == before:
+                break
+
+    async def _go_round(self, members: Sequence[Member]) -> list[Member]:
+        """Try each of them; those that were not placed."""
         left: list[Member] = []
         for member in members:
             self.result.members.pop(member.pod.uid, None)
@@ -136,6 +148,7 @@ class _Trial:
     async def go_on_with(self, member: Member) -> bool:
         """Try one more pod; False where that breaks the whole."""
         started = nanoseconds()
+        self.attempts += 1
         attempt = self._attempt(member)
         phase = attempt.record.begin_phase(SCHEDULING_CYCLE)
         decision = await guarded_decision(self.ground.algorithm, self.question.framework, attempt)
@@ -188,15 +201,22 @@ class _Trial:
 
     def _stays(self, here: _Placed, permit: Status) -> None:
         here.one.permit = permit
-        self.placed.append(here)
-        self.requires_preemption |= here.one.requires_preemption
-        if permit.ok:
-            self.result.permitted(requires_preemption=self.requires_preemption)
+        self._placed.append(here)
+        self._count(here.one)
 
-    async def take_back(self) -> None:
-        """Leave the snapshot as it was."""
-        while self.placed:
-            await self._take_back(self.placed.pop())
+    def _count(self, one: MemberResult) -> None:
+        self._requires_preemption |= one.requires_preemption
+        if one.permit.ok:
+            self.result.permitted(requires_preemption=self._requires_preemption)
+
+    async def keep(self, many: int) -> None:
+        """Take all back but the first so many that were placed, the last pod first; the result is theirs."""
+        while len(self._placed) > many:
+            await self._take_back(self._placed.pop())
+        self.result, self._requires_preemption = GroupResult(), False
+        for here in self._placed:
+            self.result.members[here.assumed.uid] = here.one
+            self._count(here.one)
 
     async def _take_back(self, here: _Placed) -> None:
         attempt, pod = here.one.attempt, here.one.attempt.pod

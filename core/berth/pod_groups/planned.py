@@ -13,6 +13,7 @@ from berth.framework.cycle_budget import OverBudgetError
 from berth.framework.group_plans import GroupPlan, PodGroupPlanPlugin, TriedPlan
 from berth.pod_groups.group_algorithm import Ground, GroupQuestion, try_group
 from berth.pod_groups.group_result import GroupResult
+from berth.pod_groups.plan_memory import Planned, Planning, place_of
 from berth.pod_groups.planning_stage import PlanningStage, in_turn
 
 log = logging.getLogger(__name__)
@@ -23,11 +24,12 @@ async def try_as_planned(ground: Ground, question: GroupQuestion) -> GroupResult
     planner = _planner_for(question)
     if planner is None:
         return await try_group(ground, question)
-    plan = await _best_plan(planner, ground, question)
+    plan = await _known_or_best(planner, ground, question)
     if plan is not None:
         result = await try_group(ground, replace(question, members=in_turn(question, plan), plan=plan))
         if _went_as_planned(result, plan):
             return result
+        ground.plans.forget(place_of(question.key, question.within))
         log.warning("plan of a pod group not carried out, placed one by one group=%s", question.key)
     return await try_group(ground, question)
 
@@ -54,21 +56,39 @@ def _planner_for(question: GroupQuestion) -> PodGroupPlanPlugin | None:
     return None if any(member.pod.nominated_node_name for member in question.members) else planner
 
 
-async def _best_plan(
+async def _known_or_best(
     planner: PodGroupPlanPlugin, ground: Ground, question: GroupQuestion
 ) -> GroupPlan | None:
-    """What to carry out; None where one by one is as good, and need not place all pods."""
+    """The plan to carry out, as it is known as long as nothing changes; None where there is none."""
+    place = place_of(question.key, question.within)
+    planning = _planning(ground, question)
+    planned = ground.plans.recall(place, planning)
+    if planned is None:
+        planned = await _best_plan(planner, ground, question)
+        # Others had their turns meanwhile: what they changed was not always seen.
+        if planned.lasts and planning == _planning(ground, question):
+            ground.plans.remember(place, planning, planned)
+    return planned.plan
+
+
+def _planning(ground: Ground, question: GroupQuestion) -> Planning:
+    group = question.states.known(question.key)
+    return Planning.of(question.framework, question.members, group, ground.snapshot)
+
+
+async def _best_plan(planner: PodGroupPlanPlugin, ground: Ground, question: GroupQuestion) -> Planned:
+    """The plan to carry out, none where one by one is as good and need not place all pods."""
     stage = PlanningStage.of(ground, replace(question, simulated=True))
     start = await stage.one_by_one()
     if start is None:
-        return None
-    found = await _found(planner, start, stage)
+        return Planned(None, lasts=False)
+    found = await _found(planner, start, stage) if stage.may_gain else None
     # A gang that does not go by the plan either fails as it always did, or makes room for itself.
     if found is not None and found.worth[0] and found.worth > start.worth:
-        return found.plan
+        return Planned(found.plan, lasts=not stage.broken)
     # Ties are drawn again when the pods are tried again: what was compared is what is carried out.
     complete = start.worth[0] and len(start.plan.node_of) == len(question.members)
-    return start.plan if complete else None
+    return Planned(start.plan if complete else None, lasts=not stage.broken)
 
 
 async def _found(planner: PodGroupPlanPlugin, start: TriedPlan, stage: PlanningStage) -> TriedPlan | None:
@@ -79,9 +99,10 @@ async def _found(planner: PodGroupPlanPlugin, start: TriedPlan, stage: PlanningS
         raise
     except Exception:
         log.exception("planner failed, placed one by one group=%s plugin=%s", question.key, planner.name)
+        stage.broken = True
         return None
     finally:
-        stage.take_back()
+        await stage.take_back()
 
 
 def _went_as_planned(result: GroupResult, plan: GroupPlan) -> bool:

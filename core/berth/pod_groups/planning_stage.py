@@ -1,7 +1,8 @@
 """The ground of a group's cycle as a planner sees it: asked for scores, and for what comes of a plan."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from berth.framework.attempt import Attempt
@@ -12,7 +13,7 @@ from berth.framework.group_plans import GroupPlan, TriedPlan
 from berth.framework.node_scores import NodeScores
 from berth.framework.status import PluginError, Status
 from berth.objects.pod import Pod
-from berth.pod_groups.group_algorithm import Ground, GroupQuestion, try_group, try_until_placed
+from berth.pod_groups.group_algorithm import Ground, GroupQuestion, Trial, try_group
 from berth.pod_groups.group_result import GroupResult
 from berth.pod_groups.members import Member
 from berth.pod_groups.scored_pods import ScoredPods
@@ -31,10 +32,18 @@ class PlanningStage:
     ground: Ground
     question: GroupQuestion
     scoring: ScoredPods
-    _trials: int = field(init=False)
+    broken: bool = field(default=False, init=False)
+    """Whether a plugin failed on the way: another time, other plans may be found."""
+    may_gain: bool = field(default=True, init=False)
+    """Whether a plan may place a pod: where all nodes were rejected for each, none can be the first."""
+    _placed_before: int = field(init=False)
+    _trial: Trial = field(init=False)
+    _fit_nowhere: AbstractSet[str] = field(default=frozenset(), init=False)
+    _followers: AbstractSet[str] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self._trials = self.ground.cache.trials
+        self._placed_before = self.ground.cache.trials
+        self._trial = Trial.of(self.ground, self.question)
 
     @classmethod
     def of(cls, ground: Ground, question: GroupQuestion) -> "PlanningStage":
@@ -51,22 +60,38 @@ class PlanningStage:
         """The solver's share of the cycle's budget."""
         return self.question.meter.limit_seconds / SHARE
 
+    @property
+    def attempts(self) -> int:
+        """How often a pod was tried for plans."""
+        return self._trial.attempts
+
     async def one_by_one(self) -> TriedPlan | None:
         """What comes of trying one pod after the other, each once; None where a plugin fails."""
         stage = replace(self.ground, algorithm=self.scoring)
-        return _tried(await try_group(stage, self.question))
+        result = await try_group(stage, self.question)
+        self.may_gain = any(not isinstance(one.status.error, FitError) for one in result.members.values())
+        return self._as_tried(result)
+
+    def leave_out(self, fit_nowhere: AbstractSet[str], followers: AbstractSet[str]) -> None:
+        """Leave pods that fit nowhere out of trials, and try followers alone again."""
+        self._fit_nowhere, self._followers = fit_nowhere, followers
 
     async def tried(self, plan: GroupPlan) -> TriedPlan | None:
-        """What comes of the plan."""
-        meter = self.question.meter
+        """What comes of the plan; the pods with which it begins as the one before it stay where they are."""
+        meter, trial = self.question.meter, self._trial
         if meter.used_seconds >= meter.limit_seconds / SHARE:
             return None
-        stage = replace(self.ground, algorithm=replace(self.scoring, plan=plan))
-        question = replace(self.question, members=in_turn(self.question, plan))
-        return _tried(await try_until_placed(stage, question))
+        await trial.keep(_alike(trial.steps, list(plan.node_of.items())))
+        trial.ground = replace(self.ground, algorithm=self.scoring.by(plan))
+        left_out = self._fit_nowhere | trial.result.members.keys()
+        members = [one for one in in_turn(self.question, plan) if one.pod.uid not in left_out]
+        followers = self._followers
+        await trial.go_on(members, {one.pod.uid for one in members} if followers is None else followers)
+        return self._as_tried(trial.result)
 
     async def scores(self, pod: Pod) -> NodeScores | None:
         """The nodes that the pod fits on, with their scores."""
+        await self._trial.keep(0)
         question = self.question
         record = replace(question.members[0].record, intervals=[])
         state = CycleState(question.meter)
@@ -82,28 +107,36 @@ class PlanningStage:
             return None
         raise PluginError(scores.message)
 
-    def place(self, pod: PodInfo) -> None:
-        """Count the pod on its node."""
-        self.ground.cache.try_pod(self.ground.snapshot, 1, pod)
+    async def place(self, pods: Iterable[PodInfo]) -> None:
+        """Count the pods on their nodes."""
+        await self._trial.keep(0)
+        for pod in pods:
+            self.ground.cache.try_pod(self.ground.snapshot, 1, pod)
 
-    def take_back(self) -> None:
+    async def take_back(self) -> None:
         """Take back all that was placed."""
-        self.ground.cache.undo_trials(self.ground.snapshot, self._trials)
+        await self._trial.keep(0)
+        self.ground.cache.undo_trials(self.ground.snapshot, self._placed_before)
+
+    def _as_tried(self, result: GroupResult) -> TriedPlan | None:
+        if result.broken:
+            self.broken = True
+            return None
+        placed = [one for one in result.members.values() if one.node_name]
+        counts = Counter({member.pod.priority: 0 for member in self.question.members})
+        counts.update(one.attempt.pod.priority for one in placed)
+        total = sum(one.attempt.record.score or 0 for one in placed)
+        worth = result.status.ok, tuple(counts[p] for p in sorted(counts, reverse=True)), total
+        return TriedPlan(worth, GroupPlan({one.attempt.pod.uid: one.node_name for one in placed}))
+
+
+def _alike(steps: Sequence[tuple[str, str]], others: Sequence[tuple[str, str]]) -> int:
+    """With how many equal steps both begin."""
+    pairs = enumerate(zip(steps, others, strict=False))
+    return next((i for i, (one, other) in pairs if one != other), min(len(steps), len(others)))
 
 
 def in_turn(question: GroupQuestion, plan: GroupPlan) -> Sequence[Member]:
     """The group's pods in the plan's order, those that it leaves out behind them."""
     turn = {uid: i for i, uid in enumerate(plan.node_of)}
     return sorted(question.members, key=lambda member: turn.get(member.pod.uid, len(turn)))
-
-
-def _tried(result: GroupResult) -> TriedPlan | None:
-    if result.broken:
-        return None
-    members = result.members.values()
-    counts = Counter({one.attempt.pod.priority: 0 for one in members})
-    counts.update(one.attempt.pod.priority for one in members if one.node_name)
-    total = sum(one.attempt.record.score or 0 for one in members if one.node_name)
-    worth = result.status.ok, tuple(counts[p] for p in sorted(counts, reverse=True)), total
-    node_of = {uid: one.node_name for uid, one in result.members.items() if one.node_name}
-    return TriedPlan(worth, GroupPlan(node_of))

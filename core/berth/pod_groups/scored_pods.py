@@ -21,6 +21,7 @@ from berth.framework.runtime import Framework
 from berth.framework.status import PluginError, Status, failed, unschedulable
 from berth.pod_groups.group_algorithm import Ground
 
+SEED = 0
 NOT_THERE = unschedulable("pod does not fit on the node that its group's plan names")
 
 
@@ -35,7 +36,11 @@ class ScoredPods:
     @classmethod
     def on(cls, ground: Ground) -> "ScoredPods":
         """For rehearsals on that ground; ties are drawn from a seed, so that rehearsals cost no chance."""
-        return cls(NodeSearch(ground.nominator, Rotation(), exhaustive=True), random.Random(0))
+        return cls(NodeSearch(ground.nominator, Rotation(), exhaustive=True), random.Random(SEED))
+
+    def by(self, plan: GroupPlan) -> "ScoredPods":
+        """The same by a plan; ties are drawn as for any other plan."""
+        return ScoredPods(self.search, random.Random(SEED), plan)
 
     async def decide(self, framework: Framework, attempt: Attempt) -> Decision:
         """The plan's node, or the best one for a pod that no plan names."""

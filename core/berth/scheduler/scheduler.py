@@ -42,6 +42,7 @@ from berth.pod_groups.conditions import GroupConditions
 from berth.pod_groups.gang_gate import GangGate
 from berth.pod_groups.group_algorithm import Ground
 from berth.pod_groups.group_cycle import GroupFeatures, PodGroupCycle
+from berth.pod_groups.plan_memory import PlanMemory
 from berth.pod_groups.submission import Submission
 from berth.preemption.evaluator import Evaluator
 from berth.preemption.screening import Screening
@@ -250,7 +251,8 @@ class Scheduler:
         commit = AssumeAndBind(self.cache, self.queue.nominator, binding, failure, attempts)
         groups = None
         if self.pod_groups is not None:
-            ground = Ground(self.cache, self.snapshot, self.queue.nominator, algorithm)
+            plans = PlanMemory(self._plans_rest_on)
+            ground = Ground(self.cache, self.snapshot, self.queue.nominator, algorithm, plans)
             groups = self._new_group_cycle(self.pod_groups, ground, Submission(commit, failure, attempts))
         return ScheduleOne(
             frameworks=self.profiles.frameworks,
@@ -288,6 +290,10 @@ class Scheduler:
             at_work=self.at_work,
             announces=self.feature_enabled("NominatedNodeNameForExpectation"),
         )
+
+    def _plans_rest_on(self) -> tuple[int, ...]:
+        """How far everything has come that a plan for a group rests on, but plugins in other processes."""
+        return self.cache.version, self.queue.nominator.changes.end, self.listers.generation
 
     def _new_group_cycle(
         self, states: PodGroupStates, ground: Ground, submission: Submission

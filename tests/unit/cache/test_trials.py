@@ -40,6 +40,21 @@ def bed():
     return cache, snapshot
 
 
+def test_the_version_counts_what_happened_and_no_trial():
+    """A trial that is taken back leaves the snapshot as it was; an update without news does so, too."""
+    cache, snapshot = bed()
+    before = cache.version
+    cache.try_pod(snapshot, 1, PodInfo(rich_pod("tried", "n0")))
+    cache.undo_trials(snapshot)
+    cache.update_snapshot(snapshot)
+    same = cache.version
+    cache.add_pod(rich_pod("new", "n0"))
+    cache.update_snapshot(snapshot)
+
+    assert before == same
+    assert before + 1 == cache.version
+
+
 @pytest.mark.parametrize("node", ["n0", "n1"])
 def test_a_pod_placed_on_trial_counts_like_one_that_is_there(node):
     """The snapshot with a trial equals one that took the pod over from the cache."""

@@ -16,6 +16,7 @@ from berth.framework.cycle_budget import UNMETERED
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.group_plans import GroupPlan
+from berth.framework.listers import Listers
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.status import Status
 from berth.objects.label_selector import LabelSelector
@@ -29,6 +30,7 @@ from berth.objects.pod_spec import (
 from berth.plugins.registry import IN_TREE
 from berth.pod_groups.group_algorithm import Ground, GroupQuestion
 from berth.pod_groups.members import Member
+from berth.pod_groups.plan_memory import PlanMemory
 from berth.pod_groups.planned import try_as_planned
 from berth.pod_groups.planning_stage import PlanningStage
 from berth.pod_groups.scored_pods import ScoredPods
@@ -67,6 +69,7 @@ class Stage:
 
     ground: Ground
     question: GroupQuestion
+    listers: Listers
 
     @property
     def pods(self):
@@ -91,7 +94,11 @@ class Stage:
         plan = GroupPlan({uid_of[name]: node for name, node in node_of.items()})
         members = [member for member in self.question.members if member.pod.name in node_of]
         question = replace(self.question, members=members, simulated=True)
-        return (await PlanningStage.of(self.ground, question).tried(plan)).worth
+        stage = PlanningStage.of(self.ground, question)
+        try:
+            return (await stage.tried(plan)).worth
+        finally:
+            await stage.take_back()
 
     async def best(self):
         """How many pods can be placed in the group's order, and with which sum of scores at most.
@@ -145,7 +152,7 @@ def stage(nodes, pods, placed=(), *, plugins=None, **args):
     waiting = {pod.uid: pod for pod in pods}
     snapshot, nominator = (
         Snapshot(),
-        Nominator(lambda namespace, name: waiting[f"{namespace}-{name}"], waiting.get),
+        Nominator(lambda namespace, name: waiting.get(f"{namespace}-{name}") or make_pod(name), waiting.get),
     )
     cache.update_snapshot(snapshot)
     handle = make_handle(snapshot, nominator=nominator)
@@ -158,8 +165,9 @@ def stage(nodes, pods, placed=(), *, plugins=None, **args):
         Member(QueuedPodInfo(pod, 0.0), CycleRecord(pod, "default-scheduler", 1, b"", b"", 0, 0, 0))
         for pod in pods
     ]
-    ground = Ground(cache, snapshot, nominator, algorithm)
-    return Stage(ground, GroupQuestion(framework, KEY, members, states, UNMETERED))
+    plans = PlanMemory(lambda: (cache.version, nominator.changes.end, handle.listers.generation))
+    ground = Ground(cache, snapshot, nominator, algorithm, plans)
+    return Stage(ground, GroupQuestion(framework, KEY, members, states, UNMETERED), handle.listers)
 
 
 def node(name, cpu=8, gpus=0, zone="a"):

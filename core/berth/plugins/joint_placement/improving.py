@@ -16,48 +16,60 @@ ALTERNATIVES = 4
 
 @dataclass(slots=True)
 class Trials:
-    """The best plan so far; `steps_left` is how many pods may still be placed to try others."""
+    """The best plan so far; no other is tried once pods were tried `most_attempts` times."""
 
     ground: PlanningGround
     best: TriedPlan
-    steps_left: int
+    most_attempts: int
+
+    @property
+    def over(self) -> bool:
+        """Whether no other plan is tried."""
+        return self.ground.attempts >= self.most_attempts
 
     async def tries(self, plan: GroupPlan) -> bool:
         """Try the plan; whether it is the best one now."""
-        self.steps_left -= len(plan.node_of)
-        tried = await self.ground.tried(plan) if self.steps_left >= 0 else None
+        tried = None if self.over else await self.ground.tried(plan)
         if tried is None or tried.worth <= self.best.worth:
             return False
         self.best = tried
         return True
 
     async def improve(self, kinds: Sequence[Kind]) -> None:
-        """Take the first move that gains, and look for the next one, until none gains or no step is left."""
+        """Take the first move that gains, and look for the next one, until none gains or it is over."""
         gained = True
-        while gained and self.steps_left > 0:
+        while gained and not self.over:
             gained = False
             for plan in _moves(self.best.plan, kinds, self.ground.nodes):
                 gained = await self.tries(plan)
-                if gained or self.steps_left <= 0:
+                if gained or self.over:
                     break
 
 
 def _moves(plan: GroupPlan, kinds: Sequence[Kind], nodes: Snapshot) -> Iterator[GroupPlan]:
-    """The plan with one pod on another node, or in place of another; of pods alike the last one moves."""
+    """The plan with one pod on another node, or in place of another; of pods alike the last one moves.
+
+    The pod that moves comes last: the next plan begins with the same pods on the same nodes.
+    """
     for kind in kinds:
         order = (-kind.scores).argsort(kind="stable")[:ALTERNATIVES]
         names = [nodes.names[row] for row in kind.rows[order].tolist()]
         for here, uid in _last_on(plan, kind).items():
+            rest = _without(plan, uid)
             for name in names:
                 if name != here:
-                    yield GroupPlan({**plan.node_of, uid: name})
+                    yield GroupPlan({**rest, uid: name})
     waiting = [next((p.uid for p in kind.pods if p.uid not in plan.node_of), "") for kind in kinds]
     for kind in kinds:
         for here, uid in _last_on(plan, kind).items():
-            rest = {other: name for other, name in plan.node_of.items() if other != uid}
+            rest = _without(plan, uid)
             for other in waiting:
                 if other:
                     yield GroupPlan({**rest, other: here})
+
+
+def _without(plan: GroupPlan, uid: str) -> dict[str, str]:
+    return {other: name for other, name in plan.node_of.items() if other != uid}
 
 
 def _last_on(plan: GroupPlan, kind: Kind) -> dict[str, str]:

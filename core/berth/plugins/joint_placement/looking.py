@@ -75,10 +75,10 @@ async def _with_one_more(
     Shapes: rows, totals, both results (k,).
     """
     names = ground.nodes.names
-    for row in rows.tolist():
-        ground.place(PodInfo(room_of(pod, f"one-more-{row}").placed_on(names[row])))
+    more = (room_of(pod, f"one-more-{row}").placed_on(names[row]) for row in rows.tolist())
+    await ground.place(map(PodInfo, more))
     after = await ground.scores(pod) or NOTHING
-    ground.take_back()
+    await ground.take_back()
     places, fits = _found(rows, after)
     drops = np.full(rows.size, np.nan)
     drops[fits] = totals[fits] - after.totals[places[fits]]

@@ -4,7 +4,7 @@ Berth's own; off unless a profile enables it. Source: docs/decisions/0033-joint-
 """
 
 import logging
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import islice
 
 from berth.config.plugin_args import JointPlacementArgs
@@ -20,7 +20,7 @@ from berth.plugins.joint_placement.improving import Trials
 from berth.plugins.joint_placement.looking import seen_alone
 from berth.plugins.joint_placement.model import Counts, Kind, Model
 from berth.plugins.joint_placement.proposing import as_plan, counted
-from berth.plugins.joint_placement.rules import Rule, RuleReader
+from berth.plugins.joint_placement.rules import Apart, Rule, RuleReader
 from berth.plugins.joint_placement.solving import Bounds, Solver
 from berth.snapshot.snapshot import Snapshot
 
@@ -28,8 +28,8 @@ log = logging.getLogger(__name__)
 
 MOST_RULES = 256
 """A group whose members require more of each other is placed one by one."""
-MOST_STEPS = 512
-"""So many pods are placed to try plans: 42 plans of 12 pods, 8 of 64."""
+MOST_ATTEMPTS = 256
+"""No other plan is tried once pods were tried so often: a plan of 64 pods, and moves of some of them."""
 
 
 class JointPlacement(InTreePlugin, PreFilterPlugin, PodGroupPlanPlugin):
@@ -75,7 +75,8 @@ class JointPlacement(InTreePlugin, PreFilterPlugin, PodGroupPlanPlugin):
             return None
         begun = counted(alike, start.plan.node_of, ground.nodes)
         kinds = await seen_alone(alike, rules, begun, ground)
-        trials = Trials(ground, start, MOST_STEPS)
+        ground.leave_out(_uids(kind.pods for kind in kinds if not kind.rows.size), _followers(kinds, rules))
+        trials = Trials(ground, start, MOST_ATTEMPTS)
         for among in (kinds, *focused(kinds, rules)):
             counts = self._solved(among, rules, begun, ground)
             if counts and counts != begun:
@@ -90,6 +91,15 @@ class JointPlacement(InTreePlugin, PreFilterPlugin, PodGroupPlanPlugin):
         bounds = Bounds(self._args.max_branches, min(self._args.time_limit.seconds, ground.seconds_left))
         values = self._solver.solve(model.program, model.values(start), bounds)
         return None if values is None else model.counts(values)
+
+
+def _followers(kinds: Sequence[Kind], rules: Iterable[Rule]) -> frozenset[str]:
+    """Pods that are to be near others or even with them, and may fit only once these are placed."""
+    return _uids(kinds[rule.kind].pods for rule in rules if not isinstance(rule, Apart))
+
+
+def _uids(pods: Iterable[Iterable[Pod]]) -> frozenset[str]:
+    return frozenset(pod.uid for each in pods for pod in each)
 
 
 def _planned(state: CycleState, pod: Pod) -> str | None:

@@ -1,0 +1,115 @@
+"""What came of planning groups, remembered for as long as nothing changes that it rests on.
+
+    planned --the same pods, the same cluster--> recalled
+       |
+       +--anything changes: a node, a pod, an object, a nomination, a plugin in another process--> forgotten
+
+A change forgets the plans of all groups, those of groups that are gone among them.
+Source: docs/decisions/0033-joint-placement.md.
+"""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+
+from berth.framework.group_plans import GroupPlan
+from berth.framework.runtime import Framework, PluginSet
+from berth.pod_groups.members import Member
+from berth.snapshot.columns import Rows
+from berth.snapshot.pod_group_states import GroupKey, PodGroupState
+from berth.snapshot.snapshot import Snapshot
+
+MOST_GROUPS = 1024
+"""The plans of so many groups are remembered; what was planned longest ago goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """What is planned: pods of a group by UID and version, with which plugins, and how far its others are.
+
+    `outside` is what answers from other processes rest on; None where that is not known.
+    """
+
+    plugins: PluginSet
+    outside: tuple[Hashable, ...] | None
+    pods: tuple[tuple[str, str], ...]
+    group: tuple[int, int, int]
+
+    @classmethod
+    def of(
+        cls, framework: Framework, members: Sequence[Member], group: PodGroupState, nodes: Snapshot
+    ) -> "Planning":
+        """The planning of these members."""
+        pods = tuple((member.pod.uid, member.pod.metadata.resource_version) for member in members)
+        counts = len(group.pods), len(group.assumed), len(group.assigned)
+        return cls(framework.plugins, _outside(framework, nodes), pods, counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What came of planning: `plan` is None where one by one is as good.
+
+    It does not last where a plugin failed on the way.
+    """
+
+    plan: GroupPlan | None
+    lasts: bool
+
+
+Place = tuple[GroupKey, bytes]
+"""A group, and a digest of the rows that it is planned within."""
+
+
+def place_of(key: GroupKey, within: Rows | None) -> Place:
+    """What a group's planning within these rows (None: anywhere) is known by. Shapes: within intp (k,)."""
+    return key, b"" if within is None else hashlib.blake2b(within.tobytes(), digest_size=16).digest()
+
+
+@dataclass(slots=True)
+class PlanMemory:
+    """The latest plan of each group.
+
+    `position` says how far everything has come that plans rest on, plugins in other processes apart.
+    """
+
+    position: Callable[[], Hashable]
+    _at: Hashable = None
+    _kept: "OrderedDict[Place, tuple[Planning, Planned]]" = field(default_factory=OrderedDict)
+
+    def __len__(self) -> int:
+        """Of how many groups something is remembered."""
+        return len(self._kept)
+
+    def recall(self, place: Place, planning: Planning) -> Planned | None:
+        """What came of that planning; None where it is not known, or no longer."""
+        at = self.position()
+        if at != self._at:
+            self._at = at
+            self._kept.clear()
+        known = self._kept.get(place)
+        return known[1] if known is not None and known[0] == planning else None
+
+    def remember(self, place: Place, planning: Planning, planned: Planned) -> None:
+        """Keep what came of it, unless something changed since `recall` did not know it."""
+        if planning.outside is None or self.position() != self._at:
+            return
+        self._kept.pop(place, None)
+        self._kept[place] = planning, planned
+        if len(self._kept) > MOST_GROUPS:
+            self._kept.popitem(last=False)
+
+    def forget(self, place: Place) -> None:
+        """Forget a plan that does not hold."""
+        self._kept.pop(place, None)
+
+
+def _outside(framework: Framework, nodes: Snapshot) -> tuple[Hashable, ...] | None:
+    if framework.extenders:
+        return None
+    plugins = framework.plugins
+    looks = (*plugins.pre_filter, *plugins.filter, *plugins.pre_score, *(each for each, _ in plugins.score))
+    holds = (*plugins.reserve, *plugins.permit)
+    outside = {plugin.name: plugin for plugin in (*looks, *holds) if not plugin.in_process}
+    bases = tuple(plugin.basis_generation(nodes) for plugin in outside.values())
+    return None if None in bases else bases
