@@ -130,7 +130,7 @@ async def test_what_changed_has_the_group_planned_anew(change):
     assert 2 == counting.plans
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(st.integers(0, 40), st.lists(st.tuples(st.sampled_from("+-np "), st.integers(0, 9)), max_size=4))
 async def test_a_remembered_plan_is_the_one_that_is_made_anew(seed, changes):
     """Whatever happens between attempts: pods come (+) and go (-), nodes change, others are nominated."""
