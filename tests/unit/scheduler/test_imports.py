@@ -68,7 +68,7 @@ def flags(tmp_path_factory):
 def imported(program, *flags):
     """The modules that the program says, and the packages that they are in."""
     command = [sys.executable, "-c", program, *flags]
-    said = subprocess.run(command, check=True, capture_output=True, timeout=60).stdout
+    said = subprocess.run(command, check=True, capture_output=True, timeout=300).stdout
     modules = json.loads(said)
     return {name.rsplit(".", depth)[0] for name in modules for depth in range(name.count(".") + 1)}
 
