@@ -70,10 +70,10 @@ def place_of(key: GroupKey, within: Rows | None) -> Place:
 class PlanMemory:
     """The latest plan of each group.
 
-    `position` says how far everything has come that plans rest on, plugins in other processes apart.
+    `reached` says how far everything has come that plans rest on, plugins in other processes apart.
     """
 
-    position: Callable[[], Hashable]
+    reached: Callable[[], Hashable]
     _at: Hashable = None
     _kept: "OrderedDict[Place, tuple[Planning, Planned]]" = field(default_factory=OrderedDict)
 
@@ -83,7 +83,7 @@ class PlanMemory:
 
     def recall(self, place: Place, planning: Planning) -> Planned | None:
         """What came of that planning; None where it is not known, or no longer."""
-        at = self.position()
+        at = self.reached()
         if at != self._at:
             self._at = at
             self._kept.clear()
@@ -92,7 +92,7 @@ class PlanMemory:
 
     def remember(self, place: Place, planning: Planning, planned: Planned) -> None:
         """Keep what came of it, unless something changed since `recall` did not know it."""
-        if planning.outside is None or self.position() != self._at:
+        if planning.outside is None or self.reached() != self._at:
             return
         self._kept.pop(place, None)
         self._kept[place] = planning, planned
