@@ -72,9 +72,9 @@ async def sidecars(folder):
 
 
 def pod(name):
-    """A pod that asks for next to nothing."""
+    """A pod that asks for next to nothing, of a kind of its own."""
     container = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": "1m"}}}
-    metadata = {"name": name, "namespace": "default"}
+    metadata = {"name": name, "namespace": "default", "labels": {"app": name}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
 
 
@@ -93,8 +93,10 @@ async def spans(tmp_path, monkeypatch):
             nodes, flags = [node(f"n{number}") for number in range(12)], [f"--plugins={listed}"]
             cluster = default_cluster(tmp_path, nodes, CONFIGURATION + PROFILES, flags)
             async with cluster as running, running.watching(look):
-                await running.create(PODS, [pod(f"p{number}") for number in range(PODS_BOUND)])
-                await running.reach(lambda: len(bound) == PODS_BOUND)
+                # One after the other: about kinds that wait, a plugin is asked before their pods' attempts.
+                for number in range(1, PODS_BOUND + 1):
+                    await running.create(PODS, [pod(f"p{number}")])
+                    await running.reach(lambda number=number: len(bound) == number)
         yield collector.spans
 
 

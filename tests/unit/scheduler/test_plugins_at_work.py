@@ -25,11 +25,11 @@ PROGRAM = Path(__file__).with_name("colours_plugin.py")
 PROFILE = "default-scheduler"
 
 
-def pod(name):
+def pod(name, **labels):
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default"},
+        "metadata": {"name": name, "namespace": "default", "labels": labels},
         "spec": {"containers": [{"name": "c", "image": "app:1", "resources": {"requests": {"cpu": "1m"}}}]},
     }
 
@@ -72,11 +72,11 @@ class SchedulerAtWork:
         else:
             orders.unlink()
 
-    def create(self, count):
-        """That many more pods; their names."""
+    def create(self, count, *, kinds=False):
+        """That many more pods, each of a kind of its own or all alike; their names."""
         names = [f"p{self.made + i}" for i in range(count)]
         self.made += count
-        self.sandbox.load([pod(name) for name in names])
+        self.sandbox.load([pod(name, app=name) if kinds else pod(name) for name in names])
         return names
 
     def nodes_of(self, names):
