@@ -7,14 +7,14 @@ Source: docs/protocol.md "State".
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import grpc.aio
 
 from berth.out_of_tree.allowance import Allowance
-from berth.out_of_tree.cluster_state.state_feed import StateFeed
+from berth.out_of_tree.cluster_state.state_feed import CHUNK_BYTES, StateFeed
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError
 from berth.out_of_tree.lifecycle.greeting import readable
 from berth.out_of_tree.limits import (
@@ -164,9 +164,8 @@ class StateStream:
                 self._check_wish()
                 due = sent = await self._transfer()
                 continue
-            for delta in deltas:
-                if delta.generation > due:
-                    break  # a call may still carry it
+            # A call may still carry what is not due.
+            for delta in together([each for each in deltas if each.generation <= due]):
                 self._sent = delta.generation
                 self._wait_for_ack()
                 await self._write(state_pb2.SyncRequest(delta=delta))
@@ -229,6 +228,23 @@ class StateStream:
         response: state_pb2.SyncResponse = readable(self._plugin, answer)
         self._exchanged(response)
         return response
+
+
+def together(deltas: Iterable[state_pb2.Delta]) -> Iterator[state_pb2.Delta]:
+    """The same steps as fewer of them: a message costs far more than what it says of a pod."""
+    whole, size = state_pb2.Delta(), 0
+    for delta in deltas:
+        more = delta.ByteSize()
+        if whole.generation and size + more > CHUNK_BYTES:
+            yield whole
+            whole = state_pb2.Delta()
+        if not whole.generation:
+            whole.base_generation, size = delta.base_generation, 0
+        whole.generation, whole.node_count = delta.generation, delta.node_count
+        whole.changes.extend(delta.changes)
+        size += more
+    if whole.generation:
+        yield whole
 
 
 @asynccontextmanager
