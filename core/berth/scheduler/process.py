@@ -292,7 +292,7 @@ class Process:
 
     def _new_leaderships(self, pod_ready: asyncio.Event) -> Leaderships:
         election = self._options.loaded.configuration.leader_election
-        view = View(self._every_mirror, election.renew_deadline.seconds)
+        view = View(self._every_mirror, election.renew_deadline.seconds, clock=self.clock)
         return Leaderships(
             {shard.name: self._new_leadership(shard.name, view, pod_ready) for shard in self._shards},
             elected=election.leader_elect,

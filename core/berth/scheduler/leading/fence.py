@@ -10,6 +10,7 @@ docs/decisions/0022-fence.md says why that is exact, and what it costs.
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 from weakref import WeakSet
@@ -40,11 +41,27 @@ class View:
     `bound_seconds` is how long a watch may be away.
     """
 
-    def __init__(self, mirrors: Callable[[], Sequence[Mirror]], bound_seconds: float) -> None:
+    def __init__(
+        self, mirrors: Callable[[], Sequence[Mirror]], bound_seconds: float, *, clock: Clock | None = None
+    ) -> None:
         self.mirrors = mirrors
         self._bound_seconds = bound_seconds
+        self._clock = clock or SystemClock()
+        self._sure_until = -math.inf
+        """Up to when no mirror can have been away for too long: an absence grows as time passes."""
         # A proof forgives the absence when it begins: until it ends the mirror is in doubt for all fences.
         self._unproven: WeakSet[Mirror] = WeakSet()
+
+    def any_in_doubt(self) -> bool:
+        """Whether there is one now; asked before every pod."""
+        now = self._clock.monotonic()
+        if now < self._sure_until:
+            return False
+        if any(self.in_doubt()):
+            return True
+        longest = max((mirror.absence.seconds() for mirror in self.mirrors()), default=0.0)
+        self._sure_until = now + self._bound_seconds - longest
+        return False
 
     def in_doubt(self) -> Iterable[Mirror]:
         """The mirrors that nothing is to be decided on."""
@@ -89,7 +106,7 @@ class Fence:
 
     def is_up(self) -> bool:
         """Whether no decision may be taken now."""
-        return self._all_in_doubt or any(self._view.in_doubt())
+        return self._all_in_doubt or self._view.any_in_doubt()
 
     def begin_term(self, *, raised: bool) -> None:
         """Let only what is decided from now on be written; if `raised`, nothing is known any more."""

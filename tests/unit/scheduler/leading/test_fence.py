@@ -3,6 +3,8 @@
 import asyncio
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from berth.client.errors import NotFoundError
 from berth.client.freshness import Absence
@@ -37,7 +39,11 @@ def clock():
 
 def parts(clock, **options):
     mirrors, guard = [ProvedLater(clock), ProvedLater(clock)], WriteGuard(landing_seconds=5.0, clock=clock)
-    return mirrors, guard, Fence(View(lambda: mirrors, BOUND), guard, Terms(), clock=clock, **options)
+    return (
+        mirrors,
+        guard,
+        Fence(View(lambda: mirrors, BOUND, clock=clock), guard, Terms(), clock=clock, **options),
+    )
 
 
 async def turns():
@@ -155,7 +161,7 @@ async def test_each_term_makes_earlier_decisions_unwritable(clock):
 
 async def test_a_term_of_one_shard_leaves_the_others_deciding(clock):
     mirrors, guard, _ = parts(clock)
-    view = View(lambda: mirrors, BOUND)
+    view = View(lambda: mirrors, BOUND, clock=clock)
     others = Fence(view, guard, Terms(), clock=clock)
     fence = Fence(view, guard, Terms(), clock=clock)
     fence.begin_term(raised=True)
@@ -166,7 +172,7 @@ async def test_a_term_of_one_shard_leaves_the_others_deciding(clock):
 async def test_what_one_shard_is_proving_is_in_doubt_for_the_others(clock):
     """The absence is forgiven when the proof begins; nothing may be decided on it before the proof ends."""
     mirrors, guard, _ = parts(clock)
-    view = View(lambda: mirrors, BOUND)
+    view = View(lambda: mirrors, BOUND, clock=clock)
     fence, others = (Fence(view, guard, Terms(), clock=clock) for _ in range(2))
     mirrors[0].absence.begin()
     clock.seconds += BOUND + 1
@@ -184,3 +190,24 @@ async def test_what_one_shard_is_proving_is_in_doubt_for_the_others(clock):
     await lowering
 
     assert (False, False) == (fence.is_up(), others.is_up())
+
+
+DEEDS = st.tuples(
+    st.sampled_from(["begin", "end", "forgive", "join"]), st.integers(0, 3), st.floats(0.0, 8.0)
+)
+
+
+@given(deeds=st.lists(DEEDS, max_size=30), asked=st.sets(st.integers(0, 30)))
+def test_a_doubt_is_seen_whenever_it_is_asked_for(deeds, asked):
+    """What was found out earlier is never relied on beyond what it shows; a kind may join at any time."""
+    clock = FakeClock()
+    mirrors = [ProvedLater(clock)]
+    view = View(lambda: mirrors, BOUND, clock=clock)
+    for i, (deed, which, seconds) in enumerate(deeds):
+        if deed == "join":
+            mirrors.append(ProvedLater(clock))
+        else:
+            getattr(mirrors[which % len(mirrors)].absence, deed)()
+        clock.seconds += seconds
+        if i in asked:
+            assert view.any_in_doubt() == any(view.in_doubt())
