@@ -10,10 +10,11 @@ from berth.cli.simulated_scheduler import read_scheduler
 from berth.cli.simulating import configured_but_for_file, show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from berth.simulation.compare import Comparison
+    from berth.simulation.compare import Comparison, Summary
     from berth.simulation.plugin_settings import SchedulerSettings
+    from berth.simulation.sweep import Run, Subject, Work
 
 
 @click.command()
@@ -79,14 +80,8 @@ def compare(
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start)
     from berth.simulation.plots import plot  # noqa: PLC0415 (quick start)
     from berth.simulation.plugin_settings import check_ways_used, files_of  # noqa: PLC0415 (quick start)
-    from berth.simulation.sweep import (  # noqa: PLC0415 (quick start)
-        Subject,
-        in_processes,
-        on_dask,
-        runs_of,
-        sweep,
-    )
-    from berth.simulation.text import comparison_lines, summary_lines  # noqa: PLC0415 (quick start)
+    from berth.simulation.sweep import Subject, in_processes, on_dask, runs_of  # noqa: PLC0415 (quick start)
+    from berth.simulation.text import comparison_lines  # noqa: PLC0415 (quick start)
 
     if len(set(configurations)) != len(configurations):
         fail("CONFIG: one is given twice; give each configuration once")
@@ -102,10 +97,8 @@ def compare(
             if dask or jobs > 1:
                 _refuse_shared(schedulers.values())
             subject = Subject(inputs, feature_gates, what_if, plugins_file, ways)
-            runs = runs_of(configurations, axes, seed)
-            swept = sweep(subject, runs, results, in_processes(jobs) if dask is None else on_dask(dask))
-            show(swept, output, summary_lines(swept.runs))
-            summaries = swept.runs
+            work = in_processes(jobs) if dask is None else on_dask(dask)
+            summaries = _swept(subject, runs_of(configurations, axes, seed), results, work, output)
         else:
             found = _compared(schedulers, inputs, what_if, seed, explained)
             show(found, output, comparison_lines(found))
@@ -114,6 +107,17 @@ def compare(
             plot(summaries, plot_to)
     except SimulationError as error:
         fail(error)
+
+
+def _swept(
+    subject: "Subject", runs: "Sequence[Run]", results: Path | None, work: "Work", output: str
+) -> "list[Summary]":
+    from berth.simulation.sweep import sweep  # noqa: PLC0415 (quick start)
+    from berth.simulation.text import summary_lines  # noqa: PLC0415 (quick start)
+
+    done = sweep(subject, runs, results, work)
+    show(done, output, summary_lines(done.runs))
+    return done.runs
 
 
 def _refuse_shared(schedulers: "Iterable[SchedulerSettings]") -> None:

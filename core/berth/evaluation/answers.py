@@ -175,7 +175,9 @@ class Answers:
         if not unasked.size:
             self._moved.take(self._dirty, n)
             return True
-        self._moved.add_many(np.setdiff1d(rows, unasked, assume_unique=True), n)
+        answered = np.ones(rows.size, dtype=bool)
+        answered[rows.searchsorted(unasked)] = False
+        self._moved.add_many(rows[answered], n)
         self._dirty.clear()
         self._dirty.add_many(unasked, n)
         return False

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from berth.snapshot.row_view import RowView
 
 ScoreOn = Callable[[int], int]
 ScoresOn = Callable[[Rows], Scores]
+R = TypeVar("R")
+S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,32 +216,38 @@ class Scorers:
 def _form(plugin: ScorePlugin, attempt: Attempt) -> ScoreOn | None:
     """The scalar form of scores that are final; those of other processes have to be in range."""
     form = plugin.score_row(attempt.state, attempt.pod, attempt.nodes)
-    if form is None or plugin.in_process:
-        return form
-    given = form
-
-    def checked(row: int) -> int:
-        score = given(row)
-        if score != UNASKED and not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
-            raise out_of_range(plugin.name, score)
-        return score
-
-    return checked
+    return form if plugin.in_process else _checked(plugin.name, form, _check_one)
 
 
 def _form_of_many(plugin: ScorePlugin, attempt: Attempt) -> ScoresOn | None:
     """The same of the form for some rows at once."""
     form = plugin.score_rows(attempt.state, attempt.pod, attempt.nodes)
-    if form is None or plugin.in_process:
-        return form
+    return form if plugin.in_process else _checked(plugin.name, form, _check_many)
+
+
+def _checked(
+    name: str, form: Callable[[R], S] | None, check: Callable[[str, S], None]
+) -> Callable[[R], S] | None:
+    """The form, whose scores are checked but where it has none yet."""
+    if form is None:
+        return None
     given = form
 
-    def checked(rows: Rows) -> Scores:
+    def checked(rows: R) -> S:
         scores = given(rows)
-        check_range(plugin.name, scores, scores != UNASKED)
+        check(name, scores)
         return scores
 
     return checked
+
+
+def _check_one(name: str, score: int) -> None:
+    if score != UNASKED and not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
+        raise out_of_range(name, score)
+
+
+def _check_many(name: str, scores: Scores) -> None:
+    check_range(name, scores, scores != UNASKED)
 
 
 def _brought(plugin: ScorePlugin, attempt: Attempt, rows: Rows) -> Awaitable[None]:

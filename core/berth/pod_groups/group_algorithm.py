@@ -98,7 +98,7 @@ class _Placed:
 
 @dataclass(slots=True)
 class Trial:
-    """Pods of a group placed one after the other in the snapshot; whoever began it takes them back.
+    """Pods of a group placed one after the other in the snapshot; the caller takes them back.
 
     `attempts` counts how often a pod was tried.
     """

@@ -405,7 +405,7 @@ class Snapshot:
         for info in infos:
             changed_nodes |= info.node_changed and not self._says_the_same(info)
             self._take(info)
-        # Columns that lie elsewhere are another table to all who read them, whatever moved them.
+        # Columns that moved in memory are another table to their readers, whatever moved them.
         if changed_nodes or self._shown != (self.resource_names, len(self.names)):
             self._changed_statically()
 
