@@ -3,12 +3,16 @@
 Verbs are imported when they are used: a scheduler's start does not pay for the conformance kit.
 """
 
+import os
 from importlib import import_module
 from typing import Any
 
 import click
 
 from berth.cli.distributions import named_where_absent
+
+# Nothing here multiplies matrices, for which NumPy starts a thread for each core where it is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 VERBS = (
     "config",

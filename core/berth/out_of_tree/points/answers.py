@@ -67,6 +67,7 @@ class SidecarPoint(Plugin):
 
     def __init__(self, caller: Caller, handle: Handle, look_ahead: LookAhead) -> None:
         self._name = caller.plugin
+        self._key = Answers, caller.plugin
         self._look_ahead = look_ahead
         self.caller = caller
         self.changes = caller.feed.touched
@@ -88,11 +89,10 @@ class SidecarPoint(Plugin):
 
     def _answers(self, state: CycleState) -> Answers:
         """What this plugin said in this cycle; each plugin of a profile has its own."""
-        key = (Answers, self.name)
-        known: Answers | None = state.get(key)
+        known: Answers | None = state.get(self._key)
         if known is None:
             known = Answers(self.caller, state.get(Supposition), self.leaving)
-            state.write(key, known)
+            state.write(self._key, known)
             record = state.get(CycleRecord)
             if record is not None and record.attempt:
                 self._pinned[record.pod.uid, record.attempt] = self.caller
