@@ -68,6 +68,8 @@ class StateFeed:
         """The snapshot's rows of nodes about which the plugin was sent anything but the nodes themselves."""
         self.unanswered = 0
         """How many calls that may change what the plugin says of nodes have no answer yet."""
+        self.carried_to = 0
+        """The newest generation that a call has brought: the plugin may hold it before the stream does."""
         self.disturbances = 0
         """How often an object changed that the plugin watches, or the plugin said that something else did."""
         self._snapshot = snapshot
@@ -190,7 +192,11 @@ class StateFeed:
     def carried(self, generation: int) -> list[state_pb2.Delta]:
         """The deltas after that generation for a call to carry, as long as they are small."""
         deltas = self.since(generation) or []
-        return deltas if sum(delta.ByteSize() for delta in deltas) <= MAX_CARRIED_BYTES else []
+        if sum(delta.ByteSize() for delta in deltas) > MAX_CARRIED_BYTES:
+            return []
+        if deltas:
+            self.carried_to = deltas[-1].generation
+        return deltas
 
     def transfer(self) -> Iterator[state_pb2.SyncRequest]:
         """The whole state as it is now, as chunks and a commit: the plugin is sent all of it."""

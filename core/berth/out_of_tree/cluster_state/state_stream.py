@@ -165,7 +165,8 @@ class StateStream:
                 due = sent = await self._transfer()
                 continue
             # A call may still carry what is not due.
-            for delta in together([each for each in deltas if each.generation <= due]):
+            steps = [each for each in deltas if each.generation <= due]
+            for delta in together(steps, self._feed.carried_to):
                 self._sent = delta.generation
                 self._wait_for_ack()
                 await self._write(state_pb2.SyncRequest(delta=delta))
@@ -230,12 +231,16 @@ class StateStream:
         return response
 
 
-def together(deltas: Iterable[state_pb2.Delta]) -> Iterator[state_pb2.Delta]:
-    """The same steps as fewer of them: a message costs far more than what it says of a pod."""
+def together(deltas: Iterable[state_pb2.Delta], carried_to: int) -> Iterator[state_pb2.Delta]:
+    """The same steps as fewer of them: a message costs far more than what it says of a pod.
+
+    Steps up to `carried_to` stay as they are: the plugin may hold one of them and not the next, and a delta
+    that begins before what it holds and ends after it fits nowhere. Calls that are made later carry all.
+    """
     whole, size = state_pb2.Delta(), 0
     for delta in deltas:
         more = delta.ByteSize()
-        if whole.generation and size + more > CHUNK_BYTES:
+        if whole.generation and (whole.generation <= carried_to or size + more > CHUNK_BYTES):
             yield whole
             whole = state_pb2.Delta()
         if not whole.generation:

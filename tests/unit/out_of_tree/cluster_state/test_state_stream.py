@@ -19,13 +19,20 @@ def step(generation, names):
     )
 
 
-@given(steps=st.lists(st.lists(st.text("ab", max_size=9), max_size=3), max_size=9), most=st.integers(0, 60))
-def test_fewer_steps_say_the_same(steps, most):
-    """From the same generation to the same one, with the same changes in order, none of them too large."""
+@given(
+    steps=st.lists(st.lists(st.text("ab", max_size=9), max_size=3), max_size=9),
+    most=st.integers(0, 60),
+    carried_to=st.integers(0, 16),
+)
+def test_fewer_steps_say_the_same(steps, most, carried_to):
+    """From the same generation to the same one, with the same changes in order, none of them too large.
+
+    A plugin that a call has brought to any generation can go on from there.
+    """
     deltas = [step(5 + i, names) for i, names in enumerate(steps)]
     chunk, state_stream.CHUNK_BYTES = state_stream.CHUNK_BYTES, most
     try:
-        fewer = list(together(deltas))
+        fewer = list(together(deltas, carried_to))
     finally:
         state_stream.CHUNK_BYTES = chunk
 
@@ -35,11 +42,12 @@ def test_fewer_steps_say_the_same(steps, most):
     assert [(d.generation, d.node_count) for d in deltas[-1:]] == [
         (d.generation, d.node_count) for d in fewer[-1:]
     ]
+    assert not any(d.base_generation < held < d.generation for d in fewer for held in range(carried_to + 1))
     assert all(delta.ByteSize() <= most or delta.generation - delta.base_generation == 1 for delta in fewer)
 
 
 def test_many_small_steps_are_one_message():
     """Steps in which nothing concerns the plugin cost next to nothing."""
-    (only,) = together([step(generation, ()) for generation in range(5, 500)])
+    (only,) = together([step(generation, ()) for generation in range(5, 500)], 4)
 
     assert (4, 499, 499) == (only.base_generation, only.generation, only.node_count)
