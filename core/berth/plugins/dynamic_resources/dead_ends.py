@@ -103,7 +103,9 @@ class DeadEnds:
 
         No is certain; yes says nothing of capacity and distinct values.
         """
-        free = ~sum(1 << self._place[pick.device.id] for pick in picks.made if pick.taken is None)
+        # A set, because two claims may have one device, one of them for an administrator.
+        gone = {pick.device.id for pick in picks.made if pick.taken is None}
+        free = ~sum(1 << self._place[device] for device in gone)
         needs: list[Need] = []
         count = picks.count(claim)
         if begun is not None:

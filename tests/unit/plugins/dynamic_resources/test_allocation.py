@@ -125,6 +125,23 @@ def test_administrators_watch_a_device_once():
     assert [] == cluster.fits(claiming("c1"))
 
 
+def test_administrators_may_watch_what_the_same_pod_gets():
+    """A device that two claims of the pod have is one device less for the others, not two."""
+    devices = [device(kind, attributes=attribute(kind=kind)) for kind in "abc"]
+    a, b, c = (
+        [{"cel": {"expression": f'device.attributes["gpu.example"].kind == "{kind}"'}}] for kind in "abc"
+    )
+    requests = [
+        request("r0", adminAccess=True, selectors=b),
+        request("r1", selectors=c),
+        request("r2", selectors=a),
+    ]
+    claims = [make_claim("c0"), make_claim("c1", requests)]
+    cluster = Cluster(slices=[make_slice("s0", devices, node="n0")], claims=claims)
+
+    assert ["b", "b", "c", "a"] == [found for _, _, found in cluster.reserved(claiming("c0", "c1"), "n0")]
+
+
 def test_freed_devices_can_be_had_again():
     """The bookkeeping follows claims that lose their allocation."""
     taken = allocated("other", ("s0", "a"), ("s0", "b"))

@@ -146,7 +146,7 @@ def requests(draw):
             several = [{"name": f"s{j}", **draw(exact())} for j in range(draw(st.integers(1, 2)))]
             made.append({"name": f"r{i}", "firstAvailable": several})
         else:
-            admin = {"adminAccess": True} if draw(st.integers(0, 6)) == 0 else {}
+            admin = {"adminAccess": True} if draw(st.integers(0, 2)) == 0 else {}
             made.append({"name": f"r{i}", "exactly": draw(exact()) | admin})
     return made
 
