@@ -417,9 +417,13 @@ type Capabilities struct {
 	// answer came over, on which SchedulingService's unary calls and QueueingHints
 	// are served in ttrpc's frames (ttrpc.proto); the host then makes those calls
 	// there. Over TCP it is a protocol error.
-	TtrpcSocket   *string `protobuf:"bytes,12,opt,name=ttrpc_socket,json=ttrpcSocket,proto3,oneof" json:"ttrpc_socket,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	TtrpcSocket *string `protobuf:"bytes,12,opt,name=ttrpc_socket,json=ttrpcSocket,proto3,oneof" json:"ttrpc_socket,omitempty"`
+	// Candidates may come as a list of indices, which Filter, Score and FilterScore
+	// then answer entry by entry: a question about few nodes of many costs what
+	// these few cost.
+	ListedCandidates bool `protobuf:"varint,13,opt,name=listed_candidates,json=listedCandidates,proto3" json:"listed_candidates,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Capabilities) Reset() {
@@ -534,6 +538,13 @@ func (x *Capabilities) GetTtrpcSocket() string {
 		return *x.TtrpcSocket
 	}
 	return ""
+}
+
+func (x *Capabilities) GetListedCandidates() bool {
+	if x != nil {
+		return x.ListedCandidates
+	}
+	return false
 }
 
 // WantedDeadline is the time that calls of one extension point may take.
@@ -1095,7 +1106,7 @@ const file_berth_plugin_v1_identity_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12-\n" +
 	"\x12supported_versions\x18\x03 \x03(\rR\x11supportedVersions\x12A\n" +
-	"\fcapabilities\x18\x04 \x01(\v2\x1d.berth.plugin.v1.CapabilitiesR\fcapabilities\"\xd8\x05\n" +
+	"\fcapabilities\x18\x04 \x01(\v2\x1d.berth.plugin.v1.CapabilitiesR\fcapabilities\"\x85\x06\n" +
 	"\fCapabilities\x12J\n" +
 	"\x10extension_points\x18\x01 \x03(\x0e2\x1f.berth.plugin.v1.ExtensionPointR\x0fextensionPoints\x126\n" +
 	"\x06events\x18\x02 \x03(\v2\x1e.berth.plugin.v1.EventInterestR\x06events\x12>\n" +
@@ -1111,7 +1122,8 @@ const file_berth_plugin_v1_identity_proto_rawDesc = "" +
 	"\x10wanted_deadlines\x18\n" +
 	" \x03(\v2\x1f.berth.plugin.v1.WantedDeadlineR\x0fwantedDeadlines\x12+\n" +
 	"\x11converse_together\x18\v \x01(\bR\x10converseTogether\x12&\n" +
-	"\fttrpc_socket\x18\f \x01(\tH\x03R\vttrpcSocket\x88\x01\x01B\r\n" +
+	"\fttrpc_socket\x18\f \x01(\tH\x03R\vttrpcSocket\x88\x01\x01\x12+\n" +
+	"\x11listed_candidates\x18\r \x01(\bR\x10listedCandidatesB\r\n" +
 	"\v_pod_fieldsB\x13\n" +
 	"\x11_arguments_schemaB\x12\n" +
 	"\x10_wanted_deadlineB\x0f\n" +

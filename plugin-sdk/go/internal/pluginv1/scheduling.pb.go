@@ -993,12 +993,17 @@ func (x *PreEnqueueResponse) GetStatus() *Status {
 	return nil
 }
 
-// Candidates says which nodes are asked about.
+// Candidates says which nodes are asked about, in one of two forms.
 type Candidates struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One bit a node, node i at bit i % 8 (least significant first) of byte i / 8;
-	// exactly ceil(n / 8) bytes.
-	Bitmap        []byte `protobuf:"bytes,1,opt,name=bitmap,proto3" json:"bitmap,omitempty"`
+	// exactly ceil(n / 8) bytes. Empty where indices are present.
+	Bitmap []byte `protobuf:"bytes,1,opt,name=bitmap,proto3" json:"bitmap,omitempty"`
+	// The indices of the nodes in ascending order, four bytes each, unsigned and
+	// little-endian. The vectors of the answer then have one entry for each index,
+	// in this order, and none for other nodes. Only with
+	// Capabilities.listed_candidates.
+	Indices       []byte `protobuf:"bytes,2,opt,name=indices,proto3,oneof" json:"indices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1036,6 +1041,13 @@ func (*Candidates) Descriptor() ([]byte, []int) {
 func (x *Candidates) GetBitmap() []byte {
 	if x != nil {
 		return x.Bitmap
+	}
+	return nil
+}
+
+func (x *Candidates) GetIndices() []byte {
+	if x != nil {
+		return x.Indices
 	}
 	return nil
 }
@@ -1095,8 +1107,9 @@ func (x *FilterRequest) GetCandidates() *Candidates {
 	return nil
 }
 
-// Verdicts holds one code for each node: 0 passes, k is row k - 1 of the table.
-// Entries of nodes that were not asked about carry no meaning.
+// Verdicts holds one code for each node, or for each of Candidates.indices: 0
+// passes, k is row k - 1 of the table. Entries of nodes that were not asked about
+// carry no meaning.
 type Verdicts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The codes.
@@ -1259,8 +1272,8 @@ func (x *FilterResponse) GetVerdicts() *Verdicts {
 	return nil
 }
 
-// Scores holds one number for each node. Entries of nodes that were not asked
-// about carry no meaning.
+// Scores holds one number for each node, or for each of Candidates.indices.
+// Entries of nodes that were not asked about carry no meaning.
 type Scores struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The numbers, little-endian, in the narrowest form that holds them.
@@ -3194,10 +3207,13 @@ const file_berth_plugin_v1_scheduling_proto_rawDesc = "" +
 	"\x11PreEnqueueRequest\x12)\n" +
 	"\x04call\x18\x01 \x01(\v2\x15.berth.plugin.v1.CallR\x04call\"E\n" +
 	"\x12PreEnqueueResponse\x12/\n" +
-	"\x06status\x18\x01 \x01(\v2\x17.berth.plugin.v1.StatusR\x06status\"$\n" +
+	"\x06status\x18\x01 \x01(\v2\x17.berth.plugin.v1.StatusR\x06status\"O\n" +
 	"\n" +
 	"Candidates\x12\x16\n" +
-	"\x06bitmap\x18\x01 \x01(\fR\x06bitmap\"\x8b\x01\n" +
+	"\x06bitmap\x18\x01 \x01(\fR\x06bitmap\x12\x1d\n" +
+	"\aindices\x18\x02 \x01(\fH\x00R\aindices\x88\x01\x01B\n" +
+	"\n" +
+	"\b_indices\"\x8b\x01\n" +
 	"\rFilterRequest\x12)\n" +
 	"\x04call\x18\x01 \x01(\v2\x15.berth.plugin.v1.CallR\x04call\x12@\n" +
 	"\n" +
@@ -3621,6 +3637,7 @@ func file_berth_plugin_v1_scheduling_proto_init() {
 		(*ConverseResponse_GeneratePlacements)(nil),
 		(*ConverseResponse_ScorePlacements)(nil),
 	}
+	file_berth_plugin_v1_scheduling_proto_msgTypes[5].OneofWrappers = []any{}
 	file_berth_plugin_v1_scheduling_proto_msgTypes[6].OneofWrappers = []any{}
 	file_berth_plugin_v1_scheduling_proto_msgTypes[7].OneofWrappers = []any{
 		(*Verdicts_Each)(nil),

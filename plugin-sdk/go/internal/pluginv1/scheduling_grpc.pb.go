@@ -42,7 +42,8 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // SchedulingService is asked during a pod's scheduling and binding cycle. All
-// vectors have one entry for each node of the call's generation.
+// vectors have one entry for each node of the call's generation, unless Candidates
+// lists indices.
 type SchedulingServiceClient interface {
 	// PreEnqueue decides whether a pod may enter the active queue. It reads no
 	// cluster state: epoch and generation in the call are not checked.
@@ -263,7 +264,8 @@ type SchedulingService_ConverseClient = grpc.BidiStreamingClient[ConverseRequest
 // for forward compatibility.
 //
 // SchedulingService is asked during a pod's scheduling and binding cycle. All
-// vectors have one entry for each node of the call's generation.
+// vectors have one entry for each node of the call's generation, unless Candidates
+// lists indices.
 type SchedulingServiceServer interface {
 	// PreEnqueue decides whether a pod may enter the active queue. It reads no
 	// cluster state: epoch and generation in the call are not checked.

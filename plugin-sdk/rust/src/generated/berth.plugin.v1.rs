@@ -844,6 +844,11 @@ pub struct Capabilities {
     /// there. Over TCP it is a protocol error.
     #[prost(string, optional, tag = "12")]
     pub ttrpc_socket: ::core::option::Option<::prost::alloc::string::String>,
+    /// Candidates may come as a list of indices, which Filter, Score and FilterScore
+    /// then answer entry by entry: a question about few nodes of many costs what
+    /// these few cost.
+    #[prost(bool, tag = "13")]
+    pub listed_candidates: bool,
 }
 /// WantedDeadline is the time that calls of one extension point may take.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2378,13 +2383,19 @@ pub struct PreEnqueueResponse {
     #[prost(message, optional, tag = "1")]
     pub status: ::core::option::Option<Status>,
 }
-/// Candidates says which nodes are asked about.
+/// Candidates says which nodes are asked about, in one of two forms.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Candidates {
     /// One bit a node, node i at bit i % 8 (least significant first) of byte i / 8;
-    /// exactly ceil(n / 8) bytes.
+    /// exactly ceil(n / 8) bytes. Empty where indices are present.
     #[prost(bytes = "bytes", tag = "1")]
     pub bitmap: ::prost::bytes::Bytes,
+    /// The indices of the nodes in ascending order, four bytes each, unsigned and
+    /// little-endian. The vectors of the answer then have one entry for each index,
+    /// in this order, and none for other nodes. Only with
+    /// Capabilities.listed_candidates.
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub indices: ::core::option::Option<::prost::bytes::Bytes>,
 }
 /// FilterRequest asks which nodes can take the pod.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2396,8 +2407,9 @@ pub struct FilterRequest {
     #[prost(message, optional, tag = "2")]
     pub candidates: ::core::option::Option<Candidates>,
 }
-/// Verdicts holds one code for each node: 0 passes, k is row k - 1 of the table.
-/// Entries of nodes that were not asked about carry no meaning.
+/// Verdicts holds one code for each node, or for each of Candidates.indices: 0
+/// passes, k is row k - 1 of the table. Entries of nodes that were not asked about
+/// carry no meaning.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Verdicts {
     /// The reason table, at most 255 rows.
@@ -2436,8 +2448,8 @@ pub struct FilterResponse {
     #[prost(message, optional, tag = "3")]
     pub verdicts: ::core::option::Option<Verdicts>,
 }
-/// Scores holds one number for each node. Entries of nodes that were not asked
-/// about carry no meaning.
+/// Scores holds one number for each node, or for each of Candidates.indices.
+/// Entries of nodes that were not asked about carry no meaning.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Scores {
     /// What the host does with them.
@@ -2911,7 +2923,8 @@ pub mod scheduling_service_client {
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
     /// SchedulingService is asked during a pod's scheduling and binding cycle. All
-    /// vectors have one entry for each node of the call's generation.
+    /// vectors have one entry for each node of the call's generation, unless Candidates
+    /// lists indices.
     #[derive(Debug, Clone)]
     pub struct SchedulingServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -3546,7 +3559,8 @@ pub mod scheduling_service_server {
         ) -> std::result::Result<tonic::Response<Self::ConverseStream>, tonic::Status>;
     }
     /// SchedulingService is asked during a pod's scheduling and binding cycle. All
-    /// vectors have one entry for each node of the call's generation.
+    /// vectors have one entry for each node of the call's generation, unless Candidates
+    /// lists indices.
     #[derive(Debug)]
     pub struct SchedulingServiceServer<T> {
         inner: Arc<T>,

@@ -437,25 +437,35 @@ Global___PreEnqueueResponse: _TypeAlias = PreEnqueueResponse  # noqa: Y015
 
 @_typing.final
 class Candidates(_message.Message):
-    """Candidates says which nodes are asked about."""
+    """Candidates says which nodes are asked about, in one of two forms."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     BITMAP_FIELD_NUMBER: _builtins.int
+    INDICES_FIELD_NUMBER: _builtins.int
     bitmap: _builtins.bytes
     """One bit a node, node i at bit i % 8 (least significant first) of byte i / 8;
-    exactly ceil(n / 8) bytes.
+    exactly ceil(n / 8) bytes. Empty where indices are present.
+    """
+    indices: _builtins.bytes
+    """The indices of the nodes in ascending order, four bytes each, unsigned and
+    little-endian. The vectors of the answer then have one entry for each index,
+    in this order, and none for other nodes. Only with
+    Capabilities.listed_candidates.
     """
     def __init__(
         self,
         *,
         bitmap: _builtins.bytes = ...,
+        indices: _builtins.bytes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_indices", b"_indices", "indices", b"indices"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bitmap", b"bitmap"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_indices", b"_indices", "bitmap", b"bitmap", "indices", b"indices"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__indices: _TypeAlias = _typing.Literal["indices"]  # noqa: Y015
+    _WhichOneofArgType__indices: _TypeAlias = _typing.Literal["_indices", b"_indices"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__indices) -> _WhichOneofReturnType__indices | None: ...
 
 Global___Candidates: _TypeAlias = Candidates  # noqa: Y015
 
@@ -493,8 +503,9 @@ Global___FilterRequest: _TypeAlias = FilterRequest  # noqa: Y015
 
 @_typing.final
 class Verdicts(_message.Message):
-    """Verdicts holds one code for each node: 0 passes, k is row k - 1 of the table.
-    Entries of nodes that were not asked about carry no meaning.
+    """Verdicts holds one code for each node, or for each of Candidates.indices: 0
+    passes, k is row k - 1 of the table. Entries of nodes that were not asked about
+    carry no meaning.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -570,8 +581,8 @@ Global___FilterResponse: _TypeAlias = FilterResponse  # noqa: Y015
 
 @_typing.final
 class Scores(_message.Message):
-    """Scores holds one number for each node. Entries of nodes that were not asked
-    about carry no meaning.
+    """Scores holds one number for each node, or for each of Candidates.indices.
+    Entries of nodes that were not asked about carry no meaning.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

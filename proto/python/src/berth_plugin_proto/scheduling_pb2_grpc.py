@@ -27,7 +27,8 @@ if _version_not_supported:
 
 class SchedulingServiceStub:
     """SchedulingService is asked during a pod's scheduling and binding cycle. All
-    vectors have one entry for each node of the call's generation.
+    vectors have one entry for each node of the call's generation, unless Candidates
+    lists indices.
     """
 
     def __init__(self, channel):
@@ -120,7 +121,8 @@ class SchedulingServiceStub:
 
 class SchedulingServiceServicer:
     """SchedulingService is asked during a pod's scheduling and binding cycle. All
-    vectors have one entry for each node of the call's generation.
+    vectors have one entry for each node of the call's generation, unless Candidates
+    lists indices.
     """
 
     def PreEnqueue(self, request, context):
@@ -337,7 +339,8 @@ def add_SchedulingServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class SchedulingService:
     """SchedulingService is asked during a pod's scheduling and binding cycle. All
-    vectors have one entry for each node of the call's generation.
+    vectors have one entry for each node of the call's generation, unless Candidates
+    lists indices.
     """
 
     @staticmethod

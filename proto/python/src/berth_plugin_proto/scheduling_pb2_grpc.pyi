@@ -28,7 +28,8 @@ GRPC_VERSION: str
 
 class SchedulingServiceStub:
     """SchedulingService is asked during a pod's scheduling and binding cycle. All
-    vectors have one entry for each node of the call's generation.
+    vectors have one entry for each node of the call's generation, unless Candidates
+    lists indices.
     """
 
     @_typing.overload
@@ -87,7 +88,8 @@ class SchedulingServiceStub:
 @_typing.type_check_only
 class SchedulingServiceAsyncStub(SchedulingServiceStub):
     """SchedulingService is asked during a pod's scheduling and binding cycle. All
-    vectors have one entry for each node of the call's generation.
+    vectors have one entry for each node of the call's generation, unless Candidates
+    lists indices.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -142,7 +144,8 @@ class SchedulingServiceAsyncStub(SchedulingServiceStub):
 
 class SchedulingServiceServicer(metaclass=_abc_1.ABCMeta):
     """SchedulingService is asked during a pod's scheduling and binding cycle. All
-    vectors have one entry for each node of the call's generation.
+    vectors have one entry for each node of the call's generation, unless Candidates
+    lists indices.
     """
 
     @_abc_1.abstractmethod

@@ -229,7 +229,15 @@ export interface Capabilities {
    * are served in ttrpc's frames (ttrpc.proto); the host then makes those calls
    * there. Over TCP it is a protocol error.
    */
-  ttrpcSocket?: string | undefined;
+  ttrpcSocket?:
+    | string
+    | undefined;
+  /**
+   * Candidates may come as a list of indices, which Filter, Score and FilterScore
+   * then answer entry by entry: a question about few nodes of many costs what
+   * these few cost.
+   */
+  listedCandidates: boolean;
 }
 
 /** WantedDeadline is the time that calls of one extension point may take. */
@@ -561,6 +569,7 @@ function createBaseCapabilities(): Capabilities {
     wantedDeadlines: [],
     converseTogether: false,
     ttrpcSocket: undefined,
+    listedCandidates: false,
   };
 }
 
@@ -605,6 +614,9 @@ export const Capabilities: MessageFns<Capabilities> = {
     }
     if (message.ttrpcSocket !== undefined) {
       writer.uint32(98).string(message.ttrpcSocket);
+    }
+    if (message.listedCandidates !== false) {
+      writer.uint32(104).bool(message.listedCandidates);
     }
     return writer;
   },
@@ -726,6 +738,14 @@ export const Capabilities: MessageFns<Capabilities> = {
             }
 
             message.ttrpcSocket = reader.string();
+            continue;
+          }
+          case 13: {
+            if (tag !== 104) {
+              break;
+            }
+
+            message.listedCandidates = reader.bool();
             continue;
           }
         }

@@ -219,13 +219,20 @@ export interface PreEnqueueResponse {
   status: Status | undefined;
 }
 
-/** Candidates says which nodes are asked about. */
+/** Candidates says which nodes are asked about, in one of two forms. */
 export interface Candidates {
   /**
    * One bit a node, node i at bit i % 8 (least significant first) of byte i / 8;
-   * exactly ceil(n / 8) bytes.
+   * exactly ceil(n / 8) bytes. Empty where indices are present.
    */
   bitmap: Buffer;
+  /**
+   * The indices of the nodes in ascending order, four bytes each, unsigned and
+   * little-endian. The vectors of the answer then have one entry for each index,
+   * in this order, and none for other nodes. Only with
+   * Capabilities.listed_candidates.
+   */
+  indices?: Buffer | undefined;
 }
 
 /** FilterRequest asks which nodes can take the pod. */
@@ -239,8 +246,9 @@ export interface FilterRequest {
 }
 
 /**
- * Verdicts holds one code for each node: 0 passes, k is row k - 1 of the table.
- * Entries of nodes that were not asked about carry no meaning.
+ * Verdicts holds one code for each node, or for each of Candidates.indices: 0
+ * passes, k is row k - 1 of the table. Entries of nodes that were not asked about
+ * carry no meaning.
  */
 export interface Verdicts {
   /** The codes. */
@@ -276,8 +284,8 @@ export interface FilterResponse {
 }
 
 /**
- * Scores holds one number for each node. Entries of nodes that were not asked
- * about carry no meaning.
+ * Scores holds one number for each node, or for each of Candidates.indices.
+ * Entries of nodes that were not asked about carry no meaning.
  */
 export interface Scores {
   /** The numbers, little-endian, in the narrowest form that holds them. */
@@ -1330,13 +1338,16 @@ export const PreEnqueueResponse: MessageFns<PreEnqueueResponse> = {
 };
 
 function createBaseCandidates(): Candidates {
-  return { bitmap: Buffer.alloc(0) };
+  return { bitmap: Buffer.alloc(0), indices: undefined };
 }
 
 export const Candidates: MessageFns<Candidates> = {
   encode(message: Candidates, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.bitmap.length !== 0) {
       writer.uint32(10).bytes(message.bitmap);
+    }
+    if (message.indices !== undefined) {
+      writer.uint32(18).bytes(message.indices);
     }
     return writer;
   },
@@ -1360,6 +1371,14 @@ export const Candidates: MessageFns<Candidates> = {
             }
 
             message.bitmap = Buffer.from(reader.bytes());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.indices = Buffer.from(reader.bytes());
             continue;
           }
         }
@@ -3539,7 +3558,8 @@ export const ScorePlacementsResponse: MessageFns<ScorePlacementsResponse> = {
 
 /**
  * SchedulingService is asked during a pod's scheduling and binding cycle. All
- * vectors have one entry for each node of the call's generation.
+ * vectors have one entry for each node of the call's generation, unless Candidates
+ * lists indices.
  */
 export type SchedulingServiceService = typeof SchedulingServiceService;
 export const SchedulingServiceService = {
