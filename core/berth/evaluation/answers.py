@@ -52,6 +52,8 @@ class Answers:
         self.asked_in = 0
         """The number of the cycle in which the class was asked for last."""
         self._detailed = detailed
+        self._waited = False
+        """Whether plugins may have been awaited since the cycle began."""
         self.clear()
 
     def clear(self) -> None:
@@ -94,6 +96,7 @@ class Answers:
 
     def begin(self, attempt: Attempt) -> None:
         """Begin a cycle: find the dirty rows, and leave in its state what plugins left in the first one's."""
+        self._waited = False
         if self.known and not self._follow(attempt):
             self.clear()
         if self._validity is None:
@@ -185,8 +188,9 @@ class Answers:
     async def refresh(self, attempt: Attempt, candidates: Mask | None, point: int) -> Verdicts:
         """Ask Filter plugins about the dirty rows; if all are, about the candidates alone (None: all rows).
 
-        Shapes: candidates bool (n,).
+        To be called where `refreshed` could not do it. Shapes: candidates bool (n,).
         """
+        self._waited = True
         try:
             if self._verdicts is None:
                 await self._ask_all(attempt, candidates, point)
@@ -204,9 +208,7 @@ class Answers:
         return self.verdicts
 
     async def _refreshed_with_others(self, verdicts: Verdicts, attempt: Attempt, point: int) -> bool:
-        """Ask about the dirty rows, other processes first; whether none is dirty then."""
-        if self.refreshed(attempt):
-            return True
+        """Ask other processes about the rows that `refreshed` has left dirty; whether none is then."""
         if not verdicts.outside:
             return False
         await verdicts.bring(attempt, self._dirty.rows(), point)
@@ -270,6 +272,7 @@ class Answers:
 
         Shapes: feasible bool (n,).
         """
+        self._waited = True
         fits = self.verdicts.fits if self.kept else feasible
         try:
             if not self.scored:
@@ -288,8 +291,6 @@ class Answers:
 
     async def _rescored_with_others(self, attempt: Attempt, point: int) -> bool:
         """Score rows that became others, other processes first; whether totals are there then."""
-        if self.refreshed_scores(attempt):
-            return True
         scorers = self._scorers
         if scorers is None or not (self._moved and scorers.outside):
             return False
@@ -315,7 +316,8 @@ class Answers:
 
     def check(self, attempt: Attempt) -> None:
         """Make sure that what plugins in other processes answered in this cycle goes with what is known."""
-        if self.known and self._validity is not None and not self._validity.holds(attempt):
+        waited = self._waited or self.unsettled is not None
+        if waited and self.known and self._validity is not None and not self._validity.holds(attempt):
             raise StartOverError
 
     def end(self, attempt: Attempt) -> None:

@@ -43,8 +43,8 @@ class _FormsOfMany:
 
     plain: Sequence[tuple[int, ScoresOn]]
     raw: Sequence[ScoresOn]
-    outside: bool
-    """As above."""
+    outside: Sequence[int]
+    """Which of all these are of plugins in other processes: places in `plain`, and behind them in `raw`."""
 
 
 class Scorers:
@@ -117,8 +117,9 @@ class Scorers:
         finals = [scores_on(rows) for _, scores_on in forms.plain]
         raws = [scores_on(rows) for scores_on in forms.raw]
         if forms.outside:
-            there = np.logical_and.reduce([scores != UNASKED for scores in (*finals, *raws)])
-            if not there.all():
+            every = [*finals, *raws]
+            there = np.logical_and.reduce([every[i] != UNASKED for i in forms.outside])
+            if np.count_nonzero(there) < rows.size:
                 unasked, rows = rows[~there], rows[there]
                 finals, raws = [each[there] for each in finals], [each[there] for each in raws]
         plains: Ints = np.zeros(rows.size, dtype=np.int64)
@@ -162,10 +163,11 @@ class Scorers:
         raw = [part.plugin.score_rows(state, pod, nodes) for part in self.ranks.own]
         if None in raw or any(form is None for _, form in plain):
             return None
+        everyone = [*(p for p, _ in self._plain), *(part.plugin for part in self.ranks.own)]
         return _FormsOfMany(
             [(weight, form) for weight, form in plain if form],
             [form for form in raw if form],
-            bool(self.outside),
+            [i for i, plugin in enumerate(everyone) if not plugin.in_process],
         )
 
     async def ask_some(self, attempt: Attempt, rows: Rows, fits: Mask, point: int) -> None:

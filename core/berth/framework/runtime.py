@@ -19,6 +19,7 @@ from berth.framework.interface import (
     DirectBindPlugin,
     FilterPlugin,
     PermitPlugin,
+    PermitResult,
     PlacementGeneratePlugin,
     PlacementScorePlugin,
     Plugin,
@@ -262,7 +263,7 @@ async def _permit_one(
 ) -> tuple[Status, float]:
     try:
         answer = plugin.permit(state, pod, node_name)
-        result = await answer if isawaitable(answer) else answer
+        result = await answer if not isinstance(answer, PermitResult) and isawaitable(answer) else answer
     except Exception as error:  # noqa: BLE001 - whatever a plugin raises fails this attempt, not the scheduler
         return _failure(plugin, "Permit", error), 0.0
     if result.status.code is Code.WAIT:

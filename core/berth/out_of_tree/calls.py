@@ -126,7 +126,12 @@ class Caller:
                 rpc_outcome,
             ) as metadata,
         ):
-            return read(await self._answer(name, request, metadata, seconds))
+            ends = asyncio.get_running_loop().time() + seconds
+            try:
+                response = await self._sent(self.connection.scheduling, name, request, metadata, seconds)
+            except RpcError as error:
+                response = await self._mended(name, request, metadata, ends, error)
+            return read(self._received(name, response))
 
     async def ask_queueing(self, name: str, request: Any, read: Callable[[Any], R]) -> R:
         """What is read out of the response to a request of its queueing service; no pod waits for it.
@@ -136,7 +141,8 @@ class Caller:
         with Counted(self, name):
             try:
                 seconds = self.connection.seconds_for(name)
-                return read(await self._once(self.connection.queueing, name, request, (), seconds))
+                response = await self._sent(self.connection.queueing, name, request, (), seconds)
+                return read(self._received(name, response))
             except RpcError as error:
                 raise self._failure(name, error) from error
 
@@ -150,34 +156,37 @@ class Caller:
             raise ProtocolError(self.plugin, text)
         self.connection.holds(generation)
 
-    async def _answer(self, name: str, request: Any, metadata: Metadata, seconds: float) -> Any:
-        """The answer; a failed precondition is mended and the request repeated, once, in the same time."""
-        ends = asyncio.get_running_loop().time() + seconds
-        try:
-            return await self._once(self.connection.scheduling, name, request, metadata, seconds)
-        except RpcError as error:
-            if not _mendable(error):
-                raise self._failure(name, error) from error
-            reason = error.reason
+    async def _mended(self, name: str, request: Any, metadata: Metadata, ends: float, error: RpcError) -> Any:
+        """The answer to a call that failed: a failed precondition is mended, and the request repeated, once.
+
+        `ends` is by the loop's clock.
+        """
+        if not _mendable(error):
+            raise self._failure(name, error) from error
         try:
             async with asyncio.timeout_at(ends):
-                await self._mend(reason)
+                await self._mend(error.reason)
         except TimeoutError:
             raise self._failure(name, late()) from None
-        except grpc.aio.AioRpcError as error:
-            raise self._failure(name, RpcError.of(error)) from error
+        except grpc.aio.AioRpcError as second:
+            raise self._failure(name, RpcError.of(second)) from second
         self._renew(request.call)
         seconds = ends - asyncio.get_running_loop().time()
         try:
-            return await self._once(self.connection.scheduling, name, request, metadata, seconds)
-        except RpcError as error:
-            raise self._failure(name, error) from error
+            return await self._sent(self.connection.scheduling, name, request, metadata, seconds)
+        except RpcError as second:
+            raise self._failure(name, second) from second
 
-    async def _once(self, stub: Any, name: str, request: Any, metadata: Metadata, seconds: float) -> Any:
+    def _sent(self, stub: Any, name: str, request: Any, metadata: Metadata, seconds: float) -> Awaitable[Any]:
+        """The response to come. Raises: NotConnectedError."""
         if stub is None:
             why = self.connection.last_error or "waiting for it"
             raise NotConnectedError(self.plugin, f"not connected: {why}")
-        response = await getattr(stub, name)(request, timeout=seconds, metadata=metadata)
+        response: Awaitable[Any] = getattr(stub, name)(request, timeout=seconds, metadata=metadata)
+        return response
+
+    def _received(self, name: str, response: Any) -> Any:
+        """The response, which came in time. Raises: ProtocolError where it is none."""
         self.connection.in_time()
         if response is None:
             raise ProtocolError(self.plugin, f"the reply to {name} can't be read")

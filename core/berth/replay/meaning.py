@@ -14,7 +14,14 @@ import numpy as np
 
 from berth.framework.status import Status
 from berth.out_of_tree.errors import ProtocolError
-from berth.out_of_tree.points.packing import bits_of, hints_of, scores_of, status_of, verdicts_of
+from berth.out_of_tree.points.packing import (
+    bits_of,
+    hints_of,
+    indices_of,
+    scores_of,
+    status_of,
+    verdicts_of,
+)
 from berth.snapshot.columns import Rows
 from berth_plugin_proto import queueing_pb2, scheduling_pb2
 
@@ -48,10 +55,10 @@ def meaning_of(request: Any, response: Any, names: Sequence[str]) -> Meaning:
 
 def _filtered(request: Any, response: scheduling_pb2.FilterResponse, names: Sequence[str]) -> Meaning:
     rows = _asked(request, len(names))
-    return _verdicts(response, [names[row] for row in rows], len(names), rows)
+    return _verdicts(response, [names[row] for row in rows], *_entries(request, len(names), rows))
 
 
-def _verdicts(response: Any, subjects: Sequence[str], n: int, rows: Rows) -> Meaning:
+def _verdicts(response: Any, subjects: Sequence[str], n: int, places: Rows) -> Meaning:
     status = status_of(_PLUGIN, response.status)
     if status.skip:
         return {**DECIDED, **{Subject("node", name): PASSES for name in subjects}}
@@ -61,23 +68,24 @@ def _verdicts(response: Any, subjects: Sequence[str], n: int, rows: Rows) -> Mea
         return {STATUS: _said(status)}
     if not response.HasField("verdicts"):
         raise ProtocolError(_PLUGIN, "Success and no verdicts")
-    codes, table = verdicts_of(_PLUGIN, response.verdicts, n, rows)
+    codes, table = verdicts_of(_PLUGIN, response.verdicts, n, places)
     texts = (PASSES, *map(_said, table))
-    said = zip(subjects, (texts[code] for code in codes[rows].tolist()), strict=True)
+    said = zip(subjects, (texts[code] for code in codes[places].tolist()), strict=True)
     return {**DECIDED, **{Subject("node", name): text for name, text in said}}
 
 
 def _scored(request: Any, response: scheduling_pb2.ScoreResponse, names: Sequence[str]) -> Meaning:
     status = status_of(_PLUGIN, response.status)
     rows = _asked(request, len(names))
+    n, places = _entries(request, len(names), rows)
     if status.skip:
-        scores, how = np.zeros(len(names), dtype=np.int64), scheduling_pb2.NORMALIZATION_NONE
+        scores, how = np.zeros(n, dtype=np.int64), scheduling_pb2.NORMALIZATION_NONE
     elif status.ok:
-        scores = scores_of(_PLUGIN, response.scores, len(names))
+        scores = scores_of(_PLUGIN, response.scores, n)
         how = response.scores.normalization
     else:
         return {Subject("scores"): _said(status)}
-    found = {Subject("score", names[row]): str(score) for row, score in _by_row(rows, scores[rows])}
+    found = {Subject("score", names[row]): str(score) for row, score in _by_row(rows, scores[places])}
     name = scheduling_pb2.Normalization.Name(how)
     return {Subject("scores"): "SUCCESS", Subject("normalization"): name, **found}
 
@@ -172,7 +180,16 @@ def _asked(request: Any, n: int) -> Rows:
     """The rows that the request asks about."""
     if not request.HasField("candidates"):
         return np.arange(n)
+    if request.candidates.HasField("indices"):
+        return indices_of(request.candidates)
     return np.flatnonzero(bits_of(_PLUGIN, request.candidates.bitmap, n))
+
+
+def _entries(request: Any, n: int, rows: Rows) -> tuple[int, Rows]:
+    """How many entries a vector of the answer has, and which of them are those of the rows asked about."""
+    if request.HasField("candidates") and request.candidates.HasField("indices"):
+        return rows.size, np.arange(rows.size)
+    return n, rows
 
 
 def _of_status(response: Any) -> Meaning:

@@ -20,6 +20,7 @@ from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree.host import PluginHost
+from berth.out_of_tree.points import node_questions
 from berth.out_of_tree.points.node_answers import KnownAnswers
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import build_frameworks
@@ -27,7 +28,7 @@ from berth.snapshot.snapshot import Snapshot
 from berth.testing.handles import FixedNominator, make_handle
 from berth_gpu_share.contract import Demand
 from berth_gpu_share.plugin import GpuShare
-from berth_plugin_proto import scheduling_pb2, state_pb2
+from berth_plugin_proto import state_pb2
 from berth_sdk import Plugin
 from berth_sdk.serving import Server
 from tests.unit.evaluation.test_known_classes import ROW_BY_ROW, TOGETHER, Side, asked_in
@@ -175,16 +176,14 @@ async def clusters(policy="best-fit", kind=GpuShare):
 
 
 def asked_rows(monkeypatch):
-    """How many nodes each FilterScore asked about, None for all of them."""
-    asked = []
-    make = scheduling_pb2.FilterScoreRequest
+    """How many nodes each question was about, None for all of them."""
+    asked, make = [], node_questions.candidates_of
 
-    def made(**fields):
-        candidates = fields.get("candidates")
-        asked.append(candidates and sum(byte.bit_count() for byte in candidates.bitmap))
-        return make(**fields)
+    def made(rows, n, **how):
+        asked.append(None if rows.size == n else rows.size)
+        return make(rows, n, **how)
 
-    monkeypatch.setattr(scheduling_pb2, "FilterScoreRequest", made)
+    monkeypatch.setattr(node_questions, "candidates_of", made)
     return asked
 
 

@@ -51,11 +51,12 @@ class RawObjects(Generic[T]):
 
         def decode_and_keep(data: bytes) -> T:
             obj = decode(data)
-            if not self.keeps:
-                return obj
-            self._replace(obj.uid)
-            self._bytes[obj.uid] = bytes(data)
-            self._versions[obj.uid] = obj.metadata.resource_version
+            if self.keeps:
+                metadata = obj.metadata
+                if self.keeps_earlier:
+                    self._replace(metadata.uid)
+                self._bytes[metadata.uid] = bytes(data)
+                self._versions[metadata.uid] = metadata.resource_version
             return obj
 
         return decode_and_keep
@@ -68,12 +69,13 @@ class RawObjects(Generic[T]):
 
     def drop(self, uid: str) -> None:
         """Forget an object that is gone."""
-        self._replace(uid)
+        if self.keeps_earlier:
+            self._replace(uid)
         self._bytes.pop(uid, None)
         self._versions.pop(uid, None)
 
     def _replace(self, uid: str) -> None:
-        if self.keeps_earlier and (known := self._bytes.get(uid)):
+        if known := self._bytes.get(uid):
             self._earlier[uid, self._versions[uid]] = known
             if len(self._earlier) > EARLIER_VERSIONS:
                 self._earlier.popitem(last=False)

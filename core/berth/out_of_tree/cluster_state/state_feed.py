@@ -101,6 +101,8 @@ class StateFeed:
         """Send what the plugin wants from now on; steps made for other wishes are of no use any more."""
         if wanted != self.wanted:
             self._deltas.clear()
+            if not wanted.pods:
+                self._reserved.clear()
             self._nominations.begin(wanted.pod_resources)
         self.wanted = wanted
         self._objects.follow(self, wanted.resources)
@@ -153,7 +155,8 @@ class StateFeed:
 
     def reserving(self, uid: str, attempt: int) -> None:
         """Take note that the plugin may hold something for the pod from now on, for that attempt."""
-        self._reserved[uid] = Reserved(attempt, self._pods.get(uid))
+        if self.wanted.pods:
+            self._reserved[uid] = Reserved(attempt, self._pods.get(uid))
 
     def patched(self, pod: Pod) -> None:
         """An assumed pod's metadata was changed: the next step brings it again."""
@@ -161,11 +164,19 @@ class StateFeed:
 
     def follow(self, step: SnapshotStep) -> None:
         """Take a step of the snapshot."""
-        of_nodes = [self._removed(name) for name in step.dropped]
-        of_nodes += [self._upserted(node) for node in step.nodes]
-        gone, promised = self._nominations_beside(step)
-        of_pods = [*gone, *self._pod_changes(step), *self._patched_changes(step), *promised]
-        changes = of_nodes + of_pods if self.wanted.nodes else of_pods
+        wanted = self.wanted
+        changes: list[state_pb2.Change] = []
+        if step.dropped or step.nodes:
+            of_nodes = [self._removed(name) for name in step.dropped]
+            of_nodes += [self._upserted(node) for node in step.nodes]
+            changes = of_nodes if wanted.nodes else []
+        gone, promised = self._nominations_beside(step) if wanted.nominations else NOTHING
+        changes += gone
+        if wanted.pods:
+            changes += self._pod_changes(step)
+        if self._patched:
+            changes += self._patched_changes(step)
+        changes += promised
         self._keep(step.generation + self._own_steps, changes)
 
     def _keep(self, generation: int, changes: list[state_pb2.Change]) -> None:
@@ -175,7 +186,7 @@ class StateFeed:
             changes=changes,
             node_count=self._node_count,
         )
-        if delta.ByteSize() > MAX_DELTA_BYTES:
+        if changes and delta.ByteSize() > MAX_DELTA_BYTES:
             self._deltas.clear()
         else:
             self._deltas.append(delta)
@@ -247,13 +258,14 @@ class StateFeed:
         return state_pb2.Change(node_upsert=self._node(row, node))
 
     def _pod_changes(self, step: SnapshotStep) -> Iterator[state_pb2.Change]:
-        before = {info.uid: info for sign, info in reversed(step.pods) if sign < 0}
-        last = {info.uid: (sign, info) for sign, info in step.pods}
+        """What became of each pod of the step, to be told once."""
+        pods = step.pods
+        before = {info.uid: info for sign, info in reversed(pods) if sign < 0} if len(pods) > 1 else {}
+        last = {info.uid: (sign, info) for sign, info in pods}
         for uid, (sign, info) in last.items():
-            reserved = self._reserved.get(uid)
-            if not self._is_assumed(uid):
-                self._reserved.pop(uid, None)
-            if not (self.wanted.pods and self._concerns(info)):
+            assumed = self._is_assumed(uid)
+            reserved = self._reserved.get(uid) if assumed else self._reserved.pop(uid, None)
+            if not self._concerns(info):
                 continue
             if sign > 0 and self._is_old_news(info, before.get(uid)):
                 continue
@@ -276,8 +288,6 @@ class StateFeed:
         return self.wanted.pods_without_status and same_stage and old.annotations == new.annotations
 
     def _nominations_beside(self, step: SnapshotStep) -> News:
-        if not self.wanted.nominations:
-            return NOTHING
         last = {info.uid: sign for sign, info in step.pods}
         return self._nominations.news([uid for uid, sign in last.items() if sign < 0])
 

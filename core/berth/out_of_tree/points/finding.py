@@ -248,16 +248,16 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
         if ahead is not None:
             at_once = ahead.left_out(missing)
         if at_once.size:
-            await self._ask(part, state, pod, at_once)
+            await self._ask(part, state, pod, said, at_once)
         if ahead is not None and ahead.task is not None and at_once.size < missing.size:
             await asyncio.wait([ahead.task])
             missing = said.missing(part, rows)
             if missing.size:
-                await self._ask(part, state, pod, missing)
+                await self._ask(part, state, pod, said, missing)
 
-    async def _ask(self, part: Part, state: CycleState, pod: Pod, rows: Rows) -> None:
+    async def _ask(self, part: Part, state: CycleState, pod: Pod, said: NodeAnswers, rows: Rows) -> None:
         answers = self._answers(state)
-        said, caller = self._of_nodes(answers, pod), answers.caller
+        caller = answers.caller
         question = NodeQuestion(caller, self._asked_with(caller, part), rows, len(said))
         try:
             found = await question.ask(caller.head(state, pod), state, said.take)
@@ -314,7 +314,10 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
             said = known.peek(signature)
             if said is None:
                 return np.full(rows.size, UNASKED_CODE, dtype=np.uint16)
-            return np.where(said.are_dirty(VERDICTS, rows), np.uint16(UNASKED_CODE), said.codes(rows))
+            found, unasked = said.codes(rows), said.are_dirty(VERDICTS, rows)
+            if unasked is not None:
+                found[unasked] = UNASKED_CODE
+            return found
 
         return None if signature is None else codes
 
@@ -329,7 +332,10 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
             said = known.peek(signature)
             if said is None:
                 return np.full(rows.size, UNASKED, dtype=np.int64)
-            return np.where(said.are_dirty(SCORES, rows), UNASKED, said.raw(rows))
+            found, unasked = said.raw(rows), said.are_dirty(SCORES, rows)
+            if unasked is not None:
+                found[unasked] = UNASKED
+            return found
 
         return None if signature is None else raws
 

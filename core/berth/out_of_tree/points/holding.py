@@ -13,6 +13,7 @@ from berth.config.catalogue import ExtensionPoint
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import (
     BindPlugin,
+    MaybeAwaitable,
     PermitPlugin,
     PermitResult,
     PostBindPlugin,
@@ -31,6 +32,8 @@ from berth_plugin_proto import identity_pb2, scheduling_pb2
 
 PRE_BIND = identity_pb2.EXTENSION_POINT_PRE_BIND
 BIND = identity_pb2.EXTENSION_POINT_BIND
+LEAVE = PermitResult()
+NOTHING_TO_DO, SOMETHING_TO_DO = PreFlightResult(SKIP), PreFlightResult(SUCCESS)
 R = TypeVar("R")
 POST_BIND = identity_pb2.EXTENSION_POINT_POST_BIND
 
@@ -55,15 +58,20 @@ class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, Bi
             caller.feed.touch(request.node_name)
             self._look_ahead.soon()
 
-    async def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> MaybeAwaitable[Status]:
         """Let the plugin hold what the pod is going to use."""
         answers = self._answers(state)
         if answers.excused:
             return SUCCESS
         caller = answers.caller
-        if not self._offers(caller, RESERVE):
-            caller.feed.reserving(pod.uid, attempt_of(state))
-            return SUCCESS
+        if self._offers(caller, RESERVE):
+            return self._reserve(caller, answers, state, pod, node_name)
+        caller.feed.reserving(pod.uid, attempt_of(state))
+        return SUCCESS
+
+    async def _reserve(
+        self, caller: Caller, answers: Answers, state: CycleState, pod: Pod, node_name: str
+    ) -> Status:
         call = caller.head(state, pod)
         caller.feed.reserving(pod.uid, call.pod.attempt)
         answers.reserve_sent = True
@@ -98,12 +106,14 @@ class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, Bi
         except SidecarError as error:
             answers.caller.connection.log.warning("not unreserved pod=%s error=%s", pod.key, error)
 
-    async def permit(self, state: CycleState, pod: Pod, node_name: str) -> PermitResult:
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> MaybeAwaitable[PermitResult]:
         """Ask for leave to bind."""
         answers = self._answers(state)
-        caller = answers.caller
-        if answers.excused or not self._offers(caller, PERMIT):
-            return PermitResult()
+        if answers.excused or not self._offers(answers.caller, PERMIT):
+            return LEAVE
+        return self._permit(answers.caller, state, pod, node_name)
+
+    async def _permit(self, caller: Caller, state: CycleState, pod: Pod, node_name: str) -> PermitResult:
         request = scheduling_pb2.PermitRequest(call=caller.head(state, pod), node_name=node_name)
 
         def read(response: scheduling_pb2.PermitResponse) -> PermitResult:
@@ -121,10 +131,10 @@ class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, Bi
         """Skip where there is nothing to do, or nothing that the binding itself does not do."""
         del pod, node_name
         answers = self._answers(state)
+        if answers.excused or answers.skip_pre_bind or not self._offers(answers.caller, PRE_BIND):
+            return NOTHING_TO_DO
         bound_with = self._still_reserved(answers) and _fits_a_binding(answers.metadata_patch)
-        unasked = answers.excused or not self._offers(answers.caller, PRE_BIND)
-        idle = unasked or answers.skip_pre_bind or bound_with
-        return PreFlightResult(SKIP if idle else SUCCESS)
+        return NOTHING_TO_DO if bound_with else SOMETHING_TO_DO
 
     def _still_reserved(self, answers: Answers) -> bool:
         """Whether the plugin that answered Reserve is still the one there."""

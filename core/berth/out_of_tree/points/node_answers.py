@@ -43,9 +43,9 @@ VERDICTS, SCORES, BOTH = Part(True, False), Part(False, True), Part(True, True)
 
 @dataclass(slots=True)
 class Found:
-    """What an answer says of the rows that were asked about, over all rows.
+    """What an answer says of the k rows that were asked about, in their order.
 
-    Shapes: codes (n,); raw int64 (n,).
+    Shapes: codes (k,); raw int64 (k,).
     """
 
     codes: ReasonCodes | None = None
@@ -148,9 +148,10 @@ class NodeAnswers:
         """Whether that row is to be asked about."""
         return bool(self._dirty[part].item(row))
 
-    def are_dirty(self, part: Part, rows: Rows) -> Mask:
-        """Which of the rows are to be asked about. Shapes: rows intp (k,); result bool (k,)."""
-        return self._dirty[part].take(rows)
+    def are_dirty(self, part: Part, rows: Rows) -> Mask | None:
+        """Which of the rows are to be asked about, None for none. Shapes: rows, result (k,)."""
+        mask = self._dirty[part].take(rows)
+        return mask if np.count_nonzero(mask) else None
 
     def code(self, row: int) -> int:
         """The reason code of a row that is not dirty."""
@@ -173,15 +174,19 @@ class NodeAnswers:
 
         Raises: ProtocolError where it brings up too many reasons.
         """
+        codes, raw = found.codes, found.raw
         if changed:
-            rows = rows[~np.isin(rows, list(changed))]
+            unchanged = ~np.isin(rows, list(changed))
+            rows = rows[unchanged]
+            codes = None if codes is None else codes[unchanged]
+            raw = None if raw is None else raw[unchanged]
         # All rows as a slice: to name them one by one takes ten times as long.
         taken = slice(None) if rows.size == len(self) else rows
-        if found.codes is not None:
-            self._codes[taken] = self.numbered(found.codes[taken], found.reasons)
+        if codes is not None:
+            self._codes[taken] = self.numbered(codes, found.reasons)
             self._dirty[VERDICTS][taken] = False
-        if found.raw is not None:
-            self._take_scores(found.raw, found.normalization, taken)
+        if raw is not None:
+            self._take_scores(raw, found.normalization, taken)
         self.failed_ahead = False
 
     def _take_scores(self, raw: Scores, normalization: int | None, rows: Rows | slice) -> None:
@@ -190,7 +195,7 @@ class NodeAnswers:
                 # Scores that are to be mapped in another way can't be compared with those given before.
                 self._dirty[SCORES][:] = True
             self._normalization = normalization
-        self._raw[rows] = raw[rows]
+        self._raw[rows] = raw
         self._dirty[SCORES][rows] = False
 
     def numbered(self, codes: ReasonCodes, reasons: tuple[Status, ...]) -> ReasonCodes:
@@ -210,8 +215,7 @@ class NodeAnswers:
         number = {each: i for i, each in enumerate(known, 1)}
         numbers = np.array([0, *(number[each] for each in reasons)], dtype=np.uint16)
         self.reasons = tuple(known)
-        # Entries that were not asked about may hold anything.
-        return numbers.take(codes, mode="clip")
+        return numbers.take(codes)
 
 
 class Example(NamedTuple):

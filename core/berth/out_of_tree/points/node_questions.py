@@ -3,7 +3,7 @@
 Source: proto/berth/plugin/v1/scheduling.proto; docs/protocol.md "Scheduling calls".
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +14,18 @@ from berth.framework.interface import ReasonCodes, Scores
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import ProtocolError, SidecarError
 from berth.out_of_tree.points.node_answers import BOTH, SCORES, VERDICTS, Found, Part
-from berth.out_of_tree.points.packing import bitmap, scores_of, status_of, succeeded, verdicts_of
+from berth.out_of_tree.points.packing import candidates_of, scores_of, status_of, succeeded, verdicts_of
 from berth.snapshot.columns import Rows
 from berth_plugin_proto import common_pb2, scheduling_pb2
 
-_CALLS = {BOTH: "FilterScore", VERDICTS: "Filter", SCORES: "Score"}
+_CALLS = {
+    BOTH: ("FilterScore", scheduling_pb2.FilterScoreRequest),
+    VERDICTS: ("Filter", scheduling_pb2.FilterRequest),
+    SCORES: ("Score", scheduling_pb2.ScoreRequest),
+}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NodeQuestion:
     """What to ask a plugin about some rows, of `n` in all."""
 
@@ -29,23 +33,31 @@ class NodeQuestion:
     part: Part
     rows: Rows
     n: int
+    within: Rows | None = None
+    """The rows among the entries of the answer; None where there is an entry for each row that is asked."""
 
-    async def ask(
+    def ask(
         self, call: common_pb2.Call, state: CycleState, take: Callable[[Found, Rows], None]
-    ) -> Found:
-        """What it answers, once `take` has taken it in. Raises: SidecarError."""
-        candidates = None
-        if self.rows.size < self.n:
-            candidates = scheduling_pb2.Candidates(bitmap=bitmap(self.rows, self.n))
-        name = _CALLS[self.part]
-        request = getattr(scheduling_pb2, f"{name}Request")(call=call, candidates=candidates)
+    ) -> Awaitable[Found]:
+        """What it answers, once `take` has taken it in. Raises: SidecarError, where it is awaited."""
+        listed = self.caller.connection.capabilities.listed_candidates
+        candidates = candidates_of(self.rows, self.n, listed=listed)
+        if candidates is not None and not candidates.HasField("indices"):
+            self.within = self.rows
+        name, message = _CALLS[self.part]
+        request = message(call=call, candidates=candidates)
 
         def read(response: Any) -> Found:
             found = self._found(request, response)
             take(found, self.rows)
             return found
 
-        return await self.caller.ask(name, request, state, read)
+        return self.caller.ask(name, request, state, read)
+
+    @property
+    def _entries(self) -> int:
+        """How many entries the vectors of the answer have."""
+        return self.rows.size if self.within is None else self.n
 
     def _found(self, request: Any, response: Any) -> Found:
         if self.part is SCORES:
@@ -64,14 +76,14 @@ class NodeQuestion:
         status = status_of(plugin, response.status)
         self.caller.check_generation(request, response.generation)
         if status.rejected:
-            return Found(np.ones(self.n, dtype=np.uint8), (status,))
+            return Found(np.ones(self.rows.size, dtype=np.uint8), (status,))
         if status.skip:
-            return Found(np.zeros(self.n, dtype=np.uint8))
+            return Found(np.zeros(self.rows.size, dtype=np.uint8))
         succeeded(plugin, "Filter", status)
         if not response.HasField("verdicts"):
             raise ProtocolError(plugin, "Filter says Success and gives no verdicts")
-        asked = None if self.rows.size == self.n else self.rows
-        return Found(*verdicts_of(plugin, response.verdicts, self.n, asked))
+        codes, reasons = verdicts_of(plugin, response.verdicts, self._entries, self.within)
+        return Found(codes if self.within is None else codes[self.within], reasons)
 
     def _read_both(self, response: scheduling_pb2.FilterScoreResponse, found: Found) -> None:
         """Take over the scores; what is wrong with them leaves the verdicts as they are."""
@@ -81,7 +93,7 @@ class NodeQuestion:
                 self._read_scores(response.score, found)
             except SidecarError as error:
                 found.failure = error
-        elif self._all_turned_down(found.codes) or response.filter.status.code == common_pb2.CODE_SKIP:
+        elif _all_turned_down(found.codes) or response.filter.status.code == common_pb2.CODE_SKIP:
             found.raw = self._no_opinion()
         else:
             text = "FilterScore let nodes pass and did not score them"
@@ -94,11 +106,14 @@ class NodeQuestion:
             found.raw = self._no_opinion()
             return
         succeeded(plugin, "Score", status)
-        found.raw = scores_of(plugin, response.scores, self.n)
-        found.normalization = response.scores.normalization
-
-    def _all_turned_down(self, codes: ReasonCodes) -> bool:
-        return bool((codes if self.rows.size == self.n else codes[self.rows]).all())
+        scores = response.scores
+        raw = scores_of(plugin, scores, self._entries)
+        found.raw = raw if self.within is None else raw[self.within]
+        found.normalization = scores.normalization
 
     def _no_opinion(self) -> Scores:
-        return np.zeros(self.n, dtype=np.int64)
+        return np.zeros(self.rows.size, dtype=np.int64)
+
+
+def _all_turned_down(codes: ReasonCodes) -> bool:
+    return int(np.count_nonzero(codes)) == codes.size

@@ -3,7 +3,8 @@
 Source: proto/berth/plugin/v1/scheduling.proto; docs/protocol.md "Vectors".
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from berth_plugin_proto import common_pb2, queueing_pb2, scheduling_pb2
 
 ReasonBytes = NDArray[np.uint8]
 
-_CODES = {
+_CODES: Mapping[int, Code] = {
     common_pb2.CODE_SUCCESS: Code.SUCCESS,
     common_pb2.CODE_ERROR: Code.ERROR,
     common_pb2.CODE_UNSCHEDULABLE: Code.UNSCHEDULABLE,
@@ -32,6 +33,9 @@ _CODES = {
 _TURNED_DOWN = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE})
 _WITHOUT_REASON = frozenset({Code.SUCCESS, Code.SKIP, Code.WAIT})
 _MAX_REASONS = 255
+_INDEX = np.dtype("<u4")
+LISTED_SHARE = 4
+"""Of more than one node in so many, a list takes more bytes than bitmap and whole vectors together."""
 _MAX_SCORE = np.iinfo(np.int64).max // MAX_NODE_SCORE
 _WIDTHS: dict[str, np.dtype[Any]] = {
     "uint8": np.dtype("u1"),
@@ -45,15 +49,45 @@ def status_of(plugin: str, status: common_pb2.Status) -> Status:
 
     Raises: ProtocolError where it has no code, or turns the pod down for no reason.
     """
-    code = _CODES.get(status.code)
-    if code is None:
-        raise ProtocolError(plugin, f"status code {status.code} means nothing")
+    if not status.reasons:
+        return _without_reason(plugin, status.code)
+    code = _code(plugin, status.code)
     if len(status.reasons) > STATUS_REASONS:
         text = f"status {code} with {len(status.reasons)} reasons, at most {STATUS_REASONS} are read"
         raise ProtocolError(plugin, text)
     if code not in _WITHOUT_REASON and not any(status.reasons):
         raise ProtocolError(plugin, f"status {code} without a reason")
     return Status(code, tuple(bounded(reason) for reason in status.reasons), plugin)
+
+
+@lru_cache(maxsize=256)
+def _without_reason(plugin: str, number: int) -> Status:
+    """The status of most answers, made once for a plugin. Raises: ProtocolError."""
+    code = _code(plugin, number)
+    if code not in _WITHOUT_REASON:
+        raise ProtocolError(plugin, f"status {code} without a reason")
+    return Status(code, (), plugin)
+
+
+def _code(plugin: str, number: int) -> Code:
+    code = _CODES.get(number)
+    if code is None:
+        raise ProtocolError(plugin, f"status code {number} means nothing")
+    return code
+
+
+def candidates_of(rows: Rows, n: int, *, listed: bool) -> scheduling_pb2.Candidates | None:
+    """Those rows of n, `listed` one by one if that makes the answer smaller; None for all of them."""
+    if rows.size == n:
+        return None
+    if listed and rows.size * LISTED_SHARE <= n:
+        return scheduling_pb2.Candidates(indices=rows.astype(_INDEX).tobytes())
+    return scheduling_pb2.Candidates(bitmap=bitmap(rows, n))
+
+
+def indices_of(candidates: scheduling_pb2.Candidates) -> Rows:
+    """The rows that are listed. Shapes: result intp (k,)."""
+    return np.frombuffer(candidates.indices, dtype=_INDEX).astype(np.intp)
 
 
 def bitmap(rows: Rows, n: int) -> bytes:
@@ -89,10 +123,22 @@ def verdicts_of(
 
 
 def _reason(plugin: str, reason: common_pb2.Reason, most_bytes: int) -> Status:
-    code = _CODES.get(reason.code)
-    if code not in _TURNED_DOWN or not reason.text:
+    if len(text := reason.text) <= REASON_BYTES == most_bytes:
+        return _known_reason(plugin, reason.code, text)
+    return _read_reason(plugin, reason.code, text, most_bytes)
+
+
+@lru_cache(maxsize=256)
+def _known_reason(plugin: str, number: int, text: str) -> Status:
+    """A reason that comes again with each answer is read once. Raises: ProtocolError."""
+    return _read_reason(plugin, number, text, REASON_BYTES)
+
+
+def _read_reason(plugin: str, number: int, text: str, most_bytes: int) -> Status:
+    code = _CODES.get(number)
+    if code not in _TURNED_DOWN or not text:
         raise ProtocolError(plugin, "a reason needs a text and an unschedulable code")
-    return Status(code, (bounded(reason.text, most_bytes),), plugin)
+    return Status(code, (bounded(text, most_bytes),), plugin)
 
 
 def scores_of(plugin: str, scores: scheduling_pb2.Scores, n: int) -> Scores:

@@ -401,7 +401,7 @@ async def test_a_plugin_that_is_not_asked_at_reserve_sees_the_attempt_in_the_sta
     async with hosted(plugin) as harness:
         await harness.up()
         pod = harness.pod()
-        assert (await harness.plugin.reserve(cycle(attempt=3), pod, "n0")).ok
+        assert harness.plugin.reserve(cycle(attempt=3), pod, "n0").ok
         harness.cache.assume_pod(pod.placed_on("n0"))
         harness.step()
         (delta,) = harness.host.versions[NAME].feed.since(harness.host.versions[NAME].feed.generation - 1)
@@ -430,7 +430,7 @@ async def test_unannounced_calls():
         await harness.up()
         state, pod = cycle(), harness.pod()
         assert [0, 0, 0] == (await harness.filter(pod, state)).tolist()
-        assert (await harness.plugin.reserve(state, pod, "n0")).ok
+        assert harness.plugin.reserve(state, pod, "n0").ok
         assert harness.plugin.pre_bind_pre_flight(state, pod, "n0").status.skip
 
     assert {"Handshake", "Configure"} == {name for name, _ in plugin.asked}
