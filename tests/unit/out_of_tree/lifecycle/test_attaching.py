@@ -294,7 +294,7 @@ async def test_detach(folder):
         await until(lambda: here.leaving)
         assert ["n0", "n1"] == await harness.fitting(cycle(attempt=3))
         late, pod = cycle(attempt=2), record.pod
-        assert (await here.reserve(late, pod, "n1")).ok
+        assert here.reserve(late, pod, "n1").ok
         await here.reserve(state, pod, "n0")
         assert [("p", "n0")] == plugin.held
         harness.end(state, late)
