@@ -59,6 +59,9 @@ def capabilities(plugin: Plugin) -> pb.Capabilities:
         wanted_deadline=_duration(plugin.wanted_deadline_seconds),
         converse=True,
         converse_together=True,
+        listed_candidates=overrides(
+            plugin, *METHODS[pb.EXTENSION_POINT_FILTER], *METHODS[pb.EXTENSION_POINT_SCORE]
+        ),
         wanted_deadlines=[
             pb.WantedDeadline(extension_point=_point(method), deadline=_duration(seconds))
             for method, seconds in plugin.wanted_deadlines_seconds.items()

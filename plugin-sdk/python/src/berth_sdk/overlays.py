@@ -44,12 +44,12 @@ async def _verdicts(session: Session, pod: Pod, overlays: list[pb.Overlay]) -> V
     table: dict[Reason, int] = {}
     for group in _together(overlays, node_local=session.plugin.node_local):
         rows = [overlays[i].node_index for i in group]
-        candidates = np.zeros(len(session.mirror.nodes), np.bool_)
-        candidates[rows] = True
+        listed = np.array(sorted(rows), np.uint32)
         with _shown(session.mirror, [overlays[i] for i in group]):
-            found = await node_verdicts(session.plugin, pod, Nodes(session.mirror, candidates))
+            found = await node_verdicts(session.plugin, pod, Nodes(session.mirror, listed=listed))
+        by_row = dict(zip(listed.tolist(), found.codes.tolist(), strict=True))
         for i, row in zip(group, rows, strict=True):
-            code = int(found.codes[row])
+            code = by_row[row]
             codes[i] = table.setdefault(found.reasons[code - 1], len(table) + 1) if code else 0
     return Verdicts(codes, tuple(table))
 

@@ -10,6 +10,7 @@ from berth_sdk.outcomes import Codes, Normalization, Points, Reason, Scores, Sor
 MAX_REASONS = 255
 MAX_SCORE = 100
 KEY_PARTS = 8
+INDEX_BYTES = 4
 
 _BYTE, _INT, _LONG = np.iinfo(np.uint8), np.iinfo(np.int32), np.iinfo(np.int64)
 
@@ -28,6 +29,26 @@ def unpack_bits(bitmap: bytes, count: int) -> NDArray[np.bool_]:
         raise ValueError(f"a bitmap of {count} entries has {(count + 7) // 8} bytes, not {len(bitmap)}")
     bits = np.unpackbits(np.frombuffer(bitmap, np.uint8), count=count, bitorder="little")
     return bits.view(np.bool_)
+
+
+def pack_indices(indices: NDArray[np.integer]) -> bytes:
+    """Return four bytes an index."""
+    return indices.astype("<u4").tobytes()
+
+
+def unpack_indices(listed: bytes, count: int) -> NDArray[np.uint32]:
+    """Return the indices.
+
+    Raises: ValueError: they are no indices of this many entries in ascending order.
+    """
+    if len(listed) % INDEX_BYTES:
+        raise ValueError(f"a list of indices has {INDEX_BYTES} bytes for each, not {len(listed)} in all")
+    indices = np.frombuffer(listed, "<u4")
+    if (indices[1:] <= indices[:-1]).any():
+        raise ValueError("a list of indices ascends, and names none of them twice")
+    if len(indices) and indices[-1] >= count:
+        raise ValueError(f"index {indices[-1]} is listed, of {count}")
+    return indices
 
 
 def verdicts_of(answer: Codes | Verdicts, reasons: tuple[Reason, ...], count: int) -> Verdicts:
@@ -76,14 +97,22 @@ def unpack_verdicts(message: scheduling_pb2.Verdicts, reasons: tuple[Reason, ...
     return Verdicts(codes, reasons)
 
 
+def checked(points: Points, count: int) -> Points:
+    """Return the scores, which are this many.
+
+    Raises: ContractError: wrong shape or type.
+    """
+    if points.shape != (count,) or not np.issubdtype(points.dtype, np.integer):
+        raise ContractError(f"expected {count} integers, got {points.dtype} {points.shape}")
+    return points
+
+
 def pack_scores(answer: Scores, candidates: NDArray[np.bool_] | None, count: int) -> scheduling_pb2.Scores:
     """Return the message in the narrowest form; what was not asked is sent as 0.
 
     Raises: ContractError: wrong shape or type, or out of range for the normalization.
     """
-    scores, normalization = answer.points, answer.normalization
-    if scores.shape != (count,) or not np.issubdtype(scores.dtype, np.integer):
-        raise ContractError(f"expected {count} integers, got {scores.dtype} {scores.shape}")
+    scores, normalization = checked(answer.points, count), answer.normalization
     values = scores if candidates is None else np.where(candidates, scores, 0)
     low, high = int(values.min(initial=0)), int(values.max(initial=0))
     if normalization is Normalization.NONE and (low < 0 or high > MAX_SCORE):

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import msgspec
@@ -33,6 +32,7 @@ from berth_sdk.outcomes import (
 )
 from berth_sdk.packing import (
     MAX_REASONS,
+    checked,
     pack_scores,
     pack_status,
     pack_verdicts,
@@ -79,7 +79,7 @@ async def filter_score(session: Session, request: pb.FilterScoreRequest) -> pb.F
     pod = session.pod(request.call.pod)
     candidates = request.candidates if request.HasField("candidates") else None
     response, passing = await filtered(session, request.call, pod, candidates)
-    if passing is None or (passing.candidates is not None and not passing.candidates.any()):
+    if passing is None or passing.all_ruled_out:
         return pb.FilterScoreResponse(filter=response)
     return pb.FilterScoreResponse(filter=response, score=await scored(session.plugin, pod, passing))
 
@@ -190,44 +190,45 @@ async def filtered(
         if status.code is not Code.SUCCESS:
             return response, nodes if status.code is Code.SKIP else None
         verdicts = await node_verdicts(plugin, pod, nodes)
-        response.verdicts.CopyFrom(pack_verdicts(verdicts, nodes.candidates))
+        response.verdicts.CopyFrom(pack_verdicts(verdicts, nodes.wanted))
     except ContractError as error:
         return pb.FilterResponse(generation=session.mirror.generation, status=failure(plugin, error)), None
-    passes = verdicts.codes == 0
-    passing = passes if nodes.candidates is None else passes & nodes.candidates
+    passing = nodes.those(verdicts.codes == 0)
     _count(session.meter, passing, nodes)
-    return response, replace(nodes, candidates=passing)
+    return response, passing
 
 
 async def node_verdicts(plugin: Plugin, pod: Pod, nodes: Nodes) -> Verdicts:
-    """Return the verdicts by whichever form the author chose.
+    """Return the verdicts by whichever form the author chose, one for each entry of the answer.
 
     Raises: ContractError: what came back can't be sent.
     """
     if overrides(plugin, "filter_nodes"):
-        return verdicts_of(await ask(plugin.filter_nodes, pod, nodes), plugin.reasons, len(nodes))
+        answer = await ask(plugin.filter_nodes, pod, nodes)
+        verdicts = verdicts_of(answer, plugin.reasons, len(nodes))
+        return verdicts if nodes.listed is None else Verdicts(verdicts.codes[nodes.listed], verdicts.reasons)
     if overrides(plugin, "filter"):
-        verdicts: Verdicts = await ask(filter_each_node, plugin, pod, nodes)
-        return verdicts
-    return Verdicts(np.zeros(len(nodes), np.uint8), ())
+        each: Verdicts = await ask(filter_each_node, plugin, pod, nodes)
+        return each
+    return Verdicts(np.zeros(nodes.entry_count, np.uint8), ())
 
 
 def filter_each_node(plugin: Plugin, pod: Pod, nodes: Nodes) -> Verdicts:
     """Return the verdicts of the per-node form, with a table of the reasons met."""
-    codes = np.zeros(len(nodes), np.uint8)
+    codes = np.zeros(nodes.entry_count, np.uint8)
     table: dict[Reason, int] = {}
-    for index, node in nodes.asked():
+    for number, node in nodes.entries():
         answer = plugin.filter(pod, node)
         if answer is not None:
-            codes[index] = numbered(table, answer)
+            codes[number] = numbered(table, answer)
     return Verdicts(codes, tuple(table))
 
 
 def score_each_node(plugin: Plugin, pod: Pod, nodes: Nodes) -> NDArray[np.int64]:
     """Return the scores of the per-node form."""
-    points = np.zeros(len(nodes), np.int64)
-    for index, node in nodes.asked():
-        points[index] = plugin.score(pod, node)
+    points = np.zeros(nodes.entry_count, np.int64)
+    for number, node in nodes.entries():
+        points[number] = plugin.score(pod, node)
     return points
 
 
@@ -235,22 +236,31 @@ async def scored(plugin: Plugin, pod: Pod, nodes: Nodes) -> pb.ScoreResponse:
     """Return the scores by whichever form the author chose."""
     generation = nodes.mirror.generation
     try:
-        scores = await _points(plugin, pod, nodes)
+        scores = await _scores(plugin, pod, nodes)
         if scores is None:
             return pb.ScoreResponse(generation=generation, status=pack_status(SKIP))
-        packed = pack_scores(scores, nodes.candidates, len(nodes))
+        packed = pack_scores(scores, nodes.wanted, nodes.entry_count)
     except ContractError as error:
         return pb.ScoreResponse(generation=generation, status=failure(plugin, error))
     return pb.ScoreResponse(generation=generation, status=pack_status(SUCCESS), scores=packed)
 
 
-async def _points(plugin: Plugin, pod: Pod, nodes: Nodes) -> Scores | None:
-    points: Points | Scores | None = None
+async def _scores(plugin: Plugin, pod: Pod, nodes: Nodes) -> Scores | None:
+    """Return the author's scores, one for each entry of the answer.
+
+    Raises: ContractError: what came back can't be sent.
+    """
     if overrides(plugin, "score_nodes"):
-        points = await ask(plugin.score_nodes, pod, nodes)
-    elif overrides(plugin, "score"):
-        points = await ask(score_each_node, plugin, pod, nodes)
-    return points if points is None or isinstance(points, Scores) else Scores(points, plugin.normalization)
+        answer: Points | Scores | None = await ask(plugin.score_nodes, pod, nodes)
+        if answer is None:
+            return None
+        scores = answer if isinstance(answer, Scores) else Scores(answer, plugin.normalization)
+        if nodes.listed is None:
+            return scores
+        return Scores(checked(scores.points, len(nodes))[nodes.listed], scores.normalization)
+    if overrides(plugin, "score"):
+        return Scores(await ask(score_each_node, plugin, pod, nodes), plugin.normalization)
+    return None
 
 
 async def chosen(session: Session, request: Chosen) -> tuple[Pod, Node | None]:
@@ -304,9 +314,8 @@ def failure(plugin: Plugin, error: ContractError) -> common_pb2.Status:
     return common_pb2.Status(code=Code.ERROR.value, reasons=[f"{plugin.name}: {error}"])
 
 
-def _count(meter: Meter, passing: NDArray[np.bool_], nodes: Nodes) -> None:
-    asked = len(nodes) if nodes.candidates is None else int(np.count_nonzero(nodes.candidates))
-    passed = int(np.count_nonzero(passing))
+def _count(meter: Meter, passing: Nodes, nodes: Nodes) -> None:
+    asked, passed = nodes.wanted_count, passing.wanted_count
     meter.verdicts(passed, asked - passed)
     span = trace.get_current_span()
     if span.is_recording():

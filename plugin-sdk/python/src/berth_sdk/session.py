@@ -11,7 +11,7 @@ from berth_sdk.errors import CallError, Cause, SyncError
 from berth_sdk.metrics import Held, Meter
 from berth_sdk.objects import Node, Pod
 from berth_sdk.outcomes import PodKey
-from berth_sdk.packing import unpack_bits
+from berth_sdk.packing import unpack_bits, unpack_indices
 from berth_sdk.plugin import Plugin, awaits
 from berth_sdk.state import Mirror, Nodes, pod_view
 from berth_sdk.waiting import in_task
@@ -110,17 +110,24 @@ class Session:
         return self.pods.get(uid, _NO_POD)[1]
 
     def nodes(self, call: common_pb2.Call, candidates: scheduling_pb2.Candidates | None = None) -> Nodes:
-        """Return all nodes at the call's indices, with the mask of those asked about.
+        """Return all nodes at the call's indices, with those asked about.
 
-        Raises: CallError: nodes have moved since; ValueError: the bitmap is not for this many nodes.
+        Raises: CallError: nodes have moved since; ValueError: the candidates are not of this many nodes.
         """
         self._check_epoch(call)
         if call.generation < self.mirror.layout_since:
             text = f"node indices of generation {call.generation} ended at {self.mirror.layout_since}"
             raise CallError(Cause.GENERATION_GONE, text)
-        mask = None if candidates is None else unpack_bits(candidates.bitmap, len(self.mirror.nodes))
-        nodes = Nodes(self.mirror, mask)
+        nodes = self._among(candidates)
         return nodes.kept() if self._keeps_nodes else nodes
+
+    def _among(self, candidates: scheduling_pb2.Candidates | None) -> Nodes:
+        if candidates is None:
+            return Nodes(self.mirror)
+        count = len(self.mirror.nodes)
+        if candidates.HasField("indices"):
+            return Nodes(self.mirror, listed=unpack_indices(candidates.indices, count))
+        return Nodes(self.mirror, unpack_bits(candidates.bitmap, count))
 
     def node(self, name: str) -> Node | None:
         """Return a node by name, None if it is gone."""

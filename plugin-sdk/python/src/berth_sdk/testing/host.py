@@ -25,7 +25,15 @@ from berth_plugin_proto import (
     state_pb2_grpc,
 )
 from berth_sdk.outcomes import ClusterEvent, Code, CycleOutcome, Reason, Status, Verdicts
-from berth_sdk.packing import pack_bits, pack_verdicts, unpack_bits, unpack_scores, unpack_verdicts
+from berth_sdk.packing import (
+    pack_bits,
+    pack_indices,
+    pack_verdicts,
+    unpack_bits,
+    unpack_indices,
+    unpack_scores,
+    unpack_verdicts,
+)
 from berth_sdk.plugin import Plugin
 from berth_sdk.serving import Server
 from berth_sdk.testing.builders import Document
@@ -183,30 +191,41 @@ class Host:
             epoch=self.epoch, generation=self.cluster.generation, profile=self.profile, pod=ref
         )
 
-    async def filter(self, pod: Document, candidates: Iterable[str] | None = None) -> Rejections:
-        """Return which nodes are turned down, and why."""
+    async def filter(
+        self, pod: Document, candidates: Iterable[str] | None = None, *, listed: bool = False
+    ) -> Rejections:
+        """Return which nodes are turned down, and why; `listed` candidates are asked about by index."""
         await self.update()
-        request = scheduling_pb2.FilterRequest(call=self.call(pod), candidates=self._candidates(candidates))
+        asked = self._candidates(candidates, listed=listed)
+        request = scheduling_pb2.FilterRequest(call=self.call(pod), candidates=asked)
         response = await self.scheduling.Filter(request, timeout=TIMEOUT_SECONDS, metadata=self.metadata)
-        return self._rejections(response)
+        return self._rejections(response, self._entries(asked))
 
-    async def score(self, pod: Document, candidates: Iterable[str] | None = None) -> dict[str, int] | None:
+    async def score(
+        self, pod: Document, candidates: Iterable[str] | None = None, *, listed: bool = False
+    ) -> dict[str, int] | None:
         """Return the raw score of each node asked about, None if the plugin has no opinion."""
         await self.update()
-        request = scheduling_pb2.ScoreRequest(call=self.call(pod), candidates=self._candidates(candidates))
+        only = None if candidates is None else set(candidates)
+        asked = self._candidates(only, listed=listed)
+        request = scheduling_pb2.ScoreRequest(call=self.call(pod), candidates=asked)
         response = await self.scheduling.Score(request, timeout=TIMEOUT_SECONDS, metadata=self.metadata)
-        return self._scores(response, None if candidates is None else set(candidates))
+        return self._scores(response, self._entries(asked), only)
 
-    async def filter_score(self, pod: Document) -> tuple[Rejections, dict[str, int] | None]:
-        """Return both in one round trip; scores are those of the nodes that pass."""
+    async def filter_score(
+        self, pod: Document, candidates: Iterable[str] | None = None, *, listed: bool = False
+    ) -> tuple[Rejections, dict[str, int] | None]:
+        """Return both in one round trip; scores are those of the nodes asked about that pass."""
         await self.update()
-        request = scheduling_pb2.FilterScoreRequest(call=self.call(pod))
+        wanted = self.cluster.names if candidates is None else list(candidates)
+        asked = self._candidates(None if candidates is None else wanted, listed=listed)
+        request = scheduling_pb2.FilterScoreRequest(call=self.call(pod), candidates=asked)
         response = await self.scheduling.FilterScore(request, timeout=TIMEOUT_SECONDS, metadata=self.metadata)
-        rejections = self._rejections(response.filter)
+        entries = self._entries(asked)
+        rejections = self._rejections(response.filter, entries)
         if not response.HasField("score"):
             return rejections, None
-        passing = set(rejections.passing(self.cluster.names))
-        return rejections, self._scores(response.score, passing)
+        return rejections, self._scores(response.score, entries, set(rejections.passing(wanted)))
 
     async def pre_enqueue(self, pod: Document) -> Status:
         """Return whether the pod may enter the queue."""
@@ -417,32 +436,43 @@ class Host:
         await self.update()
         return merged
 
-    def _candidates(self, names: Iterable[str] | None) -> scheduling_pb2.Candidates | None:
-        if names is None:
+    def _candidates(
+        self, names: Iterable[str] | None, *, listed: bool = False
+    ) -> scheduling_pb2.Candidates | None:
+        if names is None and not listed:
             return None
-        wanted = set(names)
+        wanted = set(self.cluster.names if names is None else names)
         mask = np.array([name in wanted for name in self.cluster.names], np.bool_)
+        if listed:
+            return scheduling_pb2.Candidates(indices=pack_indices(np.flatnonzero(mask)))
         return scheduling_pb2.Candidates(bitmap=pack_bits(mask))
 
-    def _rejections(self, response: scheduling_pb2.FilterResponse) -> Rejections:
+    def _entries(self, candidates: scheduling_pb2.Candidates | None) -> list[str]:
+        """Return the names of the nodes that the entries of the answer are about."""
+        names = self.cluster.names
+        if candidates is None or not candidates.HasField("indices"):
+            return names
+        return [names[i] for i in unpack_indices(candidates.indices, len(names))]
+
+    def _rejections(self, response: scheduling_pb2.FilterResponse, entries: list[str]) -> Rejections:
         assert response.generation == self.cluster.generation, response.generation
         status = _status(response.status)
         assert response.HasField("verdicts") == (status.code is Code.SUCCESS), response
         if status.code is not Code.SUCCESS:
             return Rejections(status, {})
         table = tuple(Reason(each.text, Code(each.code)) for each in response.verdicts.reasons)
-        codes = unpack_verdicts(response.verdicts, table, len(self.cluster.names)).codes
-        rejected = {
-            name: table[code - 1] for name, code in zip(self.cluster.names, codes, strict=True) if code
-        }
+        codes = unpack_verdicts(response.verdicts, table, len(entries)).codes
+        rejected = {name: table[code - 1] for name, code in zip(entries, codes, strict=True) if code}
         return Rejections(status, rejected)
 
-    def _scores(self, response: scheduling_pb2.ScoreResponse, only: set[str] | None) -> dict[str, int] | None:
+    def _scores(
+        self, response: scheduling_pb2.ScoreResponse, entries: list[str], only: set[str] | None
+    ) -> dict[str, int] | None:
         if _status(response.status).code is Code.SKIP:
             return None
         _succeeded(response.status)
-        scores = unpack_scores(response.scores, len(self.cluster.names)).tolist()
-        pairs = zip(self.cluster.names, scores, strict=True)
+        scores = unpack_scores(response.scores, len(entries)).tolist()
+        pairs = zip(entries, scores, strict=True)
         return {name: score for name, score in pairs if only is None or name in only}
 
 
