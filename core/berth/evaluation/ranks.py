@@ -40,6 +40,11 @@ class Normalised:
     at_highest: int = 0
     finals: dict[int, int] = field(default_factory=dict)
 
+    @property
+    def is_flat(self) -> bool:
+        """Whether final scores are the same over any of the rows that fit, once these were surveyed."""
+        return self.by_extremes and self.lowest == self.highest
+
     def survey(self, raw: Scores) -> None:
         """Take the extremes of the scores on rows that fit. Shapes: raw int64 (k,)."""
         self.finals.clear()
@@ -158,8 +163,10 @@ class Ranks:
     def on(self, rows: Rows, state: CycleState, pod: Pod, *, whole: bool) -> NodeScores:
         """The scores of some rows that fit, or of the `whole` of them. Raises: PluginError."""
         scores = NodeScores(rows, np.zeros(0, dtype=np.int64))
-        if whole and self.totals is not None and self._detailed is None:
-            scores.totals = self.totals[rows]
+        totals = self.totals if self._detailed is None else None
+        whole = whole or (self._kept and all(part.is_flat for part in self.normalised))
+        if totals is not None and whole:
+            scores.totals = totals[rows]
         else:
             scores.totals = self._sums(rows, state, pod, survey=False, into=scores)
         return scores

@@ -24,11 +24,13 @@ class Reasons:
     the lower place owns the rejection.
     """
 
-    __slots__ = ("_number_of", "_place_of", "_places", "statuses")
+    __slots__ = ("_number_of", "_place_of", "_places", "last_place", "statuses")
 
     def __init__(self) -> None:
         self.statuses: list[Status] = [Status()]
         self._places: list[int] = [0]
+        self.last_place = 0
+        """The highest place of a plugin that has a number."""
         self._place_of: Ints | None = None
         self._number_of: dict[tuple[int, Hashable], int] = {}
 
@@ -53,6 +55,7 @@ class Reasons:
             known = self._number_of[key] = len(self.statuses)
             self.statuses.append(_spelled(plugin, state, code))
             self._places.append(place)
+            self.last_place = max(self.last_place, place)
         return known
 
     def numbers(

@@ -42,7 +42,7 @@ class Sieve:
 
     def _owned_later(self, place: int) -> Mask:
         """The candidates that only plugins in later places have turned down. Shapes: result bool (n,)."""
-        if self._candidates is None:
+        if self._candidates is None or self.reasons.last_place <= place:
             return self.alive[:0]
         return self._candidates & (self.reasons.places(self.why) > place)
 
@@ -57,8 +57,8 @@ class Sieve:
             rejected = codes != 0
             rows = (rejected & self.alive).nonzero()[0]
             self.left -= rows.size
-            if self._candidates is not None:
-                rows = (rejected & (self.alive | self._owned_later(place))).nonzero()[0]
+            if (later := self._owned_later(place)).size:
+                rows = (rejected & (self.alive | later)).nonzero()[0]
             if rows.size:
                 self.alive[rows] = False
                 numbers = self.reasons.numbers(place, plugin, state, codes[rows], lasting=self._lasting)

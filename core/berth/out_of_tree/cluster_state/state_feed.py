@@ -260,8 +260,9 @@ class StateFeed:
     def _pod_changes(self, step: SnapshotStep) -> Iterator[state_pb2.Change]:
         """What became of each pod of the step, to be told once."""
         pods = step.pods
-        before = {info.uid: info for sign, info in reversed(pods) if sign < 0} if len(pods) > 1 else {}
-        last = {info.uid: (sign, info) for sign, info in pods}
+        named = [(info.pod.metadata.uid, sign, info) for sign, info in pods]
+        before = {uid: info for uid, sign, info in reversed(named) if sign < 0}
+        last = {uid: (sign, info) for uid, sign, info in named}
         for uid, (sign, info) in last.items():
             assumed = self._is_assumed(uid)
             reserved = self._reserved.get(uid) if assumed else self._reserved.pop(uid, None)
