@@ -9,6 +9,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from berth_sdk.tracing import Tracing
 
 TRACEPARENT = ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-03")
+NOT_SAMPLED = ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00")
 FAILED = "the plugin is at a loss"
 
 
@@ -72,6 +73,26 @@ def test_children_find_their_parent():
     tracing.shutdown()
 
     assert not span.is_recording()
+
+
+@pytest.mark.parametrize("sampler", [None, "parentbased_always_off"], ids=["our own", "the SDK's"])
+def test_a_trace_that_is_not_sampled(monkeypatch, sampler):
+    """What the author records within the call is of the same trace, and not sampled either."""
+    if sampler is not None:
+        monkeypatch.setenv("OTEL_TRACES_SAMPLER", sampler)
+    tracing = Tracing("passes", "1", [exporter := InMemorySpanExporter()])
+    outside = trace.get_current_span()
+    with tracing.span("passes/Filter", [NOT_SAMPLED]) as span:
+        assert trace.get_current_span() is span
+        context = span.get_span_context()
+        child = tracing._provider.get_tracer("author").start_span("lookup")
+        assert not child.is_recording()
+    tracing.shutdown()
+
+    assert trace.get_current_span() is outside
+    assert (int(NOT_SAMPLED[1].split("-")[1], 16), False) == (context.trace_id, context.trace_flags.sampled)
+    assert context.trace_id == child.get_span_context().trace_id
+    assert () == exporter.get_finished_spans()
 
 
 def test_ended_once():

@@ -3,18 +3,23 @@
 import asyncio
 import json
 import sys
+from contextlib import suppress
 
 import aiohttp
 import grpc
 import pytest
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client.parser import text_string_to_metric_families
 
 from berth.telemetry.metrics import SchedulerMetrics
-from berth_plugin_proto import state_pb2
+from berth_plugin_proto import scheduling_pb2, state_pb2
 from berth_sdk import AddressError, Metric, Plugin, flags, main
-from berth_sdk.metrics import SECONDS, Answering, Held, Meter
+from berth_sdk.dispatch import Dispatch
+from berth_sdk.metrics import SECONDS, Held, Meter
 from berth_sdk.serving import Server
+from berth_sdk.session import Session
 from berth_sdk.testing import Host, make_node, make_pod
+from berth_sdk.tracing import Tracing
 from tests.sockets import served
 
 
@@ -110,19 +115,21 @@ def test_durations():
         pytest.param(asyncio.CancelledError(), "CANCELLED", id="the caller left"),
     ],
 )
-def test_codes(error, code):
+@pytest.mark.parametrize("exporters", [(), (InMemorySpanExporter(),)], ids=["no spans", "spans"])
+async def test_codes(error, code, exporters):
     """A call that failed is counted with what the host gets to see."""
-    meter = Meter("p", "1")
-    try:
-        with Answering(meter, "Filter"):
-            if error:
-                raise error
-    except (ValueError, asyncio.CancelledError):
-        pass
+    session = Session(Counting())
 
-    assert f'berth_plugin_answered_calls_total{{code="{code}",method="Filter"}} 1.0\n' in meter.text(
-        Held(0, 0, 0, 0)
-    )
+    async def answer(_session, _request):
+        if error:
+            raise error
+
+    dispatch = Dispatch(session, Tracing("p", "1", exporters))
+    with suppress(ValueError, asyncio.CancelledError):
+        await dispatch.call("Filter", answer, scheduling_pb2.FilterRequest(), ())
+
+    counted = f'berth_plugin_answered_calls_total{{code="{code}",method="Filter"}} 1.0\n'
+    assert counted in session.meter.text(Held(0, 0, 0, 0))
 
 
 async def test_refusals(tmp_path):

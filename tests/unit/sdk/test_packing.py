@@ -58,6 +58,43 @@ def test_scores_take_the_narrowest_form(points, form):
     assert form == message.WhichOneof("values")
 
 
+RANGES = [(0, 100), (0, 255), (-5, 100), (-(1 << 31), (1 << 31) - 1), (-(1 << 62), 1 << 62)]
+TYPES = ["<i8", ">i8", "<i4", ">i4", "u1", "i1", "<u4"]
+
+
+@st.composite
+def masked_scores(draw):
+    """Scores of some type and range, not always side by side in memory, and what was asked about."""
+    kind = np.dtype(draw(st.sampled_from(TYPES)))
+    low, high = draw(st.sampled_from(RANGES))
+    limits = np.iinfo(kind)
+    elements = st.integers(max(low, limits.min), min(high, limits.max))
+    points = draw(arrays.arrays(kind, draw(st.integers(0, 12)), elements=elements))[
+        :: draw(st.sampled_from([1, 2, -1]))
+    ]
+    asked = draw(st.none() | arrays.arrays(np.bool_, len(points)))
+    return points, asked, draw(st.sampled_from(Normalization))
+
+
+@given(masked_scores())
+def test_scores_by_the_plain_rule(drawn):
+    """Range, width and zeros are those of what was asked about, whatever type the author's numbers have."""
+    points, asked, normalization = drawn
+    wanted = [int(x) if asked is None or asked[i] else 0 for i, x in enumerate(points)]
+    low, high = min([0, *wanted]), max([0, *wanted])
+    divided = normalization in (Normalization.MAX, Normalization.MAX_REVERSE)
+    if (normalization is Normalization.NONE and not 0 <= low <= high <= 100) or (divided and low < 0):
+        with pytest.raises(ContractError, match=f"scores from {low}"):
+            pack_scores(Scores(points, normalization), asked, len(points))
+        return
+    message = pack_scores(Scores(points, normalization), asked, len(points))
+    forms = {"uint8": (0, 255), "int32": (-(1 << 31), (1 << 31) - 1), "int64": (-(1 << 63), 1 << 63)}
+    narrowest = next(form for form, (least, most) in forms.items() if least <= low and high <= most)
+
+    assert (narrowest, normalization.value) == (message.WhichOneof("values"), message.normalization)
+    assert wanted == unpack_scores(message, len(points)).tolist()
+
+
 def test_only_candidates_count():
     """Entries that were not asked about are sent as 0 and can't break anything."""
     asked = np.array([True, False])

@@ -18,11 +18,11 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan, SpanProcessor
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-from opentelemetry.trace import Span, SpanContext, SpanKind, TraceFlags, set_span_in_context
+from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, TraceFlags, set_span_in_context
 from opentelemetry.trace.status import Status, StatusCode
 from opentelemetry.util.types import Attributes, AttributeValue
 
-_SAMPLED = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]([13579bdf])")
+_TRACEPARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]([0-9a-f])")
 _KNOWN_FLAGS = 0x03  # sampled, random trace id
 _PLAIN = frozenset({str, bool, int, float})
 _UNSET = Status()
@@ -143,9 +143,29 @@ class CallSpan(Span):
         self.add_event("exception", described | dict(attributes or {}), timestamp)
 
 
-def sampled_parent(traceparent: str) -> SpanContext | None:
-    """The caller's span by a W3C traceparent that says it is sampled; None by any other."""
-    match = _SAMPLED.fullmatch(traceparent)
+class Unsampled:
+    """An unrecorded span, current while it is entered, so that the author's own are not recorded either."""
+
+    __slots__ = ("_span", "_token")
+
+    def __init__(self, recorder: Recorder, parent: SpanContext) -> None:
+        own = recorder.ids.generate_span_id()
+        context = SpanContext(parent.trace_id, own, is_remote=False, trace_flags=parent.trace_flags)
+        self._span = NonRecordingSpan(context)
+
+    def __enter__(self) -> Span:
+        """Make it the current span."""
+        self._token = attach(set_span_in_context(self._span))
+        return self._span
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Leave it."""
+        detach(self._token)
+
+
+def parent_of(traceparent: str) -> SpanContext | None:
+    """The caller's span by a W3C traceparent; None by anything else."""
+    match = _TRACEPARENT.fullmatch(traceparent)
     if match is None:
         return None
     trace_id, span_id, flags = match.groups()

@@ -3,6 +3,7 @@
 serving.py brings calls over gRPC, one each or on a stream; ttrpc.py those in ttrpc's frames.
 """
 
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from opentelemetry.trace import Span
 from berth_plugin_proto import identity_pb2, queueing_pb2, scheduling_pb2
 from berth_sdk import identity, overlays, placements, queueing, scheduling
 from berth_sdk.errors import CallError, ContractError
-from berth_sdk.metrics import Answering, code_of
+from berth_sdk.metrics import code_of
 from berth_sdk.plugin import Call, answering
 from berth_sdk.session import Session, key_of
 from berth_sdk.tracing import Metadata, Tracing
@@ -87,22 +88,32 @@ class Dispatch:
         self._session = session
         self._plugin = session.plugin
         self._tracing = tracing
+        session.traced = tracing.on
 
     async def call(self, name: str, function: Unary, request: Any, metadata: Metadata) -> Message:
         """Return the answer of the plugin, asked within a span of its own.
 
         Raises: CallError, ContractError, ValueError: what `failure_of` knows.
         """
-        plugin, session = self._plugin, self._session
-        with (
-            Answering(session.meter, name),
-            self._tracing.span(f"{plugin.name}/{name}", metadata) as span,
-        ):
+        code, started = _OK, time.perf_counter()
+        try:
             if hasattr(request, "call"):
-                profile = request.call.profile
-                answering.set(Call(profile, key_of(request.call.pod), plugin.in_shadow(profile)))
+                call = request.call
+                profile = call.profile
+                answering.set(Call(profile, key_of(call.pod), self._plugin.in_shadow(profile)))
+            if self._tracing.on:
+                return await self._in_a_span(name, function, request, metadata)
+            return await function(self._session, request)
+        except BaseException as error:
+            code = code_of(type(error))
+            raise
+        finally:
+            self._session.meter.answered(name, code, time.perf_counter() - started)
+
+    async def _in_a_span(self, name: str, function: Unary, request: Any, metadata: Metadata) -> Message:
+        with self._tracing.span(f"{self._plugin.name}/{name}", metadata) as span:
             try:
-                response = await function(session, request)
+                response = await function(self._session, request)
             except BaseException as error:
                 self._describe(span, name, code_of(type(error)))
                 raise

@@ -1,12 +1,10 @@
 """What a plugin counts, in Prometheus' text format; each line is made when it is read."""
 
-import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
-from types import TracebackType
 from typing import Literal
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -126,25 +124,6 @@ class _Collected(CollectorRegistry):
     def collect(self) -> Iterable[Family]:
         """Give them."""
         return self._families
-
-
-class Answering:
-    """Counts a call by how its block ends."""
-
-    __slots__ = ("_meter", "_method", "_started")
-
-    def __init__(self, meter: Meter, method: str) -> None:
-        self._meter, self._method, self._started = meter, method, time.perf_counter()
-
-    def __enter__(self) -> None:
-        """Begin."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Count the call."""
-        code = "OK" if kind is None else code_of(kind)
-        self._meter.answered(self._method, code, time.perf_counter() - self._started)
 
 
 def code_of(kind: type[BaseException]) -> str:

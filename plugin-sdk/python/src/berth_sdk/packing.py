@@ -9,10 +9,14 @@ from berth_sdk.outcomes import Codes, Normalization, Points, Reason, Scores, Sor
 
 MAX_REASONS = 255
 MAX_SCORE = 100
+DIVIDED = frozenset({Normalization.MAX, Normalization.MAX_REVERSE})
 KEY_PARTS = 8
 INDEX_BYTES = 4
+INTEGERS = "iu"
+"""Kinds of numpy's types."""
 
-_BYTE, _INT, _LONG = np.iinfo(np.uint8), np.iinfo(np.int32), np.iinfo(np.int64)
+HIGHEST_BYTE, LOWEST_INT, HIGHEST_INT = 0xFF, -(1 << 31), (1 << 31) - 1
+_LONG = np.iinfo(np.int64)
 
 
 def pack_bits(mask: NDArray[np.bool_]) -> bytes:
@@ -75,13 +79,15 @@ def pack_verdicts(verdicts: Verdicts, candidates: NDArray[np.bool_] | None) -> s
     Raises: ContractError: a code of a candidate points past the table.
     """
     codes = verdicts.codes if candidates is None else np.where(candidates, verdicts.codes, np.uint8(0))
-    highest = int(codes.max(initial=0))
+    highest = np.maximum.reduce(codes, initial=0)
     if highest > len(verdicts.reasons):
         raise ContractError(f"code {highest} has no reason: there are {len(verdicts.reasons)}")
-    table = [common_pb2.Reason(code=each.code.value, text=each.text) for each in verdicts.reasons]
     if not highest:
         return scheduling_pb2.Verdicts(all=0)
-    return scheduling_pb2.Verdicts(each=codes.tobytes(), reasons=table)
+    message = scheduling_pb2.Verdicts(each=codes.tobytes())
+    for reason in verdicts.reasons:
+        message.reasons.add(code=reason.code._value_, text=reason.text)
+    return message
 
 
 def unpack_verdicts(message: scheduling_pb2.Verdicts, reasons: tuple[Reason, ...], count: int) -> Verdicts:
@@ -102,7 +108,7 @@ def checked(points: Points, count: int) -> Points:
 
     Raises: ContractError: wrong shape or type.
     """
-    if points.shape != (count,) or not np.issubdtype(points.dtype, np.integer):
+    if points.shape != (count,) or points.dtype.kind not in INTEGERS:
         raise ContractError(f"expected {count} integers, got {points.dtype} {points.shape}")
     return points
 
@@ -112,25 +118,51 @@ def pack_scores(answer: Scores, candidates: NDArray[np.bool_] | None, count: int
 
     Raises: ContractError: wrong shape or type, or out of range for the normalization.
     """
-    scores, normalization = checked(answer.points, count), answer.normalization
-    values = scores if candidates is None else np.where(candidates, scores, 0)
-    low, high = int(values.min(initial=0)), int(values.max(initial=0))
+    message = scheduling_pb2.Scores()
+    fill_scores(message, answer, candidates, count)
+    return message
+
+
+def fill_scores(
+    message: scheduling_pb2.Scores, answer: Scores, candidates: NDArray[np.bool_] | None, count: int
+) -> None:
+    """Write the scores into an empty message, as `pack_scores` does: a message within another is not copied.
+
+    Raises: ContractError: wrong shape or type, or out of range for the normalization.
+    """
+    points, normalization = checked(answer.points, count), answer.normalization
+    low, high = _range(points)
+    if candidates is not None and (low < 0 or high > MAX_SCORE):
+        # What was not asked about may be anything. Within 0 to 100 it changes nothing below, and is cleared
+        # in the narrow form, which is quicker.
+        points, candidates = np.where(candidates, points, 0), None
+        low, high = _range(points)
     if normalization is Normalization.NONE and (low < 0 or high > MAX_SCORE):
         raise ContractError(
             f"scores from {low} to {high} without normalization: 0 to {MAX_SCORE} is the range"
         )
-    if normalization in (Normalization.MAX, Normalization.MAX_REVERSE) and low < 0:
+    if normalization in DIVIDED and low < 0:
         raise ContractError(f"scores from {low}: they must not be negative to be divided by the highest")
-    return _narrowest(values, low, high, normalization)
+    message.normalization = normalization._value_
+    if low >= 0 and high <= HIGHEST_BYTE:
+        narrow = points.astype(np.uint8)
+        if candidates is not None:
+            narrow *= candidates.view(np.uint8)
+        message.uint8 = narrow.tobytes()
+    elif low >= LOWEST_INT and high <= HIGHEST_INT:
+        message.int32 = points.astype("<i4").tobytes()
+    else:
+        message.int64 = points.astype("<i8").tobytes()
 
 
-def _narrowest(values: Points, low: int, high: int, normalization: Normalization) -> scheduling_pb2.Scores:
-    kind = normalization.value
-    if low >= 0 and high <= _BYTE.max:
-        return scheduling_pb2.Scores(uint8=values.astype(np.uint8).tobytes(), normalization=kind)
-    if low >= _INT.min and high <= _INT.max:
-        return scheduling_pb2.Scores(int32=values.astype("<i4").tobytes(), normalization=kind)
-    return scheduling_pb2.Scores(int64=values.astype("<i8").tobytes(), normalization=kind)
+def _range(points: Points) -> tuple[int, int]:
+    """Return the lowest and the highest of the scores and 0."""
+    if points.dtype == np.int64:
+        # One pass where all fit into a byte, as they mostly do: taken as unsigned, a negative one is high.
+        highest = int(np.maximum.reduce(points.view(np.uint64), initial=0))
+        if highest <= HIGHEST_BYTE:
+            return 0, highest
+    return int(np.minimum.reduce(points, initial=0)), int(np.maximum.reduce(points, initial=0))
 
 
 def unpack_scores(message: scheduling_pb2.Scores, count: int) -> NDArray[np.int64]:

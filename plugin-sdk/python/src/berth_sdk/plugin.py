@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
@@ -346,7 +347,13 @@ def keep_arguments(plugin: Plugin, profile: str, settings: Any) -> None:
 
 def overrides(plugin: Plugin, *methods: str) -> bool:
     """Return whether the author defined one of these methods."""
-    return any(getattr(type(plugin), each) is not getattr(Plugin, each) for each in methods)
+    kind: Any = type(plugin)
+    return _defines(kind, methods)
+
+
+@cache
+def _defines(kind: Any, methods: tuple[str, ...]) -> bool:
+    return any(getattr(kind, each) is not getattr(Plugin, each) for each in methods)
 
 
 def awaits(plugin: Plugin, *methods: str) -> bool:

@@ -13,10 +13,8 @@ from opentelemetry import trace
 from berth_plugin_proto import common_pb2
 from berth_plugin_proto import scheduling_pb2 as pb
 from berth_sdk.errors import ContractError
-from berth_sdk.metrics import Meter
 from berth_sdk.objects import Node, Pod
 from berth_sdk.outcomes import (
-    SKIP,
     SUCCESS,
     Code,
     CycleOutcome,
@@ -33,7 +31,7 @@ from berth_sdk.outcomes import (
 from berth_sdk.packing import (
     MAX_REASONS,
     checked,
-    pack_scores,
+    fill_scores,
     pack_status,
     pack_verdicts,
     unpack_verdicts,
@@ -58,30 +56,34 @@ async def pre_enqueue(session: Session, request: pb.PreEnqueueRequest) -> pb.Pre
 
 async def filter_pod(session: Session, request: pb.FilterRequest) -> pb.FilterResponse:
     """Answer for the pod, then for all nodes."""
-    await session.catch_up(request.call)
-    pod = session.pod(request.call.pod)
+    call, response = request.call, pb.FilterResponse()
+    await session.catch_up(call)
     candidates = request.candidates if request.HasField("candidates") else None
-    response, _ = await filtered(session, request.call, pod, candidates)
+    await filtered(session, call, session.pod(call.pod), candidates, response)
     return response
 
 
 async def score_pod(session: Session, request: pb.ScoreRequest) -> pb.ScoreResponse:
     """Score all nodes."""
-    await session.catch_up(request.call)
-    pod = session.pod(request.call.pod)
+    call, response = request.call, pb.ScoreResponse()
+    await session.catch_up(call)
+    pod = session.pod(call.pod)
     candidates = request.candidates if request.HasField("candidates") else None
-    return await scored(session.plugin, pod, session.nodes(request.call, candidates))
+    await scored(session.plugin, pod, session.nodes(call, candidates), response)
+    return response
 
 
 async def filter_score(session: Session, request: pb.FilterScoreRequest) -> pb.FilterScoreResponse:
     """Filter, and score what passed."""
-    await session.catch_up(request.call)
-    pod = session.pod(request.call.pod)
+    call, response = request.call, pb.FilterScoreResponse()
+    await session.catch_up(call)
+    pod = session.pod(call.pod)
     candidates = request.candidates if request.HasField("candidates") else None
-    response, passing = await filtered(session, request.call, pod, candidates)
-    if passing is None or passing.all_ruled_out:
-        return pb.FilterScoreResponse(filter=response)
-    return pb.FilterScoreResponse(filter=response, score=await scored(session.plugin, pod, passing))
+    # The parts are written where they will be sent from: to take in a message that is whole copies it twice.
+    passing = await filtered(session, call, pod, candidates, response.filter)
+    if passing is not None:
+        await scored(session.plugin, pod, passing, response.score)
+    return response
 
 
 async def post_filter(session: Session, request: pb.PostFilterRequest) -> pb.PostFilterResponse:
@@ -179,23 +181,34 @@ async def cycle_done(session: Session, request: pb.CycleDoneRequest) -> pb.Cycle
 
 
 async def filtered(
-    session: Session, call: common_pb2.Call, pod: Pod, candidates: pb.Candidates | None
-) -> tuple[pb.FilterResponse, Nodes | None]:
-    """Return the reply, and the nodes that passed, None if none is left to score."""
+    session: Session,
+    call: common_pb2.Call,
+    pod: Pod,
+    candidates: pb.Candidates | None,
+    response: pb.FilterResponse,
+) -> Nodes | None:
+    """Write the reply, and return the nodes that passed, None if none is left to score."""
     plugin = session.plugin
     try:
-        status = status_of(await ask(plugin.pre_filter, pod))
+        status = SUCCESS
+        if overrides(plugin, "pre_filter"):
+            status = status_of(await ask(plugin.pre_filter, pod))
         nodes = session.nodes(call, candidates)
-        response = pb.FilterResponse(generation=session.mirror.generation, status=pack_status(status))
+        response.generation = session.mirror.generation
         if status.code is not Code.SUCCESS:
-            return response, nodes if status.code is Code.SKIP else None
+            response.status.CopyFrom(pack_status(status))
+            return nodes if status.code is Code.SKIP and not nodes.all_ruled_out else None
         verdicts = await node_verdicts(plugin, pod, nodes)
         response.verdicts.CopyFrom(pack_verdicts(verdicts, nodes.wanted))
+        response.status.code = common_pb2.CODE_SUCCESS
     except ContractError as error:
-        return pb.FilterResponse(generation=session.mirror.generation, status=failure(plugin, error)), None
+        response.status.CopyFrom(failure(plugin, error))
+        response.generation = session.mirror.generation
+        return None
     passing = nodes.those(verdicts.codes == 0)
-    _count(session.meter, passing, nodes)
-    return response, passing
+    passed = passing.wanted_count
+    _count(session, passed, nodes.wanted_count - passed)
+    return passing if passed else None
 
 
 async def node_verdicts(plugin: Plugin, pod: Pod, nodes: Nodes) -> Verdicts:
@@ -232,17 +245,18 @@ def score_each_node(plugin: Plugin, pod: Pod, nodes: Nodes) -> NDArray[np.int64]
     return points
 
 
-async def scored(plugin: Plugin, pod: Pod, nodes: Nodes) -> pb.ScoreResponse:
-    """Return the scores by whichever form the author chose."""
-    generation = nodes.mirror.generation
+async def scored(plugin: Plugin, pod: Pod, nodes: Nodes, response: pb.ScoreResponse) -> None:
+    """Write the scores into the reply, by whichever form the author chose."""
+    response.generation = nodes.mirror.generation
     try:
         scores = await _scores(plugin, pod, nodes)
         if scores is None:
-            return pb.ScoreResponse(generation=generation, status=pack_status(SKIP))
-        packed = pack_scores(scores, nodes.wanted, nodes.entry_count)
+            response.status.code = common_pb2.CODE_SKIP
+            return
+        fill_scores(response.scores, scores, nodes.wanted, nodes.entry_count)
+        response.status.code = common_pb2.CODE_SUCCESS
     except ContractError as error:
-        return pb.ScoreResponse(generation=generation, status=failure(plugin, error))
-    return pb.ScoreResponse(generation=generation, status=pack_status(SUCCESS), scores=packed)
+        response.status.CopyFrom(failure(plugin, error))
 
 
 async def _scores(plugin: Plugin, pod: Pod, nodes: Nodes) -> Scores | None:
@@ -314,12 +328,13 @@ def failure(plugin: Plugin, error: ContractError) -> common_pb2.Status:
     return common_pb2.Status(code=Code.ERROR.value, reasons=[f"{plugin.name}: {error}"])
 
 
-def _count(meter: Meter, passing: Nodes, nodes: Nodes) -> None:
-    asked, passed = nodes.wanted_count, passing.wanted_count
-    meter.verdicts(passed, asked - passed)
+def _count(session: Session, passed: int, rejected: int) -> None:
+    session.meter.verdicts(passed, rejected)
+    if not session.traced:
+        return
     span = trace.get_current_span()
     if span.is_recording():
-        span.set_attributes({"berth.nodes.passed": passed, "berth.nodes.rejected": asked - passed})
+        span.set_attributes({"berth.nodes.passed": passed, "berth.nodes.rejected": rejected})
 
 
 def numbered(table: dict[Reason, int], answer: Any) -> int:

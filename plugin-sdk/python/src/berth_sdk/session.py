@@ -28,6 +28,8 @@ class Session:
     profiles: set[str] = field(default_factory=set)
     stream: object = None
     """The Sync stream that counts, the one opened last."""
+    traced: bool = False
+    """Whether calls have spans."""
     ttrpc_socket: str | None = None
     """The file name of the second socket, where one is served."""
     pods: OrderedDict[str, tuple[int, Pod]] = field(default_factory=OrderedDict)
@@ -118,12 +120,10 @@ class Session:
         if call.generation < self.mirror.layout_since:
             text = f"node indices of generation {call.generation} ended at {self.mirror.layout_since}"
             raise CallError(Cause.GENERATION_GONE, text)
-        nodes = self._among(candidates)
+        nodes = Nodes(self.mirror) if candidates is None else self._among(candidates)
         return nodes.kept() if self._keeps_nodes else nodes
 
-    def _among(self, candidates: scheduling_pb2.Candidates | None) -> Nodes:
-        if candidates is None:
-            return Nodes(self.mirror)
+    def _among(self, candidates: scheduling_pb2.Candidates) -> Nodes:
         count = len(self.mirror.nodes)
         if candidates.HasField("indices"):
             return Nodes(self.mirror, listed=unpack_indices(candidates.indices, count))

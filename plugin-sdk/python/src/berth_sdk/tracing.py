@@ -19,7 +19,7 @@ from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from opentelemetry.util.types import AttributeValue
 
-from berth_sdk.call_span import CallSpan, Recorder, sampled_parent
+from berth_sdk.call_span import CallSpan, Recorder, Unsampled, parent_of
 from berth_sdk.errors import TraceError
 from berth_sdk.trace_file import FileSpanExporter
 
@@ -50,6 +50,8 @@ class Tracing:
                 scope = InstrumentationScope(_SCOPE, version)
                 ids = self._provider.id_generator
                 self._recorder = Recorder(self._provider.resource, scope, ids, processors)
+        self.on = self._tracer is not None
+        """Whether there are spans at all."""
 
     @classmethod
     def from_environment(
@@ -73,9 +75,11 @@ class Tracing:
             return nullcontext(INVALID_SPAN)
         carrier = {key: value for key, value in metadata if isinstance(value, str)}
         if self._recorder is not None and _TRACESTATE not in carrier:
-            parent = sampled_parent(carrier.get(_TRACEPARENT, ""))
-            if parent is not None:
+            parent = parent_of(carrier.get(_TRACEPARENT, ""))
+            if parent is not None and parent.trace_flags.sampled:
                 return CallSpan(self._recorder, name, parent)
+            if parent is not None:
+                return Unsampled(self._recorder, parent)
         context = _PROPAGATOR.extract(carrier)
         return self._tracer.start_as_current_span(name, context, SpanKind.SERVER)
 
