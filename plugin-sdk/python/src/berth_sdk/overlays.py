@@ -85,7 +85,7 @@ def _shown(mirror: Mirror, overlays: list[pb.Overlay]) -> Iterator[None]:
                 before = mirror.think_away(upsert.uid)
                 if before is not None:
                     removed.append(before)
-                mirror.think_there(placed_pod(upsert, name, mirror.known))
+                mirror.think_there(placed_pod(upsert, mirror.known, name))
                 added.append(upsert.uid)
         yield
     finally:

@@ -68,25 +68,23 @@ class Frames:
                 return
             data = bytes(self._rest)
             self._rest.clear()
-        at = 0
-        while (end := at + _size(data, at)) <= len(data):
-            stream = int.from_bytes(data[at + 4 : at + 8])
-            yield stream, data[at + HEADER.size : end]
+        at, held = 0, len(data)
+        self._wanted = HEADER.size
+        while held - at >= HEADER.size:
+            length, stream, kind, _ = HEADER.unpack_from(data, at)
+            if length > MOST_BYTES:
+                raise FrameError(f"a frame of {length} bytes, at most {MOST_BYTES} are read")
+            if kind != REQUEST or not stream % 2:
+                raise FrameError(f"a frame of type {kind} on stream {stream}")
+            body = at + HEADER.size
+            end = body + length
+            if end > held:
+                self._wanted = end - at
+                break
+            yield stream, data[body:end]
             at = end
-        self._rest += data[at:]
-        self._wanted = end - at
-
-
-def _size(data: bytes, at: int) -> int:
-    """Return how long the frame there is, as far as that can be said."""
-    if len(data) - at < HEADER.size:
-        return HEADER.size
-    length, stream, kind, _ = HEADER.unpack_from(data, at)
-    if length > MOST_BYTES:
-        raise FrameError(f"a frame of {length} bytes, at most {MOST_BYTES} are read")
-    if kind != REQUEST or not stream % 2:
-        raise FrameError(f"a frame of type {kind} on stream {stream}")
-    return HEADER.size + int(length)
+        if at < held:
+            self._rest += data[at:]
 
 
 class Connection(asyncio.Protocol):
@@ -151,7 +149,7 @@ class Connection(asyncio.Protocol):
             return
         ends = self._loop.time() + frame.timeout_nano / 1e9 if frame.timeout_nano else None
         function, request = method
-        metadata = [(each.key, each.value) for each in frame.metadata]
+        metadata = [(each.key, each.value) for each in frame.metadata] if frame.metadata else ()
         try:
             call = self._dispatch.call(frame.method, function, request.FromString(frame.payload), metadata)
             answer = begin(call)

@@ -25,11 +25,11 @@ def begin(call: Coroutine[Any, Any, Result]) -> "Result | asyncio.Task[Result]":
 
 
 def _first_step(call: Coroutine[Any, Any, Any]) -> Any:
-    token = _begins.set(True)
-    try:
-        return call.send(None)
-    finally:
-        _begins.reset(token)
+    # Where the call ends in this step, its context ends with it: nothing is left to be put back.
+    _begins.set(True)
+    waits_for = call.send(None)
+    _begins.set(False)
+    return waits_for
 
 
 @types.coroutine
