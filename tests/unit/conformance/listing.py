@@ -17,8 +17,15 @@ async def listing(server, name, request, proceed):
         if name == "Handshake":
             response.capabilities.listed_candidates = True
         return response
-    rows = read(request.candidates.indices, len(server.mirror.nodes))
-    return pick(await proceed(by_bitmap(request, rows, len(server.mirror.nodes))), rows)
+    n = node_count(server, request.call)
+    rows = read(request.candidates.indices, n)
+    return pick(await proceed(by_bitmap(request, rows, n)), rows)
+
+
+def node_count(server, call):
+    """How many nodes there are once the plugin has taken over what the call carries."""
+    carries = call.deltas and call.generation > server.mirror.generation
+    return call.deltas[-1].node_count if carries else len(server.mirror.nodes)
 
 
 def lists(request):

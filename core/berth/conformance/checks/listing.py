@@ -121,7 +121,7 @@ def _skip_where_scores_come_later(subject: Subject) -> None:
     "listed nodes have a verdict each, as asked by a bitmap",
     CLAUSE,
     needs=FILTERS,
-    after=("filter/candidates",),
+    after=("filter/candidates", "sync/many-nodes"),
 )
 async def filter_listed(subject: Subject) -> None:
     """In the order of the list, and none for other nodes."""
@@ -157,7 +157,7 @@ async def filter_wrong_indices(subject: Subject) -> None:
     "listed nodes have a score each, as asked by a bitmap",
     CLAUSE,
     needs=SCORES,
-    after=("score/candidates",),
+    after=("score/candidates", "sync/many-nodes"),
 )
 async def score_listed(subject: Subject) -> None:
     """In the order of the list, and none for other nodes."""
@@ -193,7 +193,7 @@ async def score_wrong_indices(subject: Subject) -> None:
     "FilterScore answers for listed nodes as for their bitmap",
     CLAUSE,
     needs=DOES_BOTH,
-    after=("filter-score/score", "filter/candidates"),
+    after=("filter-score/score", "filter/candidates", "sync/many-nodes"),
 )
 async def both_listed(subject: Subject) -> None:
     """Verdicts of all that are listed, scores of those that pass."""
