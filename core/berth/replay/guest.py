@@ -83,6 +83,10 @@ class Guest:
             return False
         return call.deltas[0].base_generation <= self.generation and self.generation > 0
 
+    def node_count(self, call: common_pb2.Call) -> int:
+        """How many nodes there are once it has taken over what the call carries."""
+        return call.deltas[-1].node_count if self.brought_by(call) else len(self.rows.names)
+
     def carried(self, call: common_pb2.Call) -> None:
         """It has taken over what that call carried."""
         for delta in call.deltas:

@@ -14,14 +14,8 @@ import numpy as np
 
 from berth.framework.status import Status
 from berth.out_of_tree.errors import ProtocolError
-from berth.out_of_tree.points.packing import (
-    bits_of,
-    hints_of,
-    indices_of,
-    scores_of,
-    status_of,
-    verdicts_of,
-)
+from berth.out_of_tree.points.packing import bits_of, hints_of, scores_of, status_of, verdicts_of
+from berth.replay.rows import listed_rows
 from berth.snapshot.columns import Rows
 from berth_plugin_proto import queueing_pb2, scheduling_pb2
 
@@ -54,11 +48,12 @@ def meaning_of(request: Any, response: Any, names: Sequence[str]) -> Meaning:
 
 
 def _filtered(request: Any, response: scheduling_pb2.FilterResponse, names: Sequence[str]) -> Meaning:
-    rows = _asked(request, len(names))
-    return _verdicts(response, [names[row] for row in rows], *_entries(request, len(names), rows))
+    rows, n, entries = _asked(request, len(names))
+    return _verdicts(response, [names[row] for row in rows], n, entries)
 
 
-def _verdicts(response: Any, subjects: Sequence[str], n: int, places: Rows) -> Meaning:
+def _verdicts(response: Any, subjects: Sequence[str], n: int, entries: Rows) -> Meaning:
+    """What an answer of n entries says of the subjects, whose entries these are."""
     status = status_of(_PLUGIN, response.status)
     if status.skip:
         return {**DECIDED, **{Subject("node", name): PASSES for name in subjects}}
@@ -68,16 +63,15 @@ def _verdicts(response: Any, subjects: Sequence[str], n: int, places: Rows) -> M
         return {STATUS: _said(status)}
     if not response.HasField("verdicts"):
         raise ProtocolError(_PLUGIN, "Success and no verdicts")
-    codes, table = verdicts_of(_PLUGIN, response.verdicts, n, places)
+    codes, table = verdicts_of(_PLUGIN, response.verdicts, n, entries)
     texts = (PASSES, *map(_said, table))
-    said = zip(subjects, (texts[code] for code in codes[places].tolist()), strict=True)
+    said = zip(subjects, (texts[code] for code in codes[entries].tolist()), strict=True)
     return {**DECIDED, **{Subject("node", name): text for name, text in said}}
 
 
 def _scored(request: Any, response: scheduling_pb2.ScoreResponse, names: Sequence[str]) -> Meaning:
     status = status_of(_PLUGIN, response.status)
-    rows = _asked(request, len(names))
-    n, places = _entries(request, len(names), rows)
+    rows, n, entries = _asked(request, len(names))
     if status.skip:
         scores, how = np.zeros(n, dtype=np.int64), scheduling_pb2.NORMALIZATION_NONE
     elif status.ok:
@@ -85,7 +79,7 @@ def _scored(request: Any, response: scheduling_pb2.ScoreResponse, names: Sequenc
         how = response.scores.normalization
     else:
         return {Subject("scores"): _said(status)}
-    found = {Subject("score", names[row]): str(score) for row, score in _by_row(rows, scores[places])}
+    found = {Subject("score", names[row]): str(score) for row, score in _by_row(rows, scores[entries])}
     name = scheduling_pb2.Normalization.Name(how)
     return {Subject("scores"): "SUCCESS", Subject("normalization"): name, **found}
 
@@ -176,20 +170,29 @@ def hints_meaning(
     }
 
 
-def _asked(request: Any, n: int) -> Rows:
-    """The rows that the request asks about."""
+class _Asked(NamedTuple):
+    """The rows that a request asks about, how many entries a vector of its answer has, and which are theirs.
+
+    Shapes: rows and entries intp (k,).
+    """
+
+    rows: Rows
+    n: int
+    entries: Rows
+
+
+def _asked(request: Any, n: int) -> _Asked:
+    """What a request about n nodes asks about. Raises: ProtocolError."""
+    every = np.arange(n)
     if not request.HasField("candidates"):
-        return np.arange(n)
-    if request.candidates.HasField("indices"):
-        return indices_of(request.candidates)
-    return np.flatnonzero(bits_of(_PLUGIN, request.candidates.bitmap, n))
-
-
-def _entries(request: Any, n: int, rows: Rows) -> tuple[int, Rows]:
-    """How many entries a vector of the answer has, and which of them are those of the rows asked about."""
-    if request.HasField("candidates") and request.candidates.HasField("indices"):
-        return rows.size, np.arange(rows.size)
-    return n, rows
+        return _Asked(every, n, every)
+    if not request.candidates.HasField("indices"):
+        rows = np.flatnonzero(bits_of(_PLUGIN, request.candidates.bitmap, n))
+        return _Asked(rows, n, rows)
+    rows = listed_rows(request.candidates)
+    if rows.max(initial=-1) >= n:
+        raise ProtocolError(_PLUGIN, f"index {rows.max()} of {n} nodes is listed")
+    return _Asked(rows, rows.size, np.arange(rows.size))
 
 
 def _of_status(response: Any) -> Meaning:

@@ -26,6 +26,7 @@ from berth.replay.guest import Guest, connected
 from berth.replay.meaning import STATUS, Meaning, Subject, hints_meaning, meaning_of
 from berth.replay.recording_file import RecordingFile, read_recording
 from berth.replay.replay_result import ReplayResult, Timing
+from berth.replay.rows import by_bitmap, lists
 from berth.replay.steps import Steps, head_of
 from berth_plugin_proto import identity_pb2, recording_pb2, scheduling_pb2
 
@@ -156,8 +157,9 @@ class Player:
         return "" if _POINT.get(name, name) in self._offered else f"{name} is not announced any more"
 
     async def _asked(
-        self, name: str, request: Any, was: scheduling_pb2.ConverseResponse, before: float
+        self, name: str, recorded: Any, was: scheduling_pb2.ConverseResponse, before: float
     ) -> bool:
+        request = self._as_announced(recorded)
         started, error, response = time.perf_counter(), None, None
         try:
             response = await getattr(self._guest.scheduling, name)(request, timeout=self._options.seconds)
@@ -171,28 +173,38 @@ class Player:
         elif error is not None and error.reason == "GENERATION_GONE":
             self.outcome.left_out["it was about nodes that had moved since"] += 1
         else:
-            self._compare(name, request, self._meanings(request, was, response, error))
+            self._compare(name, request, self._meanings((recorded, request), was, response, error))
             timing = self.outcome.timings.setdefault(name, Timing())
             timing.recorded.append(before)
             timing.now.append(now)
         return error is None or error.code is not grpc.StatusCode.UNAVAILABLE
 
+    def _as_announced(self, request: Any) -> Any:
+        """The question in a form that the plugin reads: a list of nodes only if it announces that it does.
+
+        A bitmap is read by every plugin, so it stays one.
+        """
+        if not lists(request) or self._guest.introduction.capabilities.listed_candidates:
+            return request
+        return by_bitmap(request, self._guest.node_count(request.call))
+
     def _meanings(
         self,
-        request: Any,
+        requests: tuple[Any, Any],
         was: scheduling_pb2.ConverseResponse,
         response: Any,
         error: RpcError | None,
     ) -> tuple[Meaning, Meaning] | None:
-        """What both answers say; None where they are the same to the byte."""
+        """What both answers say, each to its own request; None where all is the same to the byte."""
         names = self._guest.rows.names
+        then, now = requests
         recorded = getattr(was, was.WhichOneof("answer") or "error")
         if error is None and not was.HasField("error"):
             if response is None:
                 return {STATUS: "answered"}, {STATUS: "breaks the protocol: sends what can't be read"}
-            if _apart_from_generation(recorded) == _apart_from_generation(response):
+            if then is now and _apart_from_generation(recorded) == _apart_from_generation(response):
                 return None
-            return meaning_of(request, recorded, names), meaning_of(request, response, names)
+            return meaning_of(then, recorded, names), meaning_of(now, response, names)
         code = _CODES.get(was.error.code, grpc.StatusCode.UNKNOWN).name
         before = {STATUS: f"{code}: {was.error.message}"} if was.HasField("error") else {STATUS: "answered"}
         return before, {STATUS: "answered"} if error is None else failure(error)

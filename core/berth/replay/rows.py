@@ -1,8 +1,19 @@
-"""Which node stands at which index, step by step, as a plugin that follows the state knows it."""
+"""Which node stands at which index, step by step, as a plugin that follows the state knows it.
+
+Candidates name nodes by these indices, as a bitmap or as a list.
+"""
 
 from collections.abc import Iterable
+from typing import Any
 
-from berth_plugin_proto import state_pb2
+import numpy as np
+
+from berth.out_of_tree.points.packing import bitmap
+from berth.replay.errors import RecordingError
+from berth.snapshot.columns import Rows
+from berth_plugin_proto import scheduling_pb2, state_pb2
+
+INDEX_BYTES = 4
 
 
 class NodeRows:
@@ -21,3 +32,28 @@ class NodeRows:
                     last = self.names.pop()
                     if change.node_remove.index < len(self.names):
                         self.names[change.node_remove.index] = last
+
+
+def lists(request: Any) -> bool:
+    """Whether the request lists its candidates by index."""
+    fields = request.DESCRIPTOR.fields_by_name
+    return "candidates" in fields and request.candidates.HasField("indices")
+
+
+def listed_rows(candidates: scheduling_pb2.Candidates) -> Rows:
+    """The rows that are listed. Shapes: result intp (k,). Raises: RecordingError."""
+    if len(candidates.indices) % INDEX_BYTES:
+        raise RecordingError(f"a recorded call lists nodes in {len(candidates.indices)} bytes")
+    return np.frombuffer(candidates.indices, dtype="<u4").astype(np.intp)
+
+
+def by_bitmap(request: Any, n: int) -> Any:
+    """The same question about n nodes, for a plugin that does not read lists.
+
+    An index beyond them is of a node that has moved since, which the plugin sees by the call's generation.
+    """
+    changed = type(request)()
+    changed.CopyFrom(request)
+    rows = listed_rows(request.candidates)
+    changed.candidates.CopyFrom(scheduling_pb2.Candidates(bitmap=bitmap(rows[rows < n], n)))
+    return changed

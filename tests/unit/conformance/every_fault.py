@@ -7,6 +7,7 @@ from tests.unit.conformance import (
     faults_of_framing,
     faults_of_groups,
     faults_of_identity,
+    faults_of_listing,
     faults_of_state,
 )
 
@@ -14,6 +15,7 @@ FAULTS = {
     **faults_of_identity.FAULTS,
     **faults_of_state.FAULTS,
     **faults_of_calls.FAULTS,
+    **faults_of_listing.FAULTS,
     **faults_of_binding.FAULTS,
     **faults_of_framing.FAULTS,
     **faults_of_groups.FAULTS,

@@ -46,7 +46,10 @@ def scores(change):
     """Every answer with scores."""
 
     def changed(server, request, response):
-        change(server, request, response.score if hasattr(response, "score") else response)
+        if not hasattr(response, "score"):
+            change(server, request, response)
+        elif response.HasField("score"):
+            change(server, request, response.score)
 
     return answered({"Score", "FilterScore"}, changed)
 
@@ -83,6 +86,10 @@ def bits(request):
     return sum(byte.bit_count() for byte in request.candidates.bitmap)
 
 
+def has_bitmap(request):
+    return request.HasField("candidates") and not request.candidates.HasField("indices")
+
+
 def nodes_of(server):
     return len(server.mirror.nodes)
 
@@ -105,12 +112,12 @@ def on_two_lines(_server, _request, response):
 
 
 def none_is_nothing(_server, request, response):
-    if request.HasField("candidates") and not bits(request):
+    if has_bitmap(request) and not bits(request):
         response.verdicts.each = b""
 
 
 def any_bitmap(server, request):
-    if request.HasField("candidates") and len(request.candidates.bitmap) != -(-nodes_of(server) // 8):
+    if has_bitmap(request) and len(request.candidates.bitmap) != -(-nodes_of(server) // 8):
         request.ClearField("candidates")
 
 

@@ -82,6 +82,45 @@ def test_candidates():
     assert [] == differing(request, verdicts([0, 0, 0]), verdicts([0, 1, 1], "x"))
 
 
+def asking(**candidates):
+    """Requests of Filter, Score and both about these candidates."""
+    asked = scheduling_pb2.Candidates(**candidates)
+    return [
+        make(candidates=asked)
+        for make in (
+            scheduling_pb2.FilterRequest,
+            scheduling_pb2.ScoreRequest,
+            scheduling_pb2.FilterScoreRequest,
+        )
+    ]
+
+
+def answering(codes, points):
+    """Their answers, with an entry for each node or for each that is listed."""
+    found, scored = verdicts(codes, "x"), scores(*points)
+    return found, scored, scheduling_pb2.FilterScoreResponse(filter=found, score=scored)
+
+
+def test_listed_candidates():
+    """A list has an entry for each index, and means what the bitmap of the same nodes means."""
+    listed = zip(asking(indices=b"\0\0\0\0\2\0\0\0"), answering([0, 1], [5, 7]), strict=True)
+    by_bitmap = zip(asking(bitmap=b"\5"), answering([0, 9, 1], [5, 9, 7]), strict=True)
+
+    assert [meaning_of(*each, NAMES) for each in listed] == [meaning_of(*each, NAMES) for each in by_bitmap]
+
+
+@pytest.mark.parametrize(
+    ("indices", "wrong"),
+    [(b"\1\0\0\0", "2 verdicts for 1 nodes"), (b"\0\0\0\0\3\0\0\0", "index 3 of 3 nodes is listed")],
+    ids=["more entries", "no such node"],
+)
+def test_broken_answer_to_a_list(indices, wrong):
+    """More entries than indices, or an index of no node, breaks the protocol."""
+    request = scheduling_pb2.FilterRequest(candidates=scheduling_pb2.Candidates(indices=indices))
+
+    assert [f"breaks the protocol: {wrong}"] == list(meaning_of(request, verdicts([0, 0]), NAMES).values())
+
+
 def test_broken_answer():
     """An answer that breaks the protocol is one difference, which says how."""
     (change,) = changes(meaning_of(FILTER, verdicts(0), NAMES), meaning_of(FILTER, verdicts([0, 0]), NAMES))

@@ -85,11 +85,6 @@ def candidates_of(rows: Rows, n: int, *, listed: bool) -> scheduling_pb2.Candida
     return scheduling_pb2.Candidates(bitmap=bitmap(rows, n))
 
 
-def indices_of(candidates: scheduling_pb2.Candidates) -> Rows:
-    """The rows that are listed. Shapes: result intp (k,)."""
-    return np.frombuffer(candidates.indices, dtype=_INDEX).astype(np.intp)
-
-
 def bitmap(rows: Rows, n: int) -> bytes:
     """One bit for each of n nodes, set for those rows."""
     asked = np.zeros(n, dtype=bool)
