@@ -10,7 +10,6 @@ from berth_plugin_proto import state_pb2
 from berth_sdk.dispatch import Dispatch
 from berth_sdk.serving import Server
 from berth_sdk.sync import Stream
-from tests.unit.conformance.listing import listing
 from tests.unit.conformance.reference import Slots
 
 
@@ -35,11 +34,8 @@ class BrokenDispatch(Dispatch):
         """Let the fault have its way."""
         self._server.metadata = dict(metadata)
 
-        async def plugin(changed):
-            return await super(BrokenDispatch, self).call(name, function, changed, metadata)
-
         async def proceed(changed):
-            return await listing(self._server, name, changed, plugin)
+            return await super(BrokenDispatch, self).call(name, function, changed, metadata)
 
         return await self._server.fault.call(self._server, name, request, proceed)
 

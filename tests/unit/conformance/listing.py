@@ -1,4 +1,4 @@
-"""Listed candidates, answered by a plugin that reads bitmaps only.
+"""Listed candidates and the same as a bitmap, for plugins and hosts of tests.
 
 A list is made the bitmap of the same nodes, and of each vector of the answer the listed entries are kept.
 """
@@ -8,24 +8,6 @@ import numpy as np
 from berth_plugin_proto import scheduling_pb2
 
 WIDTHS = {"uint8": "u1", "int32": "<i4", "int64": "<i8"}
-
-
-async def listing(server, name, request, proceed):
-    """The answer of the plugin, which announces that it reads lists."""
-    if not lists(request):
-        response = await proceed(request)
-        if name == "Handshake":
-            response.capabilities.listed_candidates = True
-        return response
-    n = node_count(server, request.call)
-    rows = read(request.candidates.indices, n)
-    return pick(await proceed(by_bitmap(request, rows, n)), rows)
-
-
-def node_count(server, call):
-    """How many nodes there are once the plugin has taken over what the call carries."""
-    carries = call.deltas and call.generation > server.mirror.generation
-    return call.deltas[-1].node_count if carries else len(server.mirror.nodes)
 
 
 def lists(request):
