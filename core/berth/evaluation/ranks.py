@@ -251,8 +251,10 @@ class Ranks:
         there = fits.take(rows)
         if np.count_nonzero(there) == rows.size:
             return rows
-        for row in rows[~there].tolist():
-            self.take_out(row)
+        if self.totals is not None:
+            gone = rows[~there]
+            for row in gone[self.totals.take(gone) != LEFT_OUT].tolist():
+                self.take_out(row)
         return rows[there]
 
     def put_many(self, rows: Rows, plains: Ints, raws: Sequence[Scores]) -> None:

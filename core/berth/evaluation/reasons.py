@@ -67,8 +67,9 @@ class Reasons:
         *,
         lasting: bool = True,
     ) -> Numbers:
-        """The same for codes none of which is 0. Shapes: codes and result (k,)."""
-        kinds = distinct(codes)
+        """The same for codes, at least one, none of which is 0. Shapes: codes and result (k,)."""
+        first = int(codes.item(0))
+        kinds = [first] if not np.count_nonzero(codes != first) else distinct(codes)
         numbered = [self.number(place, plugin, state, code, lasting=lasting) for code in kinds]
         if len(kinds) == 1:
             return np.full(codes.shape, numbered[0], dtype=np.uint32)

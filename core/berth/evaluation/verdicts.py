@@ -163,13 +163,16 @@ class Verdicts:
         for place, plugin, codes_of in forms:
             codes = codes_of(rows)
             if not plugin.in_process:
-                unanswered = (codes == UNASKED_CODE) & (why == 0)
-                if unanswered.any():
+                unanswered = ((codes == UNASKED_CODE) & (why == 0)).nonzero()[0]
+                if unanswered.size:
                     unasked = np.concatenate((unasked, rows[unanswered]))
-                    rows, why, codes = rows[~unanswered], why[~unanswered], codes[~unanswered]
+                    answered = np.ones(rows.size, dtype=bool)
+                    answered[unanswered] = False
+                    rows, why, codes = rows[answered], why[answered], codes[answered]
             if np.count_nonzero(codes):
                 rejected = ((codes != 0) & (why == 0)).nonzero()[0]
-                why[rejected] = self.reasons.numbers(place, plugin, attempt.state, codes[rejected])
+                if rejected.size:
+                    why[rejected] = self.reasons.numbers(place, plugin, attempt.state, codes[rejected])
         self._put(rows, why)
         if forms:
             attempt.meter.worked(forms[-1][1].name)
