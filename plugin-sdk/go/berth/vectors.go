@@ -20,21 +20,18 @@ var furtherReasons = Reason{"further reasons, more than one answer can hold", Un
 
 // packVerdicts makes the message; what was not asked is sent as 0. It also shows
 // which nodes passed and how many were turned down.
-func packVerdicts(v Verdicts, nodes *Nodes) (*pb.Verdicts, *Nodes, int, error) {
-	count := nodes.Len()
-	if len(v.Codes) != count {
-		return nil, nil, 0, broken("expected %d codes, got %d", count, len(v.Codes))
-	}
+func packVerdicts(v Verdicts, asked *candidates) (*pb.Verdicts, *candidates, int, error) {
+	count := asked.entries()
 	table, err := packReasons(v.Reasons)
 	if err != nil {
 		return nil, nil, 0, err
 	}
 	sent := make([]byte, count)
-	passing := make([]byte, (count+7)/8)
+	passing := make([]byte, bitBytes(count))
 	rejected := 0
 	for i, code := range v.Codes {
 		switch {
-		case !nodes.Asked(i):
+		case !asked.asks(i):
 		case code == 0:
 			passing[i>>3] |= 1 << (i & 7)
 		case int(code) > len(v.Reasons):
@@ -44,7 +41,7 @@ func packVerdicts(v Verdicts, nodes *Nodes) (*pb.Verdicts, *Nodes, int, error) {
 			rejected++
 		}
 	}
-	left := &Nodes{nodes.mirror, passing}
+	left := asked.narrowed(passing)
 	if rejected == 0 {
 		return &pb.Verdicts{Codes: &pb.Verdicts_All{All: 0}}, left, 0, nil
 	}
@@ -90,12 +87,12 @@ func unpackVerdicts(message *pb.Verdicts, count int) (Verdicts, error) {
 
 // filterEach gives the verdicts of the form that sees one node at a time, with a
 // table of the reasons met.
-func filterEach(filter func(*corev1.Pod, *corev1.Node) *Reason, pod *corev1.Pod, nodes *Nodes) Verdicts {
-	verdicts := Verdicts{Codes: make([]uint8, nodes.Len())}
+func filterEach(filter func(*corev1.Pod, *corev1.Node) *Reason, pod *corev1.Pod, asked *candidates) Verdicts {
+	verdicts := Verdicts{Codes: make([]uint8, asked.entries())}
 	rows := map[Reason]uint8{}
 	var last *Reason
 	var lastRow uint8
-	for index, node := range nodes.All() {
+	for entry, node := range asked.each() {
 		reason := filter(pod, node)
 		if reason == nil {
 			continue
@@ -103,7 +100,7 @@ func filterEach(filter func(*corev1.Pod, *corev1.Node) *Reason, pod *corev1.Pod,
 		if reason != last {
 			last, lastRow = reason, verdicts.row(rows, *reason)
 		}
-		verdicts.Codes[index] = lastRow
+		verdicts.Codes[entry] = lastRow
 	}
 	return verdicts
 }
@@ -124,25 +121,25 @@ func (v *Verdicts) row(rows map[Reason]uint8, reason Reason) uint8 {
 }
 
 // scoreEach gives the scores of the form that sees one node at a time.
-func scoreEach(score func(*corev1.Pod, *corev1.Node) int64, pod *corev1.Pod, nodes *Nodes) []int64 {
-	points := make([]int64, nodes.Len())
-	for index, node := range nodes.All() {
-		points[index] = score(pod, node)
+func scoreEach(score func(*corev1.Pod, *corev1.Node) int64, pod *corev1.Pod, asked *candidates) []int64 {
+	points := make([]int64, asked.entries())
+	for entry, node := range asked.each() {
+		points[entry] = score(pod, node)
 	}
 	return points
 }
 
 // packScores makes the message; what was not asked is sent as 0.
-func packScores(points []int64, normalization Normalization, nodes *Nodes) (*pb.Scores, error) {
-	if nodes.candidates != nil && len(points) == nodes.Len() {
+func packScores(points []int64, normalization Normalization, asked *candidates) (*pb.Scores, error) {
+	if asked.asked != nil {
 		points = slices.Clone(points) // the author may keep the slice
 		for i := range points {
-			if !nodes.Asked(i) {
+			if !asked.asks(i) {
 				points[i] = 0
 			}
 		}
 	}
-	return packPoints(points, normalization, nodes.Len())
+	return packPoints(points, normalization, asked.entries())
 }
 
 // packPoints makes the message in the narrowest form.
