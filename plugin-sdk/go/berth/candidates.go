@@ -20,8 +20,7 @@ type candidates struct {
 	// listed are the nodes' indices, one for each entry, as they travel; nil:
 	// entry i is node i.
 	listed []byte
-	// asked is a bit an entry; nil: all are asked about.
-	asked []byte
+	asked  bitmap
 }
 
 // candidatesOf reads which nodes are asked about; no message asks about all.
@@ -75,15 +74,11 @@ func (c *candidates) index(entry int) int {
 	return entry
 }
 
-func (c *candidates) asks(entry int) bool {
-	return c.asked == nil || c.asked[entry>>3]>>(entry&7)&1 == 1
-}
-
 // each yields the nodes that are asked about, with their entries.
 func (c *candidates) each() iter.Seq2[int, *corev1.Node] {
 	return func(yield func(int, *corev1.Node) bool) {
 		for entry := range c.entries() {
-			if c.asks(entry) && !yield(entry, c.mirror.nodes[c.index(entry)]) {
+			if c.asked.has(entry) && !yield(entry, c.mirror.nodes[c.index(entry)]) {
 				return
 			}
 		}
@@ -106,7 +101,7 @@ func (c *candidates) count() int {
 }
 
 // narrowed asks about those of the entries that have a bit.
-func (c *candidates) narrowed(asked []byte) *candidates {
+func (c *candidates) narrowed(asked bitmap) *candidates {
 	return &candidates{c.mirror, c.listed, asked}
 }
 
@@ -117,7 +112,7 @@ func (c *candidates) nodes() *Nodes {
 	}
 	asked := make([]byte, bitBytes(len(c.mirror.nodes)))
 	for entry := range c.entries() {
-		if index := c.index(entry); c.asks(entry) {
+		if index := c.index(entry); c.asked.has(entry) {
 			asked[index>>3] |= 1 << (index & 7)
 		}
 	}
@@ -138,5 +133,10 @@ func picked[T any](c *candidates, vector []T, what string) ([]T, error) {
 	}
 	return entries, nil
 }
+
+// bitmap is a bit an entry; nil: all of them.
+type bitmap []byte
+
+func (b bitmap) has(entry int) bool { return b == nil || b[entry>>3]>>(entry&7)&1 == 1 }
 
 func bitBytes(count int) int { return (count + 7) / 8 }

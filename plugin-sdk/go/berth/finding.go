@@ -120,7 +120,7 @@ func (c *call) scored(pod *corev1.Pod, asked *candidates) *pb.ScoreResponse {
 		return response
 	}
 	if err == nil {
-		response.Scores, err = packScores(points, c.plugin.Normalization, asked)
+		response.Scores, err = packPoints(points, c.plugin.Normalization, asked.entries(), asked.asked)
 	}
 	if err != nil {
 		response.Status = c.failure(err)

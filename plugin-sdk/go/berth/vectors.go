@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -31,7 +30,7 @@ func packVerdicts(v Verdicts, asked *candidates) (*pb.Verdicts, *candidates, int
 	rejected := 0
 	for i, code := range v.Codes {
 		switch {
-		case !asked.asks(i):
+		case !asked.asked.has(i):
 		case code == 0:
 			passing[i>>3] |= 1 << (i & 7)
 		case int(code) > len(v.Reasons):
@@ -129,27 +128,17 @@ func scoreEach(score func(*corev1.Pod, *corev1.Node) int64, pod *corev1.Pod, ask
 	return points
 }
 
-// packScores makes the message; what was not asked is sent as 0.
-func packScores(points []int64, normalization Normalization, asked *candidates) (*pb.Scores, error) {
-	if asked.asked != nil {
-		points = slices.Clone(points) // the author may keep the slice
-		for i := range points {
-			if !asked.asks(i) {
-				points[i] = 0
-			}
-		}
-	}
-	return packPoints(points, normalization, asked.entries())
-}
-
-// packPoints makes the message in the narrowest form.
-func packPoints(points []int64, normalization Normalization, count int) (*pb.Scores, error) {
+// packPoints makes the message in the narrowest form; what was not asked is sent as
+// 0. The author may keep the points: they are read, and neither changed nor copied.
+func packPoints(points []int64, normalization Normalization, count int, asked bitmap) (*pb.Scores, error) {
 	if len(points) != count {
 		return nil, broken("expected %d scores, got %d", count, len(points))
 	}
 	var low, high int64
-	for _, point := range points {
-		low, high = min(low, point), max(high, point)
+	for i, point := range points {
+		if asked.has(i) {
+			low, high = min(low, point), max(high, point)
+		}
 	}
 	switch {
 	case normalization == AsIs && (low < 0 || high > maxScore):
@@ -160,35 +149,41 @@ func packPoints(points []int64, normalization Normalization, count int) (*pb.Sco
 	packed := &pb.Scores{Normalization: normalization.message()}
 	switch {
 	case low >= 0 && high <= math.MaxUint8:
-		packed.Values = &pb.Scores_Uint8{Uint8: packBytes(points)}
+		packed.Values = &pb.Scores_Uint8{Uint8: packBytes(points, asked)}
 	case low >= math.MinInt32 && high <= math.MaxInt32:
-		packed.Values = &pb.Scores_Int32{Int32: packInts(points)}
+		packed.Values = &pb.Scores_Int32{Int32: packInts(points, asked)}
 	default:
-		packed.Values = &pb.Scores_Int64{Int64: packLongs(points)}
+		packed.Values = &pb.Scores_Int64{Int64: packLongs(points, asked)}
 	}
 	return packed, nil
 }
 
-func packBytes(points []int64) []byte {
+func packBytes(points []int64, asked bitmap) []byte {
 	packed := make([]byte, len(points))
 	for i, point := range points {
-		packed[i] = byte(point)
+		if asked.has(i) {
+			packed[i] = byte(point)
+		}
 	}
 	return packed
 }
 
-func packInts(points []int64) []byte {
-	packed := make([]byte, 0, 4*len(points))
-	for _, point := range points {
-		packed = binary.LittleEndian.AppendUint32(packed, uint32(point))
+func packInts(points []int64, asked bitmap) []byte {
+	packed := make([]byte, 4*len(points))
+	for i, point := range points {
+		if asked.has(i) {
+			binary.LittleEndian.PutUint32(packed[4*i:], uint32(point))
+		}
 	}
 	return packed
 }
 
-func packLongs(points []int64) []byte {
-	packed := make([]byte, 0, 8*len(points))
-	for _, point := range points {
-		packed = binary.LittleEndian.AppendUint64(packed, uint64(point))
+func packLongs(points []int64, asked bitmap) []byte {
+	packed := make([]byte, 8*len(points))
+	for i, point := range points {
+		if asked.has(i) {
+			binary.LittleEndian.PutUint64(packed[8*i:], uint64(point))
+		}
 	}
 	return packed
 }
