@@ -45,6 +45,7 @@ func TestAnAnswerAllocatesNoMoreThanItsVectors(t *testing.T) {
 		most   uint64
 	}{
 		"all nodes at once": {everyTenth(), nil, 4 * manyNodes},
+		"all, node by node": {byNode(), nil, 7 * manyNodes},
 		"ten, node by node": {byNode(), &pb.Candidates{Indices: indices(1, 2, 3, 5, 8, 13, 21, 34, 55, 89)}, manyNodes},
 		"ten, all at once":  {everyTenth(), &pb.Candidates{Indices: indices(1, 2, 3, 5, 8, 13, 21, 34, 55, 89)}, manyNodes},
 	} {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strconv"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -20,8 +21,7 @@ import (
 
 // numbered is a node's number, by which the plugins here answer.
 func numbered(node *corev1.Node) int {
-	var number int
-	_, _ = fmt.Sscanf(node.Name, "n%d", &number)
+	number, _ := strconv.Atoi(node.Name[1:])
 	return number
 }
 
@@ -155,6 +155,18 @@ func TestVectorsOfAnAnswerAreAsLongAsTheList(t *testing.T) {
 				t.Errorf("points %v, want %v", points, want)
 			}
 		})
+	}
+}
+
+func TestAnEmptyListAsksAboutNoNode(t *testing.T) {
+	host := berthtest.Run(t, byNode(), nodesOf(3)...)
+	host.Listed = true
+
+	scores := host.Score(bluePod, []string{}...)
+	verdict, _ := host.FilterScore(bluePod, []string{}...)
+
+	if scores == nil || len(scores) > 0 || len(verdict.Rejected) > 0 || verdict.Status.Code != berth.Success {
+		t.Errorf("scores %v, verdict %v", scores, verdict)
 	}
 }
 

@@ -114,7 +114,7 @@ func nodeVerdicts(plugin *Plugin, pod *corev1.Pod, asked *candidates) (verdicts 
 // scored gives the scores by whichever form the author chose.
 func (c *call) scored(pod *corev1.Pod, asked *candidates) *pb.ScoreResponse {
 	response := &pb.ScoreResponse{Generation: c.session.mirror.generation, Status: success()}
-	points, err := nodePoints(c.plugin, pod, asked)
+	points, err := c.nodePoints(pod, asked)
 	if err == nil && points == nil && len(c.session.mirror.nodes) > 0 {
 		response.Status = &pb.Status{Code: pb.Code_CODE_SKIP}
 		return response
@@ -129,15 +129,15 @@ func (c *call) scored(pod *corev1.Pod, asked *candidates) *pb.ScoreResponse {
 }
 
 // nodePoints gives a score for each entry, nil for no opinion.
-func nodePoints(plugin *Plugin, pod *corev1.Pod, asked *candidates) (points []int64, err error) {
-	switch {
+func (c *call) nodePoints(pod *corev1.Pod, asked *candidates) (points []int64, err error) {
+	switch plugin := c.plugin; {
 	case plugin.ScoreNodes != nil:
 		err = guarded("ScoreNodes", func() { points = plugin.ScoreNodes(pod, asked.nodes()) })
 		if err == nil && points != nil {
 			points, err = picked(asked, points, "scores")
 		}
 	case plugin.Score != nil:
-		err = guarded("Score", func() { points = scoreEach(plugin.Score, pod, asked) })
+		err = guarded("Score", func() { points = scoreEach(&c.session.points, plugin.Score, pod, asked) })
 	}
 	return points, err
 }

@@ -17,6 +17,7 @@ type session struct {
 	mirror   *mirror
 	profiles map[string]Profile
 	pods     *podMemory
+	points   []int64 // of scoreEach
 	// moved is closed, and made anew, whenever mirror or profiles change.
 	moved chan struct{}
 	// stream is the Sync stream that counts, the one opened last.
@@ -33,6 +34,7 @@ func newSession(plugin *Plugin, meter *meter) *session {
 		mirror:   newMirror(plugin),
 		profiles: map[string]Profile{},
 		pods:     newPodMemory(rememberedPods),
+		points:   []int64{}, // nil would be no opinion
 		moved:    make(chan struct{}),
 		meter:    meter,
 		onReady:  func(bool) {},

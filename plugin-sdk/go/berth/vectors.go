@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -119,13 +120,18 @@ func (v *Verdicts) row(rows map[Reason]uint8, reason Reason) uint8 {
 	return rows[reason]
 }
 
-// scoreEach gives the scores of the form that sees one node at a time.
-func scoreEach(score func(*corev1.Pod, *corev1.Node) int64, pod *corev1.Pod, asked *candidates) []int64 {
-	points := make([]int64, asked.entries())
+// scoreEach gives the scores of the form that sees one node at a time, in the buffer:
+// they are packed before the next call has its turn, and the vector is the longest
+// that a call would leave for the collector.
+func scoreEach(
+	buffer *[]int64, score func(*corev1.Pod, *corev1.Node) int64, pod *corev1.Pod, asked *candidates,
+) []int64 {
+	count := asked.entries()
+	*buffer = slices.Grow((*buffer)[:0], count)[:count]
 	for entry, node := range asked.each() {
-		points[entry] = score(pod, node)
+		(*buffer)[entry] = score(pod, node)
 	}
-	return points
+	return *buffer
 }
 
 // packPoints makes the message in the narrowest form; what was not asked is sent as
