@@ -47,11 +47,11 @@ export class Candidates {
     return new Candidates(this.#mirror, asked, this.#listed);
   }
 
-  /** The nodes that are asked about, each with its entry. */
-  *each(): IterableIterator<[number, Node]> {
+  /** Visit the nodes that are asked about; a generator would make two objects for each of them. */
+  each(visit: (entry: number, node: Node) => void): void {
     const { nodes } = this.#mirror;
     for (let entry = 0; entry < this.length; entry++) {
-      if (!this.asked || this.asked[entry]) yield [entry, nodes[this.#index(entry)] as Node];
+      if (!this.asked || this.asked[entry]) visit(entry, nodes[this.#index(entry)] as Node);
     }
   }
 

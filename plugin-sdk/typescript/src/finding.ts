@@ -144,13 +144,19 @@ function refusal(session: Session, error: unknown): FilterResponse {
 function filterEach(plugin: Plugin, pod: Pod, asked: Candidates): Verdicts {
   const codes = new Uint8Array(asked.length);
   const table = new ReasonTable();
-  for (const [entry, node] of asked.each()) {
+  let last: unknown;
+  let row = 0;
+  asked.each((entry, node) => {
     const answer = atOnce("filter", plugin.filter?.(pod, node));
-    if (answer === undefined || answer === null) continue;
-    const { code, reasons } = statusOf(answer);
-    if (reasons.length !== 1) throw new ContractError("filter answers nothing, a text or a Reason");
-    codes[entry] = table.code({ code, text: reasons[0] as string });
-  }
+    if (answer === undefined || answer === null) return;
+    if (answer !== last) {
+      // Most nodes are turned down for the reason of the one before.
+      const { code, reasons } = statusOf(answer);
+      if (reasons.length !== 1) throw new ContractError("filter answers nothing, a text or a Reason");
+      [last, row] = [answer, table.code({ code, text: reasons[0] as string })];
+    }
+    codes[entry] = row;
+  });
   return { codes, reasons: table.reasons };
 }
 
@@ -197,6 +203,8 @@ export function scoresGiven(plugin: Plugin, name: string, answer: unknown): Scor
 function scoreEach(plugin: Plugin, pod: Pod, asked: Candidates): number[] | undefined {
   if (!plugin.score) return undefined;
   const points = new Array<number>(asked.length).fill(0);
-  for (const [entry, node] of asked.each()) points[entry] = atOnce("score", plugin.score(pod, node));
+  asked.each((entry, node) => {
+    points[entry] = atOnce("score", plugin.score?.(pod, node) as number);
+  });
   return points;
 }
