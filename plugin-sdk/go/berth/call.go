@@ -87,14 +87,17 @@ func (c *call) asked() (*corev1.Pod, error) {
 	return c.session.pod(c.head.Pod)
 }
 
-// askedOf gives the call's pod, and the nodes that it is about.
-func (c *call) askedOf(candidates *pb.Candidates) (*corev1.Pod, *Nodes, error) {
+// askedOf gives the call's pod, and all nodes with those that it is about.
+func (c *call) askedOf(message *pb.Candidates) (*corev1.Pod, *Nodes, error) {
 	pod, err := c.asked()
 	if err != nil {
 		return nil, nil, err
 	}
-	nodes, err := c.session.nodes(c.head, candidates)
-	return pod, nodes, err
+	asked, err := c.session.candidates(c.head, message)
+	if err != nil {
+		return nil, nil, err
+	}
+	return pod, asked.nodes(), nil
 }
 
 // chosen gives the pod and the node that it was given, nil if the node is gone.

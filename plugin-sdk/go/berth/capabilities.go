@@ -17,9 +17,8 @@ func (p *Plugin) points() []pb.ExtensionPoint {
 			points = append(points, point)
 		}
 	}
-	filters := p.Filter != nil || p.FilterNodes != nil
 	offer(p.PreEnqueue != nil, pb.ExtensionPoint_EXTENSION_POINT_PRE_ENQUEUE)
-	offer(p.PreFilter != nil || filters, pb.ExtensionPoint_EXTENSION_POINT_FILTER)
+	offer(p.filters(), pb.ExtensionPoint_EXTENSION_POINT_FILTER)
 	offer(p.overlays(), pb.ExtensionPoint_EXTENSION_POINT_FILTER_OVERLAYS)
 	offer(p.PostFilter != nil, pb.ExtensionPoint_EXTENSION_POINT_POST_FILTER)
 	offer(p.scores(), pb.ExtensionPoint_EXTENSION_POINT_SCORE)
@@ -59,6 +58,10 @@ var pointOf = map[string]pb.ExtensionPoint{
 	"QueueingHints":      pb.ExtensionPoint_EXTENSION_POINT_QUEUEING_HINTS,
 }
 
+func (p *Plugin) filters() bool {
+	return p.PreFilter != nil || p.Filter != nil || p.FilterNodes != nil
+}
+
 func (p *Plugin) scores() bool { return p.Score != nil || p.ScoreNodes != nil }
 
 func (p *Plugin) hints() bool { return p.QueueingHint != nil || p.QueueingHints != nil }
@@ -76,6 +79,7 @@ func (p *Plugin) capabilities() *pb.Capabilities {
 		ScoreNeedsFeasible: p.ScoreNeedsFeasible,
 		Converse:           true,
 		ConverseTogether:   true,
+		ListedCandidates:   p.filters() || p.scores(),
 	}
 	for _, event := range p.Events {
 		announced.Events = append(announced.Events, event.message(p.hints()))

@@ -32,11 +32,15 @@ func (c *call) filter(request *pb.FilterRequest) (*pb.FilterResponse, error) {
 }
 
 func (c *call) score(request *pb.ScoreRequest) (*pb.ScoreResponse, error) {
-	pod, nodes, err := c.askedOf(request.Candidates)
+	pod, err := c.asked()
 	if err != nil {
 		return nil, err
 	}
-	return c.scored(pod, nodes), nil
+	asked, err := c.session.candidates(c.head, request.Candidates)
+	if err != nil {
+		return nil, err
+	}
+	return c.scored(pod, asked), nil
 }
 
 func (c *call) filterScore(request *pb.FilterScoreRequest) (*pb.FilterScoreResponse, error) {
@@ -55,9 +59,9 @@ func (c *call) filterScore(request *pb.FilterScoreRequest) (*pb.FilterScoreRespo
 }
 
 // filtered gives the reply and the nodes that passed, nil if none is left to score.
-func (c *call) filtered(pod *corev1.Pod, candidates *pb.Candidates) (*pb.FilterResponse, *Nodes, error) {
+func (c *call) filtered(pod *corev1.Pod, message *pb.Candidates) (*pb.FilterResponse, *candidates, error) {
 	status := c.preFiltered(pod)
-	nodes, err := c.session.nodes(c.head, candidates)
+	asked, err := c.session.candidates(c.head, message)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -65,21 +69,21 @@ func (c *call) filtered(pod *corev1.Pod, candidates *pb.Candidates) (*pb.FilterR
 	switch status.Code {
 	case pb.Code_CODE_SUCCESS:
 	case pb.Code_CODE_SKIP:
-		return response, nodes, nil
+		return response, asked, nil
 	default:
 		return response, nil, nil
 	}
-	verdicts, err := nodeVerdicts(c.plugin, pod, nodes)
-	var passing *Nodes
+	verdicts, err := nodeVerdicts(c.plugin, pod, asked)
+	var passing *candidates
 	var rejected int
 	if err == nil {
-		response.Verdicts, passing, rejected, err = packVerdicts(verdicts, nodes)
+		response.Verdicts, passing, rejected, err = packVerdicts(verdicts, asked)
 	}
 	if err != nil {
 		response.Status = c.failure(err)
 		return response, nil, nil
 	}
-	c.count(nodes.count(), rejected)
+	c.count(asked.count(), rejected)
 	return response, passing, nil
 }
 
@@ -91,41 +95,51 @@ func (c *call) preFiltered(pod *corev1.Pod) *pb.Status {
 		Skip, Unschedulable, UnschedulableAndUnresolvable, Pending)
 }
 
-// nodeVerdicts gives the verdicts by whichever form the author chose.
-func nodeVerdicts(plugin *Plugin, pod *corev1.Pod, nodes *Nodes) (verdicts Verdicts, err error) {
+// nodeVerdicts gives a code for each entry by whichever form the author chose.
+func nodeVerdicts(plugin *Plugin, pod *corev1.Pod, asked *candidates) (verdicts Verdicts, err error) {
 	switch {
 	case plugin.FilterNodes != nil:
-		err = guarded("FilterNodes", func() { verdicts = plugin.FilterNodes(pod, nodes) })
+		err = guarded("FilterNodes", func() { verdicts = plugin.FilterNodes(pod, asked.nodes()) })
+		if err == nil {
+			verdicts.Codes, err = picked(asked, verdicts.Codes, "codes")
+		}
 	case plugin.Filter != nil:
-		err = guarded("Filter", func() { verdicts = filterEach(plugin.Filter, pod, nodes) })
+		err = guarded("Filter", func() { verdicts = filterEach(plugin.Filter, pod, asked) })
 	default:
-		verdicts.Codes = make([]uint8, nodes.Len())
+		verdicts.Codes = make([]uint8, asked.entries())
 	}
 	return verdicts, err
 }
 
 // scored gives the scores by whichever form the author chose.
-func (c *call) scored(pod *corev1.Pod, nodes *Nodes) *pb.ScoreResponse {
+func (c *call) scored(pod *corev1.Pod, asked *candidates) *pb.ScoreResponse {
 	response := &pb.ScoreResponse{Generation: c.session.mirror.generation, Status: success()}
-	var points []int64
-	var err error
-	switch {
-	case c.plugin.ScoreNodes != nil:
-		err = guarded("ScoreNodes", func() { points = c.plugin.ScoreNodes(pod, nodes) })
-	case c.plugin.Score != nil:
-		err = guarded("Score", func() { points = scoreEach(c.plugin.Score, pod, nodes) })
-	}
-	if err == nil && points == nil && nodes.Len() > 0 {
+	points, err := c.nodePoints(pod, asked)
+	if err == nil && points == nil && len(c.session.mirror.nodes) > 0 {
 		response.Status = &pb.Status{Code: pb.Code_CODE_SKIP}
 		return response
 	}
 	if err == nil {
-		response.Scores, err = packScores(points, c.plugin.Normalization, nodes)
+		response.Scores, err = packPoints(points, c.plugin.Normalization, asked.entries(), asked.asked)
 	}
 	if err != nil {
 		response.Status = c.failure(err)
 	}
 	return response
+}
+
+// nodePoints gives a score for each entry, nil for no opinion.
+func (c *call) nodePoints(pod *corev1.Pod, asked *candidates) (points []int64, err error) {
+	switch plugin := c.plugin; {
+	case plugin.ScoreNodes != nil:
+		err = guarded("ScoreNodes", func() { points = plugin.ScoreNodes(pod, asked.nodes()) })
+		if err == nil && points != nil {
+			points, err = picked(asked, points, "scores")
+		}
+	case plugin.Score != nil:
+		err = guarded("Score", func() { points = scoreEach(&c.session.points, plugin.Score, pod, asked) })
+	}
+	return points, err
 }
 
 func (c *call) postFilter(request *pb.PostFilterRequest) (*pb.PostFilterResponse, error) {

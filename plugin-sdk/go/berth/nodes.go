@@ -2,10 +2,8 @@ package berth
 
 import (
 	"encoding/json"
-	"fmt"
 	"iter"
 	"maps"
-	"math/bits"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -15,13 +13,6 @@ import (
 type Nodes struct {
 	mirror     *mirror
 	candidates []byte // a bit a node; nil means all
-}
-
-func nodesOf(m *mirror, candidates []byte) (*Nodes, error) {
-	if wanted := (len(m.nodes) + 7) / 8; candidates != nil && len(candidates) != wanted {
-		return nil, fmt.Errorf("a bitmap of %d entries has %d bytes, not %d", len(m.nodes), wanted, len(candidates))
-	}
-	return &Nodes{m, candidates}, nil
 }
 
 // Len is the number of nodes, asked about or not.
@@ -62,18 +53,3 @@ func (n *Nodes) Object(key ObjectKey) json.RawMessage { return n.mirror.objects[
 
 // Objects yields all watched objects as JSON.
 func (n *Nodes) Objects() iter.Seq2[ObjectKey, json.RawMessage] { return maps.All(n.mirror.objects) }
-
-// count says how many nodes are asked about.
-func (n *Nodes) count() int {
-	if n.candidates == nil {
-		return n.Len()
-	}
-	total := 0
-	for index, octet := range n.candidates {
-		if rest := n.Len() - index*8; rest < 8 {
-			octet &= 1<<rest - 1
-		}
-		total += bits.OnesCount8(octet)
-	}
-	return total
-}

@@ -15,13 +15,13 @@ func (c *call) filterOverlays(request *pb.FilterOverlaysRequest) (*pb.FilterOver
 		return nil, err
 	}
 	status := c.preFiltered(pod)
-	nodes, err := c.session.nodes(c.head, nil)
+	_, err = c.session.candidates(c.head, nil)
 	if err != nil {
 		return nil, err
 	}
 	for _, overlay := range request.Overlays {
-		if int(overlay.NodeIndex) >= nodes.Len() {
-			return nil, invalid("overlay of node %d: there are %d", overlay.NodeIndex, nodes.Len())
+		if count := len(c.session.mirror.nodes); int(overlay.NodeIndex) >= count {
+			return nil, invalid("overlay of node %d: there are %d", overlay.NodeIndex, count)
 		}
 	}
 	response := &pb.FilterOverlaysResponse{Generation: c.session.mirror.generation, Status: status}
@@ -88,12 +88,12 @@ func distinctNodes(overlays []*pb.Overlay, indices []int) (chosen, rest []int) {
 // overlayRound puts the overlays on, asks about their nodes, and takes them off.
 func (c *call) overlayRound(pod *corev1.Pod, overlays []*pb.Overlay, round []int) (Verdicts, error) {
 	m := c.session.mirror
-	candidates := make([]byte, (len(m.nodes)+7)/8)
+	asked := make([]byte, bitBytes(len(m.nodes)))
 	var undo []func() *syncError
 	var failed *syncError
 	for _, i := range round {
 		overlay := overlays[i]
-		candidates[overlay.NodeIndex>>3] |= 1 << (overlay.NodeIndex & 7)
+		asked[overlay.NodeIndex>>3] |= 1 << (overlay.NodeIndex & 7)
 		if failed = m.putOn(overlay, &undo); failed != nil {
 			break
 		}
@@ -101,7 +101,7 @@ func (c *call) overlayRound(pod *corev1.Pod, overlays []*pb.Overlay, round []int
 	var verdicts Verdicts
 	var err error
 	if failed == nil {
-		verdicts, err = nodeVerdicts(c.plugin, pod, &Nodes{m, candidates})
+		verdicts, err = nodeVerdicts(c.plugin, pod, &candidates{mirror: m, asked: asked})
 	}
 	for i := len(undo) - 1; i >= 0; i-- {
 		if problem := undo[i](); problem != nil {
@@ -114,15 +114,12 @@ func (c *call) overlayRound(pod *corev1.Pod, overlays []*pb.Overlay, round []int
 		return verdicts, invalid("overlay: %v", failed)
 	}
 	if err == nil {
-		err = codesHaveReasons(verdicts, len(m.nodes))
+		err = codesHaveReasons(verdicts)
 	}
 	return verdicts, err
 }
 
-func codesHaveReasons(verdicts Verdicts, count int) error {
-	if len(verdicts.Codes) != count {
-		return broken("expected %d codes, got %d", count, len(verdicts.Codes))
-	}
+func codesHaveReasons(verdicts Verdicts) error {
 	for _, code := range verdicts.Codes {
 		if int(code) > len(verdicts.Reasons) {
 			return broken("code %d has no reason: there are %d", code, len(verdicts.Reasons))

@@ -75,7 +75,7 @@ func (c *call) scorePlacements(request *pb.ScorePlacementsRequest) (*pb.ScorePla
 		return response, nil
 	}
 	if err == nil {
-		response.Scores, err = packPoints(points, c.plugin.Normalization, len(proposed))
+		response.Scores, err = packPoints(points, c.plugin.Normalization, len(proposed), nil)
 	}
 	if err != nil {
 		response.Status = c.failure(err)

@@ -150,7 +150,7 @@ func (r *raw) filter(call *pb.Call) (*pb.FilterResponse, string, error) {
 	return response, reason, err
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

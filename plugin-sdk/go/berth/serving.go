@@ -189,6 +189,7 @@ func Serve(ctx context.Context, plugin *Plugin, address string, options ...Optio
 	if address == "" {
 		return errors.New("no address: give one, or set BERTH_PLUGIN_ADDRESS")
 	}
+	defer spareCollections().stop()
 	server, err := NewServer(plugin, address, options...)
 	if err != nil {
 		return err

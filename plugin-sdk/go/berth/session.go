@@ -17,6 +17,7 @@ type session struct {
 	mirror   *mirror
 	profiles map[string]Profile
 	pods     *podMemory
+	points   []int64 // of scoreEach
 	// moved is closed, and made anew, whenever mirror or profiles change.
 	moved chan struct{}
 	// stream is the Sync stream that counts, the one opened last.
@@ -33,6 +34,7 @@ func newSession(plugin *Plugin, meter *meter) *session {
 		mirror:   newMirror(plugin),
 		profiles: map[string]Profile{},
 		pods:     newPodMemory(rememberedPods),
+		points:   []int64{}, // nil would be no opinion
 		moved:    make(chan struct{}),
 		meter:    meter,
 		onReady:  func(bool) {},
@@ -121,8 +123,8 @@ func (s *session) pod(ref *pb.PodRef) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// nodes gives all nodes at the call's indices.
-func (s *session) nodes(head *pb.Call, candidates *pb.Candidates) (*Nodes, error) {
+// candidates gives the nodes that are asked about, at the call's indices.
+func (s *session) candidates(head *pb.Call, message *pb.Candidates) (*candidates, error) {
 	if err := s.checkEpoch(head); err != nil {
 		return nil, err
 	}
@@ -130,18 +132,11 @@ func (s *session) nodes(head *pb.Call, candidates *pb.Candidates) (*Nodes, error
 		return nil, refused(generationGone, "node indices of generation %d ended at %d",
 			head.Generation, s.mirror.layoutSince)
 	}
-	var bitmap []byte
-	if candidates != nil {
-		bitmap = candidates.Bitmap
-		if bitmap == nil {
-			bitmap = []byte{}
-		}
-	}
-	nodes, err := nodesOf(s.mirror, bitmap)
+	asked, err := candidatesOf(s.mirror, message)
 	if err != nil {
 		return nil, invalid("candidates: %v", err)
 	}
-	return nodes, nil
+	return asked, nil
 }
 
 // node gives a node by name, nil if it is gone.

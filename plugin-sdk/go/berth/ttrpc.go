@@ -10,10 +10,12 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
@@ -30,7 +32,9 @@ const (
 	ttrpcMostRunning = 1024
 	// longestSocketPath is what a unix socket's address holds.
 	longestSocketPath = 107
-	errorInfoURL      = "type.googleapis.com/google.rpc.ErrorInfo"
+	// payloadField is the number of TtrpcResponse.payload.
+	payloadField = 2
+	errorInfoURL = "type.googleapis.com/google.rpc.ErrorInfo"
 )
 
 // framedMethod answers the payload of one frame in its turn.
@@ -191,6 +195,9 @@ type ttrpcConnection struct {
 	server  *Server
 	conn    net.Conn
 	writing sync.Mutex
+	// frame is the answer last written. The next one takes its place: an answer
+	// about all nodes is long, and garbage of each would have to be collected.
+	frame   []byte
 	running calls
 	free    chan struct{}
 }
@@ -208,8 +215,9 @@ func (c *ttrpcConnection) serve() {
 
 func (c *ttrpcConnection) listen(ctx context.Context) error {
 	reader := bufio.NewReaderSize(c.conn, 64<<10)
+	var message []byte
 	for {
-		stream, request, err := readFrame(reader)
+		stream, request, err := readFrame(reader, &message)
 		if err != nil {
 			return err
 		}
@@ -223,12 +231,15 @@ func (c *ttrpcConnection) listen(ctx context.Context) error {
 				c.running.end()
 				<-c.free
 			}()
-			c.write(stream, c.reply(ctx, request, here))
+			response, err := c.reply(ctx, request, here)
+			c.write(stream, response, err)
 		}()
 	}
 }
 
-func readFrame(reader *bufio.Reader) (stream uint32, request *pb.TtrpcRequest, err error) {
+// readFrame reads one frame. It is decoded out of the buffer, which the next frame
+// may have: what is decoded holds none of it.
+func readFrame(reader *bufio.Reader, buffer *[]byte) (stream uint32, request *pb.TtrpcRequest, err error) {
 	var header [ttrpcHeader]byte
 	if _, err = io.ReadFull(reader, header[:]); err != nil {
 		return 0, nil, err
@@ -241,32 +252,20 @@ func readFrame(reader *bufio.Reader) (stream uint32, request *pb.TtrpcRequest, e
 	if header[8] != ttrpcRequest || stream%2 == 0 {
 		return 0, nil, fmt.Errorf("a frame of type %d on stream %d", header[8], stream)
 	}
-	message := make([]byte, length)
-	if _, err = io.ReadFull(reader, message); err != nil {
+	*buffer = slices.Grow((*buffer)[:0], int(length))[:length]
+	if _, err = io.ReadFull(reader, *buffer); err != nil {
 		return 0, nil, err
 	}
 	request = &pb.TtrpcRequest{}
-	return stream, request, proto.Unmarshal(message, request)
+	return stream, request, proto.Unmarshal(*buffer, request)
 }
 
-func (c *ttrpcConnection) reply(ctx context.Context, request *pb.TtrpcRequest, here *place) *pb.TtrpcResponse {
+func (c *ttrpcConnection) reply(ctx context.Context, request *pb.TtrpcRequest, here *place) (proto.Message, error) {
 	if request.TimeoutNano > 0 {
 		limited, cancel := context.WithTimeout(ctx, time.Duration(request.TimeoutNano))
 		defer cancel()
 		ctx = limited
 	}
-	response, err := c.answer(ctx, request, here)
-	if err != nil {
-		return refusedFrame(asCallError(err))
-	}
-	payload, err := proto.Marshal(response)
-	if err != nil {
-		return refusedFrame(asCallError(err))
-	}
-	return &pb.TtrpcResponse{Payload: payload}
-}
-
-func (c *ttrpcConnection) answer(ctx context.Context, request *pb.TtrpcRequest, here *place) (proto.Message, error) {
 	method, known := framedMethods[request.Service+"/"+request.Method]
 	if !known {
 		text := fmt.Sprintf("no such call: %s/%s", request.Service, request.Method)
@@ -279,23 +278,41 @@ func (c *ttrpcConnection) answer(ctx context.Context, request *pb.TtrpcRequest, 
 	return method(ctx, c.server, here, carrier, request.Payload)
 }
 
-func (c *ttrpcConnection) write(stream uint32, response *pb.TtrpcResponse) {
-	message, err := proto.Marshal(response)
-	if err == nil && len(message) > ttrpcMostBytes {
-		text := fmt.Sprintf("an answer of %d bytes, at most %d are sent", len(message), ttrpcMostBytes)
-		message, err = proto.Marshal(refusedFrame(&callError{codes.ResourceExhausted, "", text}))
-	}
-	if err != nil {
-		slog.Error("answer not sent", "error", err)
-		return
-	}
-	frame := make([]byte, ttrpcHeader, ttrpcHeader+len(message))
-	binary.BigEndian.PutUint32(frame, uint32(len(message)))
-	binary.BigEndian.PutUint32(frame[4:], stream)
-	frame[8] = ttrpcResponse
+func (c *ttrpcConnection) write(stream uint32, response proto.Message, err error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	_, _ = c.conn.Write(append(frame, message...)) // a connection that broke is reported by reading it
+	if err == nil {
+		c.frame, err = appendAnswer(emptyFrame(c.frame), response)
+	}
+	if length := len(c.frame) - ttrpcHeader; err == nil && length > ttrpcMostBytes {
+		text := fmt.Sprintf("an answer of %d bytes, at most %d are sent", length, ttrpcMostBytes)
+		err = &callError{codes.ResourceExhausted, "", text}
+	}
+	if err != nil {
+		refusal := refusedFrame(asCallError(err))
+		if c.frame, err = (proto.MarshalOptions{}).MarshalAppend(emptyFrame(c.frame), refusal); err != nil {
+			slog.Error("answer not sent", "error", err)
+			return
+		}
+	}
+	binary.BigEndian.PutUint32(c.frame, uint32(len(c.frame)-ttrpcHeader))
+	binary.BigEndian.PutUint32(c.frame[4:], stream)
+	c.frame[8] = ttrpcResponse
+	_, _ = c.conn.Write(c.frame) // a connection that broke is reported by reading it
+}
+
+// emptyFrame gives a frame with no more than the room for its header.
+func emptyFrame(before []byte) []byte {
+	return append(before[:0], make([]byte, ttrpcHeader)...)
+}
+
+// appendAnswer appends a TtrpcResponse with this payload. The payload is encoded
+// where it belongs: as a field of a message it would be encoded, and copied, before.
+func appendAnswer(frame []byte, payload proto.Message) ([]byte, error) {
+	size := proto.Size(payload)
+	frame = protowire.AppendTag(slices.Grow(frame, size+2*binary.MaxVarintLen64), payloadField, protowire.BytesType)
+	frame = protowire.AppendVarint(frame, uint64(size))
+	return proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(frame, payload)
 }
 
 func refusedFrame(failed *callError) *pb.TtrpcResponse {

@@ -106,6 +106,48 @@ func TestAFrameThatIsRefusedSaysWhy(t *testing.T) {
 	}
 }
 
+func TestLongAndShortAnswersAndRefusalsOnOneConnectionAreEachWhole(t *testing.T) {
+	host := berthtest.Run(t, byNode(), nodesOf(300)...)
+	wire := overFrames(t, host.Address)
+	want := ask(t, host, headOf(host))
+	stranger := headOf(host)
+	stranger.Epoch = "another"
+	for range 2 {
+		wire.send("Filter", &pb.FilterRequest{Call: headOf(host)}, time.Second)
+		wire.send("Filter", &pb.FilterRequest{Call: stranger}, time.Second)
+		wire.send("Unreserve", &pb.UnreserveRequest{Call: headOf(host)}, time.Second)
+	}
+
+	heard := map[uint32]*pb.TtrpcResponse{}
+	for range 6 {
+		stream, response := wire.read()
+		heard[stream] = response
+	}
+
+	for stream := uint32(1); stream < 12; stream += 6 {
+		got := &pb.FilterResponse{}
+		must(t, proto.Unmarshal(heard[stream].Payload, got))
+		if !proto.Equal(want, got) {
+			t.Errorf("stream %d: got %v, want %v", stream, got, want)
+		}
+		if refused := heard[stream+2]; codes.Code(refused.Status.GetCode()) != codes.FailedPrecondition {
+			t.Errorf("stream %d: answered %v", stream+2, refused)
+		}
+		if empty := heard[stream+4]; empty.Status != nil || len(empty.Payload) > 0 {
+			t.Errorf("stream %d: answered %v", stream+4, empty)
+		}
+	}
+}
+
+// ask asks Filter over gRPC.
+func ask(t *testing.T, host *berthtest.Host, call *pb.Call) *pb.FilterResponse {
+	t.Helper()
+	r := dialAt(t, host.Address)
+	response, err := r.scheduling.Filter(r.ctx, &pb.FilterRequest{Call: call})
+	must(t, err)
+	return response
+}
+
 func TestACallInAFrameKeepsItsDeadline(t *testing.T) {
 	host := berthtest.Run(t, anyNode(), berthtest.Node("a"))
 	wire := overFrames(t, host.Address)

@@ -20,21 +20,18 @@ var furtherReasons = Reason{"further reasons, more than one answer can hold", Un
 
 // packVerdicts makes the message; what was not asked is sent as 0. It also shows
 // which nodes passed and how many were turned down.
-func packVerdicts(v Verdicts, nodes *Nodes) (*pb.Verdicts, *Nodes, int, error) {
-	count := nodes.Len()
-	if len(v.Codes) != count {
-		return nil, nil, 0, broken("expected %d codes, got %d", count, len(v.Codes))
-	}
+func packVerdicts(v Verdicts, asked *candidates) (*pb.Verdicts, *candidates, int, error) {
+	count := asked.entries()
 	table, err := packReasons(v.Reasons)
 	if err != nil {
 		return nil, nil, 0, err
 	}
 	sent := make([]byte, count)
-	passing := make([]byte, (count+7)/8)
+	passing := make([]byte, bitBytes(count))
 	rejected := 0
 	for i, code := range v.Codes {
 		switch {
-		case !nodes.Asked(i):
+		case !asked.asked.has(i):
 		case code == 0:
 			passing[i>>3] |= 1 << (i & 7)
 		case int(code) > len(v.Reasons):
@@ -44,7 +41,7 @@ func packVerdicts(v Verdicts, nodes *Nodes) (*pb.Verdicts, *Nodes, int, error) {
 			rejected++
 		}
 	}
-	left := &Nodes{nodes.mirror, passing}
+	left := asked.narrowed(passing)
 	if rejected == 0 {
 		return &pb.Verdicts{Codes: &pb.Verdicts_All{All: 0}}, left, 0, nil
 	}
@@ -90,12 +87,12 @@ func unpackVerdicts(message *pb.Verdicts, count int) (Verdicts, error) {
 
 // filterEach gives the verdicts of the form that sees one node at a time, with a
 // table of the reasons met.
-func filterEach(filter func(*corev1.Pod, *corev1.Node) *Reason, pod *corev1.Pod, nodes *Nodes) Verdicts {
-	verdicts := Verdicts{Codes: make([]uint8, nodes.Len())}
+func filterEach(filter func(*corev1.Pod, *corev1.Node) *Reason, pod *corev1.Pod, asked *candidates) Verdicts {
+	verdicts := Verdicts{Codes: make([]uint8, asked.entries())}
 	rows := map[Reason]uint8{}
 	var last *Reason
 	var lastRow uint8
-	for index, node := range nodes.All() {
+	for entry, node := range asked.each() {
 		reason := filter(pod, node)
 		if reason == nil {
 			continue
@@ -103,7 +100,7 @@ func filterEach(filter func(*corev1.Pod, *corev1.Node) *Reason, pod *corev1.Pod,
 		if reason != last {
 			last, lastRow = reason, verdicts.row(rows, *reason)
 		}
-		verdicts.Codes[index] = lastRow
+		verdicts.Codes[entry] = lastRow
 	}
 	return verdicts
 }
@@ -123,36 +120,31 @@ func (v *Verdicts) row(rows map[Reason]uint8, reason Reason) uint8 {
 	return rows[reason]
 }
 
-// scoreEach gives the scores of the form that sees one node at a time.
-func scoreEach(score func(*corev1.Pod, *corev1.Node) int64, pod *corev1.Pod, nodes *Nodes) []int64 {
-	points := make([]int64, nodes.Len())
-	for index, node := range nodes.All() {
-		points[index] = score(pod, node)
+// scoreEach gives the scores of the form that sees one node at a time, in the buffer:
+// they are packed before the next call has its turn, and the vector is the longest
+// that a call would leave for the collector.
+func scoreEach(
+	buffer *[]int64, score func(*corev1.Pod, *corev1.Node) int64, pod *corev1.Pod, asked *candidates,
+) []int64 {
+	count := asked.entries()
+	*buffer = slices.Grow((*buffer)[:0], count)[:count]
+	for entry, node := range asked.each() {
+		(*buffer)[entry] = score(pod, node)
 	}
-	return points
+	return *buffer
 }
 
-// packScores makes the message; what was not asked is sent as 0.
-func packScores(points []int64, normalization Normalization, nodes *Nodes) (*pb.Scores, error) {
-	if nodes.candidates != nil && len(points) == nodes.Len() {
-		points = slices.Clone(points) // the author may keep the slice
-		for i := range points {
-			if !nodes.Asked(i) {
-				points[i] = 0
-			}
-		}
-	}
-	return packPoints(points, normalization, nodes.Len())
-}
-
-// packPoints makes the message in the narrowest form.
-func packPoints(points []int64, normalization Normalization, count int) (*pb.Scores, error) {
+// packPoints makes the message in the narrowest form; what was not asked is sent as
+// 0. The author may keep the points: they are read, and neither changed nor copied.
+func packPoints(points []int64, normalization Normalization, count int, asked bitmap) (*pb.Scores, error) {
 	if len(points) != count {
 		return nil, broken("expected %d scores, got %d", count, len(points))
 	}
 	var low, high int64
-	for _, point := range points {
-		low, high = min(low, point), max(high, point)
+	for i, point := range points {
+		if asked.has(i) {
+			low, high = min(low, point), max(high, point)
+		}
 	}
 	switch {
 	case normalization == AsIs && (low < 0 || high > maxScore):
@@ -163,35 +155,41 @@ func packPoints(points []int64, normalization Normalization, count int) (*pb.Sco
 	packed := &pb.Scores{Normalization: normalization.message()}
 	switch {
 	case low >= 0 && high <= math.MaxUint8:
-		packed.Values = &pb.Scores_Uint8{Uint8: packBytes(points)}
+		packed.Values = &pb.Scores_Uint8{Uint8: packBytes(points, asked)}
 	case low >= math.MinInt32 && high <= math.MaxInt32:
-		packed.Values = &pb.Scores_Int32{Int32: packInts(points)}
+		packed.Values = &pb.Scores_Int32{Int32: packInts(points, asked)}
 	default:
-		packed.Values = &pb.Scores_Int64{Int64: packLongs(points)}
+		packed.Values = &pb.Scores_Int64{Int64: packLongs(points, asked)}
 	}
 	return packed, nil
 }
 
-func packBytes(points []int64) []byte {
+func packBytes(points []int64, asked bitmap) []byte {
 	packed := make([]byte, len(points))
 	for i, point := range points {
-		packed[i] = byte(point)
+		if asked.has(i) {
+			packed[i] = byte(point)
+		}
 	}
 	return packed
 }
 
-func packInts(points []int64) []byte {
-	packed := make([]byte, 0, 4*len(points))
-	for _, point := range points {
-		packed = binary.LittleEndian.AppendUint32(packed, uint32(point))
+func packInts(points []int64, asked bitmap) []byte {
+	packed := make([]byte, 4*len(points))
+	for i, point := range points {
+		if asked.has(i) {
+			binary.LittleEndian.PutUint32(packed[4*i:], uint32(point))
+		}
 	}
 	return packed
 }
 
-func packLongs(points []int64) []byte {
-	packed := make([]byte, 0, 8*len(points))
-	for _, point := range points {
-		packed = binary.LittleEndian.AppendUint64(packed, uint64(point))
+func packLongs(points []int64, asked bitmap) []byte {
+	packed := make([]byte, 8*len(points))
+	for i, point := range points {
+		if asked.has(i) {
+			binary.LittleEndian.PutUint64(packed[8*i:], uint64(point))
+		}
 	}
 	return packed
 }

@@ -55,6 +55,32 @@ func (h *Host) call(pod *corev1.Pod) *pb.Call {
 func (h *Host) attempt(pod *corev1.Pod) uint32 { return max(1, h.attempts[string(pod.UID)]) }
 
 func (h *Host) candidates(names []string) *pb.Candidates {
+	if !h.Listed || names == nil {
+		return h.bitmap(names)
+	}
+	indices := []byte{}
+	for _, name := range h.entries(names) {
+		index := slices.Index(h.Cluster.names, name)
+		indices = binary.LittleEndian.AppendUint32(indices, uint32(index))
+	}
+	return &pb.Candidates{Indices: indices}
+}
+
+// entries gives the node of each entry of an answer's vectors.
+func (h *Host) entries(asked []string) []string {
+	if !h.Listed || asked == nil {
+		return h.Cluster.names
+	}
+	listed := []string{}
+	for _, name := range h.Cluster.names {
+		if slices.Contains(asked, name) {
+			listed = append(listed, name)
+		}
+	}
+	return listed
+}
+
+func (h *Host) bitmap(names []string) *pb.Candidates {
 	if names == nil {
 		return nil
 	}
@@ -93,7 +119,7 @@ func (h *Host) group(name string, pods []*corev1.Pod) *pb.PodGroup {
 }
 
 func (h *Host) proposal(name string, pods []*corev1.Pod, nodes map[string]string) *pb.ProposedPlacement {
-	used := h.candidates(slices.Collect(maps.Values(nodes)))
+	used := h.bitmap(slices.Collect(maps.Values(nodes)))
 	proposed := &pb.ProposedPlacement{Placement: &pb.Placement{Name: name, Bitmap: used.Bitmap}}
 	for i, pod := range pods {
 		if node, placed := nodes[pod.Name]; placed {
@@ -117,14 +143,14 @@ func (h *Host) verdict(response *pb.FilterResponse, asked []string) Verdict {
 	if (response.Verdicts != nil) != (verdict.Status.Code == berth.Success) {
 		h.t.Fatalf("verdicts go with a success and nothing else: %v", response)
 	}
-	each := response.Verdicts.GetEach()
-	if each != nil && len(each) != len(h.Cluster.names) {
-		h.t.Fatalf("%d codes for %d nodes", len(each), len(h.Cluster.names))
+	each, entries := response.Verdicts.GetEach(), h.entries(asked)
+	if each != nil && len(each) != len(entries) {
+		h.t.Fatalf("%d codes for %d nodes", len(each), len(entries))
 	}
 	for i, code := range each {
 		if code > 0 {
 			reason := response.Verdicts.Reasons[code-1]
-			verdict.Rejected[h.Cluster.names[i]] = berth.Reason{Text: reason.Text, Code: berth.Code(reason.Code)}
+			verdict.Rejected[entries[i]] = berth.Reason{Text: reason.Text, Code: berth.Code(reason.Code)}
 		}
 	}
 	return verdict
@@ -136,12 +162,13 @@ func (h *Host) scores(response *pb.ScoreResponse, asked []string) map[string]int
 		return nil
 	}
 	h.succeeded("Score", response.Status)
-	points := unpackScores(response.Scores, len(h.Cluster.names))
-	if len(points) != len(h.Cluster.names) {
-		h.t.Fatalf("%d scores for %d nodes", len(points), len(h.Cluster.names))
+	entries := h.entries(asked)
+	points := unpackScores(response.Scores, len(entries))
+	if len(points) != len(entries) {
+		h.t.Fatalf("%d scores for %d nodes", len(points), len(entries))
 	}
 	scores := map[string]int64{}
-	for i, name := range h.Cluster.names {
+	for i, name := range entries {
 		if asked == nil || slices.Contains(asked, name) {
 			scores[name] = points[i]
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -44,16 +45,20 @@ func (h *Host) ScoreStatus(pod *corev1.Pod) berth.Status {
 	return statusOf(ask(h, h.scheduling.Score, &pb.ScoreRequest{Call: h.call(pod)}).Status)
 }
 
-// FilterScore asks both in one round trip; scores are those of the nodes that pass.
-func (h *Host) FilterScore(pod *corev1.Pod) (Verdict, map[string]int64) {
+// FilterScore asks both in one round trip, about all nodes or those named; scores
+// are those of the nodes that pass.
+func (h *Host) FilterScore(pod *corev1.Pod, nodeNames ...string) (Verdict, map[string]int64) {
 	h.t.Helper()
 	h.Update()
-	response := ask(h, h.scheduling.FilterScore, &pb.FilterScoreRequest{Call: h.call(pod)})
-	verdict := h.verdict(response.Filter, nil)
+	request := &pb.FilterScoreRequest{Call: h.call(pod), Candidates: h.candidates(nodeNames)}
+	response := ask(h, h.scheduling.FilterScore, request)
+	verdict := h.verdict(response.Filter, nodeNames)
 	if response.Score == nil {
 		return verdict, nil
 	}
-	return verdict, h.scores(response.Score, verdict.Passing())
+	scores := h.scores(response.Score, nodeNames)
+	maps.DeleteFunc(scores, func(name string, _ int64) bool { return !verdict.Passes(name) })
+	return verdict, scores
 }
 
 // FilterWithout asks about one node as it would be without those pods.
@@ -198,7 +203,7 @@ func (h *Host) GeneratePlacements(group string, pods []*corev1.Pod, nodeNames ..
 	h.t.Helper()
 	h.Update()
 	response := ask(h, h.scheduling.GeneratePlacements, &pb.GeneratePlacementsRequest{
-		Call: h.call(pods[0]), Group: h.group(group, pods), Candidates: h.candidates(nodeNames),
+		Call: h.call(pods[0]), Group: h.group(group, pods), Candidates: h.bitmap(nodeNames),
 	})
 	var placements []Placement
 	for _, each := range response.Placements {

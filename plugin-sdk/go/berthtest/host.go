@@ -35,6 +35,8 @@ type Host struct {
 	Address string
 	// Epoch names the host's run; change it before Sync to be another one.
 	Epoch string
+	// Listed names nodes that are asked about by their indices, not by a bitmap.
+	Listed bool
 	// Traceparent is the W3C context that calls carry.
 	Traceparent string
 

@@ -1,6 +1,7 @@
 /** Filter, Score and FilterScore: the author's answers for all nodes, packed. */
 
 import { ask, atOnce, failure, packStatus, then } from "./asking.ts";
+import type { Candidates } from "./candidates.ts";
 import { ContractError } from "./errors.ts";
 import type {
   FilterRequest,
@@ -9,9 +10,7 @@ import type {
   FilterScoreResponse,
   ScoreRequest,
   ScoreResponse,
-  Scores as ScoresMessage,
 } from "./generated/berth/plugin/v1/scheduling.ts";
-import { Nodes } from "./nodes.ts";
 import type { Pod } from "./objects.ts";
 import {
   Code,
@@ -31,8 +30,8 @@ import { headOf, type Session } from "./session.ts";
 
 interface Filtered {
   readonly response: FilterResponse;
-  /** The nodes that are left to score, undefined if none is. */
-  readonly passing: Nodes | undefined;
+  /** The nodes that are left to score, undefined if none is to be. */
+  readonly passing: Candidates | undefined;
 }
 
 /** Answer for the pod, then for all nodes. */
@@ -48,7 +47,7 @@ export function score(session: Session, request: ScoreRequest, deadline: number)
   const call = headOf(request);
   return then(
     () => session.catchUp(call, deadline),
-    () => scored(session, session.pod(call.pod), session.nodes(call, request.candidates)),
+    () => scored(session, session.pod(call.pod), session.candidates(call, request.candidates)),
   );
 }
 
@@ -61,8 +60,7 @@ export function filterScore(
   return then(
     () => filtered(session, request, deadline),
     ({ response, passing }) => {
-      const left = passing && (!passing.candidates || passing.candidates.includes(1));
-      const score = left ? scored(session, session.pod(headOf(request).pod), passing) : undefined;
+      const score = passing?.some ? scored(session, session.pod(headOf(request).pod), passing) : undefined;
       return { filter: response, score };
     },
   );
@@ -74,16 +72,18 @@ export function preFilter(plugin: Plugin, pod: Pod): Maybe<Status> {
 }
 
 /**
- * The verdicts by whichever form the author chose.
+ * A code for each entry, by whichever form the author chose.
  * @throws ContractError if what came back can't be sent.
  */
-export function nodeVerdicts(plugin: Plugin, pod: Pod, nodes: Nodes): Verdicts {
+export function nodeVerdicts(plugin: Plugin, pod: Pod, asked: Candidates): Verdicts {
   if (plugin.filterNodes) {
+    const nodes = asked.nodes();
     const answer = ask("filterNodes", () => atOnce("filterNodes", plugin.filterNodes?.(pod, nodes)));
-    return checkedVerdicts(answer, nodes.length);
+    const { codes, reasons } = checkedVerdicts(answer, nodes.length);
+    return { codes: asked.picked(codes, "codes"), reasons };
   }
-  if (plugin.filter) return ask("filter", () => filterEach(plugin, pod, nodes)) as Verdicts;
-  return { codes: new Uint8Array(nodes.length), reasons: [] };
+  if (plugin.filter) return ask("filter", () => filterEach(plugin, pod, asked)) as Verdicts;
+  return { codes: new Uint8Array(asked.length), reasons: [] };
 }
 
 function filtered(session: Session, request: FilterRequest, deadline: number): Maybe<Filtered> {
@@ -94,27 +94,27 @@ function filtered(session: Session, request: FilterRequest, deadline: number): M
       const pod = session.pod(call.pod);
       return then(
         () => preFilter(session.plugin, pod),
-        (status) => verdictOn(session, pod, status, session.nodes(call, request.candidates)),
+        (status) => verdictOn(session, pod, status, session.candidates(call, request.candidates)),
         (error) => ({ response: refusal(session, error), passing: undefined }),
       );
     },
   );
 }
 
-function verdictOn(session: Session, pod: Pod, status: Status, nodes: Nodes): Filtered {
+function verdictOn(session: Session, pod: Pod, status: Status, asked: Candidates): Filtered {
   const response: FilterResponse = {
     generation: session.mirror.generation,
     status: packStatus(status),
     verdicts: undefined,
   };
   if (status.code !== Code.SUCCESS)
-    return { response, passing: status.code === Code.SKIP ? nodes : undefined };
-  const verdicts = nodeVerdicts(session.plugin, pod, nodes);
-  response.verdicts = packVerdicts(verdicts, nodes.candidates);
-  return { response, passing: new Nodes(session.mirror, passes(session, verdicts, nodes)) };
+    return { response, passing: status.code === Code.SKIP ? asked : undefined };
+  const verdicts = nodeVerdicts(session.plugin, pod, asked);
+  response.verdicts = packVerdicts(verdicts, asked.asked);
+  return { response, passing: asked.narrowed(passes(session, verdicts, asked.asked)) };
 }
 
-function passes(session: Session, { codes }: Verdicts, { candidates }: Nodes): Mask {
+function passes(session: Session, { codes }: Verdicts, candidates: Mask | undefined): Mask {
   const mask = new Uint8Array(codes.length);
   let asked = 0;
   let passed = 0;
@@ -141,56 +141,70 @@ function refusal(session: Session, error: unknown): FilterResponse {
   };
 }
 
-function filterEach(plugin: Plugin, pod: Pod, nodes: Nodes): Verdicts {
-  const codes = new Uint8Array(nodes.length);
+function filterEach(plugin: Plugin, pod: Pod, asked: Candidates): Verdicts {
+  const codes = new Uint8Array(asked.length);
   const table = new ReasonTable();
-  for (const [index, node] of nodes.asked()) {
+  let last: unknown;
+  let row = 0;
+  asked.each((entry, node) => {
     const answer = atOnce("filter", plugin.filter?.(pod, node));
-    if (answer === undefined || answer === null) continue;
-    const { code, reasons } = statusOf(answer);
-    if (reasons.length !== 1) throw new ContractError("filter answers nothing, a text or a Reason");
-    codes[index] = table.code({ code, text: reasons[0] as string });
-  }
+    if (answer === undefined || answer === null) return;
+    if (answer !== last) {
+      // Most nodes are turned down for the reason of the one before.
+      const { code, reasons } = statusOf(answer);
+      if (reasons.length !== 1) throw new ContractError("filter answers nothing, a text or a Reason");
+      [last, row] = [answer, table.code({ code, text: reasons[0] as string })];
+    }
+    codes[entry] = row;
+  });
   return { codes, reasons: table.reasons };
 }
 
-function scored(session: Session, pod: Pod, nodes: Nodes): ScoreResponse {
+function scored(session: Session, pod: Pod, asked: Candidates): ScoreResponse {
   const { plugin, mirror } = session;
   const { generation } = mirror;
   try {
-    const answer = plugin.scoreNodes
-      ? ask("scoreNodes", () => atOnce("scoreNodes", plugin.scoreNodes?.(pod, nodes)))
-      : ask("score", () => scoreEach(plugin, pod, nodes));
-    const scores = scoresOf(plugin, "scoreNodes", answer, nodes.length, nodes.candidates);
+    const given = nodeScores(plugin, pod, asked);
+    const scores = given && packScores(given, asked.length, asked.asked);
     return { generation, status: packStatus(scores ? SUCCESS : SKIP), scores };
   } catch (error) {
     return { generation, status: failure(plugin, error), scores: undefined };
   }
 }
 
+/** A score for each entry, by whichever form the author chose; undefined for no opinion. */
+function nodeScores(plugin: Plugin, pod: Pod, asked: Candidates): Scores | undefined {
+  if (!plugin.scoreNodes)
+    return scoresGiven(
+      plugin,
+      "score",
+      ask("score", () => scoreEach(plugin, pod, asked)),
+    );
+  const answer = ask("scoreNodes", () => atOnce("scoreNodes", plugin.scoreNodes?.(pod, asked.nodes())));
+  const scores = scoresGiven(plugin, "scoreNodes", answer);
+  return scores && { ...scores, points: asked.picked(scores.points, "scores") };
+}
+
 /**
- * What the author's function scored, as the message; undefined for no opinion.
- * @throws ContractError if it can't be sent.
+ * What the author's function scored, with its normalization; undefined for no opinion.
+ * @throws ContractError if it is something else.
  */
-export function scoresOf(
-  plugin: Plugin,
-  name: string,
-  answer: unknown,
-  count: number,
-  candidates?: Mask,
-): ScoresMessage | undefined {
+export function scoresGiven(plugin: Plugin, name: string, answer: unknown): Scores | undefined {
   if (answer === undefined || answer === null) return undefined;
   if (typeof answer !== "object" || !("length" in answer || "points" in answer)) {
     throw new ContractError(`${name}: expected integers or Scores`);
   }
-  const given = answer as Points | Scores;
-  const normalization = plugin.normalization ?? Normalization.NONE;
-  return packScores(isScores(given) ? given : { points: given, normalization }, count, candidates);
+  const scores = answer as Points | Scores;
+  return isScores(scores)
+    ? scores
+    : { points: scores, normalization: plugin.normalization ?? Normalization.NONE };
 }
 
-function scoreEach(plugin: Plugin, pod: Pod, nodes: Nodes): number[] | undefined {
+function scoreEach(plugin: Plugin, pod: Pod, asked: Candidates): number[] | undefined {
   if (!plugin.score) return undefined;
-  const points = new Array<number>(nodes.length).fill(0);
-  for (const [index, node] of nodes.asked()) points[index] = atOnce("score", plugin.score(pod, node));
+  const points = new Array<number>(asked.length).fill(0);
+  asked.each((entry, node) => {
+    points[entry] = atOnce("score", plugin.score?.(pod, node) as number);
+  });
   return points;
 }

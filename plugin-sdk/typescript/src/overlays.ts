@@ -5,6 +5,7 @@
  */
 
 import { failure, packStatus, then } from "./asking.ts";
+import { Candidates } from "./candidates.ts";
 import { describe, invalid } from "./errors.ts";
 import type {
   FilterOverlaysRequest,
@@ -13,7 +14,6 @@ import type {
 } from "./generated/berth/plugin/v1/scheduling.ts";
 import { preFilter, nodeVerdicts } from "./finding.ts";
 import { type Mirror, placedPod } from "./mirror.ts";
-import { Nodes } from "./nodes.ts";
 import type { Node, Pod } from "./objects.ts";
 import { Code, type Maybe, type PlacedPod, type Reason, type Verdicts } from "./outcomes.ts";
 import { packVerdicts, ReasonTable } from "./packing.ts";
@@ -55,12 +55,12 @@ function verdictsOn(session: Session, pod: Pod, overlays: readonly Overlay[]): V
   const table = new ReasonTable();
   for (const group of together(overlays, session.plugin.nodeLocal ?? false)) {
     const shown = group.map((i) => overlays[i] as Overlay);
-    const candidates = new Uint8Array(session.mirror.nodes.length);
-    for (const { nodeIndex } of shown) candidates[nodeIndex] = 1;
+    const asked = new Uint8Array(session.mirror.nodes.length);
+    for (const { nodeIndex } of shown) asked[nodeIndex] = 1;
     const found = showing(session.mirror, shown, () =>
-      nodeVerdicts(session.plugin, pod, new Nodes(session.mirror, candidates)),
+      nodeVerdicts(session.plugin, pod, new Candidates(session.mirror, asked)),
     );
-    packVerdicts(found, candidates);
+    packVerdicts(found, asked);
     for (const i of group) {
       const code = found.codes[(overlays[i] as Overlay).nodeIndex];
       codes[i] = code ? table.code(found.reasons[code - 1] as Reason) : 0;

@@ -103,42 +103,57 @@ export function unpackVerdicts(message: VerdictsMessage | undefined, count: numb
 export function packScores(answer: Scores, count: number, candidates?: Mask): ScoresMessage {
   const { points, normalization } = answer;
   if (points.length !== count) throw new ContractError(`expected ${count} scores, got ${points.length}`);
-  const values: (number | bigint)[] = new Array(count);
-  let [low, high]: (number | bigint)[] = [0, 0];
-  for (let i = 0; i < count; i++) {
-    const value = candidates && !candidates[i] ? 0 : (points[i] as number | bigint);
-    if (typeof value !== "bigint" && !Number.isSafeInteger(value)) {
-      throw new ContractError(`a score is an integer, not ${value}`);
-    }
-    values[i] = value;
-    if (value < (low as number)) low = value;
-    if (value > (high as number)) high = value;
-  }
-  const [lowest, highest] = [low as number, high as number];
-  if (normalization === Normalization.NONE && (lowest < 0 || highest > MAX_SCORE)) {
+  const [low, high] = rangeOf(points, candidates);
+  if (normalization === Normalization.NONE && (low < 0 || high > MAX_SCORE)) {
     throw new ContractError(
       `scores from ${low} to ${high} without normalization: 0 to ${MAX_SCORE} is the range`,
     );
   }
-  if (lowest < 0 && (normalization === Normalization.MAX || normalization === Normalization.MAX_REVERSE)) {
+  if (low < 0 && (normalization === Normalization.MAX || normalization === Normalization.MAX_REVERSE)) {
     throw new ContractError(`score ${low} is negative, which this normalization can't map`);
   }
-  return { values: narrowest(values, lowest, highest), normalization };
+  return { values: narrowest(points, low, high, candidates), normalization };
 }
 
-function narrowest(values: (number | bigint)[], low: number, high: number): ScoresMessage["values"] {
-  if (low >= 0 && high <= 255) return { $case: "uint8", value: Buffer.from(values.map(Number)) };
+/**
+ * The lowest and the highest of 0 and the scores that are asked about.
+ * @throws ContractError for something that is no integer.
+ */
+function rangeOf(points: Points, candidates: Mask | undefined): [number, number] {
+  let [low, high]: (number | bigint)[] = [0, 0];
+  for (let i = 0; i < points.length; i++) {
+    if (candidates && !candidates[i]) continue;
+    const value = points[i] as number | bigint;
+    if (typeof value !== "bigint" && !Number.isSafeInteger(value)) {
+      throw new ContractError(`a score is an integer, not ${value}`);
+    }
+    if (value < (low as number)) low = value;
+    if (value > (high as number)) high = value;
+  }
+  return [low as number, high as number];
+}
+
+/** The points as they travel, written where they belong: a list of them in between would be left to be collected. */
+function narrowest(
+  points: Points,
+  low: number,
+  high: number,
+  candidates: Mask | undefined,
+): ScoresMessage["values"] {
+  const asked = (i: number) => !candidates || candidates[i] !== 0;
+  const count = points.length;
+  if (low >= 0 && high <= 255) {
+    const value = Buffer.alloc(count);
+    for (let i = 0; i < count; i++) if (asked(i)) value[i] = Number(points[i]);
+    return { $case: "uint8", value };
+  }
   if (low >= -INT32 && high < INT32) {
-    const value = Buffer.alloc(values.length * 4);
-    values.forEach((each, i) => {
-      value.writeInt32LE(Number(each), i * 4);
-    });
+    const value = Buffer.alloc(count * 4);
+    for (let i = 0; i < count; i++) if (asked(i)) value.writeInt32LE(Number(points[i]), i * 4);
     return { $case: "int32", value };
   }
-  const value = Buffer.alloc(values.length * 8);
-  values.forEach((each, i) => {
-    value.writeBigInt64LE(BigInt(each), i * 8);
-  });
+  const value = Buffer.alloc(count * 8);
+  for (let i = 0; i < count; i++) if (asked(i)) value.writeBigInt64LE(BigInt(points[i] as number), i * 8);
   return { $case: "int64", value };
 }
 

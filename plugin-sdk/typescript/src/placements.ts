@@ -2,7 +2,7 @@
 
 import { ask, atOnce, failure, packStatus, then } from "./asking.ts";
 import { ContractError, describe, invalid } from "./errors.ts";
-import { scoresOf } from "./finding.ts";
+import { scoresGiven } from "./finding.ts";
 import type * as pb from "./generated/berth/plugin/v1/scheduling.ts";
 import type { Nodes } from "./nodes.ts";
 import {
@@ -14,7 +14,7 @@ import {
   SUCCESS,
   statusOf,
 } from "./outcomes.ts";
-import { packBits, unpackBits } from "./packing.ts";
+import { packBits, packScores, unpackBits } from "./packing.ts";
 import { headOf, keyOf, type Session } from "./session.ts";
 
 /** Say which sets of nodes the group may go to. */
@@ -65,8 +65,9 @@ export function scorePlacements(
         const answer = ask("scorePlacements", () =>
           atOnce("scorePlacements", plugin.scorePlacements?.(group, pod, nodes, proposed)),
         );
-        const scores = scoresOf(plugin, "scorePlacements", answer, proposed.length);
-        return { generation, status: packStatus(scores ? SUCCESS : SKIP), scores };
+        const scores = scoresGiven(plugin, "scorePlacements", answer);
+        const packed = scores && packScores(scores, proposed.length);
+        return { generation, status: packStatus(packed ? SUCCESS : SKIP), scores: packed };
       } catch (error) {
         return { generation, status: failure(plugin, error), scores: undefined };
       }

@@ -1,16 +1,16 @@
 /** What one plugin process knows: its mirror, its profiles, and the pods it was asked about. */
 
 import { status } from "@grpc/grpc-js";
+import { Candidates } from "./candidates.ts";
 import { CallError, describe, invalid, SyncError, unmet } from "./errors.ts";
 import type { Call as CallMessage, PodRef } from "./generated/berth/plugin/v1/common.ts";
-import type { Candidates } from "./generated/berth/plugin/v1/scheduling.ts";
+import type { Candidates as CandidatesMessage } from "./generated/berth/plugin/v1/scheduling.ts";
 import { NackReason } from "./generated/berth/plugin/v1/state.ts";
 import { Meter } from "./metrics.ts";
 import { Mirror } from "./mirror.ts";
-import { Nodes } from "./nodes.ts";
+import type { Nodes } from "./nodes.ts";
 import { decodePod, type Node, type Pod } from "./objects.ts";
 import type { PodKey } from "./outcomes.ts";
-import { unpackBits } from "./packing.ts";
 import type { Plugin } from "./plugin.ts";
 
 const REMEMBERED_PODS = 10_000;
@@ -95,19 +95,23 @@ export class Session {
     this.#pods.delete(uid);
   }
 
+  /** All nodes at the call's indices, with the mask of those asked about; throws as `candidates`. */
+  nodes(call: CallMessage, message?: CandidatesMessage): Nodes {
+    return this.candidates(call, message).nodes();
+  }
+
   /**
-   * All nodes at the call's indices, with the mask of those asked about.
-   * @throws CallError if nodes have moved since, or the bitmap is not for this many nodes.
+   * The nodes that are asked about, at the call's indices.
+   * @throws CallError if nodes have moved since, or the message is not about this many nodes.
    */
-  nodes(call: CallMessage, candidates?: Candidates): Nodes {
+  candidates(call: CallMessage, message?: CandidatesMessage): Candidates {
     this.#checkEpoch(call);
     if (call.generation < this.mirror.layoutSince) {
       const text = `node indices of generation ${call.generation} ended at ${this.mirror.layoutSince}`;
       throw unmet("GENERATION_GONE", text);
     }
-    if (!candidates) return new Nodes(this.mirror);
     try {
-      return new Nodes(this.mirror, unpackBits(candidates.bitmap, this.mirror.nodes.length));
+      return Candidates.of(this.mirror, message);
     } catch (error) {
       throw invalid(`candidates: ${describe(error)}`);
     }

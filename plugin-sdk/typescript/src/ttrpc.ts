@@ -8,12 +8,13 @@
 import { rmSync } from "node:fs";
 import { createServer, type Server as NetServer, type Socket } from "node:net";
 import { basename } from "node:path";
+import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { status } from "@grpc/grpc-js";
 import { isShared, makePrivate, prepareSocket } from "./address.ts";
 import { type Answer, type Answering, CALLS, PATIENCE_MILLISECONDS } from "./conversing.ts";
 import { AddressError, CallError, describe, invalid, shortened } from "./errors.ts";
-import { QueueingServiceService } from "./generated/berth/plugin/v1/queueing.ts";
-import { SchedulingServiceService } from "./generated/berth/plugin/v1/scheduling.ts";
+import * as queueing from "./generated/berth/plugin/v1/queueing.ts";
+import * as scheduling from "./generated/berth/plugin/v1/scheduling.ts";
 import { TtrpcErrorInfo, TtrpcRequest, TtrpcResponse } from "./generated/berth/plugin/v1/ttrpc.ts";
 import { log } from "./log.ts";
 import { queueingHints, sortKeys } from "./queueing.ts";
@@ -24,6 +25,9 @@ const LONGEST_PATH = 107;
 const HEADER = 10;
 const REQUEST = 1;
 const RESPONSE = 2;
+const NO_HEADER = new Uint8Array(HEADER);
+/** The tag of TtrpcResponse.payload. */
+const PAYLOAD = (2 << 3) | WireType.LengthDelimited;
 const MOST_BYTES = 4 << 20;
 const UNWRITTEN_BYTES = 8 << 20;
 /** Calls of a connection that wait before no more are read. */
@@ -34,14 +38,15 @@ interface Method {
   readonly name: string;
   readonly answer: Answer;
   readonly read: (payload: Buffer) => object;
-  readonly write: (response: never) => Buffer;
+  readonly encode: (response: never, writer: BinaryWriter) => BinaryWriter;
 }
 
 const METHODS = new Map<string, Method>();
 for (const [name, answer] of Object.entries({ ...CALLS, queueingHints, sortKeys })) {
-  const services = { ...SchedulingServiceService, ...QueueingServiceService };
-  const { path, requestDeserialize, responseSerialize } = services[name as keyof typeof services];
-  METHODS.set(path, { name, answer, read: requestDeserialize, write: responseSerialize });
+  const services = { ...scheduling.SchedulingServiceService, ...queueing.QueueingServiceService };
+  const { path, requestDeserialize } = services[name as keyof typeof services];
+  const { encode } = { ...scheduling, ...queueing }[responseOf(path)];
+  METHODS.set(path, { name, answer, read: requestDeserialize, encode });
 }
 
 /** The second socket. */
@@ -119,6 +124,7 @@ class Connection {
   #size = 0;
   #wanted = HEADER;
   #waiting = 0;
+  #writer = new BinaryWriter();
 
   constructor(socket: Socket, answers: Answering) {
     this.#socket = socket;
@@ -195,30 +201,39 @@ class Connection {
     this.#pace();
   }
 
+  /**
+   * Send a TtrpcResponse with this payload, encoded where it is sent from. Every vector of its own would be memory
+   * outside the heap, and for some hundred answers about thousands of nodes Node collects all of the heap.
+   */
   #answer(stream: number, method: Method, response: object | undefined): void {
-    const payload = method.write(response as never);
-    const message = TtrpcResponse.encode({ status: undefined, payload }).finish();
-    if (message.length > MOST_BYTES) {
-      const text = `an answer of ${message.length} bytes, at most ${MOST_BYTES} are sent`;
+    const writer = this.#writer;
+    this.#writer = new BinaryWriter(); // in its place if it fails
+    const frame = method
+      .encode(response as never, writer.raw(NO_HEADER).uint32(PAYLOAD).fork())
+      .join()
+      .finish();
+    this.#writer = writer;
+    const length = frame.length - HEADER;
+    if (length > MOST_BYTES) {
+      const text = `an answer of ${length} bytes, at most ${MOST_BYTES} are sent`;
       this.#refuse(stream, new CallError(status.RESOURCE_EXHAUSTED, text));
-    } else this.#write(stream, message);
+    } else this.#write(stream, frame);
   }
 
   #refuse(stream: number, { code, message, remedy }: CallError): void {
     const info = () => Buffer.from(TtrpcErrorInfo.encode({ reason: remedy, domain: "berth" }).finish());
     const details = remedy ? [{ typeUrl: ERROR_INFO, value: info() }] : [];
     const refused = { status: { code, message: shortened(message), details }, payload: Buffer.alloc(0) };
-    this.#write(stream, TtrpcResponse.encode(refused).finish());
+    this.#write(stream, TtrpcResponse.encode(refused, new BinaryWriter().raw(NO_HEADER)).finish());
   }
 
-  #write(stream: number, message: Uint8Array): void {
+  /** Send a frame that has room for its header. */
+  #write(stream: number, frame: Uint8Array): void {
     if (!this.#socket.writable) return;
-    const frame = Buffer.allocUnsafe(HEADER + message.length);
-    frame.writeUInt32BE(message.length, 0);
-    frame.writeUInt32BE(stream, 4);
-    frame[8] = RESPONSE;
-    frame[9] = 0;
-    frame.set(message, HEADER);
+    const header = new DataView(frame.buffer, frame.byteOffset, HEADER);
+    header.setUint32(0, frame.length - HEADER);
+    header.setUint32(4, stream);
+    header.setUint8(8, RESPONSE);
     this.#socket.write(frame);
   }
 
@@ -227,6 +242,13 @@ class Connection {
     if (this.#waiting >= MOST_WAITING || this.#socket.writableLength > UNWRITTEN_BYTES) this.#socket.pause();
     else if (this.#socket.isPaused()) this.#socket.resume();
   }
+}
+
+type ResponseName = `${string}Response` & (keyof typeof scheduling | keyof typeof queueing);
+
+/** The message that answers a method, by its path. */
+function responseOf(path: string): ResponseName {
+  return `${basename(path)}Response` as ResponseName;
 }
 
 function readable(method: Method, payload: Buffer): object | CallError {

@@ -81,6 +81,38 @@ test("a frame is answered as a call of its own, however it is cut", async () => 
   );
 });
 
+test("long and short answers and refusals on one connection are each whole", async () => {
+  const many = Array.from({ length: 300 }, (_, i) => makeNode(`n${i}`));
+  await using host = await running(plugin, many);
+  using wire = new Wire(host);
+  const refused = filter(host, { epoch: "other" });
+  for (const stream of [1, 7]) {
+    wire.socket.write(frame(stream, "Filter", filter(host)));
+    wire.socket.write(frame(stream + 2, "Unreserve", new Uint8Array()));
+    wire.socket.write(frame(stream + 4, "Filter", refused));
+  }
+
+  const heard = [];
+  for (let i = 0; i < 6; i++) {
+    const { stream, response } = await wire.read();
+    heard.push([
+      stream,
+      FilterResponse.decode(response.payload).verdicts?.codes?.value,
+      response.status?.code,
+    ]);
+  }
+
+  const codes = Buffer.alloc(300, 1);
+  assert.deepEqual(heard, [
+    [1, codes, undefined],
+    [3, undefined, 3],
+    [5, undefined, 9],
+    [7, codes, undefined],
+    [9, undefined, 3],
+    [11, undefined, 9],
+  ]);
+});
+
 test("a frame that is refused says why", async () => {
   await using host = await running(plugin, nodes);
   using wire = new Wire(host);

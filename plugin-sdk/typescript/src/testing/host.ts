@@ -87,6 +87,8 @@ export class Host implements AsyncDisposable {
   readonly profile: string;
   readonly metadata = new Metadata();
   epoch: string;
+  /** Whether nodes that are asked about are listed by their indices, not by a bitmap. */
+  listed = false;
   readonly client: Client;
   readonly #attempts = new Map<string, number>();
   readonly #answers: SyncResponse[] = [];
@@ -205,17 +207,20 @@ export class Host implements AsyncDisposable {
     await this.update();
     const request = { call: this.call(pod), candidates: this.#candidates(candidates) };
     const response = await this.ask<pb.ScoreResponse>(Scheduling.score, request);
-    return this.#scores(response, candidates ?? this.cluster.names);
+    return this.#scores(response, candidates);
   }
 
   /** Both in one round trip; scores are those of the nodes that pass. */
-  async filterScore(pod: Pod): Promise<Verdict & { readonly scores: Record<string, number> | undefined }> {
+  async filterScore(
+    pod: Pod,
+    candidates?: readonly string[],
+  ): Promise<Verdict & { readonly scores: Record<string, number> | undefined }> {
     await this.update();
-    const request = { call: this.call(pod), candidates: undefined };
+    const request = { call: this.call(pod), candidates: this.#candidates(candidates) };
     const { filter, score } = await this.ask<pb.FilterScoreResponse>(Scheduling.filterScore, request);
     assert(filter);
-    const verdict = this.#verdict(filter);
-    return { ...verdict, scores: score && this.#scores(score, verdict.passing) };
+    const verdict = this.#verdict(filter, candidates);
+    return { ...verdict, scores: score && this.#scores(score, candidates, verdict.passing) };
   }
 
   /** For each simulated node, why it is turned down; undefined where it passes. */
@@ -353,7 +358,7 @@ export class Host implements AsyncDisposable {
     const request = {
       call: this.call(pods[0]),
       group: this.#group(group, pods),
-      candidates: this.#candidates(candidates),
+      candidates: candidates && { bitmap: this.#bitmap(candidates), indices: undefined },
     };
     const response = await this.ask<pb.GeneratePlacementsResponse>(Scheduling.generatePlacements, request);
     if (statusIn(response.status).code === Code.SKIP) return undefined;
@@ -383,7 +388,7 @@ export class Host implements AsyncDisposable {
       call: this.call(pods[0]),
       group: this.#group(group, pods),
       proposed: proposed.map((nodes, i) => ({
-        placement: { name: `proposal-${i}`, bitmap: this.#candidates(Object.values(nodes))?.bitmap },
+        placement: { name: `proposal-${i}`, bitmap: this.#bitmap(Object.values(nodes)) },
         podIndices: Object.keys(nodes).map((name) => index.get(name)),
         nodeIndices: Object.values(nodes).map((name) => names.indexOf(name)),
       })),
@@ -439,31 +444,52 @@ export class Host implements AsyncDisposable {
   }
 
   #candidates(names: readonly string[] | undefined): pb.Candidates | undefined {
-    return names && { bitmap: packBits(this.cluster.names.map((name) => names.includes(name))) };
+    if (!names) return undefined;
+    if (!this.listed) return { bitmap: this.#bitmap(names), indices: undefined };
+    const entries = this.#entries(names);
+    const indices = Buffer.alloc(4 * entries.length);
+    for (const [i, name] of entries.entries()) indices.writeUInt32LE(this.cluster.names.indexOf(name), 4 * i);
+    return { bitmap: Buffer.alloc(0), indices };
   }
 
-  #verdict(response: pb.FilterResponse, candidates: readonly string[] = this.cluster.names): Verdict {
+  /** The node of each entry of an answer's vectors. */
+  #entries(asked: readonly string[] | undefined): readonly string[] {
+    const { names } = this.cluster;
+    return asked && this.listed ? names.filter((name) => asked.includes(name)) : names;
+  }
+
+  #bitmap(names: readonly string[]): Buffer {
+    return packBits(this.cluster.names.map((name) => names.includes(name)));
+  }
+
+  #verdict(response: pb.FilterResponse, asked?: readonly string[]): Verdict {
     assert.equal(response.generation, this.cluster.generation);
     const status = statusIn(response.status);
     assert.equal(response.verdicts !== undefined, status.code === Code.SUCCESS);
-    const { codes, reasons } = unpackVerdicts(response.verdicts, this.cluster.names.length);
+    const entries = this.#entries(asked);
+    const { codes, reasons } = unpackVerdicts(response.verdicts, entries.length);
     const rejected = new Map<string, Reason>();
-    for (const [i, name] of this.cluster.names.entries()) {
+    for (const [i, name] of entries.entries()) {
       const code = codes[i];
       if (code) rejected.set(name, reasons[code - 1] as Reason);
     }
     const fits = status.code === Code.SUCCESS || status.code === Code.SKIP;
-    return { status, rejected, passing: fits ? candidates.filter((name) => !rejected.has(name)) : [] };
+    const named = fits ? (asked ?? entries) : [];
+    return { status, rejected, passing: named.filter((name) => !rejected.has(name)) };
   }
 
-  #scores(response: pb.ScoreResponse, names: readonly string[]): Record<string, number> | undefined {
+  /** The scores of those of the nodes asked about that are wanted, all unless said. */
+  #scores(
+    response: pb.ScoreResponse,
+    asked: readonly string[] | undefined,
+    wanted: readonly string[] = asked ?? this.cluster.names,
+  ): Record<string, number> | undefined {
     if (statusIn(response.status).code === Code.SKIP) return undefined;
     succeeded(response.status);
     assert(response.scores);
-    const points = unpackScores(response.scores, this.cluster.names.length);
-    return Object.fromEntries(
-      names.map((name) => [name, points[this.cluster.names.indexOf(name)] as number]),
-    );
+    const entries = this.#entries(asked);
+    const points = unpackScores(response.scores, entries.length);
+    return Object.fromEntries(wanted.map((name) => [name, points[entries.indexOf(name)] as number]));
   }
 }
 
