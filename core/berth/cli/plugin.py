@@ -204,7 +204,7 @@ def _cell(value: Any) -> str:
 
 
 def _lines(answer: dict[str, Any]) -> list[str]:
-    state = answer["state"]
+    held = answer["clusterState"]
     lines = [
         f"Name:              {answer['name']}",
         f"Version:           {answer['version']}",
@@ -212,8 +212,9 @@ def _lines(answer: dict[str, Any]) -> list[str]:
         f"Profiles:          {', '.join(answer['profiles'])}",
         f"Shadow:            {_cell(answer['shadow'])}",
         f"Extension points:  {', '.join(answer['extensionPoints'])}",
-        f"State:             generation {state['acknowledged']} of {state['generation']}",
-        f"Starts:            {state['starts']}",
+        f"State:             {answer['state']}",
+        f"Holds:             generation {held['acknowledged']} of {held['generation']} of the cluster's state",
+        f"Starts:            {held['starts']}",
         f"Attempts now:      {answer['attempts']}",
         f"Recorded now:      {'yes' if answer.get('recording') else 'no'}",
         "Failure policy:",
@@ -231,7 +232,9 @@ def _lines(answer: dict[str, Any]) -> list[str]:
         for each in answer["conditions"]
     ]
     for old in answer["draining"]:
-        lines.append(f"Draining:          {old['version']} at {old['address']}, {old['attempts']} attempts")
+        recorded = ", recorded now" if old["recording"] else ""
+        ends = f"{old['version']} at {old['address']}, {old['attempts']} attempts{recorded}"
+        lines.append(f"Draining:          {ends}")
     return lines
 
 

@@ -123,6 +123,7 @@ async def test_slow_hung_and_draining_plugins_are_told_apart():
             ("swapped", "2", "ready"),
             ("swapped", "1", "draining"),
         ] == await states(cluster)
+        assert "State:             slow" in (await cluster.berth("describe", "late")).splitlines()
 
         cluster.processes["stuck-1"].send_signal(signal.SIGCONT)
         delete(cluster, held)
@@ -145,6 +146,7 @@ async def test_a_recording_of_a_version_that_is_draining_is_shown_as_its_own():
         assert [("1", True, 1)] == [
             (old["version"], old["recording"], old["attempts"]) for old in found["draining"]
         ]
+        assert ", 1 attempts, recorded now" in await cluster.berth("describe", "swapped")
 
         delete(cluster, held)
         await recording

@@ -80,7 +80,7 @@ def description(
             point.value: str(spec.policy_at(point)) for point in _in_order(spec.failure_policy)
         },
         "arguments": dict(connection.arguments),
-        "state": {
+        "clusterState": {
             "generation": version.feed.generation,
             "acknowledged": connection.acknowledged,
             "starts": connection.starts,
