@@ -38,14 +38,11 @@ final class Packing {
 
   /** Verdicts; what was not asked is sent as 0. */
   static Scheduling.Verdicts verdicts(Verdicts verdicts, Nodes nodes) {
-    if (verdicts.size() != nodes.size()) {
-      throw new ContractException("expected " + nodes.size() + " verdicts, got " + verdicts.size());
-    }
-    byte[] sent = new byte[nodes.size()];
+    byte[] sent = new byte[nodes.entries()];
     boolean any = false;
-    for (int at = 0; at < sent.length; at++) {
-      if (verdicts.codes[at] != 0 && nodes.isAsked(at)) {
-        sent[at] = verdicts.codes[at];
+    for (int entry = 0; entry < sent.length; entry++) {
+      if (verdicts.codes[entry] != 0 && nodes.asks(entry)) {
+        sent[entry] = verdicts.codes[entry];
         any = true;
       }
     }
@@ -92,13 +89,13 @@ final class Packing {
   /** Scores of nodes; what was not asked is sent as 0. */
   static Scheduling.Scores scores(long[] points, Normalization normalization, Nodes nodes) {
     long[] sent = points;
-    if (nodes.count() < nodes.size() && points.length == nodes.size()) {
+    if (nodes.count() < nodes.entries()) {
       sent = new long[points.length]; // the author may keep the array
-      for (int at = 0; at < sent.length; at++) {
-        sent[at] = nodes.isAsked(at) ? points[at] : 0;
+      for (int entry = 0; entry < sent.length; entry++) {
+        sent[entry] = nodes.asks(entry) ? points[entry] : 0;
       }
     }
-    return scores(sent, normalization, nodes.size());
+    return scores(sent, normalization, nodes.entries());
   }
 
   /** That many scores in the narrowest form. */
@@ -156,6 +153,35 @@ final class Packing {
   /** The same of a set. */
   static ByteString bits(BitSet entries, int count) {
     return ByteString.copyFrom(Arrays.copyOf(entries.toByteArray(), (count + 7) / 8));
+  }
+
+  /**
+   * The indices of so many nodes.
+   *
+   * @throws CallException if they are cut off, do not ascend, or are those of other nodes
+   */
+  static int[] indices(ByteString packed, int count) {
+    if (packed.size() % Integer.BYTES != 0) {
+      throw CallException.invalid(
+          "candidates: indices of " + packed.size() + " bytes, each has " + Integer.BYTES);
+    }
+    int[] indices = new int[packed.size() / Integer.BYTES];
+    packed.asReadOnlyByteBuffer().order(ByteOrder.LITTLE_ENDIAN).asIntBuffer().get(indices);
+    for (int i = 0; i < indices.length; i++) {
+      if (Integer.compareUnsigned(indices[i], count) >= 0) {
+        String index = Integer.toUnsignedString(indices[i]);
+        throw CallException.invalid("candidates: index " + index + " of " + count + " nodes");
+      }
+      if (i > 0 && indices[i] <= indices[i - 1]) {
+        throw CallException.invalid(
+            "candidates: index "
+                + indices[i]
+                + " after "
+                + indices[i - 1]
+                + ": they have to ascend");
+      }
+    }
+    return indices;
   }
 
   /** The set that a bitmap says. */
