@@ -3,12 +3,14 @@ package dev.berth.plugin;
 import berth.plugin.v1.Common;
 import berth.plugin.v1.Scheduling;
 import com.google.protobuf.ByteString;
+import com.google.protobuf.UnsafeByteOperations;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
 import java.util.Set;
+import java.util.function.IntPredicate;
 
 /** What authors answer, in the form in which it is sent. */
 final class Packing {
@@ -49,9 +51,10 @@ final class Packing {
     return any ? each(sent, verdicts.reasons) : Scheduling.Verdicts.newBuilder().setAll(0).build();
   }
 
+  /** Codes, which are not to be changed any more, and their table. */
   static Scheduling.Verdicts each(byte[] codes, List<Reason> reasons) {
     Scheduling.Verdicts.Builder made = Scheduling.Verdicts.newBuilder();
-    made.setEach(ByteString.copyFrom(codes));
+    made.setEach(UnsafeByteOperations.unsafeWrap(codes));
     for (Reason reason : reasons) {
       made.addReasonsBuilder().setCode(reason.code().message).setText(reason.text());
     }
@@ -88,26 +91,27 @@ final class Packing {
 
   /** Scores of nodes; what was not asked is sent as 0. */
   static Scheduling.Scores scores(long[] points, Normalization normalization, Nodes nodes) {
-    long[] sent = points;
-    if (nodes.count() < nodes.entries()) {
-      sent = new long[points.length]; // the author may keep the array
-      for (int entry = 0; entry < sent.length; entry++) {
-        sent[entry] = nodes.asks(entry) ? points[entry] : 0;
-      }
-    }
-    return scores(sent, normalization, nodes.entries());
+    return scores(points, normalization, nodes.entries(), nodes::asks);
   }
 
   /** That many scores in the narrowest form. */
   static Scheduling.Scores scores(long[] points, Normalization normalization, int count) {
+    return scores(points, normalization, count, entry -> true);
+  }
+
+  /** The author may keep the array: what is not asked is passed over, not written into it. */
+  private static Scheduling.Scores scores(
+      long[] points, Normalization normalization, int count, IntPredicate asked) {
     if (points.length != count) {
       throw new ContractException("expected " + count + " scores, got " + points.length);
     }
     long low = 0;
     long high = 0;
-    for (long point : points) {
-      low = Math.min(low, point);
-      high = Math.max(high, point);
+    for (int entry = 0; entry < count; entry++) {
+      if (asked.test(entry)) {
+        low = Math.min(low, points[entry]);
+        high = Math.max(high, points[entry]);
+      }
     }
     if (normalization == Normalization.NONE && (low < 0 || high > MOST_SCORE)) {
       throw new ContractException(
@@ -120,23 +124,24 @@ final class Packing {
     Scheduling.Scores.Builder made =
         Scheduling.Scores.newBuilder().setNormalization(normalization.message);
     if (low >= 0 && high <= MOST_BYTE) {
-      return made.setUint8(numbers(points, 1)).build();
+      return made.setUint8(numbers(points, 1, asked)).build();
     } else if (low >= Integer.MIN_VALUE && high <= Integer.MAX_VALUE) {
-      return made.setInt32(numbers(points, Integer.BYTES)).build();
+      return made.setInt32(numbers(points, Integer.BYTES, asked)).build();
     }
-    return made.setInt64(numbers(points, Long.BYTES)).build();
+    return made.setInt64(numbers(points, Long.BYTES, asked)).build();
   }
 
-  private static ByteString numbers(long[] points, int width) {
+  private static ByteString numbers(long[] points, int width, IntPredicate asked) {
     ByteBuffer packed = ByteBuffer.allocate(width * points.length).order(ByteOrder.LITTLE_ENDIAN);
-    for (long point : points) {
+    for (int entry = 0; entry < points.length; entry++) {
+      long point = asked.test(entry) ? points[entry] : 0;
       switch (width) {
         case 1 -> packed.put((byte) point);
         case Integer.BYTES -> packed.putInt((int) point);
         default -> packed.putLong(point);
       }
     }
-    return ByteString.copyFrom(packed.flip());
+    return UnsafeByteOperations.unsafeWrap(packed.flip()); // nothing else has the buffer
   }
 
   /** One bit an entry, least significant first. */
