@@ -77,8 +77,8 @@ def every_point() -> list[str]:
 
 
 def every_tenth() -> list[str]:
-    """How the plugin of the sidecar benchmark is started, but for its name and address."""
-    return _of_the_tests("EveryTenth", "-XX:+UseSerialGC")
+    """How the plugin of the sidecar benchmark is started, as in an image, but for its name and address."""
+    return _of_the_tests("EveryTenth", f"@{TEMPLATE / 'jvm.options'}")
 
 
 def _of_the_tests(name: str, *flags: str) -> list[str]:

@@ -54,6 +54,7 @@ impl Functions {
                 .collect(),
             converse_together: true,
             ttrpc_socket,
+            listed_candidates: true,
         }
     }
 

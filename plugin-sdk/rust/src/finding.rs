@@ -1,7 +1,5 @@
 //! The calls that look for a node: from the gate of the queue to making room.
 
-use std::borrow::Cow;
-
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::call::{Turn, success};
@@ -20,16 +18,11 @@ const PRE_FILTER: &[Code] = &[Code::Skip, Code::Unschedulable, Code::Unschedulab
 
 type Answer<R> = Result<Reply<R>, Unanswered>;
 
-/// Filter's answer, and the bitmap of nodes that are left to score.
-struct Filtered {
+/// Filter's answer, how many nodes passed and how many were turned down, and those left to score.
+struct Filtered<'a> {
     response: pb::FilterResponse,
-    left: Left,
-}
-
-enum Left {
-    AllAsked,
-    These(Vec<u8>),
-    None,
+    counts: Option<(usize, usize)>,
+    left: Option<Nodes<'a>>,
 }
 
 impl Turn<'_> {
@@ -48,7 +41,9 @@ impl Turn<'_> {
 
     pub(crate) fn filter(&mut self, request: &pb::FilterRequest) -> Answer<pb::FilterResponse> {
         let pod = self.asked()?;
-        Ok(Reply::Now(self.filtered(&pod, request.candidates.as_ref())?.response))
+        let Filtered { response, counts, .. } = self.filtered(&pod, request.candidates.as_ref())?;
+        self.verdicts = counts;
+        Ok(Reply::Now(response))
     }
 
     pub(crate) fn score(&mut self, request: &pb::ScoreRequest) -> Answer<pb::ScoreResponse> {
@@ -59,34 +54,31 @@ impl Turn<'_> {
 
     pub(crate) fn filter_score(&mut self, request: &pb::FilterScoreRequest) -> Answer<pb::FilterScoreResponse> {
         let pod = self.asked()?;
-        let filtered = self.filtered(&pod, request.candidates.as_ref())?;
-        let candidates = match filtered.left {
-            Left::AllAsked => request.candidates.as_ref().map(|asked| Cow::Borrowed(asked.bitmap.as_ref())),
-            Left::These(bitmap) => Some(Cow::Owned(bitmap)),
-            Left::None => Some(Cow::Owned(vec![0; self.session.mirror.len().div_ceil(8)])),
-        };
-        let nodes = Nodes::of(&self.session.mirror, candidates).map_err(CallError::invalid)?;
-        let score = (nodes.count() > 0).then(|| self.scored(&pod, &nodes));
-        Ok(Reply::Now(pb::FilterScoreResponse { filter: Some(filtered.response), score }))
+        let Filtered { response, counts, left } = self.filtered(&pod, request.candidates.as_ref())?;
+        let score = left.filter(|nodes| nodes.count() > 0).map(|nodes| self.scored(&pod, &nodes));
+        self.verdicts = counts;
+        Ok(Reply::Now(pb::FilterScoreResponse { filter: Some(response), score }))
     }
 
-    fn filtered(&mut self, pod: &Pod, candidates: Option<&pb::Candidates>) -> Result<Filtered, CallError> {
+    fn filtered<'s>(&'s self, pod: &Pod, candidates: Option<&'s pb::Candidates>) -> Result<Filtered<'s>, CallError> {
         let status = self.pre_filtered(pod);
         let nodes = self.session.nodes(self.head, candidates)?;
         let generation = self.session.mirror.generation;
         let response = |status, verdicts| pb::FilterResponse { generation, status: Some(status), verdicts };
+        let without = |status, left| Ok(Filtered { response: response(status, None), counts: None, left });
         match Code::of(status.code) {
             Code::Success => {}
-            Code::Skip => return Ok(Filtered { response: response(status, None), left: Left::AllAsked }),
-            _ => return Ok(Filtered { response: response(status, None), left: Left::None }),
+            Code::Skip => return without(status, Some(nodes)),
+            _ => return without(status, None),
         }
         let packed = node_verdicts(self.functions, pod, &nodes).and_then(|verdicts| pack_verdicts(verdicts, &nodes));
         match packed {
             Ok(packed) => {
-                self.verdicts = Some((nodes.count() - packed.rejected, packed.rejected));
-                Ok(Filtered { response: response(status, Some(packed.message)), left: Left::These(packed.passing) })
+                let counts = Some((nodes.count() - packed.rejected, packed.rejected));
+                let response = response(status, Some(packed.message));
+                Ok(Filtered { response, counts, left: Some(nodes.only(packed.passing)) })
             }
-            Err(problem) => Ok(Filtered { response: response(self.failure(&problem), None), left: Left::None }),
+            Err(problem) => without(self.failure(&problem), None),
         }
     }
 
@@ -105,9 +97,9 @@ impl Turn<'_> {
         let skip = pb::Status { code: pb::Code::Skip.into(), reasons: Vec::new() };
         let Some(function) = &self.functions.score_nodes else { return response(skip, None) };
         let packed = match guarded("score", || function(pod, nodes)) {
-            Ok(None) => return response(skip, None),
-            Ok(Some(points)) => pack_scores(points, self.functions.normalization, nodes),
-            Err(problem) => Err(problem),
+            Ok(Ok(None)) => return response(skip, None),
+            Ok(Ok(Some(points))) => pack_scores(points, self.functions.normalization, nodes),
+            Ok(Err(problem)) | Err(problem) => Err(problem),
         };
         match packed {
             Ok(scores) => response(success(), Some(scores)),
@@ -145,7 +137,7 @@ fn post_filtered(status: pb::Status, nomination: Option<Nomination>) -> pb::Post
 /// Filter's verdicts; without a function all nodes pass.
 pub(crate) fn node_verdicts(functions: &Functions, pod: &Pod, nodes: &Nodes<'_>) -> Result<Verdicts, String> {
     match &functions.filter_nodes {
-        Some(function) => guarded("filter", || function(pod, nodes)),
-        None => Ok(Verdicts { codes: vec![0; nodes.len()], reasons: Vec::new() }),
+        Some(function) => guarded("filter", || function(pod, nodes))?,
+        None => Ok(Verdicts { codes: vec![0; nodes.entries()], reasons: Vec::new() }),
     }
 }

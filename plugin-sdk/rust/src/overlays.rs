@@ -89,7 +89,7 @@ impl Turn<'_> {
             candidates[overlay.node_index as usize >> 3] |= 1 << (overlay.node_index & 7);
             mirror.put_on(overlay, &mut undo)
         });
-        let verdicts = put_on.map(|()| match Nodes::of(mirror, Some(Cow::Owned(candidates))) {
+        let verdicts = put_on.map(|()| match Nodes::of(mirror, Cow::Owned(candidates)) {
             Ok(nodes) => node_verdicts(self.functions, pod, &nodes),
             Err(problem) => Err(problem),
         });
@@ -98,11 +98,10 @@ impl Turn<'_> {
             let text = format!("an overlay could not be taken off: {}", error.text);
             return Err(Failure::Call(CallError::refused(NOT_SYNCED, text)));
         }
-        let count = mirror.len();
         let verdicts = verdicts
             .map_err(|error| Failure::Call(CallError::invalid(format!("overlay: {}", error.text))))?
             .map_err(Failure::Author)?;
-        codes_have_reasons(&verdicts, count, |_| true).map_err(Failure::Author)?;
+        codes_have_reasons(&verdicts, |_| true).map_err(Failure::Author)?;
         Ok(verdicts)
     }
 }

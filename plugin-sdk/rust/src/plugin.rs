@@ -25,8 +25,10 @@ use crate::requeue::Requeue;
 type Shared<F> = Option<Box<F>>;
 type PodVerdict = dyn Fn(&Call, &Pod) -> Result<(), Status> + Send + Sync;
 type PreEnqueue = dyn Fn(&Call, &Pod) -> Reply<Result<(), Status>> + Send + Sync;
-type FilterNodes = dyn Fn(&Pod, &Nodes<'_>) -> Verdicts + Send + Sync;
-type ScoreNodes = dyn Fn(&Pod, &Nodes<'_>) -> Option<Vec<i64>> + Send + Sync;
+/// One code for each entry of an answer.
+type FilterNodes = dyn Fn(&Pod, &Nodes<'_>) -> Result<Verdicts, String> + Send + Sync;
+/// One score for each entry of an answer.
+type ScoreNodes = dyn Fn(&Pod, &Nodes<'_>) -> Result<Option<Vec<i64>>, String> + Send + Sync;
 type PostFilter = dyn Fn(&Call, &Pod, &Nodes<'_>, &Verdicts) -> Result<Nomination, Status> + Send + Sync;
 type Patching = dyn Fn(&Call, &Pod, &Node) -> Reply<Result<Option<MetadataPatch>, Status>> + Send + Sync;
 type Permit = dyn Fn(&Call, &Pod, &Node) -> Reply<Result<Permission, Status>> + Send + Sync;
@@ -243,7 +245,7 @@ impl<S: Send + 'static> Plugin<S> {
         let state = self.shared();
         self.functions.filter_nodes = Some(Box::new(move |pod, nodes| {
             let state = locked(&state);
-            Verdicts::of_each(nodes, |index| function(&state, pod, nodes.at(index)))
+            Ok(Verdicts::of_each(nodes, |index| function(&state, pod, nodes.at(index))))
         }));
         self.functions.filters_at_once = false;
         self
@@ -256,7 +258,10 @@ impl<S: Send + 'static> Plugin<S> {
         function: impl Fn(&S, &Pod, &Nodes<'_>) -> Verdicts + Send + Sync + 'static,
     ) -> Self {
         let state = self.shared();
-        self.functions.filter_nodes = Some(Box::new(move |pod, nodes| function(&locked(&state), pod, nodes)));
+        self.functions.filter_nodes = Some(Box::new(move |pod, nodes| {
+            let Verdicts { codes, reasons } = function(&locked(&state), pod, nodes);
+            Ok(Verdicts { codes: nodes.entries_of(codes, "codes")?, reasons })
+        }));
         self.functions.filters_at_once = true;
         self
     }
@@ -273,9 +278,9 @@ impl<S: Send + 'static> Plugin<S> {
         let state = self.shared();
         self.functions.score_nodes = Some(Box::new(move |pod, nodes| {
             let state = locked(&state);
-            let mut points = vec![0; nodes.len()];
-            nodes.iter().for_each(|(index, node)| points[index] = function(&state, pod, node));
-            Some(points)
+            let mut points = vec![0; nodes.entries()];
+            nodes.asked_entries().for_each(|(entry, index)| points[entry] = function(&state, pod, nodes.at(index)));
+            Ok(Some(points))
         }));
         self
     }
@@ -287,7 +292,10 @@ impl<S: Send + 'static> Plugin<S> {
         function: impl Fn(&S, &Pod, &Nodes<'_>) -> R + Send + Sync + 'static,
     ) -> Self {
         let state = self.shared();
-        self.functions.score_nodes = Some(Box::new(move |pod, nodes| function(&locked(&state), pod, nodes).into()));
+        self.functions.score_nodes = Some(Box::new(move |pod, nodes| {
+            let points: Option<Vec<i64>> = function(&locked(&state), pod, nodes).into();
+            points.map(|points| nodes.entries_of(points, "scores")).transpose()
+        }));
         self
     }
 

@@ -1,6 +1,5 @@
 //! What one plugin process knows: its mirror, its profiles, and the pods it was asked about.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -110,7 +109,7 @@ impl Session {
                 format!("node indices of generation {} ended at {}", head.generation, self.mirror.layout_since);
             return Err(CallError::refused(GENERATION_GONE, text));
         }
-        let bitmap = candidates.map(|candidates| Cow::Borrowed(candidates.bitmap.as_ref()));
-        Nodes::of(&self.mirror, bitmap).map_err(|problem| CallError::invalid(format!("candidates: {problem}")))
+        Nodes::asked_by(&self.mirror, candidates)
+            .map_err(|problem| CallError::invalid(format!("candidates: {problem}")))
     }
 }

@@ -3,13 +3,16 @@
 //! A connection is one task: calls are answered where they are read, and only
 //! those that wait get tasks of their own.
 
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream as Socket;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use prost::Message;
 use prost::bytes::{Buf, BufMut, Bytes, BytesMut};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tonic::Code;
@@ -41,7 +44,7 @@ pub(crate) async fn serve(core: Arc<Core>, listener: UnixListener) {
     loop {
         tokio::select! {
             Ok((stream, _)) = listener.accept() => {
-                connections.spawn(Connection::new(core.clone(), stream).serve());
+                connections.spawn(Connection::serve(core.clone(), stream));
             }
             Some(_) = connections.join_next() => {}
             () = stopped(&mut stopping) => break,
@@ -50,21 +53,104 @@ pub(crate) async fn serve(core: Arc<Core>, listener: UnixListener) {
     while connections.join_next().await.is_some() {}
 }
 
+/// What comes over a socket: its task is woken when there is something to read, and then only.
+///
+/// Tokio's own streams are woken for writing too. The host would wake the plugin a second
+/// time with every answer, by taking it off the socket: a thread switch on the host's way
+/// to its decision, for nothing.
+struct Incoming {
+    socket: AsyncFd<Socket>,
+    chunk: Box<[u8]>,
+}
+
+impl Incoming {
+    /// Reads what is there; nothing: the host hung up.
+    async fn read(&mut self) -> io::Result<&[u8]> {
+        let length = loop {
+            let mut ready = self.socket.readable().await?;
+            match ready.get_inner().read(&mut self.chunk) {
+                Ok(length) => {
+                    if length < self.chunk.len() {
+                        // There is no more: what comes from now on wakes anew.
+                        ready.clear_ready();
+                    }
+                    break length;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => ready.clear_ready(),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        };
+        Ok(&self.chunk[..length])
+    }
+}
+
+/// What goes over a socket.
+struct Outgoing {
+    socket: Socket,
+    /// Wakes the task when there is room again; only while there is none.
+    full: Option<AsyncFd<Socket>>,
+}
+
+impl Outgoing {
+    /// Writes some of it, and takes that off.
+    async fn write(&mut self, unwritten: &mut BytesMut) -> io::Result<()> {
+        loop {
+            match self.socket.write(unwritten) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(length) => {
+                    unwritten.advance(length);
+                    self.full = None;
+                    return Ok(());
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            }
+            let full = match self.full.take() {
+                Some(full) => full,
+                None => woken_for(self.socket.try_clone()?, Interest::WRITABLE)?,
+            };
+            self.full.insert(full).writable().await?.clear_ready();
+        }
+    }
+}
+
+/// A socket whose task is woken for that alone.
+// Deprecated for what may give up its descriptor on the way; a socket of std does not.
+#[allow(deprecated)]
+fn woken_for(socket: Socket, interest: Interest) -> io::Result<AsyncFd<Socket>> {
+    AsyncFd::with_interest(socket, interest)
+}
+
 struct Connection {
     core: Arc<Core>,
-    stream: UnixStream,
+    incoming: Incoming,
+    outgoing: Outgoing,
     read: BytesMut,
     unwritten: BytesMut,
     later: JoinSet<Bytes>,
 }
 
 impl Connection {
-    fn new(core: Arc<Core>, stream: UnixStream) -> Self {
-        Connection { core, stream, read: BytesMut::new(), unwritten: BytesMut::new(), later: JoinSet::new() }
+    fn new(core: Arc<Core>, stream: UnixStream) -> io::Result<Self> {
+        let socket = stream.into_std()?;
+        Ok(Connection {
+            core,
+            outgoing: Outgoing { socket: socket.try_clone()?, full: None },
+            incoming: Incoming { socket: woken_for(socket, Interest::READABLE)?, chunk: vec![0; READ_BYTES].into() },
+            read: BytesMut::new(),
+            unwritten: BytesMut::new(),
+            later: JoinSet::new(),
+        })
     }
 
-    async fn serve(mut self) {
-        if let Err(problem) = self.talk().await {
+    async fn serve(core: Arc<Core>, stream: UnixStream) {
+        let talked = match Connection::new(core, stream) {
+            Ok(mut connection) => connection.talk().await,
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(problem) = talked {
             log(Level::Warn, "ttrpc connection ended", &[("error", &problem)]);
         }
     }
@@ -76,22 +162,20 @@ impl Connection {
     async fn talk(&mut self) -> Result<(), String> {
         let mut stopping = self.core.stopping.subscribe();
         let mut ending = false;
-        let (mut reader, mut writer) = self.stream.split();
         while !ending || !self.later.is_empty() || !self.unwritten.is_empty() {
             let may_read = !ending && self.unwritten.len() <= MAX_UNWRITTEN_BYTES;
-            if self.read.capacity() - self.read.len() < READ_BYTES / 2 {
-                self.read.reserve(READ_BYTES);
-            }
             tokio::select! {
                 biased;
-                written = writer.write_buf(&mut self.unwritten), if !self.unwritten.is_empty() => {
+                written = self.outgoing.write(&mut self.unwritten), if !self.unwritten.is_empty() => {
                     written.map_err(|error| error.to_string())?;
                 }
                 Some(Ok(answer)) = self.later.join_next() => self.unwritten.extend_from_slice(&answer),
-                bytes = reader.read_buf(&mut self.read), if may_read => {
-                    if bytes.map_err(|error| error.to_string())? == 0 {
+                bytes = self.incoming.read(), if may_read => {
+                    let bytes = bytes.map_err(|error| error.to_string())?;
+                    if bytes.is_empty() {
                         return Ok(());
                     }
+                    self.read.extend_from_slice(bytes);
                     while let Some((stream_id, request)) = next_request(&mut self.read)? {
                         match at_once(answered(self.core.clone(), stream_id, request)) {
                             Ok(answer) => self.unwritten.extend_from_slice(&answer),
@@ -206,9 +290,6 @@ scheduling_calls!(by_name);
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
-    use std::os::unix::net::UnixStream as Socket;
-
     use super::*;
     use crate::outcomes::Reason;
     use crate::plugin::Plugin;
@@ -299,6 +380,23 @@ mod tests {
 
             good.write_all(&sent(REQUEST, 1, "Filter", &question)).expect("a connection");
             assert_eq!(1, answer(&mut good).0);
+        }
+    }
+
+    #[test]
+    fn answers_that_do_not_fit_into_the_socket_are_sent_when_they_do() {
+        const CALLS: u32 = 3_000;
+        let host = host();
+        let mut socket = connected(&host);
+        let question = pb::FilterRequest { call: Some(host.call(pod("q"))), candidates: None };
+
+        // None is read before all are asked: the socket is full of answers meanwhile.
+        for number in 0..CALLS {
+            socket.write_all(&sent(REQUEST, 2 * number + 1, "Filter", &question)).expect("a connection");
+        }
+
+        for number in 0..CALLS {
+            assert_eq!(2 * number + 1, answer(&mut socket).0);
         }
     }
 

@@ -13,7 +13,7 @@ const FURTHER_REASONS: Reason = Reason::new("further reasons, more than one answ
 /// Verdicts as they are sent, the nodes that passed, and how many were turned down.
 pub(crate) struct PackedVerdicts {
     pub message: pb::Verdicts,
-    /// A bit a node.
+    /// A bit an entry.
     pub passing: Vec<u8>,
     pub rejected: usize,
 }
@@ -23,15 +23,15 @@ pub(crate) struct PackedVerdicts {
 /// # Errors
 /// The verdicts contradict the protocol.
 pub(crate) fn pack_verdicts(mut verdicts: Verdicts, nodes: &Nodes<'_>) -> Result<PackedVerdicts, String> {
-    codes_have_reasons(&verdicts, nodes.len(), |index| nodes.asked(index))?;
+    codes_have_reasons(&verdicts, |entry| nodes.is_asked(entry))?;
     let reasons = pack_reasons(&verdicts.reasons)?;
-    let mut passing = vec![0; nodes.len().div_ceil(8)];
+    let mut passing = vec![0; nodes.entries().div_ceil(8)];
     let mut rejected = 0;
-    for (index, code) in verdicts.codes.iter_mut().enumerate() {
-        if !nodes.asked(index) {
+    for (entry, code) in verdicts.codes.iter_mut().enumerate() {
+        if !nodes.is_asked(entry) {
             *code = 0;
         } else if *code == 0 {
-            passing[index >> 3] |= 1 << (index & 7);
+            passing[entry >> 3] |= 1 << (entry & 7);
         } else {
             rejected += 1;
         }
@@ -44,17 +44,10 @@ pub(crate) fn pack_verdicts(mut verdicts: Verdicts, nodes: &Nodes<'_>) -> Result
     Ok(PackedVerdicts { message, passing, rejected })
 }
 
-/// Checks that there is a code for each node, and a reason for each code that is asked for.
-pub(crate) fn codes_have_reasons(
-    verdicts: &Verdicts,
-    count: usize,
-    asked: impl Fn(usize) -> bool,
-) -> Result<(), String> {
-    if verdicts.codes.len() != count {
-        return Err(format!("expected {count} codes, got {}", verdicts.codes.len()));
-    }
+/// Checks that there is a reason for each code that is asked for.
+pub(crate) fn codes_have_reasons(verdicts: &Verdicts, asked: impl Fn(usize) -> bool) -> Result<(), String> {
     let table = verdicts.reasons.len();
-    match verdicts.codes.iter().enumerate().find(|(index, code)| usize::from(**code) > table && asked(*index)) {
+    match verdicts.codes.iter().enumerate().find(|(entry, code)| usize::from(**code) > table && asked(*entry)) {
         Some((_, code)) => Err(format!("code {code} has no reason: there are {table}")),
         None => Ok(()),
     }
@@ -103,10 +96,10 @@ pub(crate) fn reason_of(message: &pb::Reason) -> Reason {
 impl Verdicts {
     /// The verdicts of a function that sees one node at a time, with a table of the reasons met.
     pub(crate) fn of_each(nodes: &Nodes<'_>, mut filter: impl FnMut(usize) -> Result<(), Reason>) -> Self {
-        let mut verdicts = Verdicts { codes: vec![0; nodes.len()], reasons: Vec::new() };
-        for index in (0..nodes.len()).filter(|index| nodes.asked(*index)) {
+        let mut verdicts = Verdicts { codes: vec![0; nodes.entries()], reasons: Vec::new() };
+        for (entry, index) in nodes.asked_entries() {
             if let Err(reason) = filter(index) {
-                verdicts.codes[index] = verdicts.row(reason);
+                verdicts.codes[entry] = verdicts.row(reason);
             }
         }
         verdicts
@@ -132,16 +125,14 @@ impl Verdicts {
 /// Makes the message; what was not asked is sent as 0.
 ///
 /// # Errors
-/// There is not one score a node, or one is out of range.
+/// One is out of range.
 pub(crate) fn pack_scores(
     mut points: Vec<i64>,
     normalization: Normalization,
     nodes: &Nodes<'_>,
 ) -> Result<pb::Scores, String> {
-    if points.len() == nodes.len() {
-        points.iter_mut().enumerate().filter(|(index, _)| !nodes.asked(*index)).for_each(|(_, point)| *point = 0);
-    }
-    pack_points(&points, normalization, nodes.len())
+    points.iter_mut().enumerate().filter(|(entry, _)| !nodes.is_asked(*entry)).for_each(|(_, point)| *point = 0);
+    pack_points(&points, normalization, nodes.entries())
 }
 
 /// Makes the message in the narrowest form.
@@ -199,6 +190,30 @@ pub(crate) fn unpack_bits(bitmap: &[u8], count: usize) -> Result<Vec<bool>, Stri
         return Err(format!("a bitmap of {count} entries has {wanted} bytes, not {}", bitmap.len()));
     }
     Ok((0..count).map(|index| bitmap[index >> 3] >> (index & 7) & 1 == 1).collect())
+}
+
+/// Indices of nodes as they are sent.
+pub(crate) fn pack_indices(indices: &[u32]) -> Bytes {
+    indices.iter().flat_map(|index| index.to_le_bytes()).collect()
+}
+
+/// Indices of that many nodes.
+///
+/// # Errors
+/// They are cut off, do not ascend, or are those of other nodes.
+pub(crate) fn unpack_indices(packed: &[u8], count: usize) -> Result<Vec<u32>, String> {
+    let (indices, rest) = packed.as_chunks();
+    if !rest.is_empty() {
+        return Err(format!("indices of {} bytes, each has 4", packed.len()));
+    }
+    let indices: Vec<u32> = indices.iter().map(|index| u32::from_le_bytes(*index)).collect();
+    if let Some([before, after, ..]) = indices.windows(2).find(|pair| pair[0] >= pair[1]) {
+        return Err(format!("index {after} after {before}: they have to ascend"));
+    }
+    match indices.last() {
+        Some(last) if *last as usize >= count => Err(format!("index {last} of {count} nodes")),
+        _ => Ok(indices),
+    }
 }
 
 /// Makes the message.

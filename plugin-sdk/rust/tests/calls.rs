@@ -50,6 +50,42 @@ fn only_the_nodes_of_interest_are_asked_about() {
 }
 
 #[test]
+fn listed_nodes_are_answered_as_those_of_a_bitmap() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let heard = seen.clone();
+    let number = |node: &Node| i64::from(node.metadata.name.as_deref().unwrap_or_default().as_bytes()[1] - b'0');
+    let by_node = Plugin::new("p", ())
+        .filter(move |(), _, node| {
+            heard.lock().unwrap().push(number(node));
+            if number(node) == 1 { Err(NEVER) } else { Ok(()) }
+        })
+        .score(move |(), _, node| 10 * number(node));
+    let at_once = Plugin::new("p", ())
+        .filter_nodes(|(), _, nodes| Verdicts {
+            codes: (0..nodes.len()).map(|index| u8::from(index == 1)).collect(),
+            reasons: vec![NEVER],
+        })
+        .score_nodes(|(), _, nodes| (0..).step_by(10).take(nodes.len()).collect::<Vec<_>>());
+    for plugin in [by_node, at_once] {
+        let mut host = Host::run(plugin, nodes());
+        let answers = [false, true].map(|lists_candidates| {
+            host.lists_candidates = lists_candidates;
+            let (both, scores) = host.filter_score_these(pod("p"), &["n1", "n2"]);
+            let verdict = host.filter_these(pod("p"), &["n1", "n2"]);
+            assert_eq!(verdict.rejected, both.rejected);
+            (verdict.rejected, host.score_these(pod("p"), &["n0", "n2"]), scores)
+        });
+        let expected = (
+            BTreeMap::from([("n1".to_string(), NEVER)]),
+            Some(BTreeMap::from([("n0".to_string(), 0), ("n2".to_string(), 20)])),
+            BTreeMap::from([("n2".to_string(), 20)]),
+        );
+        assert_eq!([expected.clone(), expected], answers);
+    }
+    assert_eq!([1, 2].repeat(4), *seen.lock().unwrap(), "no other node was looked at");
+}
+
+#[test]
 fn verdicts_on_all_nodes_at_once_see_the_pods_on_them() {
     let crowded = |(): &(), _: &Pod, nodes: &Nodes<'_>| Verdicts {
         codes: (0..nodes.len())

@@ -30,7 +30,7 @@ use crate::pb::state_service_client::StateServiceClient;
 use crate::pb::{self, hint::Queue, scores::Values, sync_request, sync_response};
 use crate::plugin::Plugin;
 use crate::serving::{Running, Server};
-use crate::vectors::{pack_bits, unpack_verdicts};
+use crate::vectors::{pack_bits, pack_indices, unpack_verdicts};
 
 /// The profile that a [`Host`] configures.
 pub const PROFILE: &str = "default-scheduler";
@@ -79,10 +79,13 @@ pub struct Host {
     pub epoch: String,
     /// The W3C context that calls carry.
     pub traceparent: Option<String>,
+    /// Lists the indices of the nodes asked about, where a call names some, instead
+    /// of sending a bit for each node. A scheduler does so where they are few of many.
+    pub lists_candidates: bool,
     runtime: Runtime,
     running: Option<Running>,
     folder: PathBuf,
-    pub(super) channel: Channel,
+    pub(crate) channel: Channel,
     attempts: HashMap<String, u32>,
     stream: Option<(UnboundedSender<pb::SyncRequest>, Streaming<pb::SyncResponse>)>,
 }
@@ -142,6 +145,7 @@ impl Host {
             address,
             epoch: format!("test-{}-{number}", process::id()),
             traceparent: None,
+            lists_candidates: false,
             runtime,
             running: Some(running),
             folder,
@@ -274,19 +278,45 @@ impl Host {
 
     /// The scores of all nodes; none: no opinion.
     pub fn score(&mut self, pod: impl Into<Pod>) -> Option<BTreeMap<String, i64>> {
+        self.scored(pod, None)
+    }
+
+    /// The scores of the nodes of these names; none: no opinion.
+    pub fn score_these(&mut self, pod: impl Into<Pod>, node_names: &[&str]) -> Option<BTreeMap<String, i64>> {
+        self.scored(pod, Some(node_names))
+    }
+
+    fn scored(&mut self, pod: impl Into<Pod>, names: Option<&[&str]>) -> Option<BTreeMap<String, i64>> {
         self.update();
-        let request = pb::ScoreRequest { call: Some(self.call(pod)), candidates: None };
+        let request = pb::ScoreRequest { call: Some(self.call(pod)), candidates: self.candidates(names) };
         let response = self.ask(|mut plugin| async move { plugin.score(request).await });
-        self.scores(response, |_| true)
+        self.scores(response, names, |name| names.is_none_or(|names| names.contains(&name)))
     }
 
     /// Asks both in one round trip; scores are those of the nodes that pass.
     pub fn filter_score(&mut self, pod: impl Into<Pod>) -> (Verdict, BTreeMap<String, i64>) {
+        self.filtered_and_scored(pod, None)
+    }
+
+    /// Does so about the nodes of these names.
+    pub fn filter_score_these(
+        &mut self,
+        pod: impl Into<Pod>,
+        node_names: &[&str],
+    ) -> (Verdict, BTreeMap<String, i64>) {
+        self.filtered_and_scored(pod, Some(node_names))
+    }
+
+    fn filtered_and_scored(
+        &mut self,
+        pod: impl Into<Pod>,
+        names: Option<&[&str]>,
+    ) -> (Verdict, BTreeMap<String, i64>) {
         self.update();
-        let request = pb::FilterScoreRequest { call: Some(self.call(pod)), candidates: None };
+        let request = pb::FilterScoreRequest { call: Some(self.call(pod)), candidates: self.candidates(names) };
         let response = self.ask(|mut plugin| async move { plugin.filter_score(request).await });
-        let verdict = self.verdict(response.filter.unwrap_or_default(), None);
-        let scores = response.score.and_then(|score| self.scores(score, |name| verdict.passes(name)));
+        let verdict = self.verdict(response.filter.unwrap_or_default(), names);
+        let scores = response.score.and_then(|score| self.scores(score, names, |name| verdict.passes(name)));
         (verdict, scores.unwrap_or_default())
     }
 
@@ -449,7 +479,18 @@ impl Host {
     pub(super) fn candidates(&self, names: Option<&[&str]>) -> Option<pb::Candidates> {
         let names = names?;
         let asked: Vec<bool> = self.cluster.names.iter().map(|name| names.contains(&name.as_str())).collect();
-        Some(pb::Candidates { bitmap: pack_bits(&asked) })
+        if !self.lists_candidates {
+            return Some(pb::Candidates { bitmap: pack_bits(&asked), indices: None });
+        }
+        let indices: Vec<u32> = (0..).zip(asked).filter(|(_, asked)| *asked).map(|(index, _)| index).collect();
+        Some(pb::Candidates { indices: Some(pack_indices(&indices)), ..Default::default() })
+    }
+
+    /// The names behind the entries of an answer.
+    fn entries(&self, asked: Option<&[&str]>) -> Vec<String> {
+        let listed =
+            |name: &&String| !self.lists_candidates || asked.is_none_or(|names| names.contains(&name.as_str()));
+        self.cluster.names.iter().filter(listed).cloned().collect()
     }
 
     fn verdict(&self, response: pb::FilterResponse, asked: Option<&[&str]>) -> Verdict {
@@ -457,9 +498,9 @@ impl Host {
         let status = status_of(response.status);
         let succeeded = status.code == Code::Success;
         assert_eq!(succeeded, response.verdicts.is_some(), "verdicts go with a success and nothing else");
-        let verdicts =
-            unpack_verdicts(response.verdicts.as_ref(), self.cluster.names.len()).expect("a code for each node");
-        let coded = self.cluster.names.iter().zip(&verdicts.codes).filter(|(_, code)| **code > 0);
+        let entries = self.entries(asked);
+        let verdicts = unpack_verdicts(response.verdicts.as_ref(), entries.len()).expect("a code for each node");
+        let coded = entries.iter().zip(&verdicts.codes).filter(|(_, code)| **code > 0);
         let reason = |code: u8| verdicts.reasons[usize::from(code) - 1].clone();
         let rejected = coded.map(|(name, code)| (name.clone(), reason(*code))).collect();
         let names = match asked {
@@ -469,16 +510,21 @@ impl Host {
         Verdict { status, rejected, names }
     }
 
-    fn scores(&self, response: pb::ScoreResponse, asked: impl Fn(&str) -> bool) -> Option<BTreeMap<String, i64>> {
+    fn scores(
+        &self,
+        response: pb::ScoreResponse,
+        asked: Option<&[&str]>,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Option<BTreeMap<String, i64>> {
         let status = status_of(response.status);
         if status.code == Code::Skip {
             return None;
         }
         succeeded("Score", &status);
-        let names = &self.cluster.names;
+        let names = self.entries(asked);
         let points = unpack_scores(response.scores.and_then(|scores| scores.values), names.len());
         assert_eq!(names.len(), points.len(), "one score a node");
-        Some(names.iter().cloned().zip(points).filter(|(name, _)| asked(name)).collect())
+        Some(names.into_iter().zip(points).filter(|(name, _)| wanted(name)).collect())
     }
 
     pub(super) fn ask<R, F: Future<Output = Result<Response<R>, RpcStatus>>>(
@@ -490,8 +536,12 @@ impl Host {
     }
 
     pub(super) fn wait<R>(&self, answer: impl Future<Output = Result<Response<R>, RpcStatus>>) -> R {
-        let answered = self.runtime.block_on(async { timeout(PATIENCE, answer).await });
-        answered.expect("an answer in time").expect("a call that succeeds").into_inner()
+        self.until(answer).expect("a call that succeeds").into_inner()
+    }
+
+    /// What came of a call.
+    pub(crate) fn until<R>(&self, answer: impl Future<Output = R>) -> R {
+        self.runtime.block_on(async { timeout(PATIENCE, answer).await }).expect("an answer in time")
     }
 }
 

@@ -49,7 +49,8 @@ final class Capabilities {
             .setNodeLocal(traits.nodeLocal)
             .setScoreNeedsFeasible(traits.scoreNeedsFeasible)
             .setConverse(true)
-            .setConverseTogether(true);
+            .setConverseTogether(true)
+            .setListedCandidates(true);
     traits.events.forEach(event -> made.addEvents(event.message(hints)));
     if (traits.podFields != null) {
       made.setPodFields(Identity.PodFields.newBuilder().addAllPaths(traits.podFields));

@@ -83,29 +83,30 @@ final class Finding {
   }
 
   /**
-   * The verdicts by whichever form the author chose.
+   * The verdicts by whichever form the author chose, one for each entry of an answer.
    *
    * @throws ContractException where that fails
    */
   static Verdicts verdicts(Plugin plugin, Pod pod, Nodes nodes) {
-    Verdicts verdicts = new Verdicts(nodes.size());
     if (plugin instanceof Plugin.FilterNodes filter) {
-      verdicts = ContractException.guarded("filterNodes", () -> filter.filterNodes(pod, nodes));
+      Verdicts ofAll =
+          ContractException.guarded("filterNodes", () -> filter.filterNodes(pod, nodes));
+      if (ofAll == null) {
+        throw new ContractException("filterNodes: null is no answer here");
+      }
+      return nodes.entriesOf(ofAll);
     } else if (plugin instanceof Plugin.Filter filter) {
-      verdicts = ContractException.guarded("filter", () -> each(filter, pod, nodes));
+      return ContractException.guarded("filter", () -> each(filter, pod, nodes));
     }
-    if (verdicts == null) {
-      throw new ContractException("filterNodes: null is no answer here");
-    }
-    return verdicts;
+    return new Verdicts(nodes.entries());
   }
 
   private static Verdicts each(Plugin.Filter plugin, Pod pod, Nodes nodes) {
-    Verdicts verdicts = new Verdicts(nodes.size());
-    for (int at = 0; at < nodes.size(); at++) {
-      Reason reason = nodes.isAsked(at) ? plugin.filter(pod, nodes.at(at)) : null;
+    Verdicts verdicts = new Verdicts(nodes.entries());
+    for (int entry = 0; entry < nodes.entries(); entry++) {
+      Reason reason = nodes.asks(entry) ? plugin.filter(pod, nodes.at(nodes.index(entry))) : null;
       if (reason != null) {
-        verdicts.reject(at, reason);
+        verdicts.reject(entry, reason);
       }
     }
     return verdicts;
@@ -130,13 +131,16 @@ final class Finding {
 
   private static long[] points(Plugin plugin, Pod pod, Nodes nodes) {
     if (plugin instanceof Plugin.ScoreNodes score) {
-      return ContractException.guarded("scoreNodes", () -> score.scoreNodes(pod, nodes));
+      long[] ofAll = ContractException.guarded("scoreNodes", () -> score.scoreNodes(pod, nodes));
+      return ofAll == null ? null : nodes.entriesOf(ofAll);
     } else if (plugin instanceof Plugin.Score score) {
-      long[] points = new long[nodes.size()];
+      long[] points = new long[nodes.entries()];
       return ContractException.guarded(
           "score",
           () -> {
-            nodes.asked().forEach(at -> points[at] = score.score(pod, nodes.at(at)));
+            nodes
+                .askedEntries()
+                .forEach(entry -> points[entry] = score.score(pod, nodes.at(nodes.index(entry))));
             return points;
           });
     }

@@ -10,7 +10,6 @@ import com.fasterxml.jackson.databind.json.JsonMapper;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.Pod;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.util.Map;
 
 /** The API server's JSON as objects; fields that a class does not know are passed over. */
@@ -58,11 +57,5 @@ public final class Json {
     } catch (JsonProcessingException e) {
       throw new IllegalArgumentException(e.getOriginalMessage(), e);
     }
-  }
-
-  /** Has the readers made before the first call waits for them. */
-  static void warmUp() {
-    byte[] empty = "{\"spec\":{},\"status\":{}}".getBytes(StandardCharsets.UTF_8);
-    READERS.keySet().forEach(kind -> read(empty, kind));
   }
 }

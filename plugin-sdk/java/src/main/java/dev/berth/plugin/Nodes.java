@@ -1,8 +1,10 @@
 package dev.berth.plugin;
 
+import berth.plugin.v1.Scheduling;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.google.protobuf.ByteString;
 import io.fabric8.kubernetes.api.model.Node;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.Collections;
 import java.util.Map;
@@ -11,40 +13,62 @@ import java.util.stream.IntStream;
 /**
  * All nodes of the generation that a call is about, by index; valid until the method that was given
  * it returns.
+ *
+ * <p>An answer has an entry for each node or, where the scheduler lists the nodes that it asks
+ * about, for each of the list.
  */
 public final class Nodes {
   private final Mirror mirror;
+
+  /** The indices behind the entries; null: entries are nodes. */
+  private final int[] listed;
+
+  /** A bit for each entry; null: all are asked about. */
   private final byte[] candidates;
 
-  /** Null candidates mean all nodes; otherwise there is a bit for each. */
-  Nodes(Mirror mirror, byte[] candidates) {
+  private Nodes(Mirror mirror, int[] listed, byte[] candidates) {
     this.mirror = mirror;
+    this.listed = listed;
     this.candidates = candidates;
   }
 
+  /** Null candidates mean all nodes; otherwise there is a bit for each. */
+  Nodes(Mirror mirror, byte[] candidates) {
+    this(mirror, null, candidates);
+  }
+
   /**
-   * The nodes that a request asks about, or all.
+   * The nodes that a request asks about; without candidates, all.
    *
-   * @throws CallException if the bitmap has another length than the nodes
+   * @throws CallException if the bitmap has another length than the nodes, or the indices are no
+   *     ascending list of nodes
    */
-  static Nodes of(Mirror mirror, ByteString bitmap) {
+  static Nodes of(Mirror mirror, Scheduling.Candidates asked) {
+    if (asked == null) {
+      return new Nodes(mirror, null);
+    }
+    if (asked.hasIndices()) {
+      int[] listed = Packing.indices(asked.getIndices(), mirror.nodes.size());
+      return new Nodes(mirror, listed, null);
+    }
+    ByteString bitmap = asked.getBitmap();
     int wanted = (mirror.nodes.size() + 7) / 8;
-    if (bitmap != null && bitmap.size() != wanted) {
+    if (bitmap.size() != wanted) {
       throw CallException.invalid(
           "candidates: a bitmap of " + bitmap.size() + " bytes, " + wanted + " are due");
     }
-    return new Nodes(mirror, bitmap == null ? null : bitmap.toByteArray());
+    return new Nodes(mirror, bitmap.toByteArray());
   }
 
-  /** The nodes that passed, of those that were asked about. */
+  /** The same entries, of which those are still asked about that passed. */
   Nodes passing(Verdicts verdicts) {
-    byte[] left = new byte[(size() + 7) / 8];
-    for (int at = 0; at < size(); at++) {
-      if (verdicts.codes[at] == 0 && isAsked(at)) {
-        left[at >> 3] |= (byte) (1 << (at & 7));
+    byte[] left = new byte[(entries() + 7) / 8];
+    for (int entry = 0; entry < entries(); entry++) {
+      if (verdicts.codes[entry] == 0 && asks(entry)) {
+        left[entry >> 3] |= (byte) (1 << (entry & 7));
       }
     }
-    return new Nodes(mirror, left);
+    return new Nodes(mirror, listed, left);
   }
 
   /** How many nodes there are, asked about or not. */
@@ -64,25 +88,70 @@ public final class Nodes {
 
   /** Whether the answer for that node matters. */
   public boolean isAsked(int index) {
-    return candidates == null || (candidates[index >> 3] >> (index & 7) & 1) == 1;
+    int entry = listed == null ? index : Arrays.binarySearch(listed, index);
+    return entry >= 0 && asks(entry);
+  }
+
+  /** How many entries an answer has. */
+  int entries() {
+    return listed == null ? size() : listed.length;
+  }
+
+  /** The index of the node of an entry. */
+  int index(int entry) {
+    return listed == null ? entry : listed[entry];
+  }
+
+  /** Whether the answer for the node of that entry matters. */
+  boolean asks(int entry) {
+    return candidates == null || (candidates[entry >> 3] >> (entry & 7) & 1) == 1;
+  }
+
+  /** The entries whose answer matters. */
+  IntStream askedEntries() {
+    IntStream all = IntStream.range(0, entries());
+    return candidates == null ? all : all.filter(this::asks);
+  }
+
+  /**
+   * The entries of an answer, out of a verdict on each node.
+   *
+   * @throws ContractException if there is not one for each node
+   */
+  Verdicts entriesOf(Verdicts ofAll) {
+    if (ofAll.size() != size()) {
+      throw new ContractException("expected " + size() + " verdicts, got " + ofAll.size());
+    }
+    return listed == null ? ofAll : ofAll.of(listed);
+  }
+
+  /**
+   * The entries of an answer, out of a score for each node.
+   *
+   * @throws ContractException if there is not one for each node
+   */
+  long[] entriesOf(long[] ofAll) {
+    if (ofAll.length != size()) {
+      throw new ContractException("expected " + size() + " scores, got " + ofAll.length);
+    }
+    return listed == null ? ofAll : IntStream.of(listed).mapToLong(at -> ofAll[at]).toArray();
   }
 
   /** How many nodes are asked about. */
   int count() {
     if (candidates == null) {
-      return size();
+      return entries();
     }
     int count = 0;
-    for (int at = 0; at < size(); at++) {
-      count += isAsked(at) ? 1 : 0;
+    for (int entry = 0; entry < entries(); entry++) {
+      count += asks(entry) ? 1 : 0;
     }
     return count;
   }
 
   /** The indices of the nodes that are asked about. */
   public IntStream asked() {
-    IntStream all = IntStream.range(0, size());
-    return candidates == null ? all : all.filter(this::isAsked);
+    return askedEntries().map(this::index);
   }
 
   /** A node's index by name, -1 if there is none. */

@@ -89,12 +89,7 @@ final class Overlays {
         candidates[at >> 3] |= (byte) (1 << (at & 7));
         putOn(overlays.get(i), undo);
       }
-      Verdicts verdicts = Finding.verdicts(asked.plugin, pod, new Nodes(mirror, candidates));
-      if (verdicts.size() != mirror.nodes.size()) {
-        throw new ContractException(
-            "expected " + mirror.nodes.size() + " verdicts, got " + verdicts.size());
-      }
-      return verdicts;
+      return Finding.verdicts(asked.plugin, pod, new Nodes(mirror, candidates));
     } catch (SyncException e) {
       if (mirror.generation == 0) { // a hook failed, and the author's columns may be wrong
         undo.clear();

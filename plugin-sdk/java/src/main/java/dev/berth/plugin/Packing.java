@@ -3,12 +3,14 @@ package dev.berth.plugin;
 import berth.plugin.v1.Common;
 import berth.plugin.v1.Scheduling;
 import com.google.protobuf.ByteString;
+import com.google.protobuf.UnsafeByteOperations;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
 import java.util.Set;
+import java.util.function.IntPredicate;
 
 /** What authors answer, in the form in which it is sent. */
 final class Packing {
@@ -38,23 +40,21 @@ final class Packing {
 
   /** Verdicts; what was not asked is sent as 0. */
   static Scheduling.Verdicts verdicts(Verdicts verdicts, Nodes nodes) {
-    if (verdicts.size() != nodes.size()) {
-      throw new ContractException("expected " + nodes.size() + " verdicts, got " + verdicts.size());
-    }
-    byte[] sent = new byte[nodes.size()];
+    byte[] sent = new byte[nodes.entries()];
     boolean any = false;
-    for (int at = 0; at < sent.length; at++) {
-      if (verdicts.codes[at] != 0 && nodes.isAsked(at)) {
-        sent[at] = verdicts.codes[at];
+    for (int entry = 0; entry < sent.length; entry++) {
+      if (verdicts.codes[entry] != 0 && nodes.asks(entry)) {
+        sent[entry] = verdicts.codes[entry];
         any = true;
       }
     }
     return any ? each(sent, verdicts.reasons) : Scheduling.Verdicts.newBuilder().setAll(0).build();
   }
 
+  /** Codes, which are not to be changed any more, and their table. */
   static Scheduling.Verdicts each(byte[] codes, List<Reason> reasons) {
     Scheduling.Verdicts.Builder made = Scheduling.Verdicts.newBuilder();
-    made.setEach(ByteString.copyFrom(codes));
+    made.setEach(UnsafeByteOperations.unsafeWrap(codes));
     for (Reason reason : reasons) {
       made.addReasonsBuilder().setCode(reason.code().message).setText(reason.text());
     }
@@ -91,26 +91,27 @@ final class Packing {
 
   /** Scores of nodes; what was not asked is sent as 0. */
   static Scheduling.Scores scores(long[] points, Normalization normalization, Nodes nodes) {
-    long[] sent = points;
-    if (nodes.count() < nodes.size() && points.length == nodes.size()) {
-      sent = new long[points.length]; // the author may keep the array
-      for (int at = 0; at < sent.length; at++) {
-        sent[at] = nodes.isAsked(at) ? points[at] : 0;
-      }
-    }
-    return scores(sent, normalization, nodes.size());
+    return scores(points, normalization, nodes.entries(), nodes::asks);
   }
 
   /** That many scores in the narrowest form. */
   static Scheduling.Scores scores(long[] points, Normalization normalization, int count) {
+    return scores(points, normalization, count, entry -> true);
+  }
+
+  /** The author may keep the array: what is not asked is passed over, not written into it. */
+  private static Scheduling.Scores scores(
+      long[] points, Normalization normalization, int count, IntPredicate asked) {
     if (points.length != count) {
       throw new ContractException("expected " + count + " scores, got " + points.length);
     }
     long low = 0;
     long high = 0;
-    for (long point : points) {
-      low = Math.min(low, point);
-      high = Math.max(high, point);
+    for (int entry = 0; entry < count; entry++) {
+      if (asked.test(entry)) {
+        low = Math.min(low, points[entry]);
+        high = Math.max(high, points[entry]);
+      }
     }
     if (normalization == Normalization.NONE && (low < 0 || high > MOST_SCORE)) {
       throw new ContractException(
@@ -123,23 +124,24 @@ final class Packing {
     Scheduling.Scores.Builder made =
         Scheduling.Scores.newBuilder().setNormalization(normalization.message);
     if (low >= 0 && high <= MOST_BYTE) {
-      return made.setUint8(numbers(points, 1)).build();
+      return made.setUint8(numbers(points, 1, asked)).build();
     } else if (low >= Integer.MIN_VALUE && high <= Integer.MAX_VALUE) {
-      return made.setInt32(numbers(points, Integer.BYTES)).build();
+      return made.setInt32(numbers(points, Integer.BYTES, asked)).build();
     }
-    return made.setInt64(numbers(points, Long.BYTES)).build();
+    return made.setInt64(numbers(points, Long.BYTES, asked)).build();
   }
 
-  private static ByteString numbers(long[] points, int width) {
+  private static ByteString numbers(long[] points, int width, IntPredicate asked) {
     ByteBuffer packed = ByteBuffer.allocate(width * points.length).order(ByteOrder.LITTLE_ENDIAN);
-    for (long point : points) {
+    for (int entry = 0; entry < points.length; entry++) {
+      long point = asked.test(entry) ? points[entry] : 0;
       switch (width) {
         case 1 -> packed.put((byte) point);
         case Integer.BYTES -> packed.putInt((int) point);
         default -> packed.putLong(point);
       }
     }
-    return ByteString.copyFrom(packed.flip());
+    return UnsafeByteOperations.unsafeWrap(packed.flip()); // nothing else has the buffer
   }
 
   /** One bit an entry, least significant first. */
@@ -156,6 +158,35 @@ final class Packing {
   /** The same of a set. */
   static ByteString bits(BitSet entries, int count) {
     return ByteString.copyFrom(Arrays.copyOf(entries.toByteArray(), (count + 7) / 8));
+  }
+
+  /**
+   * The indices of so many nodes.
+   *
+   * @throws CallException if they are cut off, do not ascend, or are those of other nodes
+   */
+  static int[] indices(ByteString packed, int count) {
+    if (packed.size() % Integer.BYTES != 0) {
+      throw CallException.invalid(
+          "candidates: indices of " + packed.size() + " bytes, each has " + Integer.BYTES);
+    }
+    int[] indices = new int[packed.size() / Integer.BYTES];
+    packed.asReadOnlyByteBuffer().order(ByteOrder.LITTLE_ENDIAN).asIntBuffer().get(indices);
+    for (int i = 0; i < indices.length; i++) {
+      if (Integer.compareUnsigned(indices[i], count) >= 0) {
+        String index = Integer.toUnsignedString(indices[i]);
+        throw CallException.invalid("candidates: index " + index + " of " + count + " nodes");
+      }
+      if (i > 0 && indices[i] <= indices[i - 1]) {
+        throw CallException.invalid(
+            "candidates: index "
+                + indices[i]
+                + " after "
+                + indices[i - 1]
+                + ": they have to ascend");
+      }
+    }
+    return indices;
   }
 
   /** The set that a bitmap says. */

@@ -108,7 +108,7 @@ public final class Server implements AutoCloseable {
    */
   public void start() throws IOException {
     ContractException.tell("serving", () -> plugin.serving(session));
-    Json.warmUp();
+    WarmUp.once();
     Answering answering = new Answering(session, tracing);
     boolean unix = address.startsWith("unix:");
     Path path = unix ? Path.of(address.replaceFirst("^unix:(//)?", "")) : null;

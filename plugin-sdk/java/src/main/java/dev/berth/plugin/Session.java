@@ -4,7 +4,6 @@ import berth.plugin.v1.Common;
 import berth.plugin.v1.Identity;
 import berth.plugin.v1.Scheduling;
 import berth.plugin.v1.State;
-import com.google.protobuf.ByteString;
 import io.fabric8.kubernetes.api.model.Node;
 import io.fabric8.kubernetes.api.model.Pod;
 import java.util.ArrayList;
@@ -203,8 +202,7 @@ final class Session implements Turns {
           CallException.GENERATION_GONE,
           "node indices of generation " + head.getGeneration() + " ended at " + mirror.layoutSince);
     }
-    ByteString bitmap = candidates == null ? null : candidates.getBitmap();
-    return Nodes.of(mirror, bitmap);
+    return Nodes.of(mirror, candidates);
   }
 
   /** A node by name, null if it is gone. */

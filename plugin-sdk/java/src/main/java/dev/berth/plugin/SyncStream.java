@@ -21,6 +21,9 @@ import java.util.List;
 final class SyncStream implements StreamObserver<SyncRequest> {
   private static final System.Logger LOG = System.getLogger("berth");
 
+  /** So many objects are worth a collection of their own. */
+  private static final int LARGE_TRANSFER = 1_000;
+
   private final Session session;
   private final Patience patience;
   private final StreamObserver<SyncResponse> responses;
@@ -148,9 +151,16 @@ final class SyncStream implements StreamObserver<SyncRequest> {
     if (commit.getGeneration() < 1) {
       throw SyncException.outOfOrder("generations start at 1");
     }
+    int brought = steps.size();
     session.mirror.replace(epoch, commit, steps);
     stage = Stage.FOLLOWING;
     steps = new ArrayList<>();
+    if (brought >= LARGE_TRANSFER) {
+      // What a transfer brings stays for long. Left where it was allocated, it is copied by the
+      // next collections, each of which stops some call for tens of milliseconds; here no call is
+      // answered yet.
+      System.gc();
+    }
   }
 
   /** Holds nothing from now on, and says why. */

@@ -32,6 +32,16 @@ public final class Verdicts {
     codes[index] = lastRow;
   }
 
+  /** The verdicts on the nodes at these indices. */
+  Verdicts of(int[] indices) {
+    Verdicts made = new Verdicts(indices.length);
+    made.reasons.addAll(reasons);
+    for (int entry = 0; entry < indices.length; entry++) {
+      made.codes[entry] = codes[indices[entry]];
+    }
+    return made;
+  }
+
   /** How many nodes there are. */
   public int size() {
     return codes.length;

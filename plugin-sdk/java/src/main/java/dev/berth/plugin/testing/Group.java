@@ -2,7 +2,6 @@ package dev.berth.plugin.testing;
 
 import berth.plugin.v1.Common;
 import berth.plugin.v1.Scheduling;
-import com.google.protobuf.ByteString;
 import dev.berth.plugin.Status;
 import io.fabric8.kubernetes.api.model.Pod;
 import java.util.ArrayList;
@@ -10,7 +9,6 @@ import java.util.BitSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.stream.IntStream;
 
 /** A pod group to ask the plugin about: {@link Host#group} makes it. */
 public final class Group {
@@ -39,7 +37,7 @@ public final class Group {
             .setGroup(message());
     if (nodeNames.length > 0) {
       request.setCandidates(
-          Scheduling.Candidates.newBuilder().setBitmap(bitmap(List.of(nodeNames))));
+          Scheduling.Candidates.newBuilder().setBitmap(host.bitmap(List.of(nodeNames))));
     }
     Scheduling.GeneratePlacementsResponse response =
         host.stub().generatePlacements(request.build());
@@ -83,7 +81,9 @@ public final class Group {
     Scheduling.ProposedPlacement.Builder made =
         Scheduling.ProposedPlacement.newBuilder()
             .setPlacement(
-                Scheduling.Placement.newBuilder().setName("proposal").setBitmap(bitmap(names)));
+                Scheduling.Placement.newBuilder()
+                    .setName("proposal")
+                    .setBitmap(host.bitmap(names)));
     for (int i = 0; i < pods.size(); i++) {
       String node = nodes.get(pods.get(i).getMetadata().getName());
       if (node != null) {
@@ -91,13 +91,5 @@ public final class Group {
       }
     }
     return made.build();
-  }
-
-  private ByteString bitmap(List<String> nodeNames) {
-    byte[] packed = new byte[(host.cluster.names.size() + 7) / 8];
-    IntStream.range(0, host.cluster.names.size())
-        .filter(at -> nodeNames.contains(host.cluster.names.get(at)))
-        .forEach(at -> packed[at >> 3] |= (byte) (1 << (at & 7)));
-    return ByteString.copyFrom(packed);
   }
 }

@@ -30,6 +30,8 @@ import io.grpc.netty.shaded.io.netty.channel.epoll.EpollEventLoopGroup;
 import io.grpc.netty.shaded.io.netty.channel.unix.DomainSocketAddress;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -41,6 +43,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.IntStream;
 
 /**
  * The scheduler's side, over a real socket, with a cluster of its own to show the plugin. Every
@@ -56,6 +59,12 @@ public final class Host implements AutoCloseable {
 
   /** What the plugin is shown. */
   public final Cluster cluster = new Cluster();
+
+  /**
+   * Lists the indices of the nodes asked about, where a call names some, instead of sending a bit
+   * for each node. A scheduler does so where they are few of many.
+   */
+  public boolean listsCandidates;
 
   private final Path folder;
   private final Server server;
@@ -187,18 +196,27 @@ public final class Host implements AutoCloseable {
             .getStatus());
   }
 
-  /** Asks about all nodes. */
-  public Verdict filter(Pod pod) {
+  /** Asks about all nodes, or those of these names. */
+  public Verdict filter(Pod pod, String... nodeNames) {
     update();
-    return verdict(stub().filter(Scheduling.FilterRequest.newBuilder().setCall(call(pod)).build()));
+    Scheduling.FilterRequest.Builder request =
+        Scheduling.FilterRequest.newBuilder().setCall(call(pod));
+    if (nodeNames.length > 0) {
+      request.setCandidates(candidates(List.of(nodeNames)));
+    }
+    return verdict(stub().filter(request.build()), List.of(nodeNames));
   }
 
-  /** The scores of all nodes; empty for no opinion. */
-  public Map<String, Long> score(Pod pod) {
+  /** The scores of all nodes, or of those of these names; empty for no opinion. */
+  public Map<String, Long> score(Pod pod, String... nodeNames) {
     update();
-    return scores(
-        stub().score(Scheduling.ScoreRequest.newBuilder().setCall(call(pod)).build()),
-        cluster.names);
+    Scheduling.ScoreRequest.Builder request =
+        Scheduling.ScoreRequest.newBuilder().setCall(call(pod));
+    if (nodeNames.length > 0) {
+      request.setCandidates(candidates(List.of(nodeNames)));
+    }
+    List<String> asked = nodeNames.length > 0 ? List.of(nodeNames) : cluster.names;
+    return scores(stub().score(request.build()), List.of(nodeNames), asked);
   }
 
   /** What Score says of the pod. */
@@ -211,14 +229,20 @@ public final class Host implements AutoCloseable {
   /** A verdict, and the scores of the nodes that pass. */
   public record FilterScore(Verdict verdict, Map<String, Long> scores) {}
 
-  /** Asks both in one round trip. */
-  public FilterScore filterScore(Pod pod) {
+  /** Asks both in one round trip, about all nodes or those of these names. */
+  public FilterScore filterScore(Pod pod, String... nodeNames) {
     update();
-    Scheduling.FilterScoreResponse response =
-        stub().filterScore(Scheduling.FilterScoreRequest.newBuilder().setCall(call(pod)).build());
-    Verdict verdict = verdict(response.getFilter());
-    return new FilterScore(
-        verdict, response.hasScore() ? scores(response.getScore(), verdict.passing()) : Map.of());
+    Scheduling.FilterScoreRequest.Builder request =
+        Scheduling.FilterScoreRequest.newBuilder().setCall(call(pod));
+    if (nodeNames.length > 0) {
+      request.setCandidates(candidates(List.of(nodeNames)));
+    }
+    Scheduling.FilterScoreResponse response = stub().filterScore(request.build());
+    List<String> names = List.of(nodeNames);
+    Verdict verdict = verdict(response.getFilter(), names);
+    Map<String, Long> scores =
+        response.hasScore() ? scores(response.getScore(), names, verdict.passing()) : Map.of();
+    return new FilterScore(verdict, scores);
   }
 
   /** Asks about one node as it would be without those pods; null if it passes. */
@@ -431,7 +455,34 @@ public final class Host implements AutoCloseable {
         .withDeadlineAfter(PATIENCE_SECONDS, TimeUnit.SECONDS);
   }
 
-  private Verdict verdict(Scheduling.FilterResponse response) {
+  private Scheduling.Candidates candidates(List<String> nodeNames) {
+    Scheduling.Candidates.Builder made = Scheduling.Candidates.newBuilder();
+    if (!listsCandidates) {
+      return made.setBitmap(bitmap(nodeNames)).build();
+    }
+    ByteBuffer packed = ByteBuffer.allocate(Integer.BYTES * nodeNames.size());
+    packed.order(ByteOrder.LITTLE_ENDIAN);
+    nodeNames.stream().map(cluster.names::indexOf).sorted().forEach(packed::putInt);
+    return made.setIndices(ByteString.copyFrom(packed.flip())).build();
+  }
+
+  /** The bits of the nodes of these names. */
+  ByteString bitmap(List<String> nodeNames) {
+    byte[] packed = new byte[(cluster.names.size() + 7) / 8];
+    IntStream.range(0, cluster.names.size())
+        .filter(at -> nodeNames.contains(cluster.names.get(at)))
+        .forEach(at -> packed[at >> 3] |= (byte) (1 << (at & 7)));
+    return ByteString.copyFrom(packed);
+  }
+
+  /** The names behind the entries of an answer. */
+  private List<String> entries(List<String> asked) {
+    return listsCandidates && !asked.isEmpty()
+        ? cluster.names.stream().filter(asked::contains).toList()
+        : cluster.names;
+  }
+
+  private Verdict verdict(Scheduling.FilterResponse response, List<String> asked) {
     Status status = status(response.getStatus());
     Scheduling.Verdicts verdicts = response.getVerdicts();
     if (response.hasVerdicts() != status.equals(Status.SUCCESS)) {
@@ -439,18 +490,28 @@ public final class Host implements AutoCloseable {
     }
     Map<String, Reason> rejected = new LinkedHashMap<>();
     List<String> passing = new ArrayList<>();
-    for (int i = 0; i < cluster.names.size(); i++) {
+    List<String> entries = entries(asked);
+    hasLength(verdicts.hasEach() ? verdicts.getEach().size() : entries.size(), entries);
+    boolean fits = status.equals(Status.SUCCESS) || status.equals(Status.SKIP);
+    for (int i = 0; i < entries.size(); i++) {
       int code = verdicts.hasEach() ? verdicts.getEach().byteAt(i) & 0xff : 0;
       if (code > 0) {
-        rejected.put(cluster.names.get(i), reason(verdicts.getReasons(code - 1)));
-      } else if (status.equals(Status.SUCCESS) || status.equals(Status.SKIP)) {
-        passing.add(cluster.names.get(i));
+        rejected.put(entries.get(i), reason(verdicts.getReasons(code - 1)));
+      } else if (fits && (asked.isEmpty() || asked.contains(entries.get(i)))) {
+        passing.add(entries.get(i));
       }
     }
     return new Verdict(status, passing, rejected);
   }
 
-  private Map<String, Long> scores(Scheduling.ScoreResponse response, List<String> asked) {
+  private static void hasLength(int found, List<String> entries) {
+    if (found != entries.size()) {
+      throw new AssertionError("expected " + entries.size() + " entries, got " + found);
+    }
+  }
+
+  private Map<String, Long> scores(
+      Scheduling.ScoreResponse response, List<String> asked, List<String> wanted) {
     Status status = status(response.getStatus());
     if (status.equals(Status.SKIP)) {
       return Map.of();
@@ -459,12 +520,23 @@ public final class Host implements AutoCloseable {
       throw new AssertionError("Score: " + status);
     }
     Map<String, Long> scores = new LinkedHashMap<>();
-    for (int i = 0; i < cluster.names.size(); i++) {
-      if (asked.contains(cluster.names.get(i))) {
-        scores.put(cluster.names.get(i), number(response.getScores(), i));
+    List<String> entries = entries(asked);
+    hasLength(length(response.getScores(), entries.size()), entries);
+    for (int i = 0; i < entries.size(); i++) {
+      if (wanted.contains(entries.get(i))) {
+        scores.put(entries.get(i), number(response.getScores(), i));
       }
     }
     return scores;
+  }
+
+  private static int length(Scheduling.Scores scores, int ofAll) {
+    return switch (scores.getValuesCase()) {
+      case UINT8 -> scores.getUint8().size();
+      case INT32 -> scores.getInt32().size() / Integer.BYTES;
+      case INT64 -> scores.getInt64().size() / Long.BYTES;
+      default -> ofAll;
+    };
   }
 
   static long number(Scheduling.Scores scores, int index) {
@@ -476,8 +548,8 @@ public final class Host implements AutoCloseable {
     };
   }
 
-  private static java.nio.ByteBuffer little(ByteString bytes) {
-    return bytes.asReadOnlyByteBuffer().order(java.nio.ByteOrder.LITTLE_ENDIAN);
+  private static ByteBuffer little(ByteString bytes) {
+    return bytes.asReadOnlyByteBuffer().order(ByteOrder.LITTLE_ENDIAN);
   }
 
   static Status status(Common.Status message) {
