@@ -213,7 +213,7 @@ def _lines(answer: dict[str, Any]) -> list[str]:
         f"Shadow:            {_cell(answer['shadow'])}",
         f"Extension points:  {', '.join(answer['extensionPoints'])}",
         f"State:             {answer['state']}",
-        f"Holds:             generation {held['acknowledged']} of {held['generation']} of the cluster's state",
+        f"Holds:             generation {held['acknowledged']} of {held['generation']}",
         f"Starts:            {held['starts']}",
         f"Attempts now:      {answer['attempts']}",
         f"Recorded now:      {'yes' if answer.get('recording') else 'no'}",

@@ -195,6 +195,9 @@ class StateFeed:
         """The deltas after that generation, oldest first; None where one of them is no longer kept."""
         if not self._deltas:
             return [] if generation == self.generation else None
+        last = self._deltas[-1]
+        if last.base_generation == generation:
+            return [last]
         if self._deltas[0].base_generation > generation:
             return None
         newer = takewhile(lambda delta: delta.generation > generation, reversed(self._deltas))
@@ -202,11 +205,10 @@ class StateFeed:
 
     def carried(self, generation: int) -> list[state_pb2.Delta]:
         """The deltas after that generation for a call to carry, as long as they are small."""
-        deltas = self.since(generation) or []
-        if sum(delta.ByteSize() for delta in deltas) > MAX_CARRIED_BYTES:
+        deltas = self.since(generation)
+        if not deltas or sum([delta.ByteSize() for delta in deltas]) > MAX_CARRIED_BYTES:
             return []
-        if deltas:
-            self.carried_to = deltas[-1].generation
+        self.carried_to = deltas[-1].generation
         return deltas
 
     def transfer(self) -> Iterator[state_pb2.SyncRequest]:
@@ -234,7 +236,10 @@ class StateFeed:
         if self.wanted.pods:
             # A pod without bytes was deleted since the last step: the next one says that it is gone.
             there = (info for info in self._pods_of_interest() if self._pods.get(info.uid))
-            changes += [state_pb2.Change(pod_upsert=self._pod(info)) for info in there]
+            changes += [
+                state_pb2.Change(pod_upsert=self._pod(info, assumed=self._is_assumed(info.uid)))
+                for info in there
+            ]
         if self.wanted.nominations:
             changes += self._nominations.everything()
         return [*changes, *self._objects.upserts(self.wanted.resources)]
@@ -274,11 +279,11 @@ class StateFeed:
             if sign < 0:
                 if reserved is not None and reserved.data and uid not in self._sent_as_assumed:
                     # Gone before any step showed it: a plugin that holds something for it has to see it go.
-                    yield state_pb2.Change(pod_upsert=_assumed(info, reserved))
+                    yield state_pb2.Change(pod_upsert=_upsert(info, reserved.data, reserved.attempt))
                 self._sent_as_assumed.discard(uid)
                 yield state_pb2.Change(pod_remove=state_pb2.PodRemove(uid=uid))
             else:
-                yield self._as_sent(info)
+                yield self._as_sent(info, assumed=assumed)
 
     def _is_old_news(self, info: PodInfo, before: PodInfo | None) -> bool:
         """Whether the plugin need not hear of the new version."""
@@ -301,7 +306,7 @@ class StateFeed:
                 info = PodInfo(pod)
                 if self.wanted.pods and self._concerns(info):
                     self.touch(pod.node_name)
-                    yield self._as_sent(info)
+                    yield self._as_sent(info, assumed=True)
 
     def _concerns(self, info: PodInfo) -> bool:
         resources = self.wanted.pod_resources
@@ -310,33 +315,29 @@ class StateFeed:
     def _node(self, row: int, node: Node) -> state_pb2.NodeUpsert:
         return state_pb2.NodeUpsert(index=row, name=node.name, object=self._nodes.get(node.uid))
 
-    def _as_sent(self, info: PodInfo) -> state_pb2.Change:
+    def _as_sent(self, info: PodInfo, *, assumed: bool) -> state_pb2.Change:
         """The pod's change for the next step; remembers in which stage the plugin then knows it."""
-        pod = self._pod(info)
-        if pod.stage == state_pb2.POD_STAGE_ASSUMED:
+        if assumed:
             self._sent_as_assumed.add(info.uid)
         else:
             self._sent_as_assumed.discard(info.uid)
-        return state_pb2.Change(pod_upsert=pod)
+        return state_pb2.Change(pod_upsert=self._pod(info, assumed=assumed))
 
-    def _pod(self, info: PodInfo) -> state_pb2.PodUpsert:
+    def _pod(self, info: PodInfo, *, assumed: bool) -> state_pb2.PodUpsert:
         # A planner tries pods that there are not.
         data = self._pods.get(info.uid) or msgspec.json.encode(info.pod.written())
-        if self._is_assumed(info.uid):
-            known = self._reserved.get(info.uid)
-            return _assumed(info, Reserved(known.attempt if known else 0, data))
-        return state_pb2.PodUpsert(
-            uid=info.uid, node_name=info.pod.node_name, stage=state_pb2.POD_STAGE_PLACED, object=data
-        )
+        if not assumed:
+            return _upsert(info, data)
+        known = self._reserved.get(info.uid)
+        return _upsert(info, data, known.attempt if known else 0)
 
 
-def _assumed(info: PodInfo, reserved: Reserved) -> state_pb2.PodUpsert:
+def _upsert(info: PodInfo, data: bytes, attempt: int | None = None) -> state_pb2.PodUpsert:
+    """A pod that counts on its node; with the attempt that assumed it, where it is not bound yet."""
+    pod = info.pod
+    stage = state_pb2.POD_STAGE_PLACED if attempt is None else state_pb2.POD_STAGE_ASSUMED
     return state_pb2.PodUpsert(
-        uid=info.uid,
-        node_name=info.pod.node_name,
-        stage=state_pb2.POD_STAGE_ASSUMED,
-        object=reserved.data,
-        attempt=reserved.attempt,
+        uid=pod.metadata.uid, node_name=pod.node_name, stage=stage, object=data, attempt=attempt or 0
     )
 
 

@@ -180,8 +180,7 @@ class NodeAnswers:
             rows = rows[unchanged]
             codes = None if codes is None else codes[unchanged]
             raw = None if raw is None else raw[unchanged]
-        # All rows as a slice: to name them one by one takes ten times as long.
-        taken = slice(None) if rows.size == len(self) else rows
+        taken = _places(rows, len(self))
         if codes is not None:
             self._codes[taken] = self.numbered(codes, found.reasons)
             self._dirty[VERDICTS][taken] = False
@@ -216,6 +215,13 @@ class NodeAnswers:
         numbers = np.array([0, *(number[each] for each in reasons)], dtype=np.uint16)
         self.reasons = tuple(known)
         return numbers.take(codes)
+
+
+def _places(rows: Rows, n: int) -> Rows | slice:
+    """The rows as an index; all rows, and a single one, as a slice, which takes a tenth of the time."""
+    if rows.size == n:
+        return slice(None)
+    return slice(rows.item(0), rows.item(0) + 1) if rows.size == 1 else rows
 
 
 class Example(NamedTuple):

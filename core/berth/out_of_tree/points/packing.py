@@ -111,7 +111,8 @@ def verdicts_of(
     codes = np.frombuffer(verdicts.each, dtype=np.uint8)
     if codes.size != n:
         raise ProtocolError(plugin, f"{codes.size} verdicts for {n} nodes")
-    highest = int((codes if asked is None else codes[asked]).max(initial=0))
+    among = codes if asked is None else codes[asked]
+    highest = among.item(0) if among.size == 1 else int(among.max(initial=0))
     if highest > len(table):
         raise ProtocolError(plugin, f"reason code {highest} is not in the table of {len(table)}")
     return codes, table
