@@ -100,14 +100,18 @@ async def known(rounds):
             *("added at its turn p50", "added ahead p50", "p99"),
         ],
     )
-    for count in (1, 3):
-        async with with_sidecars(count, LOCAL_PLUGIN) as (core, host, _):
+    for name, count, command in (
+        ("1", 1, LOCAL_PLUGIN),
+        ("3", 3, LOCAL_PLUGIN),
+        ("1, over gRPC", 1, [*LOCAL_PLUGIN, "--grpc"]),
+    ):
+        async with with_sidecars(count, command) as (core, host, _):
             taken = {}
             async for which, seconds in known_turns(core, host, rounds):
                 taken.setdefault(which, []).append(seconds * 1e3)
             none, turn, ahead = (quantiles(taken[which], 0.5, 0.99) for which in ("none", "turn", "ahead"))
             added = turn[0] - none[0], ahead[0] - none[0], ahead[1] - none[1]
-            table.add(f"{count}", none[0], *turn, *ahead, *added)
+            table.add(name, none[0], *turn, *ahead, *added)
     return table
 
 

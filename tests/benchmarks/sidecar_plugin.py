@@ -1,8 +1,8 @@
 """The plugin that the sidecar benchmark starts: filters and scores all nodes at once by their number.
 
     python -m tests.benchmarks.sidecar_plugin [--grpc] NAME ADDRESS
-    python -m tests.benchmarks.sidecar_plugin local NAME ADDRESS
-    python -m tests.benchmarks.sidecar_plugin nopods NAME ADDRESS
+    python -m tests.benchmarks.sidecar_plugin local [--grpc] NAME ADDRESS
+    python -m tests.benchmarks.sidecar_plugin nopods [--grpc] NAME ADDRESS
     python -m tests.benchmarks.sidecar_plugin http
 
 The second says that its answers hold for single nodes and all pods, the third that it does not look at the
@@ -78,8 +78,6 @@ async def extend():
 if __name__ == "__main__":
     if sys.argv[1] == "http":
         asyncio.run(extend())
-    elif sys.argv[1] in KINDS:
-        serve(KINDS[sys.argv[1]](sys.argv[2]), sys.argv[3])
     else:
         name, address = sys.argv[-2:]
-        serve(ByNumber(name), address, ttrpc="--grpc" not in sys.argv)
+        serve(KINDS.get(sys.argv[1], ByNumber)(name), address, ttrpc="--grpc" not in sys.argv)
