@@ -1,9 +1,20 @@
 """The points that a pod meets beside filter, score and reserve, over a real socket."""
 
+import numpy as np
 import pytest
 
 from berth_plugin_proto import identity_pb2, scheduling_pb2
-from berth_sdk import SKIP, Code, EventInterest, Nomination, Plugin, Reason, Status, WatchedResource
+from berth_sdk import (
+    SKIP,
+    Code,
+    EventInterest,
+    Nomination,
+    Plugin,
+    Reason,
+    Status,
+    WatchedResource,
+    plugin,
+)
 from berth_sdk.capabilities import capabilities
 from berth_sdk.testing import make_node, make_pod, running
 
@@ -78,6 +89,20 @@ async def test_overlays(host):
 
     assert [None, FULL, FULL, FULL] == answers
     assert {"n0": FULL} == (await host.filter(make_pod("p"))).nodes
+
+
+async def test_an_overlay_whose_code_has_no_reason():
+    """The SDK refuses to send it, as it does for a node as it is."""
+    made = plugin("x", filter_nodes=lambda _pod, nodes: np.full(len(nodes), 9, np.uint8))
+    async with running(made, *NODES) as host:
+        await host.update()
+        asked = scheduling_pb2.FilterOverlaysRequest(
+            call=host.call(make_pod("p")), overlays=[scheduling_pb2.Overlay(node_index=1)]
+        )
+        status = (await host.scheduling.FilterOverlays(asked)).status
+
+    assert Code.ERROR.value == status.code
+    assert "code 9 has no reason" in status.reasons[0]
 
 
 async def test_overlay_of_no_node(host):

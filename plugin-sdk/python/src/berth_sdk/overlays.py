@@ -50,6 +50,8 @@ async def _verdicts(session: Session, pod: Pod, overlays: list[pb.Overlay]) -> V
         by_row = dict(zip(listed.tolist(), found.codes.tolist(), strict=True))
         for i, row in zip(group, rows, strict=True):
             code = by_row[row]
+            if code > len(found.reasons):
+                raise ContractError(f"code {code} has no reason: there are {len(found.reasons)}")
             codes[i] = table.setdefault(found.reasons[code - 1], len(table) + 1) if code else 0
     return Verdicts(codes, tuple(table))
 
