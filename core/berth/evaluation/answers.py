@@ -52,8 +52,8 @@ class Answers:
         self.asked_in = 0
         """The number of the cycle in which the class was asked for last."""
         self._detailed = detailed
-        self._waited = False
-        """Whether plugins may have been awaited since the cycle began."""
+        self.waited = False
+        """Whether anything was awaited since the cycle began, within these answers or beside them."""
         self.clear()
 
     def clear(self) -> None:
@@ -96,7 +96,7 @@ class Answers:
 
     def begin(self, attempt: Attempt) -> None:
         """Begin a cycle: find the dirty rows, and leave in its state what plugins left in the first one's."""
-        self._waited = False
+        self.waited = False
         if self.known and not self._follow(attempt):
             self.clear()
         if self._validity is None:
@@ -190,7 +190,7 @@ class Answers:
 
         To be called where `refreshed` could not do it. Shapes: candidates bool (n,).
         """
-        self._waited = True
+        self.waited = True
         try:
             if self._verdicts is None:
                 await self._ask_all(attempt, candidates, point)
@@ -272,7 +272,7 @@ class Answers:
 
         Shapes: feasible bool (n,).
         """
-        self._waited = True
+        self.waited = True
         fits = self.verdicts.fits if self.kept else feasible
         try:
             if not self.scored:
@@ -316,7 +316,7 @@ class Answers:
 
     def check(self, attempt: Attempt) -> None:
         """Make sure that what plugins in other processes answered in this cycle goes with what is known."""
-        waited = self._waited or self.unsettled is not None
+        waited = self.waited or self.unsettled is not None
         if waited and self.known and self._validity is not None and not self._validity.holds(attempt):
             raise StartOverError
 

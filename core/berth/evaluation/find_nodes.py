@@ -137,6 +137,7 @@ class NodeSearch:
         why_not: WhyNot,
     ) -> Feasible | Status:
         if attempt.pod.nominated_node_name:
+            answers.waited = True
             alone = await self._own_nomination(framework, attempt, why_not)
             if alone is not None:
                 attempt.record.evaluated_count = attempt.record.feasible_count = 1
@@ -145,11 +146,13 @@ class NodeSearch:
         asked = len(attempt.nodes) if candidates is None else int(np.count_nonzero(candidates))
         left = candidates
         if self.nominated.any():
+            answers.waited = True
             left = await self._beside_nominated(framework, attempt, candidates, why_not)
         feasible = await _passed(attempt, answers, left, why_not)
         self._sample(framework, feasible, candidates, asked, attempt.nodes)
         attempt.record.evaluated_count = feasible.evaluated
         if framework.extenders:
+            answers.waited = True
             await _leave_to_extenders(framework, attempt, feasible, why_not)
         attempt.record.feasible_count = feasible.count
         return feasible if feasible.count else does_not_fit(why_not.diagnosis())

@@ -6,6 +6,7 @@ from dataclasses import replace
 from unittest.mock import patch
 
 import msgspec
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +24,7 @@ from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import FitError
+from berth.framework.interface import FilterPlugin
 from berth.framework.listers import Listers
 from berth.framework.status import Status
 from berth.objects.api_object import ObjectMeta
@@ -407,3 +409,47 @@ async def test_answers_that_cannot_be_brought_up_to_date_are_begun_anew():
     assert 'running "NodeResourcesFit" filter plugin: boom' == decision.status.message
     assert 1 == comparison.remembering.memory.outcomes["outdated"]
     assert 0 == comparison.remembering.memory.size_bytes
+
+
+class Restarts(FilterPlugin):
+    """A plugin in another process that is replaced when it is asked about another table than the snapshot."""
+
+    name = "Restarts"
+    in_process, basis_of_answers = False, True
+
+    def __init__(self, snapshot):
+        self.snapshot, self.starts = snapshot, 1
+
+    def sign_pod(self, _pod):
+        return ()
+
+    def basis_generation(self, _nodes):
+        return self.starts
+
+    def basis(self, _state, _pod, _nodes):
+        return self.starts
+
+    def filter(self, _state, _pod, nodes):
+        self.starts += nodes is not self.snapshot
+        return np.zeros(len(nodes), dtype=np.uint8)
+
+    def filter_row(self, _state, _pod, _nodes):
+        return lambda _row: 0
+
+
+async def test_a_sidecar_that_was_replaced_meanwhile_is_asked_anew():
+    """While others' nominations are looked at, what was known of the class may become of no use."""
+    comparison = Comparison(roomy("n0", "n1", "n2"))
+    side = comparison.remembering
+    plugins = side.framework.plugins
+    side.framework.take(
+        replace(plugins, filter=[*plugins.filter, Restarts(comparison.snapshot)], post_filter=[])
+    )
+    comparison.cache.update_snapshot(comparison.snapshot)
+    for name in ("a", "b", "c"):
+        await side.decide(renamed(make_pod("p"), name))
+    before = side.memory.outcomes["outdated"]
+    comparison.nominate(make_pod("promised", priority=10), "n1")
+    await side.decide(renamed(make_pod("p"), "d"))
+
+    assert (0, 1) == (before, side.memory.outcomes["outdated"])
