@@ -132,7 +132,7 @@ fn pod_of(pod: Option<PodRef>) -> Result<Object, Status> {
 
 /// Spreads the bitmap over the nodes; without one, all are asked about.
 fn asked_about(candidates: Option<Candidates>, nodes: &[Node]) -> Result<Vec<bool>, Status> {
-    let Some(Candidates { bitmap }) = candidates else { return Ok(vec![true; nodes.len()]) };
+    let Some(Candidates { bitmap, .. }) = candidates else { return Ok(vec![true; nodes.len()]) };
     if bitmap.len() != nodes.len().div_ceil(8) {
         return Err(Status::invalid_argument("a bitmap for another number of nodes"));
     }
