@@ -66,7 +66,8 @@ class SidecarPoint(Plugin):
     in_process = False
 
     def __init__(self, caller: Caller, handle: Handle, look_ahead: LookAhead) -> None:
-        self._name = caller.plugin
+        self.name = caller.plugin
+        """The name in the plugin list and in profiles."""
         self._key = Answers, caller.plugin
         self._look_ahead = look_ahead
         self.caller = caller
@@ -76,11 +77,6 @@ class SidecarPoint(Plugin):
         """Whether only attempts that began with it are still its business."""
         self._handle = handle
         self._pinned: dict[tuple[str, int], Caller] = {}
-
-    @property
-    def name(self) -> str:
-        """The name in the plugin list and in profiles."""
-        return self._name
 
     def use(self, caller: Caller) -> None:
         """Begin new attempts with that version."""
@@ -114,7 +110,7 @@ class SidecarPoint(Plugin):
         """
         connection = caller.connection
         if connection.starts:
-            return connection.offers(point)
+            return point in connection.offered
         if point == PRE_ENQUEUE:
             return connection.spec.policy_at(ExtensionPoint.FILTER) is FailurePolicy.IGNORE
         return point in (FILTER, RESERVE)

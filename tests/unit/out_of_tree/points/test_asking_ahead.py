@@ -49,7 +49,7 @@ class Plugin:
             capabilities=capabilities,
             breaker=SimpleNamespace(circuit=Circuit.CLOSED),
             spec=SimpleNamespace(shadow=False, policy_at=lambda point, _pod: DEFAULT_POLICY[point]),
-            offers=lambda _point: True,
+            offered=frozenset(identity_pb2.ExtensionPoint.values()),
         )
         self.around = SimpleNamespace(pods=self)
 
