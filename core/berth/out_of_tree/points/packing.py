@@ -35,7 +35,7 @@ _WITHOUT_REASON = frozenset({Code.SUCCESS, Code.SKIP, Code.WAIT})
 _MAX_REASONS = 255
 _INDEX = np.dtype("<u4")
 LISTED_SHARE = 4
-"""Of more than one node in so many, a list takes more bytes than bitmap and whole vectors together."""
+"""Of one node in so many, or fewer, a list and its answer take fewer bytes than a bitmap and its answer."""
 _MAX_SCORE = np.iinfo(np.int64).max // MAX_NODE_SCORE
 _WIDTHS: dict[str, np.dtype[Any]] = {
     "uint8": np.dtype("u1"),
