@@ -117,6 +117,26 @@ def test_many_rows_at_once_are_anew(kind, *, plain, raw, fits, changed, same_raw
         assert list(anew.best()[1]) == list(known.best()[1])
 
 
+@given(
+    kind=st.sampled_from(sorted(KINDS)),
+    plain=RAW,
+    raw=st.one_of(RAW, st.integers(0, 9).map(lambda each: [each] * ROWS)),
+    fits=st.lists(st.booleans(), min_size=ROWS, max_size=ROWS),
+    left=st.sets(st.integers(0, ROWS - 1)),
+)
+def test_fewer_rows_are_normalised_among_themselves(kind, plain, raw, fits, left):
+    """Where others turn further rows down, the rest scores as if these had never fitted."""
+    plain, raw, fits = np.array(plain), np.array(raw), np.array(fits)
+    rows = np.array(sorted(left & set(np.flatnonzero(fits).tolist())), dtype=np.intp)
+    alone = np.zeros(ROWS, dtype=bool)
+    alone[rows] = True
+    known, anew = ranks(kind, plain, raw, fits), ranks(kind, plain, raw, alone)
+
+    found = known.on(rows, CycleState(), POD, whole=False)
+
+    assert anew.totals[rows].tolist() == found.totals.tolist()
+
+
 @pytest.mark.parametrize("weights", [(1, 1), (2, 1), (1, 3), (2, 3)])
 def test_what_nodes_objects_determine_stays_apart_from_what_other_plugins_add(weights):
     fits, of_objects, others = np.ones(ROWS, dtype=bool), np.arange(ROWS), np.full(ROWS, 5)
