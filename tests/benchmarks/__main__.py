@@ -2,12 +2,16 @@
 
 import argparse
 import importlib
+import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import click
+
+# As `berth` has it, before gRPC is imported: benchmarks start programs while they make calls.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 NAMES = (
     "decision",

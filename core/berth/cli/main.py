@@ -13,6 +13,11 @@ from berth.cli.distributions import named_where_absent
 
 # Nothing here multiplies matrices, for which NumPy starts a thread for each core where it is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Every child process runs another program at once. gRPC prepares each fork for a child that goes on using
+# gRPC, and while calls are made some of uvloop's children end with SIGSEGV of it. It reads this where it is
+# imported.
+# Source: github.com/grpc/grpc doc/fork_support.md.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 VERBS = (
     "config",

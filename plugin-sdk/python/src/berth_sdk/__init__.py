@@ -16,6 +16,7 @@ A whole plugin:
 
 from msgspec import Meta
 
+import berth_sdk.child_processes  # noqa: F401 - before gRPC is imported
 from berth_sdk.errors import AddressError, ArgumentError, ContractError, SdkError
 from berth_sdk.metrics import Metric
 from berth_sdk.objects import Node, Pod
