@@ -1,6 +1,6 @@
 """Plugins may run other programs, such as one that reads the node's devices, while they answer calls.
 
-gRPC prepares each fork for a child that goes on using gRPC, and while calls are made some of uvloop's children
+gRPC prepares each fork for a child that goes on using gRPC, and during calls some of uvloop's children
 end with SIGSEGV of it, before their program runs. A child that only runs a program needs none of that. gRPC
 reads the variable where it is imported, so this is imported before it; a value that the author set stays.
 
