@@ -253,6 +253,21 @@ async def test_stop_ends_streams(tmp_path):
     await host.close()
 
 
+async def test_a_stream_that_begins_as_the_server_stops_ends(tmp_path):
+    """It was opened before the stop, and would hold it up for all of the grace."""
+    server = Server(Passes(), f"unix:{tmp_path}/x.sock")
+    await server.start()
+    host = Host(server.address)
+    await host.connect()
+    server._stopping = True
+
+    async with asyncio.timeout(30):
+        assert grpc.StatusCode.OK == await host.queueing.Requeue(queueing_pb2.RequeueRequest()).code()
+
+    await host.close()
+    await server.stop(0)
+
+
 def test_an_error_that_trailers_do_not_hold():
     """Of a long error's text as much is sent as the host reads."""
     assert "x" * LONGEST_ERROR == failure_of(ContractError("x" * 100_000)).text

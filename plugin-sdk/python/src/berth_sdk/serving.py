@@ -34,6 +34,9 @@ READINESS = f"{PACKAGE}.SchedulingService"
 REASON_KEY = "berth-reason"
 MAX_MESSAGE_BYTES = 64 << 20  # replies and calls grow with the cluster; Sync stays below 4 MiB by itself
 ALLOCATIONS_BEFORE_A_COLLECTION = 50_000
+ENDS_READ_SECONDS = 0.02
+"""How long hosts get to read the ends of their streams before connections close: gRPC passes over what came
+where it writes to a closed one first, and reports an error in place of a good end."""
 OPTIONS = (("grpc.max_receive_message_length", MAX_MESSAGE_BYTES), ("grpc.so_reuseport", 0))
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -112,6 +115,8 @@ class Server:
         self._stopping = True
         for stream in self._streams:
             stream.cancel()
+        if self._streams:
+            await asyncio.sleep(ENDS_READ_SECONDS)
         endings = [self._server.stop(grace_seconds)]
         if self._ttrpc is not None:
             endings.append(self._ttrpc.stop(grace_seconds))
@@ -231,6 +236,9 @@ class Server:
 
     async def _until_stopped(self, work: Coroutine[Any, Any, None]) -> None:
         """Work at a stream to its end, or until the server stops, which is a good end too."""
+        if self._stopping:  # the stream was opened before the stop, and is begun after it
+            work.close()
+            return
         task = asyncio.create_task(work)
         self._streams.add(task)
         try:
