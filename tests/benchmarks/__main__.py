@@ -26,6 +26,7 @@ NAMES = (
     "tracing",
     "load_aware",
     "sidecar",
+    "sidecar_throughput",
     "http_engine",
     "binding",
     "sandbox_http",

@@ -30,7 +30,7 @@ from berth.demo.submission import create_all
 from berth.demo.surface import Surface
 from berth.objects.pod_requests import pod_requests
 from berth.objects.quantity import nanos
-from tests.benchmarks.sidecar import languages
+from tests.benchmarks.sidecar_commands import languages
 from tests.benchmarks.sidecar_throughput import cluster, command, serving
 from tests.benchmarks.soak import mean, thirds
 from tests.benchmarks.tables import Table

@@ -1,9 +1,11 @@
-"""What plugins in other processes add to a cycle, and to the throughput: sidecars beside an HTTP extender."""
+"""What plugins in other processes add to a cycle: sidecars beside an HTTP extender.
+
+`sidecar_throughput` has what they cost the throughput.
+"""
 
 import asyncio
 import gc
 import json
-import sys
 import tempfile
 import time
 from contextlib import asynccontextmanager
@@ -31,24 +33,14 @@ from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import build_frameworks
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.testing.handles import Unstarted, make_handle
+from tests.benchmarks.sidecar_commands import LOCAL_PLUGIN, OVER_GRPC, PYTHON_PLUGIN, languages
 from tests.benchmarks.sidecar_plugin import LEFT_OUT
 from tests.benchmarks.sidecar_stages import marked, table_of
-from tests.benchmarks.sidecar_throughput import PODS, settings
-from tests.benchmarks.sidecar_throughput import measure as throughput
 from tests.benchmarks.tables import Table, quantiles
 from tests.benchmarks.workloads import APPS, Core, node_bytes, pod_template, read_node, read_pod
-from tests.go_toolchain import GO_SDK, build
-from tests.java_toolchain import every_tenth, missing
-from tests.java_toolchain import install as install_java
-from tests.node_toolchain import FROM_SOURCE, NODE, NODE_SDK, install
-from tests.rust_toolchain import CARGO, build_example
 
-PYTHON_PLUGIN = [sys.executable, "-m", "tests.benchmarks.sidecar_plugin"]
-LOCAL_PLUGIN = [*PYTHON_PLUGIN, "local"]
-WITHOUT_PODS = [*PYTHON_PLUGIN, "nopods"]
 ANSWERED_SECONDS = 0.02
 """A pause in which questions ahead are answered."""
-OVER_GRPC = [*PYTHON_PLUGIN, "--grpc"]
 NODES = 5_000
 GOAL_MILLISECONDS = 0.4
 WARM_UP = 3 * APPS
@@ -56,39 +48,14 @@ READY_SECONDS = 20.0
 
 
 def run(options):
-    """Two tables: the time of a cycle, and what was added to it; pods a second through real processes."""
+    """Three tables: what was added to a decision, and to one on a known class; the stages of a call."""
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
         python, *others = languages(Path(folder))
         commands = [python, ("Python, over gRPC", OVER_GRPC), *others]
-        uvloop.run(measure(options.rounds or 300, commands)).show()
-        uvloop.run(known(options.rounds or 300)).show()
-        over_ttrpc = [each for each in commands if each[1] is not OVER_GRPC]
-        uvloop.run(stages(options.rounds or 300, over_ttrpc)).show()
-        in_turn = [
-            *commands,
-            ("Python, by node", LOCAL_PLUGIN),
-            ("Python, by node without pods", WITHOUT_PODS),
-        ]
-        rows = settings([(name, tuple(command)) for name, command in in_turn], (*PYTHON_PLUGIN, "http"))
-        wanted = [row for row in rows if options.match in row.name or row in (rows[0], rows[-1])]
-        asyncio.run(throughput(wanted, options.pods or PODS)).show()
-
-
-def languages(folder):
-    """The plugin in each language for which there are tools, built into the folder: name and command."""
-    go_plugin = build("./internal/benchplugin", folder / "plugin", folder=GO_SDK)
-    install()
-    commands = [
-        ("Python", PYTHON_PLUGIN),
-        ("Go", [str(go_plugin)]),
-        ("TypeScript", [str(NODE), FROM_SOURCE, str(NODE_SDK / "test/benchplugin.ts")]),
-    ]
-    if CARGO:
-        commands.append(("Rust", [str(build_example("benchplugin", folder / "rust-plugin"))]))
-    if not missing():
-        install_java()
-        commands.append(("Java", every_tenth()))
-    return commands
+        rounds = options.rounds or 300
+        uvloop.run(measure(rounds, commands)).show()
+        uvloop.run(known(rounds)).show()
+        uvloop.run(stages(rounds, [each for each in commands if each[1] is not OVER_GRPC])).show()
 
 
 async def known(rounds):

@@ -1,7 +1,9 @@
 """Pods through sandbox, scheduler and sidecars as real processes: what plugins cost the throughput.
 
-One sandbox serves all rows; for each row its pods come first, then a scheduler of its own with its plugins.
-The pods are there before the scheduler, so that no submitter works beside those that are measured.
+    python -m tests.benchmarks sidecar_throughput --match by --pods 2000 --rounds 3
+
+Rows take turns, each with a sandbox, a scheduler and plugins of its own. The pods are there before the
+scheduler, so that no submitter works beside those that are measured.
 """
 
 import asyncio
@@ -11,6 +13,7 @@ import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 from berth.client.api import Api
 from berth.client.credentials import load_endpoint
@@ -18,12 +21,20 @@ from berth.client.transport import Transport
 from berth.demo.processes import Child, program
 from berth.demo.submission import create_all
 from berth.demo.surface import Surface
+from tests.benchmarks.sidecar_commands import (
+    LOCAL_PLUGIN,
+    OVER_GRPC,
+    PYTHON_PLUGIN,
+    WITHOUT_PODS,
+    languages,
+)
 from tests.benchmarks.tables import Table
 from tests.benchmarks.workloads import node_bytes, pod_template
 from tests.sockets import listens
 
 NODES = 5_000
-PODS = 600
+PODS = 2_000
+KINDS = 500
 READY_SECONDS = 60.0
 LONGEST_SECONDS = 180.0
 LOOK_SECONDS = 0.1
@@ -40,34 +51,53 @@ class Setting:
     extender: bool = False
 
 
-def settings(commands, webhook):
-    """The rows for plugins in these languages; `commands` take a name and an address."""
+def run(options):
+    """A table with the settings whose name `--match` is in, beside none; `--rounds` of each, in turns."""
+    with tempfile.TemporaryDirectory(prefix="berth-") as folder:
+        none, *others = settings(languages(Path(folder)))
+        rows = [none, *(row for row in others if options.match in row.name)]
+        asyncio.run(measure(rows, options.pods or PODS, options.rounds or 1)).show()
+
+
+def settings(commands):
+    """The rows, none first, for plugins in these languages."""
+    python, *others = [(language, tuple(command)) for language, command in commands]
+    in_turn = [
+        python,
+        ("Python, over gRPC", tuple(OVER_GRPC)),
+        *others,
+        ("Python, by node", tuple(LOCAL_PLUGIN)),
+        ("Python, by node without pods", tuple(WITHOUT_PODS)),
+    ]
     return [
         Setting("none"),
         *(
             Setting(f"{language}: {count}", command, count)
-            for language, command in commands
+            for language, command in in_turn
             for count in (1, 3)
         ),
-        *(Setting(f"{language}: 1 in shadow", command, 1, shadow=True) for language, command in commands[:1]),
-        Setting("HTTP extender, names only", webhook, 1, extender=True),
+        Setting(f"{python[0]}: 1 in shadow", python[1], 1, shadow=True),
+        Setting("HTTP extender, names only", (*PYTHON_PLUGIN, "http"), 1, extender=True),
     ]
 
 
-async def measure(rows, pods):
-    """A table with one line for each setting."""
+async def measure(rows, pods, rounds):
+    """A table with one line for each setting: medians, and the slowest and quickest round."""
     table = Table(
         f"throughput with plugins outside, {NODES:,} nodes, {pods:,} pods, events on, real processes",
-        ["plugins", "pods/s", "to none", "to the extender", "CPU ms a pod", "peak MiB"],
+        ["plugins", "pods/s", "from", "to", "to none", "CPU ms a pod", "peak MiB"],
     )
-    found = {}
-    with tempfile.TemporaryDirectory(prefix="berth-") as folder:
-        async with cluster(Path(folder)) as api:
-            for number, row in enumerate(rows):
-                found[row] = await measured(Path(folder), api, row, number, pods)
-    first, last = found[rows[0]][0], found[rows[-1]][0]
-    for row, (speed, *others) in found.items():
-        table.add(row.name, speed, f"{speed / first:.2f}", f"{speed / last:.2f}", *others)
+    found = {row: [] for row in rows}
+    for _ in range(rounds):
+        for row in rows:
+            found[row].append(await measured(row, pods))
+    without = median(speed for speed, _, _ in found[rows[0]])
+    for row, samples in found.items():
+        speeds, cpu, peak = zip(*samples, strict=True)
+        speed = median(speeds)
+        table.add(
+            row.name, speed, min(speeds), max(speeds), f"{speed / without:.2f}", median(cpu), median(peak)
+        )
     return table
 
 
@@ -91,22 +121,24 @@ async def cluster(folder):
         await sandbox.stop()
 
 
-async def measured(folder, api, row, number, pods):
+async def measured(row, pods):
     """(pods a second, CPU ms of the scheduler for each, its peak memory)."""
     template = pod_template()
-    first = number * pods
-    documents = [json.loads(template.bytes(i % 500 + 1, first + i)) for i in range(pods)]
-    await create_all(api, [{"apiVersion": "v1", "kind": "Pod", **each} for each in documents])
-    children = []
-    try:
-        await outside(folder, row, children)
-        surface = Surface.free()
-        scheduler = await Child.start("scheduler", command(folder, surface), folder / f"scheduler-{number}")
-        children.append(scheduler)
-        return await watched(scheduler, surface, pods)
-    finally:
-        for child in reversed(children):
-            await child.stop()
+    documents = [json.loads(template.bytes(i % KINDS + 1, i)) for i in range(pods)]
+    with tempfile.TemporaryDirectory(prefix="berth-") as name:
+        folder = Path(name)
+        async with cluster(folder) as api:
+            await create_all(api, [{"apiVersion": "v1", "kind": "Pod", **each} for each in documents])
+            children = []
+            try:
+                await outside(folder, row, children)
+                surface = Surface.free()
+                scheduler = await Child.start("scheduler", command(folder, surface), folder / "scheduler")
+                children.append(scheduler)
+                return await watched(scheduler, surface, pods)
+            finally:
+                for child in reversed(children):
+                    await child.stop()
 
 
 async def outside(folder, row, children):

@@ -15,7 +15,8 @@ import uvloop
 
 from berth.framework.cycle_state import CycleState
 from tests.benchmarks import sidecar
-from tests.benchmarks.sidecar import OVER_GRPC, PYTHON_PLUGIN, turns, with_sidecars
+from tests.benchmarks.sidecar import turns, with_sidecars
+from tests.benchmarks.sidecar_commands import OVER_GRPC, PYTHON_PLUGIN
 from tests.benchmarks.tables import Table, quantiles
 from tests.benchmarks.workloads import pod_template, read_pod
 

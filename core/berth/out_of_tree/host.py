@@ -341,7 +341,6 @@ class PluginHost:
     def _follow(self, step: SnapshotStep) -> None:
         for version in self._every_version():
             version.feed.follow(step)
-            version.connection.notify()
 
     def _nominated(self, node_name: str) -> None:
         """Tell plugins that follow promises, once for all that one turn of the loop brings."""

@@ -54,6 +54,7 @@ def test_the_plugin_is_not_sent_a_recordings_state(tmp_path):
     harness.add_nodes("n1")
     feed = harness.plugin.caller.feed
     feed.narrow(identity_pb2.StateInterest(nodes=True, pods=True, pods_without_status=True))
+    assert list(feed.transfer())
     pod = harness.pod().placed_on("n1")
     harness.cache.assume_pod(pod)
     harness.step()

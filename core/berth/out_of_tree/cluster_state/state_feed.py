@@ -78,7 +78,9 @@ class StateFeed:
         self._is_assumed = is_assumed
         self._objects = objects
         self._nominations = nominations
-        self._own_steps = 0
+        self._generation = 0
+        self._transferred = False
+        """Whether the plugin may hold a generation; before that there is none for a delta to start from."""
         self.followers: list[FeedFollower] = []
         self._names: list[str] = []
         self._rows: dict[str, int] = {}
@@ -91,11 +93,12 @@ class StateFeed:
         """Follow the rows from where the snapshot stands: it may have been at work before this feed."""
         self._names = list(self._snapshot.names)
         self._rows = dict(self._snapshot.row_of)
+        self._generation = 1 if self._snapshot.generation else 0
 
     @property
     def generation(self) -> int:
-        """The newest generation: the snapshot's steps, and those of watched objects between them."""
-        return self._snapshot.generation + self._own_steps
+        """The newest generation: grows with each step that has something for the plugin, from 1 on."""
+        return self._generation
 
     def narrow(self, wanted: identity_pb2.StateInterest) -> None:
         """Send what the plugin wants from now on; steps made for other wishes are of no use any more."""
@@ -121,7 +124,7 @@ class StateFeed:
         self.disturbances += 1
         if not self._snapshot.generation:
             return
-        self._own_step([change])
+        self._keep([change])
 
     def nominated(self, node_name: str) -> None:
         """Others were promised that node than before: `catch_up` says who, or the next step."""
@@ -140,13 +143,7 @@ class StateFeed:
             return
         removals, upserts = self._nominations.news()
         if removals or upserts:
-            self._own_step(removals + upserts)
-
-    def _own_step(self, changes: list[state_pb2.Change]) -> None:
-        self._own_steps += 1
-        self._keep(self.generation, changes)
-        for follower in self.followers:
-            follower.notify()
+            self._keep(removals + upserts)
 
     def on_listing(self) -> None:
         """Pass on that a kind was listed, or can't be."""
@@ -165,11 +162,8 @@ class StateFeed:
     def follow(self, step: SnapshotStep) -> None:
         """Take a step of the snapshot."""
         wanted = self.wanted
-        changes: list[state_pb2.Change] = []
-        if step.dropped or step.nodes:
-            of_nodes = [self._removed(name) for name in step.dropped]
-            of_nodes += [self._upserted(node) for node in step.nodes]
-            changes = of_nodes if wanted.nodes else []
+        of_nodes = bool(step.dropped or step.nodes)
+        changes = self._node_changes(step) if of_nodes else []
         gone, promised = self._nominations_beside(step) if wanted.nominations else NOTHING
         changes += gone
         if wanted.pods:
@@ -177,19 +171,25 @@ class StateFeed:
         if self._patched:
             changes += self._patched_changes(step)
         changes += promised
-        self._keep(step.generation + self._own_steps, changes)
+        if changes or (of_nodes and wanted.nodes) or not self._generation:
+            self._keep(changes)
 
-    def _keep(self, generation: int, changes: list[state_pb2.Change]) -> None:
-        delta = state_pb2.Delta(
-            base_generation=generation - 1,
-            generation=generation,
-            changes=changes,
-            node_count=self._node_count,
-        )
-        if changes and delta.ByteSize() > MAX_DELTA_BYTES:
-            self._deltas.clear()
-        else:
-            self._deltas.append(delta)
+    def _keep(self, changes: list[state_pb2.Change]) -> None:
+        """Make a generation of the changes, and have it passed on."""
+        before, self._generation = self._generation, self._generation + 1
+        if self._transferred:
+            delta = state_pb2.Delta(
+                base_generation=before,
+                generation=self._generation,
+                changes=changes,
+                node_count=self._node_count,
+            )
+            if delta.ByteSize() > MAX_DELTA_BYTES:
+                self._deltas.clear()
+            else:
+                self._deltas.append(delta)
+        for follower in self.followers:
+            follower.notify()
 
     def since(self, generation: int) -> list[state_pb2.Delta] | None:
         """The deltas after that generation, oldest first; None where one of them is no longer kept."""
@@ -213,6 +213,7 @@ class StateFeed:
 
     def transfer(self) -> Iterator[state_pb2.SyncRequest]:
         """The whole state as it is now, as chunks and a commit: the plugin is sent all of it."""
+        self._transferred = True
         self._sent_as_assumed = {info.uid for info in self._pods_of_interest() if self._is_assumed(info.uid)}
         return self.picture()
 
@@ -248,19 +249,31 @@ class StateFeed:
         on_nodes = (info for on_node in self._snapshot.pods for info in on_node.values())
         return filter(self._concerns, on_nodes)
 
-    def _removed(self, name: str) -> state_pb2.Change:
+    def _node_changes(self, step: SnapshotStep) -> list[state_pb2.Change]:
+        """Follow the step's nodes row by row; what the plugin is told of it."""
+        told = self.wanted.nodes and self._transferred
+        changes = []
+        for name in step.dropped:
+            index = self._drop_row(name)
+            if told:
+                removed = state_pb2.NodeRemove(index=index, name=name)
+                changes.append(state_pb2.Change(node_remove=removed))
+        for node in step.nodes:
+            row = self._rows.setdefault(node.name, len(self._names))
+            if row == len(self._names):
+                self._names.append(node.name)
+            if told:
+                changes.append(state_pb2.Change(node_upsert=self._node(row, node)))
+        return changes
+
+    def _drop_row(self, name: str) -> int:
+        """The row that the node had; the last node takes its place."""
         index = self._rows.pop(name)
         last = self._names.pop()
         if last != name:
             self._names[index] = last
             self._rows[last] = index
-        return state_pb2.Change(node_remove=state_pb2.NodeRemove(index=index, name=name))
-
-    def _upserted(self, node: Node) -> state_pb2.Change:
-        row = self._rows.setdefault(node.name, len(self._names))
-        if row == len(self._names):
-            self._names.append(node.name)
-        return state_pb2.Change(node_upsert=self._node(row, node))
+        return index
 
     def _pod_changes(self, step: SnapshotStep) -> Iterator[state_pb2.Change]:
         """What became of each pod of the step, to be told once."""

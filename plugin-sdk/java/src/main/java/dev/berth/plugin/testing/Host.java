@@ -54,7 +54,12 @@ public final class Host implements AutoCloseable {
   /** The profile that is configured. */
   public static final String PROFILE = "default-scheduler";
 
-  private static final long PATIENCE_SECONDS = 10;
+  /**
+   * How long an answer may take. The first one waits for a JVM that loads its classes, which takes
+   * five seconds where ten programs share two cores.
+   */
+  static final long PATIENCE_SECONDS = 60;
+
   private static final AtomicInteger EPOCHS = new AtomicInteger();
 
   /** What the plugin is shown. */

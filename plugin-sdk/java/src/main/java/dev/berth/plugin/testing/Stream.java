@@ -10,8 +10,6 @@ import java.util.concurrent.TimeUnit;
 
 /** The host's side of the state stream. */
 final class Stream {
-  private static final long PATIENCE_SECONDS = 10;
-
   private final BlockingQueue<Object> answers = new LinkedBlockingQueue<>();
   private final StreamObserver<State.SyncRequest> requests;
 
@@ -58,7 +56,7 @@ final class Stream {
 
   private State.SyncResponse heard() {
     try {
-      Object answer = answers.poll(PATIENCE_SECONDS, TimeUnit.SECONDS);
+      Object answer = answers.poll(Host.PATIENCE_SECONDS, TimeUnit.SECONDS);
       if (answer instanceof State.SyncResponse known) {
         return known;
       }

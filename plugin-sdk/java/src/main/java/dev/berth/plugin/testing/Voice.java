@@ -15,8 +15,6 @@ import java.util.concurrent.TimeUnit;
 
 /** What the plugin says on its own. */
 final class Voice implements Iterator<Said> {
-  private static final long PATIENCE_SECONDS = 10;
-
   private final BlockingQueue<Said> said = new LinkedBlockingQueue<>();
 
   Voice(ManagedChannel channel) {
@@ -41,7 +39,7 @@ final class Voice implements Iterator<Said> {
     call.halfClose();
     call.request(1);
     try {
-      if (!heard.await(PATIENCE_SECONDS, TimeUnit.SECONDS)) {
+      if (!heard.await(Host.PATIENCE_SECONDS, TimeUnit.SECONDS)) {
         throw new AssertionError("the plugin sent no headers on Requeue");
       }
     } catch (InterruptedException e) {
@@ -58,7 +56,7 @@ final class Voice implements Iterator<Said> {
   @Override
   public Said next() {
     try {
-      Said next = said.poll(PATIENCE_SECONDS, TimeUnit.SECONDS);
+      Said next = said.poll(Host.PATIENCE_SECONDS, TimeUnit.SECONDS);
       if (next == null) {
         throw new AssertionError("the plugin said nothing");
       }
