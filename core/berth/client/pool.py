@@ -18,6 +18,7 @@ from berth.client.errors import NotSentError
 from berth.client.tunnel import open_connection
 
 IDLE_SECONDS = 30.0
+"""How long a connection stays without being used: after a burst each holds up to 256 KiB for nothing."""
 
 
 class Borrower(Protocol):
@@ -41,6 +42,8 @@ class Pool:
         self._most = most
         self._lent = 0
         self._idle: list[Connection] = []
+        """Those given back last are last, and lent first."""
+        self._look: asyncio.TimerHandle | None = None
         self._waiting: deque[Borrower] = deque()
         self._opening: set[asyncio.Task[None]] = set()
         self._open_ones: WeakSet[Connection] = WeakSet()
@@ -73,6 +76,7 @@ class Pool:
         """Close the idle connections: others are opened in their place, with the credentials of then."""
         while self._idle:
             self._idle.pop().abort()
+        self._look_no_more()
 
     async def open(self, deadline: float) -> Connection:
         """A connection beyond those that are lent, for a stream. Raises: NotSentError."""
@@ -97,6 +101,7 @@ class Pool:
         for connection in tuple(self._open_ones):
             connection.abort()
         self._idle.clear()
+        self._look_no_more()
         while self._waiting:
             self._waiting.popleft().refused(NotSentError("the client is closed"))
         await asyncio.gather(*self._opening, return_exceptions=True)
@@ -144,14 +149,35 @@ class Pool:
         self._serve()
 
     def _keep(self, connection: Connection) -> None:
-        connection.idle_since = asyncio.get_running_loop().time()
+        loop = asyncio.get_running_loop()
+        connection.idle_since = loop.time()
         self._idle.append(connection)
+        if self._look is None:
+            self._look = loop.call_later(IDLE_SECONDS, self._close_unused)
+
+    def _close_unused(self) -> None:
+        """Close what nobody needed for so long, and look again when the next one may be due."""
+        loop = asyncio.get_running_loop()
+        since = loop.time() - IDLE_SECONDS
+        used = next((i for i, each in enumerate(self._idle) if each.idle_since > since), len(self._idle))
+        for connection in self._idle[:used]:
+            connection.abort()
+        del self._idle[:used]
+        self._look = None
+        if self._idle:
+            self._look = loop.call_at(self._idle[0].idle_since + IDLE_SECONDS, self._close_unused)
+
+    def _look_no_more(self) -> None:
+        if self._look is not None:
+            self._look.cancel()
+            self._look = None
 
     def _take_idle(self) -> Connection | None:
-        now = asyncio.get_running_loop().time()
+        # A process that stood still may be asked before it looks.
+        since = asyncio.get_running_loop().time() - IDLE_SECONDS
         while self._idle:
             connection = self._idle.pop()
-            if not connection.closed and now - connection.idle_since < IDLE_SECONDS:
+            if not connection.closed and connection.idle_since > since:
                 return connection
             connection.abort()
         return None

@@ -1,10 +1,12 @@
 """One HTTP/1.1 pool: keep-alive, deadlines, cuts, limits."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 from aiohttp import web
 
+from berth.client import pool
 from berth.client.endpoint import FixedAuthorization, endpoint_of
 from berth.client.errors import CutError, DeadlineError, HeldBackError, NotSentError
 from berth.client.request_counts import RequestCounts
@@ -37,6 +39,29 @@ async def test_keep_alive():
 
     assert answers == [b"/0x", b"/1x", b"/2x"]
     assert server.connections == 1
+
+
+async def test_unused_connections_are_closed(monkeypatch):
+    """What a burst opened is closed once nobody has used it for a while, and what is used stays."""
+    monkeypatch.setattr(pool, "IDLE_SECONDS", 0.2)
+    ended = 0
+
+    async def serve(reader, writer):
+        nonlocal ended
+        with suppress(asyncio.IncompleteReadError, ConnectionResetError):
+            while True:
+                await read_request(reader)
+                await asyncio.sleep(0.01)
+                writer.write(answer(200))
+        ended += 1
+
+    async with raw_server(serve) as server, transport_to(server.url) as transport:
+        await asyncio.gather(*(transport.request("GET", "/") for _ in range(4)))
+        for _ in range(10):
+            await transport.request("GET", "/")
+            await asyncio.sleep(0.05)
+        assert (4, 3) == (server.connections, ended)
+        await eventually(lambda: ended == 4)
 
 
 async def test_bounded_concurrency():
