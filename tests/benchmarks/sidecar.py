@@ -34,6 +34,7 @@ from berth.profiles.profile_builder import build_frameworks
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.testing.handles import Unstarted, make_handle
 from tests.benchmarks.sidecar_commands import LOCAL_PLUGIN, OVER_GRPC, PYTHON_PLUGIN, languages
+from tests.benchmarks.sidecar_cpu import cpu
 from tests.benchmarks.sidecar_plugin import LEFT_OUT
 from tests.benchmarks.sidecar_stages import marked, table_of
 from tests.benchmarks.tables import Table, quantiles
@@ -48,7 +49,7 @@ READY_SECONDS = 20.0
 
 
 def run(options):
-    """Three tables: what was added to a decision, and to one on a known class; the stages of a call."""
+    """What is added to a decision, and to one on a known class; the stages of a call; the CPU it takes."""
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
         python, *others = languages(Path(folder))
         commands = [python, ("Python, over gRPC", OVER_GRPC), *others]
@@ -56,6 +57,7 @@ def run(options):
         uvloop.run(measure(rounds, commands)).show()
         uvloop.run(known(rounds)).show()
         uvloop.run(stages(rounds, [each for each in commands if each[1] is not OVER_GRPC])).show()
+        uvloop.run(cpu(rounds, with_sidecars)).show()
 
 
 async def known(rounds):
