@@ -26,6 +26,7 @@ NAMES = (
     "tracing",
     "load_aware",
     "sidecar",
+    "sidecar_cpu",
     "sidecar_throughput",
     "http_engine",
     "binding",

@@ -34,7 +34,6 @@ from berth.profiles.profile_builder import build_frameworks
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.testing.handles import Unstarted, make_handle
 from tests.benchmarks.sidecar_commands import LOCAL_PLUGIN, OVER_GRPC, PYTHON_PLUGIN, languages
-from tests.benchmarks.sidecar_cpu import cpu
 from tests.benchmarks.sidecar_plugin import LEFT_OUT
 from tests.benchmarks.sidecar_stages import marked, table_of
 from tests.benchmarks.tables import Table, quantiles
@@ -49,7 +48,7 @@ READY_SECONDS = 20.0
 
 
 def run(options):
-    """What is added to a decision, and to one on a known class; the stages of a call; the CPU it takes."""
+    """Three tables: what was added to a decision, and to one on a known class; the stages of a call."""
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
         python, *others = languages(Path(folder))
         commands = [python, ("Python, over gRPC", OVER_GRPC), *others]
@@ -57,7 +56,6 @@ def run(options):
         uvloop.run(measure(rounds, commands)).show()
         uvloop.run(known(rounds)).show()
         uvloop.run(stages(rounds, [each for each in commands if each[1] is not OVER_GRPC])).show()
-        uvloop.run(cpu(rounds, with_sidecars)).show()
 
 
 async def known(rounds):
@@ -89,13 +87,8 @@ async def known_turns(core, host, rounds):
 
     Each pod is assumed, so that there is a row that changed for each of the others.
     """
-    # Each knows its own classes: a profile's are forgotten where its plugins change.
-    search, chance = core.algorithm.search, core.algorithm.chance
     frameworks = {"none": core.default_profile(), "turn": core.framework, "ahead": core.framework}
-    parts = {
-        which: (framework, SchedulePod(search, chance, KnownClasses(core.snapshot)))
-        for which, framework in frameworks.items()
-    }
+    parts = with_own_classes(core, frameworks)
     template, decode = pod_template(), host.pods.decoding(read_pod)
     gc.collect()
     gc.freeze()
@@ -115,6 +108,15 @@ async def known_turns(core, host, rounds):
         if i >= WARM_UP:
             yield which, taken
     gc.unfreeze()
+
+
+def with_own_classes(core, frameworks):
+    """Each framework with an algorithm: a profile's classes are forgotten where its plugins change."""
+    search, chance = core.algorithm.search, core.algorithm.chance
+    return {
+        which: (framework, SchedulePod(search, chance, KnownClasses(core.snapshot)))
+        for which, framework in frameworks.items()
+    }
 
 
 async def measure(rounds, commands):

@@ -5,9 +5,10 @@ import gc
 import time
 from contextlib import contextmanager
 
-from berth.cycle.schedule_pod import SchedulePod
-from berth.evaluation.known_classes import KnownClasses
+import uvloop
+
 from berth.out_of_tree.transport.ttrpc import Answer
+from tests.benchmarks.sidecar import with_own_classes, with_sidecars
 from tests.benchmarks.sidecar_commands import PYTHON_PLUGIN
 from tests.benchmarks.tables import Table, quantiles
 from tests.benchmarks.workloads import pod_template, read_pod
@@ -61,7 +62,11 @@ def in_the_way_of(connection):
     yield answers
 
 
-async def cpu(rounds, with_sidecars):
+def run(options):
+    uvloop.run(measure(options.rounds or 600)).show()
+
+
+async def measure(rounds):
     """A table of three ways in turns: no plugin, its answers at hand, and its answers over the socket."""
     table = Table(
         "the scheduler's CPU for a decision with a question about all of 5,000 nodes, plugin in Python, us",
@@ -83,17 +88,12 @@ async def cpu(rounds, with_sidecars):
 
 async def in_turns(core, host, answers, rounds):
     """The decisions' CPU microseconds; each pod is assumed, so that each question has a step of the state."""
-    search, chance = core.algorithm.search, core.algorithm.chance
     frameworks = {
         "no plugin": core.default_profile(),
         "its answer at hand": core.framework,
         "over its socket": core.framework,
     }
-    # Each knows its own classes: a profile's are forgotten where its plugins change.
-    parts = {
-        way: (framework, SchedulePod(search, chance, KnownClasses(core.snapshot)))
-        for way, framework in frameworks.items()
-    }
+    parts = with_own_classes(core, frameworks)
     template, decode = pod_template(), host.pods.decoding(read_pod)
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""What one plugin is sent of the cluster: every step of the snapshot as a delta, and the whole on demand.
+"""What one plugin is sent of the cluster: each step that matters to it as a delta, and the whole on demand.
 
 A feed follows the snapshot row by row, so that a node's index in a call is its row. It keeps the last deltas,
 so that a plugin that reconnects resumes, and a call can carry what the stream has not brought yet.
