@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import time
-from contextlib import contextmanager
 
 import uvloop
 
@@ -20,13 +19,14 @@ PAUSE_SECONDS = 0.001
 
 
 class Answers:
-    """The plugin's answers to FilterScore: its own, or its last one, given at once while it is `at_hand`."""
+    """Stands before the plugin: FilterScore has its answer, or its last one while that is `at_hand`."""
 
     def __init__(self, connection):
         self.at_hand = False
         self._last = None
         self._ask, self._holds = connection.scheduling.FilterScore, connection.holds
         self._loop = asyncio.get_running_loop()
+        connection.scheduling.FilterScore, connection.holds = self.ask, self.holds
 
     @property
     def known(self):
@@ -54,14 +54,6 @@ class Answers:
         self._last = asked.result()
 
 
-@contextmanager
-def in_the_way_of(connection):
-    """Answers that can be had without the plugin, put between it and the host."""
-    answers = Answers(connection)
-    connection.scheduling.FilterScore, connection.holds = answers.ask, answers.holds
-    yield answers
-
-
 def run(options):
     uvloop.run(measure(options.rounds or 600)).show()
 
@@ -75,9 +67,8 @@ async def measure(rounds):
     taken = {}
     async with with_sidecars(1, PYTHON_PLUGIN) as (core, host, _):
         [connection] = host.connections.values()
-        with in_the_way_of(connection) as answers:
-            async for way, microseconds in in_turns(core, host, answers, rounds):
-                taken.setdefault(way, []).append(microseconds)
+        async for way, microseconds in in_turns(core, host, Answers(connection), rounds):
+            taken.setdefault(way, []).append(microseconds)
     before = None
     for way, samples in taken.items():
         low, middle = quantiles(samples, 0.1, 0.5)

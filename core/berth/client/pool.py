@@ -156,7 +156,7 @@ class Pool:
             self._look = loop.call_later(IDLE_SECONDS, self._close_unused)
 
     def _close_unused(self) -> None:
-        """Close what nobody needed for so long, and look again when the next one may be due."""
+        """Close what was not needed for so long, and look again when the next one may be due."""
         loop = asyncio.get_running_loop()
         since = loop.time() - IDLE_SECONDS
         used = next((i for i, each in enumerate(self._idle) if each.idle_since > since), len(self._idle))

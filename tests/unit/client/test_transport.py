@@ -42,7 +42,7 @@ async def test_keep_alive():
 
 
 async def test_unused_connections_are_closed(monkeypatch):
-    """What a burst opened is closed once nobody has used it for a while, and what is used stays."""
+    """What a burst opened is closed once it was not used for a while, and what is used stays."""
     monkeypatch.setattr(pool, "IDLE_SECONDS", 0.2)
     ended = 0
 
