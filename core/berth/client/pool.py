@@ -18,7 +18,7 @@ from berth.client.errors import NotSentError
 from berth.client.tunnel import open_connection
 
 IDLE_SECONDS = 30.0
-"""How long a connection stays without being used: after a burst each holds up to 256 KiB for nothing."""
+"""How long a connection stays unused: after a burst each would hold uvloop's buffer for TLS, 256 KiB."""
 
 
 class Borrower(Protocol):

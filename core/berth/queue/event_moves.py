@@ -49,11 +49,6 @@ class EventMoves:
         """Whether no event can matter: no pod waits for one, and none is kept for later."""
         return not (self._places.pool or self._in_flight or self._asked_gates)
 
-    @property
-    def none_waits(self) -> bool:
-        """Whether the pool is empty: an event can matter only later."""
-        return not self._places.pool
-
     def candidates(
         self,
         event: ClusterEvent,
@@ -103,13 +98,9 @@ class EventMoves:
             strategy = self._strategies.worth_to_all(records, event, old, new, asked)
             if strategy is not Strategy.SKIP:
                 moved |= self._places.move_on(records, strategy, event.label)
-        self.keep(event, old, new)
-        return moved
-
-    def keep(self, event: ClusterEvent, old: Any, new: Any) -> None:
-        """Keep an event for those whose answers may be older."""
         self._in_flight.record(event, old, new)
         self._asked_gates.record(event, old, new)
+        return moved
 
     def answered(self, question: HintQuestion) -> bool:
         """Move the pods on for which a sidecar said Queue, those that no other attempt began for since."""

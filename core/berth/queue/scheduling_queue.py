@@ -306,9 +306,6 @@ class SchedulingQueue:
         """
         if self._moves.idle or not self._strategies.of_interest(event):
             return
-        if self._moves.none_waits:
-            self._moves.keep(event, old, new)
-            return
         asked = HintQuestions()
         candidates = self._moves.candidates(
             event, old, new, predicate, leaves_out=self._leaves_out, asked=asked

@@ -80,7 +80,7 @@ class StateFeed:
         self._nominations = nominations
         self._generation = 0
         self._transferred = False
-        """Whether the plugin may hold a generation; before that there is none for a delta to start from."""
+        """Whether the plugin may hold a generation, of its present wishes: else no delta has a beginning."""
         self.followers: list[FeedFollower] = []
         self._names: list[str] = []
         self._rows: dict[str, int] = {}
@@ -104,6 +104,7 @@ class StateFeed:
         """Send what the plugin wants from now on; steps made for other wishes are of no use any more."""
         if wanted != self.wanted:
             self._deltas.clear()
+            self._transferred = False
             if not wanted.pods:
                 self._reserved.clear()
             self._nominations.begin(wanted.pod_resources)
@@ -192,7 +193,9 @@ class StateFeed:
             follower.notify()
 
     def since(self, generation: int) -> list[state_pb2.Delta] | None:
-        """The deltas after that generation, oldest first; None where one of them is no longer kept."""
+        """The deltas after that generation, oldest first; None where one of them is not kept."""
+        if not self._transferred:
+            return None
         if not self._deltas:
             return [] if generation == self.generation else None
         last = self._deltas[-1]

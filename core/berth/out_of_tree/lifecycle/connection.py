@@ -124,8 +124,7 @@ class Connection:
         self.arguments = dict(arguments)
         self.conditions = Conditions(spec.name, SYSTEM_CLOCK.now, listeners.condition)
         self.breaker = Breaker(clock.monotonic, self._circuit_turned)
-        self.offered: frozenset[int] = frozenset()
-        """The calls that the plugin announced."""
+        self._offered: frozenset[int] = frozenset()
         self._seconds: dict[str, float] = {}
         self._feed = feed
         feed.followers.append(self)
@@ -188,7 +187,7 @@ class Connection:
 
     def offers(self, point: int) -> bool:
         """Whether the plugin announced that call."""
-        return point in self.offered
+        return point in self._offered
 
     def seconds_for(self, method: str) -> float:
         """How long a call may take by itself."""
@@ -379,7 +378,7 @@ class Connection:
         self.capabilities = answer.capabilities
         self.rpc_system = "ttrpc" if answer.capabilities.HasField("ttrpc_socket") else "grpc"
         self.interests = compiled(answer.capabilities.events)
-        self.offered = frozenset(map(int, answer.capabilities.extension_points))
+        self._offered = frozenset(map(int, answer.capabilities.extension_points))
         self._seconds.clear()
         self._feed.narrow(answer.capabilities.state)
         self.kinds_listed()

@@ -110,7 +110,7 @@ class SidecarPoint(Plugin):
         """
         connection = caller.connection
         if connection.starts:
-            return point in connection.offered
+            return connection.offers(point)
         if point == PRE_ENQUEUE:
             return connection.spec.policy_at(ExtensionPoint.FILTER) is FailurePolicy.IGNORE
         return point in (FILTER, RESERVE)

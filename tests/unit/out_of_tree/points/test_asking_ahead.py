@@ -49,7 +49,7 @@ class Plugin:
             capabilities=capabilities,
             breaker=SimpleNamespace(circuit=Circuit.CLOSED),
             spec=SimpleNamespace(shadow=False, policy_at=lambda point, _pod: DEFAULT_POLICY[point]),
-            offered=frozenset(identity_pb2.ExtensionPoint.values()),
+            offers=lambda _point: True,
         )
         self.around = SimpleNamespace(pods=self)
 
