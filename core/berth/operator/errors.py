@@ -2,7 +2,7 @@
 
 PlanError
 ├── MissingPluginError          PluginNotFound: a SchedulerPlugin that it names is not there
-├── ServedTwiceError            ProfileServedTwice: kube-scheduler schedules the same pods under another lease
+├── ServedTwiceError            ProfileServedTwice: another scheduler serves a profile under another lease
 ├── NotControlledError          NotControlled: an object of a name that it needs is another's
 │   └── ReservedNameError       the same of a name that is the operator's own
 └── ConfigurationProblemError   InvalidConfiguration: a scheduler would not start with it
@@ -28,16 +28,9 @@ class MissingPluginError(PlanError):
 
 
 class ServedTwiceError(PlanError):
-    """Carries the profile, and who holds kube-scheduler's lease."""
+    """Carries who serves which profile, and what to do."""
 
     reason = "ProfileServedTwice"
-
-    def __init__(self, profile: str, holder: str) -> None:
-        super().__init__(
-            f"profile {profile} is served by kube-scheduler, too: {holder} holds the lease "
-            "kube-system/kube-scheduler; stop it, or share its lease, so that one leads at a time: set "
-            "spec.leaderElection.resourceName to kube-scheduler and resourceNamespace to kube-system"
-        )
 
 
 class NotControlledError(PlanError):

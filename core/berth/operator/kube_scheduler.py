@@ -38,7 +38,11 @@ async def check_kube_scheduler(api: Api, scheduler: Json) -> None:
         return
     holder = _holder(found.get("spec") or {})
     if holder:
-        raise ServedTwiceError(_PROFILE, holder)
+        raise ServedTwiceError(
+            f"profile {_PROFILE} is served by kube-scheduler, too: {holder} holds the lease "
+            "kube-system/kube-scheduler; stop it, or share its lease, so that one leads at a time: set "
+            "spec.leaderElection.resourceName to kube-scheduler and resourceNamespace to kube-system"
+        )
 
 
 def _holder(spec: Json) -> str:

@@ -24,7 +24,7 @@ from berth.operator.observed import Observed
 from berth.operator.profile_names import profile_problem, unknown_profiles
 from berth.operator.rendering import Plan, Settings, plan
 from berth.operator.rendering.names import base_name, descheduler_name
-from berth.operator.rivals import rivalry
+from berth.operator.rivals import yields_to
 from berth.operator.status import plugin_status, scheduler_status
 
 log = logging.getLogger(__name__)
@@ -81,21 +81,32 @@ class Reconciler:
             await check_kube_scheduler(self._api, scheduler)
             settings = replace(self._settings(), authority=await self._issuing.bundle())
             await self._explain_api.keep(settings.authority)
-            made = plan(scheduler, self._observed.plugins_in(key.namespace), settings)
+            served_twice = self._yields_to(scheduler)
+            wanted = scheduler if served_twice is None else _without_replicas(scheduler)
+            made = plan(wanted, self._observed.plugins_in(key.namespace), settings)
             problem, failure = await self._bring_about(scheduler, made)
-        except ServedTwiceError as error:  # its lease is not watched: looked at again as after a failure
-            problem, failure = Problem(error.reason, str(error)), ClientError(str(error))
+            if served_twice is not None:
+                problem, failure = problem or _problem(served_twice), failure or _again(served_twice)
+        except ServedTwiceError as error:
+            problem, failure = _problem(error), _again(error)
         except PlanError as error:
-            problem = Problem(error.reason, str(error))
+            problem = _problem(error)
         except ClientError as error:
             problem, failure = Problem("ApplyFailed", str(error)), error
         except Exception as error:  # one Scheduler's; the others must not suffer from it
             log.exception("failed: scheduler=%s", key)
             problem, failure = Problem("InternalError", f"{type(error).__name__}: {error}"), error
         fingerprint = made.fingerprint if made is not None and problem is None else ""
-        await self._report(scheduler, made, problem or self._rivalry(scheduler), fingerprint)
+        await self._report(scheduler, made, problem, fingerprint)
         if failure is not None:
             raise failure
+
+    def _yields_to(self, scheduler: Json) -> ServedTwiceError | None:
+        return yields_to(
+            scheduler,
+            self._observed.schedulers.objects.values(),
+            lambda one: self._objects.found("Deployment", one.namespace, base_name(one)),
+        )
 
     async def _bring_about(self, scheduler: Json, made: Plan) -> tuple[Problem | None, ClientError | None]:
         """Give what is wrong afterwards, and what to try again for."""
@@ -186,9 +197,6 @@ class Reconciler:
     def _drifted(self, key: Key, kind: str, name: str) -> None:
         self._say(key, "Normal", "DriftCorrected", f"{kind} {name} was changed back")
 
-    def _rivalry(self, scheduler: Json) -> Problem | None:
-        return rivalry(scheduler, self._observed.schedulers.objects.values())
-
     def _say(self, key: Key, kind: str, reason: str, note: str) -> None:
         scheduler = self._observed.scheduler(key)
         uid = scheduler["metadata"]["uid"] if scheduler is not None else ""
@@ -197,6 +205,20 @@ class Reconciler:
             about, controller=CONTROLLER, type=kind, reason=reason, action="Reconcile", note=note or reason
         )
         log.info("%s: scheduler=%s note=%s", reason, key, note)
+
+
+def _problem(error: PlanError) -> Problem:
+    return Problem(error.reason, str(error))
+
+
+def _again(error: ServedTwiceError) -> ClientError:
+    """Have a Scheduler looked at again as after a failure: the end of the other one is not watched."""
+    return ClientError(str(error))
+
+
+def _without_replicas(scheduler: Json) -> Json:
+    """Give the Scheduler as it is while it has stopped for another one."""
+    return {**scheduler, "spec": {**scheduler["spec"], "replicas": 0}}
 
 
 def _is_known(condition: Condition, old: Json, *, bad: bool) -> bool:

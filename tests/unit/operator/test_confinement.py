@@ -190,19 +190,50 @@ async def test_rights_until_last_pod(tmp_path):
 
 
 async def test_rivals(tmp_path):
-    """Two Schedulers that serve one profile both say so, until one of them does not or they share a lease."""
+    """Of two Schedulers that serve one profile the later one waits, until they share a lease."""
     async with operating(tmp_path) as work:
         await work.send("POST", SCHEDULERS, kit.scheduler())
         await work.send("POST", SCHEDULERS, kit.scheduler("twin"))
-        for name in ("main", "twin"):
-            await work.reach(
-                lambda one=name: work.condition("Degraded", one) == ("True", "ProfileServedTwice")
-            )
-        assert f"profile packing is served by Scheduler {SYSTEM}/twin, too" in message(work)
+        await work.reach(lambda: work.condition("Available")[0] == "True")
+        await work.reach(lambda: work.condition("Degraded", "twin") == ("True", "ProfileServedTwice"))
+        said = f"profile packing is served by Scheduler {SYSTEM}/main, which was first (created 20"
+        assert said in message(work, name="twin")
+        assert ["berth-main"] == [*work.objects("deployments.apps")]
+        assert ("False", "AsExpected") == work.condition("Degraded")
+
         lease = {"leaderElection": {"resourceName": "berth-main"}}
         await work.send("PATCH", f"{SCHEDULERS}/twin", {"spec": lease})
-        for name in ("main", "twin"):
-            await work.reach(lambda one=name: work.condition("Degraded", one) == ("False", "AsExpected"))
+        await work.reach(lambda: work.condition("Available", "twin")[0] == "True")
+        await work.reach(lambda: work.condition("Degraded", "twin") == ("False", "AsExpected"))
+
+        own = {"leaderElection": None}
+        await work.send("PATCH", f"{SCHEDULERS}/twin", {"spec": own})
+        await work.reach(lambda: work.condition("Available", "twin") == ("False", "ScaledToZero"))
+        await work.reach(lambda: work.condition("Degraded", "twin") == ("True", "ProfileServedTwice"))
+        assert "True" == work.condition("Available")[0]
+
+        await work.send("DELETE", f"{SCHEDULERS}/main")
+        await work.reach(lambda: work.condition("Available", "twin")[0] == "True")
+
+
+async def test_a_profile_of_a_running_rival(tmp_path):
+    """A change that adds a profile which another Scheduler serves waits, and what ran before goes on."""
+    other = [{"schedulerName": "other"}]
+    async with operating(tmp_path) as work:
+        await work.send("POST", SCHEDULERS, kit.scheduler("first", profiles=other))
+        await work.reach(lambda: work.condition("Available", "first")[0] == "True")
+        await work.send("POST", SCHEDULERS, kit.scheduler("second"))
+        await work.reach(lambda: work.condition("Available", "second")[0] == "True")
+        before = work.objects("deployments.apps")["berth-first"]["spec"]
+        both = {"profiles": [*other, {"schedulerName": "packing"}]}
+        await work.send("PATCH", f"{SCHEDULERS}/first", {"spec": both})
+        await work.reach(lambda: work.condition("Degraded", "first") == ("True", "ProfileServedTwice"))
+        assert ("False", "AsExpected") == work.condition("Degraded", "second")
+        assert before == work.objects("deployments.apps")["berth-first"]["spec"]
+
+        await work.send("DELETE", f"{SCHEDULERS}/second")
+        await work.reach(lambda: work.condition("Degraded", "first") == ("False", "AsExpected"))
+        assert before != work.objects("deployments.apps")["berth-first"]["spec"]
 
 
 async def test_misspelled_profile(tmp_path):

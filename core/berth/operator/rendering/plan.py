@@ -1,6 +1,7 @@
 """All objects of a Scheduler, in the order in which they are applied."""
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,8 @@ from berth.operator.rendering.rights import LEADER_ELECTION, cluster_roles
 from berth.operator.rendering.settings import Settings
 
 APPLIED = f"{GROUP}/applied"
+PROFILES = f"{GROUP}/profiles"
+"""Annotation of a Deployment: the profiles that its pods serve, as a JSON list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +141,9 @@ def _deployment(scheduler: Json, key: Key, template: Json) -> Json:
         "minReadySeconds": rollout.get("minReadySeconds", 0),
         "template": template,
     }
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": owned(scheduler, key), "spec": made}
+    names = json.dumps([profile["schedulerName"] for profile in spec["profiles"]])
+    metadata = {**owned(scheduler, key), "annotations": {PROFILES: names}}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": made}
 
 
 def _strategy(spec: Json, rollout: Json) -> Json:
