@@ -1,8 +1,9 @@
 """Plans on clusters by chance, each held against the whole scheduler in virtual time.
 
 `--random N` says how many clusters. For each of them: every pod that is evicted is bound where the plan says,
-or on a node that the plan names as good; hard rules that were broken would keep the pod off its old node;
-budgets are not broken; the same plan made again, on what the first one leaves, moves nothing.
+or on a node that the plan names as good; hard rules that were broken would keep the pod off its old node, and
+every pod that they would keep off its node is evicted or left alone with a reason; budgets are not broken;
+the same plan made again, on what the first one leaves, moves nothing.
 """
 
 import json
@@ -39,6 +40,12 @@ RULES = {
     "RemovePodsViolatingInterPodAntiAffinity",
 }
 """Strategies after which the engine, too, would not place the pod where it was."""
+SPREAD = "RemovePodsViolatingTopologySpreadConstraint"
+WORDS = {
+    "RemovePodsViolatingInterPodAntiAffinity": "anti-affinity",
+    SPREAD: "topology spread constraints",
+}
+"""In the engine's reason where a pod may not be on its node."""
 REQUIRED = ["requiredDuringSchedulingIgnoredDuringExecution"]
 BOTH = [*REQUIRED, "preferredDuringSchedulingIgnoredDuringExecution"]
 LIMITED = "maxNoOfPodsToEvict"
@@ -77,16 +84,41 @@ def checked(seed, folder):
     problems = [*_budgets(cluster, found)]
     running = _settled(cluster.objects, options)
     for move in found.moves:
-        problems += _carried_out(running, move, options)
+        problems += _carried_out(running, move, options, _rules_of(policy))
     left = Cluster(running, {}, {key: pod for key, pod in cluster.ended.items() if key not in moved(found)})
     again = plan(left, policy, options, NOW)
     if not any(LIMITED in each.why for each in found.left_alone):
         problems += [f"moved again: {each.pod} by {each.strategy}: {each.found}" for each in again.moves]
+        problems += _unseen(left, again, policy, options)
     return found, problems
 
 
 def moved(found):
     return {move.pod for move in found.moves}
+
+
+def _unseen(cluster, found, policy, options):
+    """Pods that a rule would keep off their nodes, and that the plan says nothing of."""
+    words = {
+        WORDS[name]: name for profile in policy.profiles for name, _ in profile.strategies if name in WORDS
+    }
+    seen = {(each.pod, each.strategy) for each in found.left_alone}
+    for pod in cluster.objects.of(Pod).values():
+        if not pod.node_name or pod.status.phase == "Failed":
+            continue
+        why = _asked(cluster.objects, pod, options) if words else ""
+        for word, name in words.items():
+            if word in why and (pod.key, name) not in seen:
+                yield f"{name} does not see {pod.key} on {pod.node_name}: {why}"
+
+
+def _asked(objects, pod, options):
+    """Why the scheduler would not bind the pod to its node again; empty where it would."""
+    there = objects.copy()
+    del there.of(Pod)[pod.key]
+    again = _alone(there, pod)
+    outcome = simulate(again, without_post_filter(options))
+    return next((each.message for each in outcome.pending if each.pod == pod.key), "")
 
 
 def _settled(objects, options):
@@ -106,7 +138,17 @@ def _budgets(cluster, found):
             yield f"{budget.key} allows {budget.status.disruptions_allowed}, {len(taken)} are evicted"
 
 
-def _carried_out(running, move, options):
+def _rules_of(policy):
+    """The strategies whose moves the engine's hard rules alone explain."""
+    pairs = [pair for profile in policy.profiles for pair in profile.strategies]
+    return RULES | {name for name, args in pairs if name == SPREAD and args.constraints == ("DoNotSchedule",)}
+
+
+def _is_soft(move):
+    return "preferred" in move.gain or "PreferNoSchedule" in move.found
+
+
+def _carried_out(running, move, options, rules):
     """Make one move in `running`; what the whole scheduler does otherwise than the plan says."""
     pods = running.of(Pod)
     if not move.to:
@@ -114,7 +156,7 @@ def _carried_out(running, move, options):
     pod = pods.pop(move.pod)
     for key, node in move.makes_room_for.items():
         pods[key] = pods[key].placed_on(node)
-    if move.strategy in RULES and "preferred" not in move.gain and _would_stand(running, pod, options):
+    if move.strategy in rules and not _is_soft(move) and _would_stand(running, pod, options):
         yield f"{move.pod} could be on {move.from_}, and was evicted by {move.strategy}"
     bound = _bound(running, pod, options)
     if bound not in (move.to, *move.or_to):
@@ -132,21 +174,32 @@ def _carried_out(running, move, options):
 
 def _bound(running, pod, options):
     """Where the scheduler binds the pod that is made anew, after those that wait."""
+    return simulate(_with_anew(running, pod), without_post_filter(options)).placed_on.get(pod.key)
+
+
+def _with_anew(running, pod):
+    """The cluster with the pod made anew, which arrives after those that wait."""
     annotations = {**pod.metadata.annotations, ARRIVAL: "100"}
     metadata = msgspec.structs.replace(pod.metadata, uid=f"{pod.uid}-anew", annotations=annotations)
     there = running.copy()
     there.of(Pod)[pod.key] = Pod(metadata=metadata, template=pod.template, status=NO_STATUS)
-    return simulate(there, without_post_filter(options)).placed_on.get(pod.key)
+    return there
 
 
 def _would_stand(running, pod, options):
     """Whether the scheduler would bind the pod to its node if all others were cordoned."""
-    there = running.copy()
+    outcome = simulate(_alone(running, pod), without_post_filter(options))
+    return outcome.placed_on.get(pod.key) == pod.node_name
+
+
+def _alone(running, pod):
+    """The cluster with the pod made anew, and all nodes cordoned but the one that it was on."""
+    there = _with_anew(running, pod)
     for name, node in there.of(Node).items():
         if name != pod.node_name:
             spec = msgspec.structs.replace(node.spec, unschedulable=True)
             there.of(Node)[name] = msgspec.structs.replace(node, spec=spec)
-    return _bound(there, pod, options) == pod.node_name
+    return there
 
 
 def drawn(seed, folder):
@@ -180,9 +233,12 @@ def _pack(configuration):
 
 
 def _replicas(document, names, waiting, chance):
-    """One to four pods of one owner, each on a node by chance."""
+    """One to eight pods of one owner and template, each on a node by chance; some spread over nodes."""
     owner = document["metadata"]["name"]
-    for number in range(chance.choice((1, 1, 2, 3, 4))):
+    if chance.maybe(0.3):
+        document["metadata"].setdefault("labels", {})["owner"] = owner
+        document["spec"]["topologySpreadConstraints"] = [_over_nodes(owner, chance)]
+    for number in range(chance.choice((1, 1, 2, 3, 4, 8))):
         made = json.loads(json.dumps(document))
         metadata = made["metadata"]
         metadata["name"] = f"{owner}-{number}"
@@ -196,6 +252,15 @@ def _replicas(document, names, waiting, chance):
             started = {"startTime": metadata["creationTimestamp"]}
             made["status"] = {"phase": phase, "containerStatuses": statuses, **started}
         yield made
+
+
+def _over_nodes(owner, chance):
+    return {
+        "maxSkew": chance.choice((1, 1, 2)),
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"owner": owner}},
+    }
 
 
 def _own(document, owner):

@@ -30,6 +30,7 @@ from berth.objects.pod import Pod
 from berth.objects.pod_template import PodTemplate
 from berth.objects.selector_text import parse_label_selector
 from berth.objects.workloads import PodDisruptionBudget
+from berth.queue.pod_kinds import like
 from berth.simulation.engine import Simulation, after
 from berth.simulation.one_by_one import without_post_filter
 from berth.simulation.options import Options
@@ -78,6 +79,14 @@ class _Trial(NamedTuple):
     settled: tuple[Pod, ...] = ()
 
 
+class _Alike(NamedTuple):
+    """Pods of one template on one node that hold the same there: one that was resized differs."""
+
+    kind: PodTemplate | str
+    node: str
+    requests: tuple[tuple[str, int], ...]
+
+
 @dataclass(slots=True)
 class _Planning:
     """One plan in the making."""
@@ -87,8 +96,8 @@ class _Planning:
     simulated: SimulatedCluster
     moves: list[Move] = field(default_factory=list)
     left_alone: dict[tuple[str, str], LeftAlone] = field(default_factory=dict)
-    _known: dict[tuple[Strategy, PodTemplate, str], str] = field(default_factory=dict)
-    """Why a pod of that template stays on that node, by strategy; for as long as nothing moves."""
+    _known: dict[tuple[Strategy, _Alike], str] = field(default_factory=dict)
+    """Why pods that are alike stay, by strategy; for as long as nothing moves."""
     _scene: Scene = field(init=False)
     _budgets: Budgets = field(init=False)
     _limits: Limits = field(init=False)
@@ -166,15 +175,29 @@ class _Planning:
         why_not = self._budgets.why_not(pods) or self._limits.why_not(pods)
         if why_not:
             return why_not
-        known = step.strategy, pods[0].template, pods[0].node_name
-        if len(pods) == 1 and candidate.needs_place and known in self._known:
-            return self._known[known]
-        trial = await self._tried(step, candidate)
+        if len(pods) > 1 or not candidate.needs_place:
+            trial = await self._tried(step, candidate)
+        else:
+            trial = await self._tried_once(step, candidate)
         if not trial.why_not:
             self._make(step, trial)
-        elif len(pods) == 1:
-            self._known[known] = trial.why_not
         return trial.why_not
+
+    async def _tried_once(self, step: _Step, candidate: Candidate) -> _Trial:
+        """The trial of one pod; why it stays is worked out once for pods that are alike."""
+        key = step.strategy, self._alike(candidate.pods[0])
+        if key in self._known:
+            return _Trial(self._known[key])
+        trial = await self._tried(step, candidate)
+        if trial.why_not:
+            self._known[key] = trial.why_not
+        return trial
+
+    def _alike(self, pod: Pod) -> _Alike:
+        """What a trial of the pod depends on: what is made anew, and what it leaves behind."""
+        node = pod.node_name
+        left = self.simulated.snapshot.pods[self.simulated.snapshot.row_of[node]][pod.uid].requests
+        return _Alike(like(anew(pod, self.simulated.now)), node, tuple(left.items()))
 
     async def _tried(self, step: _Step, candidate: Candidate) -> _Trial:
         if not candidate.needs_place:

@@ -23,6 +23,7 @@ from berth.framework.runtime import Framework, PluginSet
 from berth.objects.node import Node
 from berth.objects.pod import Pod, PodStatus
 from berth.objects.pod_template import PodTemplate
+from berth.queue.pod_kinds import like
 from berth.simulation.engine import Simulation
 from berth.simulation.outcome import UNSCHEDULABLE
 from berth.snapshot.columns import Mask
@@ -61,7 +62,7 @@ class SimulatedCluster:
             pod for pod in self._state.all(Pod) if pod.key in unplaced and pod.spec.scheduling_group is None
         )
         self._waiting = {pod.uid: pod for pod in sorted(waiting, key=lambda pod: -pod.priority)}
-        self.untried = max(0, len({pod.template for pod in self._waiting.values()}) - MOST_WAITING)
+        self.untried = max(0, len({_kind_of(pod) for pod in self._waiting.values()}) - MOST_WAITING)
         """How many kinds of pods that wait are never tried for the room that a move leaves."""
         self._refresh()
 
@@ -101,19 +102,19 @@ class SimulatedCluster:
         and of those that found none there are at most MOST_WAITING: anyone may create pods that fit nowhere.
         """
         placed: list[Pod] = []
-        refused: set[PodTemplate] = set()
+        refused: set[PodTemplate | str] = set()
         has_place = {pod.uid for pod in done}
         for pod in self._waiting.values():
             if len(refused) == MOST_WAITING:
                 break
-            if pod.uid in has_place or pod.template in refused:
+            if pod.uid in has_place or _kind_of(pod) in refused:
                 continue
             chosen = await self.chosen(pod)
             if chosen.nodes:
                 self.put_in(pod, chosen.nodes[0])
                 placed.append(pod.placed_on(chosen.nodes[0]))
             else:
-                refused.add(pod.template)
+                refused.add(_kind_of(pod))
         return placed
 
     # What the engine says.
@@ -224,6 +225,11 @@ class SimulatedCluster:
             counts, offered = snapshot.held(resource), found
         pairs = zip(snapshot.names, counts.tolist(), offered.tolist(), strict=True)
         return {name: 100 * held / there for name, held, there in pairs if there}
+
+
+def _kind_of(pod: Pod) -> PodTemplate | str:
+    """What the waiting pods share that fit alike; a nominated pod has room that others do not see."""
+    return pod.uid if pod.nominated_node_name else like(pod)
 
 
 def anew(pod: Pod, now: datetime) -> Pod:

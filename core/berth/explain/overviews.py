@@ -34,7 +34,9 @@ from berth.framework.runtime import Framework
 from berth.framework.store import Store
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
+from berth.objects.pod_template import PodTemplate
 from berth.queue.places import ACTIVE, BACKOFF, UNSCHEDULABLE
+from berth.queue.pod_kinds import like
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.snapshot.pod_group_states import GroupKey, PodGroupStates, group_of
 from berth.snapshot.pod_info import PodInfo
@@ -106,11 +108,11 @@ class Overviews:
         ordered = [pod for alike in by_class(pods) for pod in alike]
         if len(ordered) > MOST_MEMBERS:
             cut_short = f"only {MOST_MEMBERS} pods were tried"
-        stuck: dict[int, list[Pod]] = {}
+        stuck: dict[PodTemplate | str, list[Pod]] = {}
         for pod in ordered[:MOST_MEMBERS]:
             framework = self.explainer.frameworks.get(pod.spec.scheduler_name)
-            if framework is None or id(pod.template) in stuck:
-                stuck.setdefault(id(pod.template), []).append(pod)
+            if framework is None or like(pod) in stuck:
+                stuck.setdefault(like(pod), []).append(pod)
                 continue
             try:
                 async with self.explainer.turn:
@@ -119,12 +121,12 @@ class Overviews:
                     _place(nodes, pod, found.tried)
                     together += 1
                     continue
-                stuck[id(pod.template)] = [pod]
+                stuck[like(pod)] = [pod]
                 lacking.append((pod, found, await self.explainer.proposed(framework, pod, found)))
             except OverBudgetError as error:
                 cut_short = str(error)
                 break
-        classes = [_lacking(stuck[id(pod.template)], found, more) for pod, found, more in lacking]
+        classes = [_lacking(stuck[like(pod)], found, more) for pod, found, more in lacking]
         return together, classes[:CLASSES_OF_A_GROUP], cut_short
 
     async def node(self, name: str, profiles: Collection[str]) -> NodeExplanation:
@@ -322,10 +324,10 @@ def fitting_first(one: PodClass) -> tuple[bool, int]:
 
 
 def by_class(pods: Iterable[Pod]) -> list[list[Pod]]:
-    """The pods by template, the largest classes first."""
-    classes: dict[int, list[Pod]] = {}
+    """The pods that no plugin of this process distinguishes together, the largest classes first."""
+    classes: dict[PodTemplate | str, list[Pod]] = {}
     for pod in pods:
-        classes.setdefault(id(pod.template), []).append(pod)
+        classes.setdefault(like(pod), []).append(pod)
     return sorted(classes.values(), key=lambda alike: (-len(alike), alike[0].key))
 
 

@@ -13,7 +13,7 @@ def tainted(name="n0", **fields):
     return node(name, taints=[{"key": "old", "value": "x", "effect": "NoSchedule"}], **fields)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(12), 44, 122])
 def test_clusters_by_chance(tmp_path, seed):
     """The whole scheduler binds every evicted pod where the plan says, and a second plan is empty."""
     _, problems = checked(seed, tmp_path)
@@ -29,6 +29,18 @@ def test_moves_count_on_those_before(tmp_path):
 
     assert [("p0", "n0", "n1"), ("p1", "n0", "n1")] == moves(found)
     assert "Insufficient cpu" in why(found, "p2")[0]
+
+
+def test_a_pod_that_was_resized_is_like_no_other(tmp_path):
+    """What holds one pod on its node does not hold those of its template that ask for less by now."""
+    low = {"thresholds": {"cpu": 30}, "targetThresholds": {"cpu": 50}}
+    enlarged = {"containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "3"}}}]}
+    pods = running("a", "n0", status=enlarged), running("b", "n0"), running("c", "n0", cpu="2", owner="")
+    documents = node("n0", cpu="8"), node("n1", cpu="8"), running("d", "n1", cpu="2", owner=""), *pods
+
+    found = planned(tmp_path, policy(("LowNodeUtilization", low)), *documents)
+
+    assert [("b", "n0", "n1")] == moves(found)
 
 
 def test_room_that_a_move_makes_is_used(tmp_path):

@@ -12,7 +12,7 @@ from berth.config.descheduling.policy import InterPodAntiAffinityArgs, TopologyS
 from berth.config.descheduling.policy_file import HARD
 from berth.descheduling.strategies.strategy import Candidate, Filter, Judge, Judgement, Scene
 from berth.objects.pod import Pod
-from berth.objects.pod_template import PodTemplate
+from berth.objects.pod_template import PodTemplate, interned
 from berth.snapshot.affinity_terms import HeldTerm, TermKind
 from berth.snapshot.pod_info import PodInfo
 
@@ -78,7 +78,7 @@ class TopologySpread:
     def __init__(self, args: TopologySpreadArgs) -> None:
         self._filter = Filter(args.namespaces, args.label_selector)
         self._actions = frozenset(args.constraints)
-        self._known: dict[PodTemplate, Pod | None] = {}
+        self._strict_of: dict[PodTemplate, PodTemplate | None] = {}
 
     async def candidates(self, scene: Scene) -> Sequence[Candidate]:
         """Pods that would make their domain too large if they came now."""
@@ -117,17 +117,21 @@ class TopologySpread:
         return judge
 
     def _strict(self, pod: Pod) -> Pod | None:
-        """The pod with the constraints that count, None where none does."""
-        if pod.template not in self._known:
-            self._known[pod.template] = self._made_strict(pod)
-        return self._known[pod.template]
+        """The pod, on its node, with the constraints that count; None where none does."""
+        if pod.template not in self._strict_of:
+            self._strict_of[pod.template] = self._made_strict(pod.template)
+        strict = self._strict_of[pod.template]
+        return None if strict is None else replace(pod, template=strict)
 
-    def _made_strict(self, pod: Pod) -> Pod | None:
-        own = pod.spec.topology_spread_constraints
+    def _made_strict(self, template: PodTemplate) -> PodTemplate | None:
+        own = template.spec.topology_spread_constraints
         if not own:
             # The profile's default constraints may be hard ones.
-            return pod if HARD in self._actions else None
+            return template if HARD in self._actions else None
         chosen = tuple(
             replace(each, when_unsatisfiable=HARD) for each in own if each.when_unsatisfiable in self._actions
         )
-        return pod.with_spec(replace(pod.spec, topology_spread_constraints=chosen)) if chosen else None
+        if not chosen:
+            return None
+        spec = replace(template.spec, topology_spread_constraints=chosen)
+        return interned(template.namespace, template.labels, template.owner_references, spec)

@@ -1,6 +1,9 @@
 """Pods that the engine would keep apart, or spread otherwise, move until it would not."""
 
+import pytest
+
 from tests.unit.descheduling.kit import ZONE, moves, node, planned, policy, running, why
+from tests.unit.simulation.kit import profiles
 
 APP = {"app": "a"}
 HOST = "kubernetes.io/hostname"
@@ -80,3 +83,45 @@ def test_an_even_spread_stays(tmp_path):
     found = planned(tmp_path, spreading(), *zones(), *pods)
 
     assert ([], []) == (found.moves, found.left_alone)
+
+
+def by_node(key, when="DoNotSchedule"):
+    return [{**spread(when)[0], "topologyKey": key}]
+
+
+@pytest.mark.parametrize("lonely", ["a", "d", "z"])
+@pytest.mark.parametrize("constraints", ["own", "default"])
+def test_names_of_replicas_make_no_difference(tmp_path, lonely, constraints):
+    """How many of one owner's pods leave a domain does not depend on which pod is looked at first."""
+    own = {"topologySpreadConstraints": by_node(HOST)} if constraints == "own" else {}
+    nodes = [node(name, cpu="16", labels={HOST: name}) for name in ("k1", "k2")]
+    pods = [running(lonely, "k1", labels=APP, **own)]
+    pods += [running(f"c{i}", "k2", labels=APP, **own) for i in range(6)]
+    default = {**by_node(HOST)[0]}
+    del default["labelSelector"]
+    args = {"defaultingType": "List", "defaultConstraints": [default]}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"selector": APP}}
+
+    found = planned(
+        tmp_path,
+        spreading(),
+        *(*nodes, *pods, service),
+        configuration=profiles({"pluginConfig": [{"name": "PodTopologySpread", "args": args}]}),
+    )
+
+    assert [("k2", "k1")] * 2 == [(from_, to) for _, from_, to in moves(found)]
+    assert {"k2"} == {move.found.partition(":")[0] for move in found.moves}
+
+
+def test_pods_that_may_not_go_speak_for_themselves_alone(tmp_path):
+    """Where those of the full node are too young, the only pod of another node is no candidate for them."""
+    nodes = [node(name, cpu="16", labels={HOST: name}) for name in ("k1", "k2", "k3")]
+    fields = {"labels": APP, "topologySpreadConstraints": by_node(HOST)}
+    pods = [running(f"a{i}", "k1", age=10, **fields) for i in range(3)]
+    young = policy("RemovePodsViolatingTopologySpreadConstraint", evictor={"minPodAge": "1h"})
+
+    found = planned(tmp_path, young, *nodes, *pods, running("z", "k2", age=7200, **fields))
+
+    assert [] == found.moves
+    assert {f"a{i}" for i in range(3)} == {left.pod.partition("/")[2] for left in found.left_alone}
+    assert {"k1"} == {left.found.partition(":")[0] for left in found.left_alone}
