@@ -74,6 +74,10 @@ def _open_deployment(deployment: dict[str, Any], expressions: "_Expressions") ->
     pod = deployment["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     container["resources"] = expressions.block(".Values.operator.resources", indent=10)
+    for variable in container["env"]:
+        if variable["name"] == "BERTH_EXPLAIN_SERVICE":
+            switch = f'ternary "{variable["value"]}" "" .Values.explain.enabled'
+            variable["value"] = expressions.mark(f"{{{{ {switch} | quote }}}}")
     container["imagePullPolicy"] = expressions.mark("{{ .Values.image.pullPolicy }}")
     for field, value in (
         ("imagePullSecrets", ".Values.image.pullSecrets"),

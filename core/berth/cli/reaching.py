@@ -33,9 +33,10 @@ MOST_NAMES = 500
 _KUBECTLS_OWN = "~/.kube/config"
 _FORBIDDEN, _NOT_FOUND = 403, 404
 _NOT_INSTALLED = (
-    "this cluster's API server serves no explanations: have an administrator apply "
-    "kustomize/components/explain-api, or ask the scheduler itself: kubectl port-forward -n berth-system "
-    f"service/berth-main 10259, and --server {LOCAL} (docs/explain-access.md)"
+    "this cluster's API server serves no explanations: no scheduler is ready, or an administrator switched "
+    "them off; kubectl get apiservice v1alpha1.explain.berth.dev shows it. Or ask the scheduler itself: "
+    "kubectl port-forward -n berth-system service/berth-main 10259, and "
+    f"--server {LOCAL} (docs/explain-access.md)"
 )
 _MAY_NOT_IN_NAMESPACE = "; who may view a namespace may: bind ClusterRole view or berth-viewer there"
 _MAY_NOT = "; it shows pods of all namespaces: bind ClusterRole berth-cluster-viewer by a ClusterRoleBinding"

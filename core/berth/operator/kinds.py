@@ -18,6 +18,7 @@ EVENTS: Final = Resource("", "v1", "events", namespaced=True)
 SECRETS: Final = Resource("", "v1", "secrets", namespaced=True)
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", namespaced=True)
 CRON_JOBS: Final = Resource("batch", "v1", "cronjobs", namespaced=True)
+API_SERVICES: Final = Resource("apiregistration.k8s.io", "v1", "apiservices", namespaced=False)
 SERVICE_MONITORS: Final = Resource("monitoring.coreos.com", "v1", "servicemonitors", namespaced=True)
 
 KEPT: Final[dict[str, Resource]] = {
@@ -34,6 +35,8 @@ KEPT: Final[dict[str, Resource]] = {
 }
 """What is kept for a Scheduler, by kind, in the order in which it is applied."""
 
+EXPLAIN_API: Final = "v1alpha1.explain.berth.dev"
+"""The APIService through which the API server has pods explained."""
 AUTHORITY: Final = "berth-operator-ca"
 """Secret and ConfigMap in the operator's namespace: its certificate authority, with and without keys."""
 SERVING_SECRET: Final = "berth-serving-certificates"  # noqa: S105 (a name)

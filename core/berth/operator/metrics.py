@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from berth.operator.conditions import TYPES, Condition
-from berth.operator.kinds import Key
+from berth.operator.kinds import EXPLAIN_API, Key
 
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -36,6 +36,17 @@ class OperatorMetrics:
             ["namespace", "name", "type"],
             registry=self._registry,
         )
+
+        self._explain_api = Gauge(
+            "berth_operator_explain_api_available",
+            "1 while the API server reaches schedulers for explanations; no series where it is not to.",
+            ["apiservice"],
+            registry=self._registry,
+        )
+
+    def explain_api(self, *, available: bool) -> None:
+        """Show whether explanations are served through the API server."""
+        self._explain_api.labels(EXPLAIN_API).set(available)
 
     def reconciled(self, result: str, seconds: float) -> None:
         """Count a look."""

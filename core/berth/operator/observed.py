@@ -1,5 +1,6 @@
 """What the operator sees of the cluster: its own kinds, what it keeps, and the schedulers' pods, mirrored."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -56,7 +57,10 @@ class Observed:
         self._wanted = wanted
         self.schedulers = Mirror(self._scheduler_changed)
         self.plugins = Mirror(self._others_changed)
-        self.pods = Mirror(self._kept_changed)
+        self.pods = Mirror(self._pod_changed)
+        self.api_services = Mirror(self._explaining_changed)
+        self.explain_api_due = asyncio.Event()
+        """Set when what the APIService of explanations rests on has changed."""
         self.authority = Mirror(self._authority_changed)
         self.published = Mirror(self._authority_changed)
         self.certificates = Mirror(self._others_changed)
@@ -124,6 +128,7 @@ class Observed:
                 self._wanted(Key(where, name))
 
     def _authority_changed(self, _found: Json, _before: Json | None) -> None:
+        self.explain_api_due.set()
         for where, name in tuple(self.schedulers.objects):
             self._wanted(Key(where, name))
 
@@ -131,6 +136,13 @@ class Observed:
         pod = self.pods.objects.get(Name(*about_pod(event)))
         if pod is not None:
             self._kept_changed(pod, None)
+
+    def _pod_changed(self, pod: Json, before: Json | None) -> None:
+        self.explain_api_due.set()
+        self._kept_changed(pod, before)
+
+    def _explaining_changed(self, _found: Json, _before: Json | None) -> None:
+        self.explain_api_due.set()
 
     def _kept_changed(self, obj: Json, _before: Json | None) -> None:
         key = scheduler_of(obj)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -27,9 +28,11 @@ from berth.framework.clock import SYSTEM_CLOCK
 from berth.operator.explain_api import ExplainApi
 from berth.operator.issuing import Issuing
 from berth.operator.kinds import (
+    API_SERVICES,
     AUTHORITY,
     CLUSTER_ROLE_BINDINGS,
     EVENTS,
+    EXPLAIN_API,
     FIELD_MANAGER,
     KEPT,
     MANAGED_BY,
@@ -146,9 +149,16 @@ class Operator:
             self._recorder,
             self._metrics,
             issuing=self._issuing,
-            explain_api=ExplainApi(self._api, explain_service),
             settings=lambda: replace(settings.schedulers, service_monitors=self._monitors),
             now=lambda: _now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+        )
+        self._explain_api = ExplainApi(
+            self._api,
+            self._observed,
+            self._metrics,
+            partial(self._reconciler.say_to_all, settings.namespace),
+            namespace=settings.namespace,
+            settings=settings.schedulers,
         )
 
     async def serve(self) -> SecureServer | None:
@@ -185,6 +195,8 @@ class Operator:
     async def finish(self) -> None:
         """Give the lease back and stop."""
         await self._recorder.drain(2.0)
+        if self._elector is None or self._elector.is_fresh():
+            await self._explain_api.withdraw()
         if self._elector is not None:
             await self._elector.release()
         for task in self._running:
@@ -240,11 +252,19 @@ class Operator:
                     tasks.create_task(self._elector.hold())
                 tasks.create_task(self._follow_kinds())
                 tasks.create_task(self._resync())
+                tasks.create_task(self._keep_explain_api())
                 for _ in range(WORKERS):
                     tasks.create_task(self._work())
         except* LeaseLostError as lost:
             # Holding and working may both find it out; for the process it is one end.
             raise lost.exceptions[0] from None
+
+    async def _keep_explain_api(self) -> None:
+        mirror = self._mirror(
+            API_SERVICES, self._observed.api_services, fields=f"metadata.name={EXPLAIN_API}"
+        )
+        await mirror.synced.wait()
+        await self._explain_api.run()
 
     def _is_open(self, namespace: str) -> bool:
         """Say whether all that is kept in a namespace is known; what is not this operator's never is."""

@@ -14,7 +14,6 @@ from berth.client.resources import Resource
 from berth.operator.conditions import DEGRADED, Condition, Problem, conditions, plugin_states
 from berth.operator.descheduling_condition import descheduling
 from berth.operator.errors import NotControlledError, PlanError, ServedTwiceError
-from berth.operator.explain_api import ExplainApi
 from berth.operator.issuing import Issuing
 from berth.operator.kept_objects import Applied, KeptObjects, apply
 from berth.operator.kinds import PLUGINS, SCHEDULERS, VERSION, Json, Key, key_of
@@ -47,7 +46,6 @@ class Reconciler:
         metrics: OperatorMetrics,
         *,
         issuing: Issuing,
-        explain_api: ExplainApi,
         settings: Callable[[], Settings],
         now: Callable[[], str],
     ) -> None:
@@ -56,7 +54,6 @@ class Reconciler:
         self._events = events
         self._metrics = metrics
         self._issuing = issuing
-        self._explain_api = explain_api
         self._settings = settings
         self._now = now
         self._objects = KeptObjects(api, observed, metrics, self._drifted)
@@ -80,7 +77,6 @@ class Reconciler:
         try:
             await check_kube_scheduler(self._api, scheduler)
             settings = replace(self._settings(), authority=await self._issuing.bundle())
-            await self._explain_api.keep(settings.authority)
             served_twice = self._yields_to(scheduler)
             wanted = scheduler if served_twice is None else _without_replicas(scheduler)
             made = plan(wanted, self._observed.plugins_in(key.namespace), settings)
@@ -196,6 +192,12 @@ class Reconciler:
 
     def _drifted(self, key: Key, kind: str, name: str) -> None:
         self._say(key, "Normal", "DriftCorrected", f"{kind} {name} was changed back")
+
+    def say_to_all(self, namespace: str, kind: str, reason: str, note: str) -> None:
+        """Make an event of every Scheduler of a namespace."""
+        for key in map(key_of, tuple(self._observed.schedulers.objects.values())):
+            if key.namespace == namespace:
+                self._say(key, kind, reason, note)
 
     def _say(self, key: Key, kind: str, reason: str, note: str) -> None:
         scheduler = self._observed.scheduler(key)

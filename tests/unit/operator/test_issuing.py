@@ -3,12 +3,10 @@
 import base64
 
 from berth.operator.certificates import Pair
-from berth.operator.explain_api import NAME
-from berth.operator.kinds import AUTHORITY, SERVING_SECRET
-from tests.unit.explaining_at_work import SERVICE, api_service
+from berth.operator.kinds import AUTHORITY, EXPLAIN_API, SERVING_SECRET
+from tests.unit.explaining_at_work import SERVICE
 from tests.unit.operator import kit
 from tests.unit.operator.at_work import SCHEDULERS, SYSTEM, operating
-from tests.unit.operator.rights import documents
 from tests.unit.operator.test_certificates import greeted
 
 SECRETS = f"/api/v1/namespaces/{SYSTEM}/secrets"
@@ -46,10 +44,10 @@ async def test_verifies(tmp_path):
 
 async def test_explains_under_one_name(tmp_path):
     """Schedulers answer by the name of the APIService's Service, and the APIService trusts them."""
-    rights = documents("../components/explain-api/rights.yaml")
-    async with operating(tmp_path, grants=rights, more=api_service("old"), explain_service=SERVICE) as work:
+    async with operating(tmp_path, explain_service=SERVICE) as work:
         await made(work, "main")
-        bundle = work.objects("apiservices.apiregistration.k8s.io")[NAME]["spec"]["caBundle"]
+        await work.reach(lambda: work.objects("apiservices.apiregistration.k8s.io"))
+        bundle = work.objects("apiservices.apiregistration.k8s.io")[EXPLAIN_API]["spec"]["caBundle"]
 
         for name in (SERVICE, "berth-main"):
             trust = base64.b64decode(bundle).decode()

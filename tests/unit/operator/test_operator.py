@@ -46,7 +46,7 @@ async def test_rights(tmp_path):
     roles = [one for one in documents("operator_rights.yaml") if one["kind"] in ("ClusterRole", "Role")]
     # Some are bound only with gates, which the second Scheduler below has.
     gates = {"GenericWorkload": True, "DRADeviceTaintRules": True}
-    async with operating(tmp_path, more=[MONITOR], descheduler_image="d:1") as work:
+    async with operating(tmp_path, more=[MONITOR], descheduler_image="d:1", explain_service="x") as work:
         await work.send("POST", PLUGINS, kit.plugin())
         await work.send("POST", SCHEDULERS, kit.scheduler(**EVERYTHING))
         await work.reach(lambda: work.condition("Available")[0] == "True")

@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from berth.operator.definitions import plugin_definition, scheduler_definition
-from berth.operator.kinds import Key
+from berth.operator.explain_api import PORT
 from berth.operator.rendering import Settings
-from berth.operator.rendering.names import selector
+from berth.operator.rendering.names import SELECTED
 from tests.unit.operator import kit
 
 KUSTOMIZE = Path(__file__).parents[3] / "kustomize"
@@ -329,18 +329,18 @@ def test_nothing_in_kube_system():
 
 @pytest.mark.parametrize("names", [{}, {"namePrefix": "prod-", "namespace": "sched-prod"}], ids=str)
 def test_explanations_through_the_api_server(tmp_path, names):
-    """With the component the operator gets the Service that the APIService names, whatever its name."""
-    components = [
-        os.path.relpath(KUSTOMIZE / folder, tmp_path.resolve())
-        for folder in ("config", "components/explain-api")
-    ]
-    objects = transformed(tmp_path, "overlays/secondary", components=components, **names)
-    (service,) = of_kind(objects, "APIService")
+    """The operator gets the Service that its APIService is to name, whatever its name."""
+    config = os.path.relpath(KUSTOMIZE / "config", tmp_path.resolve())
+    objects = transformed(tmp_path, "overlays/secondary", components=[config], **names)
     (container,) = of_kind(objects, "Deployment")[0]["spec"]["template"]["spec"]["containers"]
-    named = service["spec"]["service"]
-    (found,) = [one for one in of_kind(objects, "Service") if one["metadata"]["name"] == named["name"]]
+    (named,) = [one["value"] for one in container["env"] if one["name"] == "BERTH_EXPLAIN_SERVICE"]
+    (found,) = [one for one in of_kind(objects, "Service") if one["metadata"]["name"] == named]
 
-    assert {"name": "BERTH_EXPLAIN_SERVICE", "value": named["name"]} in container["env"]
-    assert named["namespace"] == found["metadata"]["namespace"]
-    assert named["port"] == found["spec"]["ports"][0]["port"]
-    assert selector(Key("any", "any")).items() >= found["spec"]["selector"].items()
+    assert PORT == found["spec"]["ports"][0]["port"]
+    assert SELECTED == found["spec"]["selector"]
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_no_api_service_without_schedulers(name):
+    """No overlay has an APIService: it would block the deletion of namespaces until a scheduler is ready."""
+    assert [] == of_kind(overlay(name), "APIService")

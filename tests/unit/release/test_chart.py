@@ -96,6 +96,14 @@ def test_what_may_be_left_out(rendered, values, kind):
     assert {kind} == {kind for kind, _ in rendered({}).keys() - rendered(values).keys()}
 
 
+@pytest.mark.parametrize(("enabled", "name"), [(True, "berth-explain"), (False, "")])
+def test_explanations_through_the_api_server(rendered, enabled, name):
+    """One value says whether the operator has them served."""
+    pod = rendered({"explain": {"enabled": enabled}})["Deployment", "berth-operator"]["spec"]["template"]
+
+    assert {"name": "BERTH_EXPLAIN_SERVICE", "value": name} in pod["spec"]["containers"][0]["env"]
+
+
 @pytest.mark.parametrize(
     ("values", "complaint"),
     [

@@ -13,6 +13,8 @@ from berth.operator.kinds import (
 )
 
 CA_FILE = "ca.crt"
+SELECTED = {"app.kubernetes.io/name": "berth-scheduler"}
+"""Label of the pods of all schedulers: what the Service of explanations selects."""
 RBAC = "rbac.authorization.k8s.io"
 CLUSTER_ROLE = "ClusterRole"
 
@@ -37,7 +39,7 @@ def lease(scheduler: Json) -> Key:
 
 def selector(key: Key) -> dict[str, str]:
     """Give the labels by which a scheduler's pods are selected; they never change."""
-    return {"app.kubernetes.io/name": "berth-scheduler", INSTANCE: key.name}
+    return {**SELECTED, INSTANCE: key.name}
 
 
 def labels(key: Key) -> dict[str, str]:
