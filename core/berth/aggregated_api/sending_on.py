@@ -56,7 +56,7 @@ class SendingOn:
             raise UnavailableError(
                 f"{who}, and this scheduler has no token to ask it with: {error}"
             ) from error
-        except (OSError, ValueError, aiohttp.ClientError) as error:
+        except Exception as error:
             problem = str(error) or type(error).__name__
             raise UnavailableError(f"{who}, and does not answer: {problem}") from error
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
-from http.client import HTTPResponse
+from http.client import HTTPException, HTTPResponse
 from typing import Any, TypeVar, cast
 from urllib.error import HTTPError, URLError
 
@@ -73,7 +73,7 @@ class Server:
             yield
         except HTTPError as error:
             fail(_message(error))
-        except (URLError, OSError) as error:
+        except (URLError, HTTPException, OSError, ValueError) as error:
             reason = getattr(error, "reason", error)
             remedy = (
                 "name the file that its certificate is verified by with --certificate-authority"

@@ -16,6 +16,7 @@ import asyncio
 import struct
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from socket import SO_LINGER, SOL_SOCKET
 from typing import NamedTuple, cast
 
@@ -159,8 +160,9 @@ class Connection(asyncio.Protocol):
     def reset(self) -> None:
         """Close at once; what the kernel still holds is dropped, and nothing arrives after its deadline."""
         if self._transport is not None and not self.closed:
-            socket = self._transport.get_extra_info("socket")
-            socket.setsockopt(SOL_SOCKET, SO_LINGER, DISCARD)
+            # The loop may have closed the socket, and not have come to say so.
+            with suppress(AttributeError, OSError):
+                self._transport.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_LINGER, DISCARD)
         self.abort()
 
     def pause(self) -> None:
@@ -232,7 +234,7 @@ class Connection(asyncio.Protocol):
         """Parse what came, hand on the answers in it; anything but HTTP/1.1 ends the connection."""
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserError as error:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self.abort()
             self._cut(f"the server does not speak HTTP/1.1: {error}")
             return

@@ -168,7 +168,7 @@ def _ssl_context(loaded: Loaded) -> ssl.SSLContext:
     authority = loaded.authority
     try:
         context = ssl.create_default_context(cafile=authority.path or None, cadata=authority.text or None)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise ConfigurationError(
             loaded.file, loaded.authority_field, f"no usable certificates: {error}", "give a PEM file"
         ) from error
@@ -188,7 +188,7 @@ def _show_certificate(context: ssl.SSLContext, loaded: Loaded) -> None:
     try:
         with _file_of(loaded.certificate) as certificate, _file_of(loaded.key) as key:
             context.load_cert_chain(certificate, key or None)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise ConfigurationError(
             loaded.file, loaded.certificate_field, f"no usable key pair: {error}", "give PEM files"
         ) from error

@@ -88,8 +88,11 @@ class Pool:
                 connection = await open_connection(self._endpoint)
         except TimeoutError:
             raise NotSentError(f"{authority}: no connection in time") from None
-        except OSError as error:
-            raise NotSentError(f"{authority}: {error}") from error
+        except NotSentError:
+            raise
+        except Exception as error:
+            # Resolver, TLS and event loop have types of their own; an error of one connection ends no other.
+            raise NotSentError(f"{authority}: {str(error) or type(error).__name__}") from error
         self._open_ones.add(connection)
         return connection
 

@@ -20,51 +20,47 @@ TUNNEL_HEAD_LIMIT_BYTES = 65536
 async def open_connection(endpoint: Endpoint) -> Connection:
     """Connect to the endpoint, through its proxy if it has one.
 
-    Raises: OSError (ssl.SSLError among them), NotSentError when the proxy says no.
+    The event loop opens the socket and closes it, whenever this is cancelled: one that is closed under a
+    transport is still registered with the loop when its number is the next connection's.
+
+    Raises: NotSentError when the proxy says no; else whatever resolving, connecting or TLS ended with.
     """
-    loop = asyncio.get_running_loop()
-    address, tls = endpoint.address, endpoint.ssl_context
-    raw = await _connect(endpoint.proxy or address)
+    first_hop = endpoint.proxy or endpoint.address
+    early = asyncio.StreamReader(limit=TUNNEL_HEAD_LIMIT_BYTES)
+    link, _ = await asyncio.get_running_loop().create_connection(
+        lambda: asyncio.StreamReaderProtocol(early), first_hop.host, first_hop.port
+    )
     try:
-        if endpoint.proxy is not None:
-            await _tunnel(raw, address, endpoint.proxy_authorization)
-        _, connection = await loop.create_connection(
-            Connection,
-            sock=raw,
-            ssl=tls,
-            server_hostname=(endpoint.server_name or address.host) if tls else None,
-        )
+        return await _begun(link, early, endpoint)
     except BaseException:
-        raw.close()
+        link.abort()
         raise
+
+
+async def _begun(link: asyncio.Transport, early: asyncio.StreamReader, endpoint: Endpoint) -> Connection:
+    """A connection that speaks TLS to the endpoint, if it is to, over a link to the first hop."""
+    _watch_for_silence(link)
+    address, tls = endpoint.address, endpoint.ssl_context
+    if endpoint.proxy is not None:
+        await _tunnel(link, early, address, endpoint.proxy_authorization)
+    if early.at_eof():
+        raise ConnectionResetError("closed by the server")
+    connection = Connection()
+    if tls is None:
+        link.set_protocol(connection)
+        connection.connection_made(link)
+        return connection
+    name = endpoint.server_name or address.host
+    transport = await asyncio.get_running_loop().start_tls(link, connection, tls, server_hostname=name)
+    if transport is None or connection.closed:
+        raise ConnectionResetError("closed by the server after the TLS handshake")
+    connection.connection_made(transport)
     return connection
 
 
-async def _connect(address: Address) -> socket.socket:
-    """A connected TCP socket to the first of the host's addresses that answers."""
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-    error: OSError = OSError(f"{address.host} has no address")
-    for family, kind, protocol, _, where in found:
-        raw = socket.socket(family, kind, protocol)
-        raw.setblocking(False)
-        try:
-            _watch_for_silence(raw)
-            await loop.sock_connect(raw, where)
-        except OSError as caught:
-            raw.close()
-            error = caught
-        except BaseException:
-            raw.close()
-            raise
-        else:
-            return raw
-    raise error
-
-
-def _watch_for_silence(raw: socket.socket) -> None:
+def _watch_for_silence(link: asyncio.Transport) -> None:
     """Have the kernel probe a silent peer: a watch on a dead machine must not hang for ever."""
-    raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    raw = link.get_extra_info("socket")
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (
         ("TCP_KEEPIDLE", PROBE_AFTER_SECONDS),
@@ -75,24 +71,24 @@ def _watch_for_silence(raw: socket.socket) -> None:
             raw.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
-async def _tunnel(raw: socket.socket, address: Address, authorization: str) -> None:
+async def _tunnel(
+    link: asyncio.Transport, answers: asyncio.StreamReader, address: Address, authorization: str
+) -> None:
     """Ask an HTTP proxy for a tunnel to the address.
 
     Raises: NotSentError when it refuses or answers with something else than HTTP.
     """
-    loop = asyncio.get_running_loop()
     host = f"[{address.host}]" if ":" in address.host else address.host
     lines = [f"CONNECT {host}:{address.port} HTTP/1.1", f"Host: {host}:{address.port}"]
     if authorization:
         lines.append(f"Proxy-Authorization: {authorization}")
-    await loop.sock_sendall(raw, ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
-    head = b""
-    # One byte at a time: what follows the blank line is not ours to read.
-    while not head.endswith(b"\r\n\r\n"):
-        byte = await loop.sock_recv(raw, 1)
-        if not byte or len(head) > TUNNEL_HEAD_LIMIT_BYTES:
-            raise NotSentError("the proxy closed the connection")
-        head += byte
+    link.write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
+    try:
+        head = await answers.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError as error:
+        raise NotSentError("the proxy closed the connection") from error
+    except asyncio.LimitOverrunError as error:
+        raise NotSentError(f"the proxy's answer has no end within {TUNNEL_HEAD_LIMIT_BYTES} bytes") from error
     parser = httptools.HttpResponseParser(object())
     try:
         parser.feed_data(head.partition(b"\r\n")[0] + b"\r\n\r\n")

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from http import HTTPStatus
+from http.client import HTTPException
 from pathlib import Path
-from urllib.error import URLError
 
 from berth.client.api import Api
 from berth.client.credentials import load_endpoint
@@ -174,7 +174,7 @@ class _Run:
                 child.check()
             try:
                 progress = await self._surface.progress()
-            except URLError:
+            except (HTTPException, OSError):
                 continue
             rate = pace.look(progress, all_submitted=submission.done())
             show(progress, pace.elapsed, rate)

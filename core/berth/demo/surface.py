@@ -5,7 +5,7 @@ import ssl
 import urllib.parse
 import urllib.request
 from dataclasses import dataclass
-from urllib.error import HTTPError, URLError
+from http.client import HTTPException
 
 from berth.demo.errors import DemoError
 from berth.demo.processes import Child
@@ -42,7 +42,7 @@ class Surface:
             child.check()
             try:
                 await asyncio.to_thread(self.read, "/readyz")
-            except (HTTPError, URLError, OSError):
+            except (HTTPException, OSError):
                 if asyncio.get_running_loop().time() > deadline:
                     raise DemoError(f"{child.name} not ready in time (log: {child.log})") from None
                 await asyncio.sleep(POLL_SECONDS)
@@ -52,13 +52,13 @@ class Surface:
     async def progress(self) -> Progress:
         """How far the scheduler is.
 
-        Raises: URLError.
+        Raises: OSError, URLError among them, and HTTPException.
         """
         named = urllib.parse.urlencode([("name[]", name) for name in READ])
         return read_progress((await asyncio.to_thread(self.read, f"/metrics?{named}")).decode())
 
     def read(self, path: str) -> bytes:
-        """What is served there. Raises: URLError."""
+        """What is served there. Raises: OSError, URLError among them, and HTTPException."""
         # The certificate is made by the process itself at its start, for this machine alone.
         context = ssl._create_unverified_context()  # noqa: S323, SLF001 - loopback, certificate made on the spot
         url = f"https://{LOOPBACK}:{self.port}{path}"

@@ -58,10 +58,10 @@ class PassingOn:
             if answer.status == HTTPStatus.UNAUTHORIZED:
                 self._token = None
                 answer = await self._asked(request)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            return web.Response(status=502, text=f"{self._url}: {str(error) or type(error).__name__}\n")
         except ClientError as error:
             return web.Response(status=502, text=f"no token: {error}\n")
+        except Exception as error:  # noqa: BLE001 - of the connection to the scheduler, whatever its type
+            return web.Response(status=502, text=f"{self._url}: {str(error) or type(error).__name__}\n")
         return answer
 
     async def _asked(self, request: web.Request) -> web.Response:

@@ -147,7 +147,7 @@ class Connections:
                 ssl_shutdown_timeout=GOODBYE_SECONDS,
             )
             connection.link = link
-        except OSError:
+        except Exception:  # noqa: BLE001 - whatever TLS and loop end with, it is this connection's alone
             # Late, gone, or no TLS: anyone can do that, so it is not worth a line of the log.
             self.forget(connection)
 

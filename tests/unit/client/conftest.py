@@ -1,6 +1,7 @@
 """Real servers on loopback whose answers a test scripts, and time that moves when asked to."""
 
 import asyncio
+import math
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -84,6 +85,41 @@ async def raw_server(serve, *, tls=None):
             task.cancel()
         await asyncio.gather(*tasks)
         await server.wait_closed()
+
+
+def tunnel():
+    """A proxy that knows CONNECT."""
+
+    async def serve(reader, writer):
+        head, _ = await read_request(reader)
+        host, _, port = head.split()[1].decode().rpartition(":")
+        inner = await asyncio.open_connection(host, int(port))
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        await pass_on((reader, writer), inner)
+
+    return raw_server(serve)
+
+
+async def pass_on(outer, inner, *, from_outer=math.inf, from_inner=math.inf):
+    """Copy between two connections until one ends, or has sent so many bytes; the inner one is ended."""
+
+    async def copy(reader, writer, most):
+        while most and (data := await reader.read(min(most, 65536))):
+            most -= len(data)
+            writer.write(data)
+            await writer.drain()
+
+    ways = (
+        asyncio.create_task(copy(outer[0], inner[1], from_outer)),
+        asyncio.create_task(copy(inner[0], outer[1], from_inner)),
+    )
+    try:
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for way in ways:
+            way.cancel()
+        await asyncio.gather(*ways, return_exceptions=True)
+        inner[1].transport.abort()
 
 
 async def read_request(reader):

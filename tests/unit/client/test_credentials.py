@@ -1,6 +1,5 @@
 """Kubeconfigs and service accounts become endpoints, or one clear line that says what to change."""
 
-import asyncio
 import base64
 import json
 import ssl
@@ -10,14 +9,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 import yaml
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from berth.client.credentials import load_endpoint
 from berth.client.errors import ConfigurationError
-from tests.unit.client.conftest import answer, raw_server, read_request, transport_to
+from tests.unit.client.certificates import identity
+from tests.unit.client.conftest import answer, raw_server, read_request, transport_to, tunnel
 
 
 @pytest.fixture(autouse=True)
@@ -326,30 +322,6 @@ async def test_service_account(tmp_path, monkeypatch, clock):
     assert await endpoint.authorization.refresh(rejected=True) == "Bearer rotated"
 
 
-def identity(name, *, issuer=None):
-    """A certificate and its key as PEM, signed by the issuer or by itself."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    signer = issuer or (subject, key)
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(signer[0])
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
-        .sign(signer[1], hashes.SHA256())
-    )
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    return certificate.public_bytes(serialization.Encoding.PEM), private, (subject, key)
-
-
 @pytest.mark.parametrize("through_proxy", [False, True])
 async def test_mutual_tls(tmp_path, through_proxy):
     """Client certificate, CA data and server name work, directly and through a proxy's tunnel."""
@@ -384,30 +356,3 @@ async def test_mutual_tls(tmp_path, through_proxy):
 
 def b64(data):
     return base64.b64encode(data).decode()
-
-
-def tunnel():
-    """A proxy that knows CONNECT."""
-
-    async def copy(reader, writer):
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-
-    async def serve(reader, writer):
-        head, _ = await read_request(reader)
-        host, _, port = head.split()[1].decode().rpartition(":")
-        inner_reader, inner_writer = await asyncio.open_connection(host, int(port))
-        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        try:
-            await asyncio.wait(
-                [
-                    asyncio.create_task(copy(reader, inner_writer)),
-                    asyncio.create_task(copy(inner_reader, writer)),
-                ],
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-        finally:
-            inner_writer.transport.abort()
-
-    return raw_server(serve)

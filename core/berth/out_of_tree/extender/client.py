@@ -15,7 +15,7 @@ from yarl import URL
 
 from berth.config.duration import Duration
 from berth.config.types import ExtenderTls
-from berth.out_of_tree.extender.errors import ReplyError, StatusError, UnansweredError
+from berth.out_of_tree.extender.errors import ExtenderError, ReplyError, StatusError, UnansweredError
 from berth.out_of_tree.extender.tls import client_context
 from berth.out_of_tree.limits import MESSAGE_BYTES
 
@@ -80,7 +80,10 @@ class ExtenderClient:
             return await self._post(url, verb, body, headers)
         except TimeoutError:
             raise UnansweredError(f'Post "{url}": no answer within {self._timeout}') from None
-        except (aiohttp.ClientError, ValueError) as error:
+        except ExtenderError:
+            raise
+        except Exception as error:
+            # Of connections, TLS, proxies and encodings: each library has types of its own.
             raise UnansweredError(f'Post "{url}": {error or type(error).__name__}') from error
         finally:
             self._under_way.discard(task)

@@ -256,8 +256,9 @@ async def open_ttrpc(spec: SidecarSpec, name: str) -> AsyncIterator[Ttrpc]:
     with held_socket(spec.name, path, spec.user) as held:
         try:
             _, connection = await loop.create_unix_connection(lambda: Ttrpc(spec.name), held)
-        except OSError as error:
-            raise NotConnectedError(spec.name, f"{path}: {error.strerror or error}") from error
+        except Exception as error:
+            problem = getattr(error, "strerror", None) or error
+            raise NotConnectedError(spec.name, f"{path}: {problem}") from error
     try:
         yield connection
     finally:

@@ -65,7 +65,7 @@ class Backends:
             ):
                 content = answer.headers.get("Content-Type", "application/json")
                 return Response(answer.status, [await answer.read()], content)
-        except (OSError, ValueError, aiohttp.ClientError) as error:
+        except Exception as error:
             problem = str(error) or type(error).__name__
             raise UnreachableError(FAILED_CHECK, f"error trying to reach service: {problem}") from error
 
