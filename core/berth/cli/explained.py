@@ -138,6 +138,8 @@ def _attempts(attempts: list[Json]) -> Iterator[str]:
             f"  {attempt['attempt']} at {attempt['startedAt']}: {attempt['result']}{where}, "
             f"{_fitted(attempt)}, {attempt['cycleMilliseconds']:.1f} ms{trace}{why}"
         )
+        for failure in attempt["ignored"]:
+            yield f"    failed and was ignored, as the failure policy says: {failure}"
 
 
 def _fitted(attempt: Json) -> str:

@@ -11,6 +11,8 @@ from berth.cli.failing import fail
 from berth.cli.plugin_resource import Keeper
 from berth.cli.recording import record, replay
 from berth.cli.verifying import verify
+from berth.config.out_of_tree.sidecars import FailurePolicy
+from berth.framework.counted import so_many
 
 in_namespace = click.option(
     "-n",
@@ -219,6 +221,8 @@ def _lines(answer: dict[str, Any]) -> list[str]:
         f"Recorded now:      {'yes' if answer.get('recording') else 'no'}",
         "Failure policy:",
         *(f"  {point}: {policy}" for point, policy in answer["failurePolicy"].items()),
+        "Last failures:",
+        *(f"  {_failure(each)}" for each in answer["lastFailures"]),
         "Arguments:",
         *(f"  {profile}: {json.dumps(values)}" for profile, values in answer["arguments"].items()),
         "Events:",
@@ -236,6 +240,14 @@ def _lines(answer: dict[str, Any]) -> list[str]:
         ends = f"{old['version']} at {old['address']}, {old['attempts']} attempts{recorded}"
         lines.append(f"Draining:          {ends}")
     return lines
+
+
+def _failure(failure: dict[str, Any]) -> str:
+    """A failure, how often it came, and what became of the latest pod."""
+    outcome = "ignored" if failure["policy"] == FailurePolicy.IGNORE else "failed the pod"
+    times = so_many(failure["count"], "time")
+    about = f"{outcome} {times}, last for {failure['pod']} at {failure['lastTime']}"
+    return f"{failure['point']}: {failure['error']} ({about})"
 
 
 def _comparison(profile: str, known: dict[str, Any]) -> list[str]:

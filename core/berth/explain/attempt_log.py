@@ -31,6 +31,8 @@ class AttemptSummary(NamedTuple):
     evaluated_nodes: int
     score: int | None
     rejected_by: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    """Failures of plugins that their failure policies passed over."""
     not_evaluated: str = ""
     """What ended the attempt before any node was evaluated; empty where nodes were."""
 
@@ -60,13 +62,13 @@ class AttemptLog:
         tried = self._by_uid.pop(pod.uid, None) or TriedPod(pod.key, pod.uid, record.profile)
         attempts = tried.attempts
         attempts.append(summary(record))
-        self._characters += len(attempts[-1].message)
+        self._characters += _characters(attempts[-1])
         if len(attempts) > ATTEMPTS_PER_POD:
-            self._characters -= len(attempts.popleft().message)
+            self._characters -= _characters(attempts.popleft())
         self._by_uid[pod.uid] = tried
         while len(self._by_uid) > self._max_pods or self._characters > self._most_characters:
             _, forgotten = self._by_uid.popitem(last=False)
-            self._characters -= sum(len(attempt.message) for attempt in forgotten.attempts)
+            self._characters -= sum(map(_characters, forgotten.attempts))
 
     def of(self, uid: str) -> list[AttemptSummary]:
         """The pod's last attempts, oldest first."""
@@ -86,6 +88,10 @@ class AttemptLog:
         return next((tried for tried in self.latest() if tried.key == key), None)
 
 
+def _characters(attempt: AttemptSummary) -> int:
+    return len(attempt.message) + sum(map(len, attempt.ignored))
+
+
 def summary(record: CycleRecord) -> AttemptSummary:
     """The attempt in short."""
     cycle_ended = record.cycle_ended_ns or record.ended_ns
@@ -103,6 +109,7 @@ def summary(record: CycleRecord) -> AttemptSummary:
         evaluated_nodes=record.evaluated_count,
         score=record.score,
         rejected_by=_rejected_by(record),
+        ignored=record.ignored,
         not_evaluated="" if record.evaluated_count else _not_evaluated(record),
     )
 

@@ -202,6 +202,7 @@ def past_attempt(attempt: AttemptSummary) -> PastAttempt:
         score=attempt.score,
         message=attempt.message[:MOST_MESSAGE],
         rejected_by=list(attempt.rejected_by),
+        ignored=list(attempt.ignored),
         feasible_nodes=attempt.feasible_nodes,
         evaluated_nodes=attempt.evaluated_nodes,
         not_evaluated=attempt.not_evaluated,

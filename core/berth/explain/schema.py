@@ -91,6 +91,8 @@ class PastAttempt(Shown, frozen=True, kw_only=True):
     rejected_by: list[str] = []
     feasible_nodes: int = 0
     evaluated_nodes: int = 0
+    ignored: list[str] = []
+    """Failures of plugins that their failure policies passed over, each with its extension point."""
     not_evaluated: str = ""
     """What ended the attempt before any node was evaluated; empty where nodes were."""
     queued_milliseconds: float = 0.0

@@ -13,6 +13,8 @@ from berth.framework.clock import nanoseconds
 from berth.framework.status import Status
 from berth.objects.pod import Pod
 
+MAX_IGNORED = 16
+
 
 class Interval(msgspec.Struct):
     """One stretch of work: an extension point, or a plugin inside one (`parent` is its index).
@@ -72,6 +74,13 @@ class CycleRecord:
     """Whether its trace is exported; known once it has ended."""
     phase: int = -1
     """The interval that extension points belong to: the scheduling cycle or the binding cycle."""
+    ignored: tuple[str, ...] = ()
+    """Failures of plugins that their failure policies passed over, each with its extension point."""
+
+    def ignore(self, failure: str) -> None:
+        """Take note of a failure that a policy passed over; of many the first MAX_IGNORED."""
+        if len(self.ignored) < MAX_IGNORED and failure not in self.ignored:
+            self.ignored = (*self.ignored, failure)
 
     def begin_phase(self, name: str) -> int:
         """Start a cycle; extension points that begin before the next phase belong to it."""

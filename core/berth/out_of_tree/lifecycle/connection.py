@@ -31,6 +31,7 @@ from berth.out_of_tree.errors import NotConnectedError, ProtocolError, SidecarEr
 from berth.out_of_tree.lifecycle.breaker import Breaker, Circuit
 from berth.out_of_tree.lifecycle.conditions import Conditions, Kind, OnChange
 from berth.out_of_tree.lifecycle.greeting import configure, release, shake_hands
+from berth.out_of_tree.lifecycle.last_failures import LastFailures
 from berth.out_of_tree.limits import MESSAGES_A_SECOND, MESSAGES_AT_ONCE, REFUSAL_BYTES
 from berth.out_of_tree.plugin_log import PluginLog
 from berth.out_of_tree.plugin_text import bounded
@@ -105,6 +106,8 @@ class Connection:
         self.version = ""
         self.last_error = ""
         self.last_failure = ""
+        self.failures = LastFailures(spec.name)
+        """Those for which a failure policy was asked."""
         self.capabilities = identity_pb2.Capabilities()
         self.rpc_system = "grpc"
         """What its calls travel by, as spans name it."""

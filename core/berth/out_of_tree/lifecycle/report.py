@@ -11,6 +11,7 @@ from typing import Any
 from berth.config.catalogue import ExtensionPoint
 from berth.out_of_tree.lifecycle.breaker import Circuit
 from berth.out_of_tree.lifecycle.connection import Connection
+from berth.out_of_tree.lifecycle.last_failures import Failure
 from berth.out_of_tree.lifecycle.versions import Version
 from berth.out_of_tree.points.sidecar_plugin import SidecarPlugin
 from berth_plugin_proto import identity_pb2
@@ -79,6 +80,7 @@ def description(
         "failurePolicy": {
             point.value: str(spec.policy_at(point)) for point in _in_order(spec.failure_policy)
         },
+        "lastFailures": [_failure(each) for each in connection.failures],
         "arguments": dict(connection.arguments),
         "clusterState": {
             "generation": version.feed.generation,
@@ -113,8 +115,23 @@ def _condition(condition: Any) -> dict[str, Any]:
         "status": "True" if condition.holds else "False",
         "reason": condition.reason,
         "message": condition.message,
-        "lastTransitionTime": datetime.fromtimestamp(condition.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "lastTransitionTime": _rfc3339(condition.since),
     }
+
+
+def _failure(failure: Failure) -> dict[str, Any]:
+    return {
+        "point": failure.point,
+        "pod": failure.pod,
+        "error": failure.text,
+        "policy": failure.policy.value,
+        "count": failure.count,
+        "lastTime": _rfc3339(failure.last),
+    }
+
+
+def _rfc3339(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _point(number: int) -> str:

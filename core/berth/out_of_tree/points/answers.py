@@ -115,12 +115,20 @@ class SidecarPoint(Plugin):
             return connection.spec.policy_at(ExtensionPoint.FILTER) is FailurePolicy.IGNORE
         return point in (FILTER, RESERVE)
 
-    def _ignored(self, caller: Caller, point: ExtensionPoint, pod: Pod) -> bool:
-        """Whether the failure policy passes over a failure there; counts it."""
-        ignored = caller.connection.spec.policy_at(point, pod) is FailurePolicy.IGNORE
-        if ignored:
-            caller.around.metrics.ignored(self.name, point.value)
-        return ignored
+    def _ignored(self, state: CycleState, point: ExtensionPoint, pod: Pod, error: SidecarError) -> bool:
+        """Whether the failure policy passes over a failure there; reports the failure either way."""
+        caller = self._answers(state).caller
+        policy = caller.connection.spec.policy_at(point, pod)
+        caller.connection.failures.add(point.value, str(error), policy, pod.key)
+        if policy is not FailurePolicy.IGNORE:
+            return False
+        caller.around.metrics.ignored(self.name, point.value)
+        record = state.get(CycleRecord)
+        if record is not None:
+            record.ignore(f"{point.value}: {error}")
+        return True
 
-    def _unless_ignored(self, caller: Caller, point: ExtensionPoint, pod: Pod, error: SidecarError) -> Status:
-        return SUCCESS if self._ignored(caller, point, pod) else failed(error)
+    def _unless_ignored(
+        self, state: CycleState, point: ExtensionPoint, pod: Pod, error: SidecarError
+    ) -> Status:
+        return SUCCESS if self._ignored(state, point, pod, error) else failed(error)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from berth.config.catalogue import ExtensionPoint
+from berth.config.out_of_tree.sidecars import FailurePolicy
 from berth.framework.cycle_state import CycleState
 from berth.framework.handle import Handle
 from berth.framework.interface import (
@@ -212,11 +213,11 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
         self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows | None, *, overlaid: bool
     ) -> ReasonCodes:
         answers = self._answers(state)
-        said, caller = self._of_nodes(answers, pod), answers.caller
+        said = self._of_nodes(answers, pod)
         try:
             await self._bring(VERDICTS, state, pod, rows)
-        except SidecarError:
-            answers.passes_over = self._ignored(caller, ExtensionPoint.FILTER, pod)
+        except SidecarError as error:
+            answers.passes_over = self._ignored(state, ExtensionPoint.FILTER, pod, error)
             if not answers.passes_over:
                 raise
             return all_pass(len(nodes))
@@ -259,8 +260,9 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
         answers = self._answers(state)
         caller = answers.caller
         question = NodeQuestion(caller, self._asked_with(caller, part), rows, len(said))
+        missable = caller.connection.spec.policy_at(ExtensionPoint.SCORE, pod) is FailurePolicy.IGNORE
         try:
-            found = await question.ask(caller.head(state, pod), state, said.take)
+            found = await question.ask(caller.head(state, pod), state, said.take, missable=missable)
         except SidecarError as error:
             answers.failed = True
             if question.part is BOTH:
@@ -351,9 +353,9 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
             theirs = self._of_nodes(answers, pod).numbered(
                 *await ask_overlays(answers.caller, state, pod, changed)
             )
-        except SidecarError:
+        except SidecarError as error:
             answers.failed = True
-            if not self._ignored(answers.caller, ExtensionPoint.FILTER, pod):
+            if not self._ignored(state, ExtensionPoint.FILTER, pod, error):
                 raise
             theirs = all_pass(len(changed.rows))
         found = codes.astype(np.uint16)
@@ -388,24 +390,23 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
         if not self._offers(answers.caller, SCORE):
             return np.zeros(len(nodes), dtype=np.int64)
         if answers.failure is not None:
-            return self._without(answers.failure, pod, answers, len(nodes))
+            return self._without(answers.failure, state, pod, len(nodes))
         rows, said = self._rows(nodes), self._of_nodes(answers, pod)
         if not said.misses(SCORES, rows):
             return said.raw(rows)
         return self._begin(state, self._score(state, pod, nodes, rows))
 
     async def _score(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows | None) -> Scores:
-        answers = self._answers(state)
         try:
             await self._bring(SCORES, state, pod, rows)
         except SidecarError as error:
-            return self._without(error, pod, answers, len(nodes))
-        return self._of_nodes(answers, pod).raw(rows)
+            return self._without(error, state, pod, len(nodes))
+        return self._of_nodes(self._answers(state), pod).raw(rows)
 
-    def _without(self, error: SidecarError, pod: Pod, answers: Answers, n: int) -> Scores:
+    def _without(self, error: SidecarError, state: CycleState, pod: Pod, n: int) -> Scores:
         """No opinion, where the failure policy passes over the failure; raises it otherwise."""
-        answers.failed = True
-        if not self._ignored(answers.caller, ExtensionPoint.SCORE, pod):
+        self._answers(state).failed = True
+        if not self._ignored(state, ExtensionPoint.SCORE, pod, error):
             raise error
         return np.zeros(n, dtype=np.int64)
 
@@ -419,8 +420,8 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
         answers = self._answers(state)
         try:
             return normalized(self.name, scores, self._of_nodes(answers, pod).normalization)
-        except SidecarError:
+        except SidecarError as error:
             answers.failed = True
-            if not self._ignored(answers.caller, ExtensionPoint.SCORE, pod):
+            if not self._ignored(state, ExtensionPoint.SCORE, pod, error):
                 raise
             return np.zeros_like(scores)

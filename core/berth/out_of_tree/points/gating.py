@@ -53,7 +53,7 @@ class KeepsTheGate(SidecarPoint, PreEnqueuePlugin, EnqueueExtensions):
         try:
             status = await caller.ask("PreEnqueue", request, state, self._read_gate)
         except SidecarError as error:
-            if self._ignored(caller, ExtensionPoint.PRE_ENQUEUE, pod):
+            if self._ignored(state, ExtensionPoint.PRE_ENQUEUE, pod, error):
                 return SUCCESS
             status = failed(error)
         if status.code is Code.ERROR:

@@ -24,7 +24,7 @@ from berth.framework.interface import (
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller, attempt_of
-from berth.out_of_tree.errors import NotConnectedError, ProtocolError, SidecarError
+from berth.out_of_tree.errors import NotConnectedError, PluginFailedError, ProtocolError, SidecarError
 from berth.out_of_tree.points.answers import PERMIT, RESERVE, Answers, SidecarPoint
 from berth.out_of_tree.points.metadata_patch import MetadataPatch, metadata_patch
 from berth.out_of_tree.points.packing import status_of
@@ -86,7 +86,7 @@ class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, Bi
         try:
             status = await self._ask_of_node(caller, "Reserve", request, state, read)
         except SidecarError as error:
-            return self._unless_ignored(caller, ExtensionPoint.RESERVE, pod, error)
+            return self._unless_ignored(state, ExtensionPoint.RESERVE, pod, error)
         answers.reserved_on = caller.connection.starts
         if status.ok and answers.metadata_patch is not None:
             self._bound_with(state, pod, answers.metadata_patch)
@@ -125,7 +125,7 @@ class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, Bi
         try:
             return await self._ask_of_node(caller, "Permit", request, state, read)
         except SidecarError as error:
-            return PermitResult(self._unless_ignored(caller, ExtensionPoint.PERMIT, pod, error))
+            return PermitResult(self._unless_ignored(state, ExtensionPoint.PERMIT, pod, error))
 
     def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> PreFlightResult:
         """Skip where there is nothing to do, or nothing that the binding itself does not do."""
@@ -167,7 +167,7 @@ class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, Bi
         try:
             status, patch = await self._ask_of_node(caller, "PreBind", request, state, read)
         except SidecarError as error:
-            return self._unless_ignored(caller, ExtensionPoint.PRE_BIND, pod, error)
+            return self._unless_ignored(state, ExtensionPoint.PRE_BIND, pod, error)
         if not (status.ok and patch) or self._bound_with(state, pod, patch):
             return status
         return await self._write(pod, patch)
@@ -196,7 +196,7 @@ class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, Bi
                 caller, "Bind", request, state, lambda response: status_of(self.name, response.status)
             )
         except NotConnectedError as error:
-            return SKIP if self._ignored(caller, ExtensionPoint.BIND, pod) else failed(error)
+            return SKIP if self._ignored(state, ExtensionPoint.BIND, pod, error) else failed(error)
         except SidecarError as error:
             status = failed(error)
         if status.ok or status.skip:
@@ -208,7 +208,10 @@ class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, Bi
         caller = self._answers(state).caller
         if caller.around.landed is not None and await caller.around.landed(pod, node_name):
             return SUCCESS
-        return SKIP if self._ignored(caller, ExtensionPoint.BIND, pod) else status
+        error = status.error
+        if not isinstance(error, SidecarError):
+            error = PluginFailedError(self.name, f"Bind says {status.code}: {status.message}")
+        return SKIP if self._ignored(state, ExtensionPoint.BIND, pod, error) else status
 
     def wants_post_bind(self, state: CycleState) -> bool:
         """Whether the attempt is the plugin's business, and the plugin wants to hear of bindings."""

@@ -42,7 +42,7 @@ class MakesRoom(SidecarPoint, PostFilterPlugin):
             read = partial(room_of, caller.plugin, self._handle.snapshot)
             status, nominated, victims = await caller.ask("PostFilter", request, state, read)
         except SidecarError as error:
-            if self._ignored(caller, ExtensionPoint.POST_FILTER, pod):
+            if self._ignored(state, ExtensionPoint.POST_FILTER, pod, error):
                 return PostFilterResult(unschedulable(str(error)))
             return PostFilterResult(failed(error))
         if status.ok and victims:

@@ -12,7 +12,7 @@ import numpy as np
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import ReasonCodes, Scores
 from berth.out_of_tree.calls import Caller
-from berth.out_of_tree.errors import ProtocolError, SidecarError
+from berth.out_of_tree.errors import CallFailedError, LateError, ProtocolError, SidecarError
 from berth.out_of_tree.points.node_answers import BOTH, SCORES, VERDICTS, Found, Part
 from berth.out_of_tree.points.packing import candidates_of, scores_of, status_of, succeeded, verdicts_of
 from berth.snapshot.columns import Rows
@@ -36,10 +36,37 @@ class NodeQuestion:
     within: Rows | None = None
     """The rows among the entries of the answer; None where there is an entry for each row that is asked."""
 
-    def ask(
+    async def ask(
+        self,
+        call: common_pb2.Call,
+        state: CycleState,
+        take: Callable[[Found, Rows], None],
+        *,
+        missable: bool = False,
+    ) -> Found:
+        """What it answers, once `take` has taken it in.
+
+        Where scores are `missable`, a plugin that breaks while it filters and scores is asked for verdicts
+        alone: what broke may have been its scores. One that is late is not: nothing is left to ask in.
+
+        Raises: SidecarError.
+        """
+        try:
+            return await self._sent(call, state, take)
+        except CallFailedError as error:
+            if self.part is not BOTH or not missable or isinstance(error, LateError):
+                raise
+            alone = NodeQuestion(self.caller, VERDICTS, self.rows, self.n)
+            try:
+                found = await alone._sent(call, state, take)
+            except SidecarError:
+                raise error from None
+            found.failure = error
+            return found
+
+    def _sent(
         self, call: common_pb2.Call, state: CycleState, take: Callable[[Found, Rows], None]
     ) -> Awaitable[Found]:
-        """What it answers, once `take` has taken it in. Raises: SidecarError, where it is awaited."""
         listed = self.caller.connection.capabilities.listed_candidates
         candidates = candidates_of(self.rows, self.n, listed=listed)
         if candidates is not None and not candidates.HasField("indices"):

@@ -64,7 +64,7 @@ class PlacesGroups(SidecarPoint, PlacementGeneratePlugin, PlacementScorePlugin):
         try:
             return await caller.ask("GeneratePlacements", request, state, read)
         except SidecarError as error:
-            if self._ignored(caller, ExtensionPoint.PLACEMENT_GENERATE, pod):
+            if self._ignored(state, ExtensionPoint.PLACEMENT_GENERATE, pod, error):
                 return unasked
             return PlacementsResult(failed(error))
 
@@ -96,8 +96,8 @@ class PlacesGroups(SidecarPoint, PlacementGeneratePlugin, PlacementScorePlugin):
             return nothing
         try:
             scores = await self._ask_scores(caller, state, group, nodes, proposed)
-        except SidecarError:
-            if not self._ignored(caller, ExtensionPoint.PLACEMENT_SCORE, pod):
+        except SidecarError as error:
+            if not self._ignored(state, ExtensionPoint.PLACEMENT_SCORE, pod, error):
                 raise
             return nothing
         return nothing if scores is None else scores

@@ -8,10 +8,15 @@ import pytest
 
 from berth.config.catalogue import ExtensionPoint
 from berth.config.out_of_tree.sidecars import FailurePolicy
+from berth.framework.cycle_record import CycleRecord
 from berth.framework.status import Code
 from berth.out_of_tree.errors import SidecarError
+from berth.out_of_tree.lifecycle.last_failures import MAX_FAILURES, LastFailures
+from berth.out_of_tree.lifecycle.report import description
+from berth.out_of_tree.plugin_metrics import NoPluginMetrics
 from berth.out_of_tree.points.packing import MAX_NODE_SCORE, normalized
 from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
+from tests.failures.reporting import reports
 from tests.unit.out_of_tree.scripted import NAME, SUCCESS, Scripted, cycle, hosted, passing
 
 FAIL, IGNORE = FailurePolicy.FAIL, FailurePolicy.IGNORE
@@ -28,6 +33,17 @@ def status(code, *reasons):
 
 def scores(normalization=scheduling_pb2.NORMALIZATION_NONE, **values):
     return scheduling_pb2.Scores(normalization=normalization, **values)
+
+
+class Ignored(NoPluginMetrics):
+    """Remembers what was ignored."""
+
+    def __init__(self):
+        self.ignored_at = []
+
+    def ignored(self, plugin, point):
+        """Take note."""
+        self.ignored_at.append((plugin, point))
 
 
 def replying(**changes):
@@ -159,6 +175,105 @@ async def test_wrong_scores(changes, says, policy):
                 await harness.score(state, pod)
         else:
             assert [0, 0, 0] == (await harness.score(state, pod)).tolist()
+
+
+def refusing_to_score(code):
+    """A plugin whose FilterScore ends with that code, and which filters well where it is asked to filter."""
+    plugin = Scripted()
+
+    async def reply(_request, context):
+        await context.abort(code, "scores: index out of range")
+
+    async def filter_alone(request, _context):
+        return passing(request, verdicts=verdicts(b"\0\1\0", NO_ROOM)).filter
+
+    plugin.replies |= {"FilterScore": reply, "Filter": filter_alone}
+    return plugin
+
+
+OWN_ERROR = status(common_pb2.CODE_ERROR, "oh no")
+NEGATIVE = scores(int32=b"\xff" * 12, normalization=scheduling_pb2.NORMALIZATION_MAX)
+FAILING_SCORES = [
+    *WRONG_SCORES,
+    pytest.param({"score_status": OWN_ERROR}, "Score says Error: oh no", id="own error"),
+    pytest.param(
+        {"scores": NEGATIVE}, "score -1 is negative where the highest is to become 100", id="negative"
+    ),
+    pytest.param({"scores": scores(uint8=b"\xc8" * 3)}, "score 200 is not in 0 to 100", id="out of range"),
+]
+
+
+@reports(
+    "score-ignored",
+    metric="`berth_plugin_failures_ignored_total`",
+    log="`plugin failure ignored`, at most one line in two seconds",
+    answer="`berth plugin describe`: Last failures; `berth explain pod`: `failed and was ignored` below the attempt",
+)
+@pytest.mark.parametrize(("changes", "says"), FAILING_SCORES)
+async def test_ignored_scores_are_reported(changes, says, caplog):
+    """What is wrong with scores that are ignored is said in the log, of the plugin and of the attempt."""
+    plugin = Scripted()
+
+    async def reply(request, _context):
+        answer = passing(request, **{k: v for k, v in changes.items() if k != "score_status"})
+        if "score_status" in changes:
+            answer.score.status.CopyFrom(changes["score_status"])
+        return answer
+
+    plugin.replies["FilterScore"] = reply
+    metrics = Ignored()
+    async with hosted(plugin, metrics=metrics) as harness:
+        await harness.up()
+        state, pod = cycle(), harness.pod()
+        await harness.filter(pod, state)
+        raw = await harness.score(state, pod)
+        normal = harness.plugin.normalize_score(state, pod, raw)
+        (failure,) = description(harness.host.versions[NAME], (), ())["lastFailures"]
+
+    assert [0, 0, 0] == normal.tolist()
+    assert [(NAME, "score")] == metrics.ignored_at
+    assert ("score", "Ignore", pod.key, 1) == tuple(failure[k] for k in ("point", "policy", "pod", "count"))
+    (line,) = [message for message in caplog.messages if "plugin failure ignored" in message]
+    (of_attempt,) = state.read(CycleRecord).ignored
+    assert all(says in text for text in (failure["error"], line, of_attempt))
+
+
+@reports("score-ignored", log="`plugin failure ignored`, at most one line in two seconds")
+@pytest.mark.parametrize("code", [grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL], ids=str)
+async def test_a_call_that_breaks_while_it_scores(code, caplog):
+    """Verdicts of a plugin that breaks at FilterScore are asked for alone, and hold without its scores."""
+    async with hosted(refusing_to_score(code)) as harness:
+        await harness.up()
+        state, pod = cycle(), harness.pod()
+        codes = await harness.filter(pod, state)
+        raw = await harness.score(state, pod)
+
+    assert ([0, 1, 0], [0, 0, 0]) == (codes.tolist(), raw.tolist())
+    assert "no room" == harness.plugin.filter_status(state, 1).message
+    assert f"FilterScore failed: {code.name}: scores: index out of range" in caplog.text
+
+
+async def test_a_call_that_breaks_while_it_scores_where_scores_matter():
+    """Where Score is to fail closed, no second call is made."""
+    plugin = refusing_to_score(grpc.StatusCode.UNKNOWN)
+    async with hosted(plugin, policy={ExtensionPoint.SCORE: FAIL}) as harness:
+        await harness.up()
+        with pytest.raises(SidecarError, match="index out of range"):
+            await harness.filter()
+
+    assert [] == plugin.requests("Filter")
+
+
+def test_equal_failures_are_one():
+    """A failure that comes again is counted; the oldest of too many that differ goes."""
+    failures = LastFailures("p")
+    for i in range(MAX_FAILURES + 1):
+        failures.add("score", f"failure {i}", FAIL, "ns/a")
+    failures.add("score", "failure 5", FAIL, "ns/b")
+
+    assert MAX_FAILURES == len(list(failures))
+    assert ["failure 1", "failure 5"] == [each.text for each in failures][:: MAX_FAILURES - 1]
+    assert (2, "ns/b") == [(each.count, each.pod) for each in failures][-1]
 
 
 async def test_missing_scores():

@@ -1,0 +1,59 @@
+"""The last failures of one plugin at its extension points, for `berth plugin describe` and the log.
+
+Equal ones are counted: a plugin that fails at every pod is one entry, and few lines. Called by:
+points/answers.py, where a failure policy is applied.
+"""
+
+import logging
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from berth.config.out_of_tree.sidecars import FailurePolicy
+from berth.framework.clock import SYSTEM_CLOCK
+from berth.out_of_tree.plugin_log import PluginLog
+
+log = logging.getLogger(__name__)
+
+MAX_FAILURES = 16
+
+
+@dataclass(slots=True)
+class Failure:
+    """A failure at an extension point, and what the failure policy made of it. Units: `last` as the clock."""
+
+    point: str
+    text: str
+    policy: FailurePolicy
+    pod: str = ""
+    """The latest pod that it was about, as namespace/name."""
+    count: int = 0
+    last: float = 0.0
+
+
+class LastFailures:
+    """The failures of a plugin that differ, the latest last; of too many the oldest goes.
+
+    Those that cost no pod anything are logged here; others fail an attempt, which has its own line.
+    """
+
+    def __init__(self, plugin: str) -> None:
+        self._plugin = plugin
+        self._log = PluginLog(log)
+        self._by_kind: OrderedDict[tuple[str, str, FailurePolicy], Failure] = OrderedDict()
+
+    def __iter__(self) -> Iterator[Failure]:
+        return iter(self._by_kind.values())
+
+    def add(self, point: str, text: str, policy: FailurePolicy, pod: str) -> None:
+        """Take note of a failure."""
+        kind = point, text, policy
+        failure = self._by_kind.setdefault(kind, Failure(point, text, policy))
+        failure.pod, failure.last = pod, SYSTEM_CLOCK.now()
+        failure.count += 1
+        self._by_kind.move_to_end(kind)
+        if len(self._by_kind) > MAX_FAILURES:
+            self._by_kind.popitem(last=False)
+        if policy is FailurePolicy.IGNORE:
+            line = "plugin failure ignored plugin=%s point=%s pod=%s error=%s"
+            self._log.warning(line, self._plugin, point, pod, text)

@@ -1,0 +1,33 @@
+"""Log lines about the author's functions that fail: one that fails at every pod does not fill the disk."""
+
+import logging
+import time
+from collections.abc import Callable
+
+LINES_AT_ONCE = 20
+LINES_A_SECOND = 0.5
+
+
+class FailureLog:
+    """Writes a line for each failure unless there are too many; the next one says how many were left out."""
+
+    def __init__(self, log: logging.Logger, now: Callable[[], float] = time.monotonic) -> None:
+        self._log = log
+        self._now = now
+        self._left = float(LINES_AT_ONCE)
+        self._looked = now()
+        self._left_out = 0
+
+    def failed(self, function: str, error: Exception) -> None:
+        """Write that the function failed: with its traceback, or what is wrong with its answer."""
+        now = self._now()
+        self._left = min(LINES_AT_ONCE, self._left + (now - self._looked) * LINES_A_SECOND)
+        self._looked = now
+        if self._left < 1:
+            self._left_out += 1
+            return
+        self._left -= 1
+        more = f" left_out={self._left_out}" if self._left_out else ""
+        self._left_out = 0
+        trace = error if error.__traceback__ is not None and error.__cause__ is not None else None
+        self._log.error("plugin function failed function=%s error=%r%s", function, str(error), more, exc_info=trace)
