@@ -13,13 +13,13 @@ PAGE = Path(__file__).parents[2] / "docs/failures.md"
 HEAD = """\
 # What fails, and where it is reported
 
-Each row is a way in which a part can fail. Its other columns say where that can be seen, and the last one has the
-tests that bring the failure about and find it reported there. The page is made from these tests
+Each row is a way in which a part can fail. Its other columns say where that can be seen, and the last one has
+the tests that bring the failure about and find it reported there. The page is made from these tests
 (`python -m tests.failures.page`); a test keeps it as this is, and fails for a row that no test holds.
 
 *condition*: of the object that is named, `Pod` where none is. *event*: a Kubernetes Event of that object.
-*metric*: at `/metrics`. *log*: a line of the process, which has the fields that are left out here. *answer*: what a
-command prints, or a page or API call says.
+*metric*: at `/metrics`. *log*: a line of the process, which has the fields that are left out here.
+*answer*: what a command prints, or a page or API call says.
 """
 
 

@@ -1,4 +1,4 @@
-"""No failure without a test that finds it reported, no mark of a failure that is not listed, and a page of both."""
+"""No failure without a test that finds it reported, no mark without a row, and a page of both."""
 
 from tests.failures.page import PAGE, page
 from tests.failures.reporting import marks

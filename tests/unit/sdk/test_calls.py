@@ -134,7 +134,7 @@ async def test_an_exception_is_an_error_status():
     async with running(plugin("broken", filter=lambda pod, _: pod.labels["nope"]), *NODES) as host:
         status = (await host.filter(RED)).status
 
-    assert (status.code, status.reasons) == (Code.ERROR, ("broken: filter_each_node: KeyError: 'nope'",))
+    assert (status.code, status.reasons) == (Code.ERROR, ("broken: filter: KeyError: 'nope'",))
 
 
 @pytest.mark.parametrize(

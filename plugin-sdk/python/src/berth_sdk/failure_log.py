@@ -29,5 +29,6 @@ class FailureLog:
         self._left -= 1
         more = f" left_out={self._left_out}" if self._left_out else ""
         self._left_out = 0
-        trace = error if error.__traceback__ is not None and error.__cause__ is not None else None
-        self._log.error("plugin function failed function=%s error=%r%s", function, str(error), more, exc_info=trace)
+        line = "plugin function failed function=%s error=%r%s"
+        # What an answer lacks is said in full; of an exception the author wants to see the way.
+        self._log.error(line, function, str(error), more, exc_info=error.__cause__)

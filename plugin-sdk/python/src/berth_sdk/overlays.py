@@ -35,7 +35,7 @@ async def filter_overlays(session: Session, request: pb.FilterOverlaysRequest) -
             verdicts = await _verdicts(session, pod, list(request.overlays))
             response.verdicts.CopyFrom(pack_verdicts(verdicts, None))
     except ContractError as error:
-        response.status.CopyFrom(failure(plugin, error))
+        response.status.CopyFrom(failure(plugin, "filter", error))
     return response
 
 

@@ -60,6 +60,8 @@ def verdicts_of(answer: Codes | Verdicts, reasons: tuple[Reason, ...], count: in
 
     Raises: ContractError: wrong shape, a code without a reason, or too many reasons.
     """
+    if not isinstance(answer, Verdicts | np.ndarray):
+        raise ContractError(f"expected an array of {count} codes, got {type(answer).__name__}")
     if isinstance(answer, Verdicts):
         codes, reasons = answer.codes, answer.reasons
     elif answer.dtype == np.bool_:
@@ -108,6 +110,8 @@ def checked(points: Points, count: int) -> Points:
 
     Raises: ContractError: wrong shape or type.
     """
+    if not isinstance(points, np.ndarray):
+        raise ContractError(f"expected an array of {count} integers, got {type(points).__name__}")
     if points.shape != (count,) or points.dtype.kind not in INTEGERS:
         raise ContractError(f"expected {count} integers, got {points.dtype} {points.shape}")
     return points

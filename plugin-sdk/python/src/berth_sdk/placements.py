@@ -25,7 +25,7 @@ async def generate_placements(
         placements = list(_packed(answer, nodes)) if isinstance(answer, Mapping) else []
         status = pack_status(SUCCESS if isinstance(answer, Mapping) else status_of(answer))
     except ContractError as error:
-        status, placements = failure(plugin, error), []
+        status, placements = failure(plugin, "generate_placements", error), []
     return pb.GeneratePlacementsResponse(
         generation=session.mirror.generation, status=status, placements=placements
     )
@@ -47,7 +47,9 @@ async def score_placements(
         scores = answer if isinstance(answer, Scores) else Scores(np.asarray(answer), plugin.normalization)
         packed = pack_scores(scores, None, len(proposed))
     except ContractError as error:
-        return pb.ScorePlacementsResponse(generation=generation, status=failure(plugin, error))
+        return pb.ScorePlacementsResponse(
+            generation=generation, status=failure(plugin, "score_placements", error)
+        )
     return pb.ScorePlacementsResponse(generation=generation, status=pack_status(SUCCESS), scores=packed)
 
 

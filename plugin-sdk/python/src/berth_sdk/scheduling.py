@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from operator import index
 from typing import Any, TypeVar
 
 import msgspec
@@ -13,6 +14,7 @@ from opentelemetry import trace
 from berth_plugin_proto import common_pb2
 from berth_plugin_proto import scheduling_pb2 as pb
 from berth_sdk.errors import ContractError
+from berth_sdk.failure_log import FailureLog
 from berth_sdk.objects import Node, Pod
 from berth_sdk.outcomes import (
     SUCCESS,
@@ -44,6 +46,7 @@ from berth_sdk.waiting import in_task
 
 log = logging.getLogger(__name__)
 
+FAILURES = FailureLog(log)
 FURTHER = Reason("further reasons, more than one answer can hold")
 Chosen = TypeVar("Chosen", pb.ReserveRequest, pb.PermitRequest, pb.PreBindRequest, pb.BindRequest)
 
@@ -102,7 +105,7 @@ async def post_filter(session: Session, request: pb.PostFilterRequest) -> pb.Pos
             )
         return pb.PostFilterResponse(status=pack_status(status_of(answer)))
     except ContractError as error:
-        return pb.PostFilterResponse(status=failure(session.plugin, error))
+        return pb.PostFilterResponse(status=failure(session.plugin, "post_filter", error))
 
 
 async def reserve(session: Session, request: pb.ReserveRequest) -> pb.ReserveResponse:
@@ -117,7 +120,7 @@ async def reserve(session: Session, request: pb.ReserveRequest) -> pb.ReserveRes
         idle = not overrides(session.plugin, "pre_bind")
         return pb.ReserveResponse(status=pack_status(status_of(answer)), skip_pre_bind=idle)
     except ContractError as error:
-        return pb.ReserveResponse(status=failure(session.plugin, error))
+        return pb.ReserveResponse(status=failure(session.plugin, "reserve", error))
 
 
 async def unreserve(session: Session, request: pb.UnreserveRequest) -> pb.UnreserveResponse:
@@ -138,7 +141,7 @@ async def permit(session: Session, request: pb.PermitRequest) -> pb.PermitRespon
             return pb.PermitResponse(status=common_pb2.Status(code=Code.WAIT.value), timeout=timeout)
         return pb.PermitResponse(status=pack_status(status_of(answer)))
     except ContractError as error:
-        return pb.PermitResponse(status=failure(session.plugin, error))
+        return pb.PermitResponse(status=failure(session.plugin, "permit", error))
 
 
 async def pre_bind(session: Session, request: pb.PreBindRequest) -> pb.PreBindResponse:
@@ -152,7 +155,7 @@ async def pre_bind(session: Session, request: pb.PreBindRequest) -> pb.PreBindRe
             return pb.PreBindResponse(status=pack_status(SUCCESS), metadata_patch=_merge_patch(answer))
         return pb.PreBindResponse(status=pack_status(status_of(answer)))
     except ContractError as error:
-        return pb.PreBindResponse(status=failure(session.plugin, error))
+        return pb.PreBindResponse(status=failure(session.plugin, "pre_bind", error))
 
 
 async def bind(session: Session, request: pb.BindRequest) -> pb.BindResponse:
@@ -202,7 +205,7 @@ async def filtered(
         response.verdicts.CopyFrom(pack_verdicts(verdicts, nodes.wanted))
         response.status.code = common_pb2.CODE_SUCCESS
     except ContractError as error:
-        response.status.CopyFrom(failure(plugin, error))
+        response.status.CopyFrom(failure(plugin, "filter", error))
         response.generation = session.mirror.generation
         return None
     passing = nodes.those(verdicts.codes == 0)
@@ -221,7 +224,7 @@ async def node_verdicts(plugin: Plugin, pod: Pod, nodes: Nodes) -> Verdicts:
         verdicts = verdicts_of(answer, plugin.reasons, len(nodes))
         return verdicts if nodes.listed is None else Verdicts(verdicts.codes[nodes.listed], verdicts.reasons)
     if overrides(plugin, "filter"):
-        each: Verdicts = await ask(filter_each_node, plugin, pod, nodes)
+        each: Verdicts = await ask(filter_each_node, plugin, pod, nodes, name="filter")
         return each
     return Verdicts(np.zeros(nodes.entry_count, np.uint8), ())
 
@@ -238,10 +241,17 @@ def filter_each_node(plugin: Plugin, pod: Pod, nodes: Nodes) -> Verdicts:
 
 
 def score_each_node(plugin: Plugin, pod: Pod, nodes: Nodes) -> NDArray[np.int64]:
-    """Return the scores of the per-node form."""
+    """Return the scores of the per-node form.
+
+    Raises: ContractError: one of them is no integer.
+    """
     points = np.zeros(nodes.entry_count, np.int64)
     for number, node in nodes.entries():
-        points[number] = plugin.score(pod, node)
+        answer = plugin.score(pod, node)
+        try:
+            points[number] = index(answer)
+        except TypeError:
+            raise ContractError(f"score answers an integer, not {answer!r}") from None
     return points
 
 
@@ -256,7 +266,7 @@ async def scored(plugin: Plugin, pod: Pod, nodes: Nodes, response: pb.ScoreRespo
         fill_scores(response.scores, scores, nodes.wanted, nodes.entry_count)
         response.status.code = common_pb2.CODE_SUCCESS
     except ContractError as error:
-        response.status.CopyFrom(failure(plugin, error))
+        response.status.CopyFrom(failure(plugin, "score", error))
 
 
 async def _scores(plugin: Plugin, pod: Pod, nodes: Nodes) -> Scores | None:
@@ -273,7 +283,7 @@ async def _scores(plugin: Plugin, pod: Pod, nodes: Nodes) -> Scores | None:
             return scores
         return Scores(checked(scores.points, len(nodes))[nodes.listed], scores.normalization)
     if overrides(plugin, "score"):
-        return Scores(await ask(score_each_node, plugin, pod, nodes), plugin.normalization)
+        return Scores(await ask(score_each_node, plugin, pod, nodes, name="score"), plugin.normalization)
     return None
 
 
@@ -288,6 +298,7 @@ async def verdict(function: Callable[..., Any], *arguments: Any) -> Status:
     try:
         return status_of(await ask(function, *arguments))
     except ContractError as error:
+        FAILURES.failed(function.__name__, error)
         return Status(Code.ERROR, (str(error),))
 
 
@@ -296,11 +307,11 @@ async def tell(function: Callable[..., Any], *arguments: Any) -> None:
     try:
         await ask(function, *arguments)
     except ContractError as error:
-        log.warning("ignored error=%r", str(error))
+        FAILURES.failed(function.__name__, error)
 
 
-async def ask(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what the author's function returns.
+async def ask(function: Callable[..., Any], *arguments: Any, name: str = "") -> Any:
+    """Return what the author's function returns; by that name it is known to the author.
 
     Raises: ContractError: it failed.
     """
@@ -313,8 +324,7 @@ async def ask(function: Callable[..., Any], *arguments: Any) -> Any:
     except ContractError:
         raise
     except Exception as error:
-        name = getattr(function, "__name__", "function")
-        log.exception("plugin function failed function=%s", name)
+        name = name or getattr(function, "__name__", "function")
         raise ContractError(f"{name}: {type(error).__name__}: {error}") from error
 
 
@@ -323,8 +333,9 @@ def gone(request: Chosen) -> Status:
     return Status(Code.UNSCHEDULABLE, (f"node {request.node_name} is gone",))
 
 
-def failure(plugin: Plugin, error: ContractError) -> common_pb2.Status:
-    """Return the status of an author's failure."""
+def failure(plugin: Plugin, function: str, error: ContractError) -> common_pb2.Status:
+    """Return the status of an author's failure, which is logged: the scheduler may go on without it."""
+    FAILURES.failed(function, error)
     return common_pb2.Status(code=Code.ERROR.value, reasons=[f"{plugin.name}: {error}"])
 
 
