@@ -207,7 +207,7 @@ FAILING_SCORES = [
     "score-ignored",
     metric="`berth_plugin_failures_ignored_total`",
     log="`plugin failure ignored`, at most one line in two seconds",
-    answer="`berth plugin describe`: Last failures; `berth explain pod`: `failed and was ignored` below the attempt",
+    answer="`berth plugin describe`: Last failures; `berth explain pod`: at the attempt",
 )
 @pytest.mark.parametrize(("changes", "says"), FAILING_SCORES)
 async def test_ignored_scores_are_reported(changes, says, caplog):
