@@ -40,6 +40,14 @@ class LeftAlone(msgspec.Struct, rename="camel", frozen=True, order=True):
     why: str
 
 
+class IdleStrategy(msgspec.Struct, rename="camel", frozen=True):
+    """A strategy that found no pod that stands badly, and why not."""
+
+    profile: str
+    strategy: str
+    why: str
+
+
 class Plan(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """The moves in the order in which they are to be made."""
 
@@ -49,4 +57,5 @@ class Plan(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     pods: int
     moves: list[Move]
     left_alone: list[LeftAlone]
+    idle: list[IdleStrategy] = []
     notes: list[str] = []

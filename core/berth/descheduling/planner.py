@@ -22,7 +22,7 @@ from berth.config.descheduling.policy import Policy, Profile
 from berth.descheduling.budgets import Budgets, Limits
 from berth.descheduling.cluster import Cluster
 from berth.descheduling.evictor import Evictor
-from berth.descheduling.plan import LeftAlone, Move, Plan
+from berth.descheduling.plan import IdleStrategy, LeftAlone, Move, Plan
 from berth.descheduling.simulated_cluster import MOST_WAITING, SimulatedCluster, anew
 from berth.descheduling.strategies import READS_CONTAINERS, strategy_of
 from berth.descheduling.strategies.strategy import Candidate, Scene, Strategy
@@ -98,6 +98,8 @@ class _Planning:
     left_alone: dict[tuple[str, str], LeftAlone] = field(default_factory=dict)
     _known: dict[tuple[Strategy, _Alike], str] = field(default_factory=dict)
     """Why pods that are alike stay, by strategy; for as long as nothing moves."""
+    _why_none: dict[tuple[str, str], str] = field(default_factory=dict)
+    """By profile and strategy: why it proposed no pod when that was so first."""
     _scene: Scene = field(init=False)
     _budgets: Budgets = field(init=False)
     _limits: Limits = field(init=False)
@@ -120,11 +122,18 @@ class _Planning:
             if len(self.moves) == before:
                 break
         moved = {move.pod for move in self.moves}
+        busy = {(each.profile, each.strategy) for each in self.moves}
+        left = {each.strategy for each in self.left_alone.values()}
         return Plan(
             nodes=len(self.simulated.nodes),
             pods=len(self.simulated.pods),
             moves=self.moves,
             left_alone=sorted(each for each in self.left_alone.values() if each.pod not in moved),
+            idle=[
+                IdleStrategy(*step, why)
+                for step, why in self._why_none.items()
+                if step not in busy and step[1] not in left
+            ],
             notes=self._notes(),
         )
 
@@ -153,7 +162,10 @@ class _Planning:
         return notes
 
     async def _run(self, step: _Step) -> None:
-        for candidate in await step.strategy.candidates(self._scene):
+        found = await step.strategy.candidates(self._scene)
+        if not found.candidates:
+            self._why_none.setdefault((step.profile.name, step.name), found.why_none)
+        for candidate in found.candidates:
             if any(pod.uid in self._scene.stays for pod in candidate.pods):
                 continue
             why_not = await self._try(step, candidate)

@@ -11,13 +11,17 @@ MOST_LEFT_ALONE: Final = 50
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
-    """The moves in their order, then what is left alone; long lists are cut, and say so."""
+    """The moves in their order, strategies without any, then what is left alone; long lists are cut."""
     nodes, pods = so_many(plan.nodes, "node"), so_many(plan.pods, "pod")
     yield f"{nodes}, {pods}: {len(plan.moves)} to be evicted, {_stay(plan.left_alone)}"
     yield from (f"note: {note}" for note in plan.notes)
     for number, move in enumerate(plan.moves, 1):
         yield ""
         yield from _move_lines(number, move)
+    if plan.idle:
+        yield ""
+        yield "nothing to do:"
+    yield from (f"  {each.strategy}: {each.why}" for each in plan.idle)
     if plan.left_alone:
         yield ""
         yield "left alone:"

@@ -1,10 +1,17 @@
 """RemoveDuplicates: pods of one owner and the same images that share a node, where another has fewer."""
 
 from collections import defaultdict
-from collections.abc import Sequence
 
 from berth.config.descheduling.policy import DuplicatesArgs
-from berth.descheduling.strategies.strategy import Candidate, Filter, Judge, Judgement, Scene
+from berth.descheduling.strategies.strategy import (
+    Candidate,
+    Filter,
+    Judge,
+    Judgement,
+    Proposal,
+    Scene,
+    proposed,
+)
 from berth.objects.pod import Pod
 from berth.objects.pod_template import PodTemplate
 
@@ -19,19 +26,20 @@ class Duplicates:
         self._filter = Filter(args.namespaces)
         self._excluded = args.exclude_owner_kinds
 
-    async def candidates(self, scene: Scene) -> Sequence[Candidate]:
+    async def candidates(self, scene: Scene) -> Proposal:
         """All but the first of the duplicates on each node, those of the fullest nodes first."""
         groups: dict[tuple[Twins, str], list[Pod]] = defaultdict(list)
         for pod in scene.simulated.pods.values():
             if self._counts(pod):
                 groups[_twins(pod), pod.node_name].append(pod)
-        may_move = {pod.uid: place for place, pod in enumerate(self._filter.among(scene.pods()))}
+        pods = self._filter.among(scene.pods())
+        may_move = {pod.uid: place for place, pod in enumerate(pods)}
         found = []
-        for (_, node), pods in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
-            text = f"{len(pods)} pods of its owner are on {node}"
-            movable = sorted((pod for pod in pods if pod.uid in may_move), key=lambda pod: may_move[pod.uid])
-            found += [Candidate((pod,), text) for pod in movable[: len(pods) - 1]]
-        return found
+        for (_, node), twins in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
+            text = f"{len(twins)} pods of its owner are on {node}"
+            movable = sorted((pod for pod in twins if pod.uid in may_move), key=lambda pod: may_move[pod.uid])
+            found += [Candidate((pod,), text) for pod in movable[: len(twins) - 1]]
+        return proposed(found, pods, "shares its node with another of the same owner and images")
 
     async def judge_of(self, scene: Scene, pod: Pod) -> Judge:
         """Better where fewer of them are than are left behind."""

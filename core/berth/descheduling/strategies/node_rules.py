@@ -1,11 +1,19 @@
 """Pods on nodes that they would not be placed on for what the node is: its labels and its taints."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from berth.config.descheduling.policy import NodeAffinityArgs, NodeTaintsArgs
 from berth.config.descheduling.policy_file import PREFERRED, REQUIRED
-from berth.descheduling.strategies.strategy import Candidate, Filter, Judge, Judgement, Scene
+from berth.descheduling.strategies.strategy import (
+    Candidate,
+    Filter,
+    Judge,
+    Judgement,
+    Proposal,
+    Scene,
+    proposed,
+)
 from berth.objects.label_selector import InvalidSelectorError
 from berth.objects.node import Node
 from berth.objects.node_selector import NodeSelector
@@ -25,9 +33,9 @@ class NodeAffinity:
         self._types = args.node_affinity_type
         self._known: dict[PodTemplate, Mapping[str, int]] = {}
 
-    async def candidates(self, scene: Scene) -> Sequence[Candidate]:
+    async def candidates(self, scene: Scene) -> Proposal:
         """Pods whose node does not meet what they require, then those that another node suits better."""
-        pods = list(self._filter.among(scene.pods()))
+        pods = self._filter.among(scene.pods())
         found = []
         if REQUIRED in self._types:
             found += [
@@ -44,7 +52,10 @@ class NodeAffinity:
                 if _preferred(pod)
                 and self._weights(scene, pod)[pod.node_name] < max(self._weights(scene, pod).values())
             ]
-        return found
+        required = "is on a node that does not meet its node affinity or selector"
+        preferred = "would suit another node better by its preferred node affinity"
+        kinds = [text for kind, text in ((REQUIRED, required), (PREFERRED, preferred)) if kind in self._types]
+        return proposed(found, pods, " or ".join(kinds))
 
     async def judge_of(self, scene: Scene, pod: Pod) -> Judge:
         """Better where what was wrong is not wrong there."""
@@ -108,15 +119,19 @@ class NodeTaints:
         soft = {TaintEffect.PREFER_NO_SCHEDULE} if args.include_prefer_no_schedule else set()
         self._effects = {TaintEffect.NO_SCHEDULE} | soft
 
-    async def candidates(self, scene: Scene) -> Sequence[Candidate]:
+    async def candidates(self, scene: Scene) -> Proposal:
         """Pods that do not tolerate a taint of their node."""
         found = []
-        for pod in self._filter.among(scene.pods()):
+        pods = self._filter.among(scene.pods())
+        for pod in pods:
             taints = self._untolerated(pod, scene.simulated.nodes[pod.node_name])
             if taints:
                 named = f"{taints[0].key}:{taints[0].effect}"
                 found.append(Candidate((pod,), f"it does not tolerate {pod.node_name}'s taint {named}"))
-        return found
+        effects = " or ".join(sorted(self._effects))
+        return proposed(
+            found, pods, f"is on a node with a taint that counts ({effects}) and is not tolerated"
+        )
 
     async def judge_of(self, scene: Scene, pod: Pod) -> Judge:
         """Better where fewer taints are untolerated."""

@@ -3,14 +3,21 @@
 Both are the engine's own rules: the pod is taken out on trial, and the plugin is asked about its node.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from berth.config.descheduling.policy import InterPodAntiAffinityArgs, TopologySpreadArgs
 from berth.config.descheduling.policy_file import HARD
-from berth.descheduling.strategies.strategy import Candidate, Filter, Judge, Judgement, Scene
+from berth.descheduling.strategies.strategy import (
+    Candidate,
+    Filter,
+    Judge,
+    Judgement,
+    Proposal,
+    Scene,
+    proposed,
+)
 from berth.objects.pod import Pod
 from berth.objects.pod_template import PodTemplate, interned
 from berth.snapshot.affinity_terms import HeldTerm, TermKind
@@ -28,7 +35,7 @@ class AntiAffinity:
     def __init__(self, args: InterPodAntiAffinityArgs) -> None:
         self._filter = Filter(args.namespaces, args.label_selector)
 
-    async def candidates(self, scene: Scene) -> Sequence[Candidate]:
+    async def candidates(self, scene: Scene) -> Proposal:
         """Pods that a required term keeps apart from another in the same place."""
         simulated = scene.simulated
         terms = {
@@ -40,7 +47,8 @@ class AntiAffinity:
         }
         found = []
         concerned: dict[PodTemplate, bool] = {}
-        for pod in self._filter.among(scene.pods()):
+        pods = self._filter.among(scene.pods())
+        for pod in pods:
             if pod.template not in concerned:
                 concerned[pod.template] = _concerned(pod, terms)
             if not concerned[pod.template]:
@@ -54,7 +62,7 @@ class AntiAffinity:
                 _, why = await simulated.asked(AFFINITY, pod)
             if ANTI_AFFINITY in why:
                 found.append(Candidate((pod,), f"{pod.node_name}: {why}"))
-        return found
+        return proposed(found, pods, "is kept off its node by required anti-affinity, its own or another's")
 
     async def judge_of(self, scene: Scene, pod: Pod) -> Judge:
         """Better where the plugin lets it be, while it does not where the pod is."""
@@ -80,11 +88,12 @@ class TopologySpread:
         self._actions = frozenset(args.constraints)
         self._strict_of: dict[PodTemplate, PodTemplate | None] = {}
 
-    async def candidates(self, scene: Scene) -> Sequence[Candidate]:
+    async def candidates(self, scene: Scene) -> Proposal:
         """Pods that would make their domain too large if they came now."""
         simulated = scene.simulated
         found = []
-        for pod in self._filter.among(scene.pods()):
+        pods = self._filter.among(scene.pods())
+        for pod in pods:
             strict = self._strict(pod)
             if strict is None:
                 continue
@@ -97,7 +106,8 @@ class TopologySpread:
                 _, why = await simulated.asked(SPREAD, strict)
             if why:
                 found.append(Candidate((pod,), f"{pod.node_name}: {why}"))
-        return found
+        kinds = " or ".join(sorted(self._actions))
+        return proposed(found, pods, f"breaks a constraint of {kinds} where it is")
 
     async def judge_of(self, scene: Scene, pod: Pod) -> Judge:
         """Better where the constraints are met, while they are not where the pod is."""

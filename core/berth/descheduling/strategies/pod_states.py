@@ -1,7 +1,5 @@
 """Pods that are to be made anew for what became of them: restarts, age, failure."""
 
-from collections.abc import Sequence
-
 from berth.config.descheduling.policy import (
     ConditionFilter,
     FailedPodsArgs,
@@ -10,7 +8,16 @@ from berth.config.descheduling.policy import (
 )
 from berth.descheduling.cluster import FAILED
 from berth.descheduling.pod_facts import Condition, PodFacts, exit_codes, reasons, seconds_since
-from berth.descheduling.strategies.strategy import Candidate, Filter, Judge, Judgement, Scene
+from berth.descheduling.strategies.strategy import (
+    Candidate,
+    Filter,
+    Judge,
+    Judgement,
+    Proposal,
+    Scene,
+    proposed,
+)
+from berth.framework.counted import so_many
 from berth.objects.pod import Pod
 from berth.simulation.inputs import FINISHED
 
@@ -22,15 +29,21 @@ class TooManyRestarts:
         self._args = args
         self._filter = Filter(args.namespaces, args.label_selector)
 
-    async def candidates(self, scene: Scene) -> Sequence[Candidate]:
+    async def candidates(self, scene: Scene) -> Proposal:
         """Pods restarted too often, those most often restarted first."""
         counted = []
-        for pod in self._filter.among(scene.pods()):
+        pods = self._filter.among(scene.pods())
+        for pod in pods:
             facts = scene.facts_of(pod)
             count = facts.restarts(init=self._args.including_init_containers)
             if count >= self._args.pod_restart_threshold and self._in_state(facts):
                 counted.append((count, Candidate((pod,), f"{count} restarts on {pod.node_name}")))
-        return [candidate for _, candidate in sorted(counted, key=lambda each: -each[0])]
+        found = [candidate for _, candidate in sorted(counted, key=lambda each: -each[0])]
+        states = (
+            f" and is in one of states {', '.join(sorted(self._args.states))}" if self._args.states else ""
+        )
+        least = self._args.pod_restart_threshold
+        return proposed(found, pods, f"was restarted {so_many(least, 'time')} or more{states}")
 
     async def judge_of(self, scene: Scene, pod: Pod) -> Judge:
         """Better on any node, which is another."""
@@ -54,17 +67,20 @@ class LifeTime:
         self._args = args
         self._filter = Filter(args.namespaces, args.label_selector)
 
-    async def candidates(self, scene: Scene) -> Sequence[Candidate]:
+    async def candidates(self, scene: Scene) -> Proposal:
         """Pods that all criteria apply to, the oldest first."""
         found = []
-        ended = scene.ended_pods()
-        for pod in self._filter.among([*scene.pods(), *ended]):
+        pods = self._filter.among([*scene.pods(), *scene.ended_pods()])
+        for pod in pods:
             age = _age(pod, scene)
             if self._applies(scene, pod, age):
                 runs = pod.status.phase not in FINISHED
                 text = f"it is {age:.0f} s old"
                 found.append((age, Candidate((pod,), text, needs_place=runs, may_return=True)))
-        return [candidate for _, candidate in sorted(found, key=lambda each: -each[0])]
+        ordered = [candidate for _, candidate in sorted(found, key=lambda each: -each[0])]
+        most = self._args.max_pod_life_time_seconds
+        older = "" if most is None else f"is older than {most} s and "
+        return proposed(ordered, pods, f"{older}meets all criteria that the arguments set")
 
     async def judge_of(self, scene: Scene, pod: Pod) -> Judge:
         """Any node will do: the pod is made anew."""
@@ -129,16 +145,19 @@ class FailedPods:
         self._args = args
         self._filter = Filter(args.namespaces, args.label_selector)
 
-    async def candidates(self, scene: Scene) -> Sequence[Candidate]:
+    async def candidates(self, scene: Scene) -> Proposal:
         """Failed pods of these reasons and exit codes that are old enough."""
-        failed = [pod for pod in scene.ended_pods() if pod.status.phase == FAILED]
-        return [
+        failed = self._filter.among([pod for pod in scene.ended_pods() if pod.status.phase == FAILED])
+        found = [
             Candidate(
                 (pod,), f"it failed: {scene.facts_of(pod).reason or 'no reason is given'}", needs_place=False
             )
-            for pod in self._filter.among(failed)
+            for pod in failed
             if self._applies(scene, pod)
         ]
+        least = self._args.min_pod_lifetime_seconds
+        criteria = f"meets all criteria that the arguments set (minPodLifetimeSeconds {least})"
+        return proposed(found, failed, f"that failed {criteria}")
 
     async def judge_of(self, scene: Scene, pod: Pod) -> Judge:
         """A pod that failed is better gone."""

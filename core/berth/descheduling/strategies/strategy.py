@@ -1,7 +1,7 @@
 """What a strategy is: it proposes pods, and judges the nodes that the engine chose for them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
@@ -10,6 +10,7 @@ from berth.config.descheduling.policy import ALL_NAMESPACES, Namespaces, Selecto
 from berth.config.descheduling.policy_file import compiled
 from berth.descheduling.pod_facts import NO_FACTS, PodFacts
 from berth.descheduling.simulated_cluster import SimulatedCluster
+from berth.framework.counted import so_many
 from berth.objects.pod import Pod
 
 
@@ -22,6 +23,13 @@ class Candidate(NamedTuple):
     """False for pods that no longer run: nothing has to be found for them."""
     may_return: bool = False
     """Whether the same node will do, as for a pod that is only too old."""
+
+
+class Proposal(NamedTuple):
+    """The pods that stand badly, in the order in which they are to be tried; where there are none, why."""
+
+    candidates: Sequence[Candidate]
+    why_none: str = ""
 
 
 class Judgement(NamedTuple):
@@ -80,8 +88,8 @@ class Scene:
 class Strategy(Protocol):
     """One strategy with its arguments."""
 
-    async def candidates(self, scene: Scene) -> Sequence[Candidate]:
-        """The pods that stand badly, in the order in which they are to be tried."""
+    async def candidates(self, scene: Scene) -> Proposal:
+        """The pods that stand badly, or why none does."""
 
     async def judge_of(self, scene: Scene, pod: Pod) -> Judge:
         """Which nodes are better for the pod, which is taken out on trial.
@@ -103,9 +111,20 @@ class Filter:
         chosen = self._selector is None or self._selector.matches(pod.labels)
         return chosen and self._namespaces.has(pod.namespace)
 
-    def among(self, pods: Sequence[Pod]) -> Iterator[Pod]:
+    def among(self, pods: Sequence[Pod]) -> list[Pod]:
         """Those of the pods."""
-        return (pod for pod in pods if self.has(pod))
+        return [pod for pod in pods if self.has(pod)]
+
+
+def proposed(found: Sequence[Candidate], looked_at: Sequence[Pod], what: str) -> Proposal:
+    """What was found among these pods; `what` ends the sentence "none of 12 pods ..." where nothing was."""
+    if found:
+        return Proposal(found)
+    if not looked_at:
+        return Proposal(
+            (), "no pod is left to look at by nodeSelector, namespaces, labelSelector and moves before"
+        )
+    return Proposal((), f"none of {so_many(len(looked_at), 'pod')} {what}")
 
 
 def _order(pod: Pod) -> tuple[int, str]:

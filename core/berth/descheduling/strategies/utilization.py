@@ -10,7 +10,8 @@ from typing import Final
 from berth.config.descheduling.policy import HighNodeUtilizationArgs, LowNodeUtilizationArgs
 from berth.descheduling.evictor import is_daemon, is_static
 from berth.descheduling.simulated_cluster import SimulatedCluster
-from berth.descheduling.strategies.strategy import Candidate, Filter, Judge, Judgement, Scene
+from berth.descheduling.strategies.strategy import Candidate, Filter, Judge, Judgement, Proposal, Scene
+from berth.framework.counted import so_many
 from berth.objects.pod import Pod
 from berth.snapshot.pod_info import PodInfo
 
@@ -28,7 +29,7 @@ class LowUtilization:
         self._args = args
         self._filter = Filter(args.evictable_namespaces)
 
-    async def candidates(self, scene: Scene) -> Sequence[Candidate]:
+    async def candidates(self, scene: Scene) -> Proposal:
         """Pods of overutilised nodes, the fullest first, while enough nodes are underutilised."""
         simulated = scene.simulated
         uses = _uses(simulated, self._args.thresholds)
@@ -36,19 +37,36 @@ class LowUtilization:
         under = [
             name for name in simulated.nodes if _schedulable(simulated, name) and _below(uses, name, low)
         ]
-        if not self._args.number_of_nodes < len(under) < len(simulated.nodes):
-            return []
         over = [name for name in simulated.nodes if _above(uses, name, high)]
-        over.sort(key=lambda name: -sum(use.get(name, 0.0) for use in uses.values()))
+        why_none = self._why_none(simulated, uses, under, over)
+        if why_none:
+            return Proposal((), why_none)
+        over.sort(key=lambda name: -_sum(uses, name))
         pods: dict[str, list[Pod]] = defaultdict(list)
         for pod in self._filter.among(scene.pods()):
             pods[pod.node_name].append(pod)
-        return [
+        found = [
             Candidate((pod,), f"{name} is overutilised: {_shown(uses, name, high)}")
             for name in over
             for pod in pods[name]
             if self._asks(simulated, pod, uses, high)
         ]
+        without = "without a pod that may move and asks for what its node has too much of"
+        return Proposal(found, f"{so_many(len(over), 'overutilised node')}, {without}")
+
+    def _why_none(
+        self, simulated: SimulatedCluster, uses: Uses, under: Sequence[str], over: Sequence[str]
+    ) -> str:
+        """Why no pod is to move, whatever pods there are; empty where some may be."""
+        low, high = self._bounds(uses)
+        why = _too_few(simulated, under, self._args.number_of_nodes, uses, low)
+        if len(under) == len(simulated.nodes):
+            why = f"all {len(under)} nodes are underutilised"
+        if why or over:
+            return why
+        fullest = max(simulated.nodes, key=lambda name: _sum(uses, name))
+        text = f"the fullest, {fullest}, has {_all(uses, fullest)}"
+        return f"no node is overutilised: {text}, {_named('target', high)}"
 
     async def judge_of(self, scene: Scene, pod: Pod) -> Judge:
         """Better where no target is exceeded with the pod, while its own node was above one."""
@@ -98,14 +116,15 @@ class HighUtilization:
         self._args = args
         self._filter = Filter(args.evictable_namespaces)
 
-    async def candidates(self, scene: Scene) -> Sequence[Candidate]:
+    async def candidates(self, scene: Scene) -> Proposal:
         """The pods of each underutilised node, together; the emptiest node first."""
         simulated = scene.simulated
         uses, under = self._under(simulated)
         busy = [name for name in under if _movable(simulated, name)]
-        if not self._args.number_of_nodes < len(busy) or len(under) == len(simulated.nodes):
-            return []
-        busy.sort(key=lambda name: sum(use.get(name, 0.0) for use in uses.values()))
+        why_none = self._why_none(simulated, uses, under, busy)
+        if why_none:
+            return Proposal((), why_none)
+        busy.sort(key=lambda name: _sum(uses, name))
         may_move = {pod.uid for pod in self._filter.among(scene.pods())}
         found = []
         for name in busy:
@@ -113,7 +132,21 @@ class HighUtilization:
             if all(pod.uid in may_move and self._asks(simulated, pod) for pod in pods):
                 text = f"{name} is underutilised: {_all(uses, name)}"
                 found.append(Candidate(pods, text))
-        return found
+        stay = "each with a pod that nodeSelector, evictableNamespaces or evictionModes keep"
+        return Proposal(found, f"{so_many(len(busy), 'underutilised node')}, {stay}")
+
+    def _why_none(
+        self, simulated: SimulatedCluster, uses: Uses, under: Sequence[str], busy: Sequence[str]
+    ) -> str:
+        """Why no node is to be emptied, whatever pods there are; empty where some may be."""
+        low, least = self._args.thresholds, self._args.number_of_nodes
+        if under and not busy:
+            return (
+                f"{so_many(len(under), 'underutilised node')} of {len(simulated.nodes)}, and no pod on them"
+            )
+        if len(under) == len(simulated.nodes):
+            return f"all {len(under)} nodes are underutilised, none is left to take their pods"
+        return _too_few(simulated, busy, least, uses, low)
 
     async def judge_of(self, scene: Scene, pod: Pod) -> Judge:
         """Better on a node in use that is not underutilised itself."""
@@ -136,6 +169,22 @@ class HighUtilization:
             return True
         requests = PodInfo(pod).requests
         return any(_share(simulated, requests, name, pod.node_name) > 0 for name in self._args.thresholds)
+
+
+def _too_few(
+    simulated: SimulatedCluster, under: Sequence[str], least: int, uses: Uses, low: Mapping[str, float]
+) -> str:
+    """Why these underutilised nodes are too few; empty where they are enough."""
+    if not under:
+        nodes = [name for name in simulated.nodes if _schedulable(simulated, name)]
+        if not nodes:
+            return "every node is cordoned"
+        emptiest = min(nodes, key=lambda name: _sum(uses, name))
+        text = f"the emptiest, {emptiest}, has {_all(uses, emptiest)}"
+        return f"no node is underutilised: {text}, {_named('threshold', low)}"
+    if len(under) <= least:
+        return f"{so_many(len(under), 'underutilised node')}, no more than numberOfNodes {least}"
+    return ""
 
 
 def _movable(simulated: SimulatedCluster, node: str) -> list[Pod]:
@@ -185,6 +234,14 @@ def _shown(uses: Uses, node: str, high: Mapping[str, float]) -> str:
         for name in high
         if uses[name].get(node, 0.0) > high[name]
     )
+
+
+def _sum(uses: Uses, node: str) -> float:
+    return sum(use.get(node, 0.0) for use in uses.values())
+
+
+def _named(what: str, bounds: Mapping[str, float]) -> str:
+    return f"{what} " + ", ".join(f"{name} {most:.1f} %" for name, most in bounds.items())
 
 
 def _all(uses: Uses, node: str) -> str:
