@@ -1,7 +1,9 @@
 """Where each kind lives in the API: plain path strings, built from a small table."""
 
 import re
-from typing import NamedTuple
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 _plain = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)*").fullmatch
@@ -63,5 +65,12 @@ RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", namespaced
 DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", namespaced=False)
 DEVICE_TAINT_RULES = Resource("resource.k8s.io", "v1beta2", "devicetaintrules", namespaced=False)
 POD_GROUPS = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", namespaced=True)
+VERSIONS: Final[Mapping[Resource, tuple[str, ...]]] = MappingProxyType(
+    {
+        DEVICE_TAINT_RULES: ("v1", "v1beta2", "v1alpha3"),
+        POD_GROUPS: ("v1beta1", "v1alpha2"),
+    }
+)
+"""Every version that is read of kinds whose version goes by the API server's release, the best first."""
 LEASES = Resource("coordination.k8s.io", "v1", "leases", namespaced=True)
 EVENTS = Resource("events.k8s.io", "v1", "events", namespaced=True)

@@ -8,6 +8,7 @@
     ├── PolicyError            a DeschedulerPolicy is malformed, or asks for what is not done here
     ├── ShardListError         shards do not divide the profiles, or may share nodes
     ├── FeatureGateError       --feature-gates or --emulated-version is wrong
+    ├── ReleaseError           the release to follow is none that is known
     └── FlagError              the command line is wrong
 
 All of them mean the same to a caller: say it in one line and exit; a retry changes nothing.
@@ -50,6 +51,10 @@ class PolicyError(ConfigError):
 
 class FeatureGateError(ConfigError):
     """A feature gate is unknown, locked, malformed or lacks another gate that it needs."""
+
+
+class ReleaseError(ConfigError):
+    """A release of Kubernetes is named that is not followed; the message names those that are."""
 
 
 class FlagError(ConfigError):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from berth.config.releases.rules import DEFAULT_RULES, Rules
 from berth.framework.background import Background
 from berth.framework.claim_metrics import ClaimMetrics, NoClaimMetrics
 from berth.framework.claim_writing import ClaimWriter
@@ -187,6 +188,8 @@ class Handle:
     volume_writer: VolumeWriter
     known: Callable[[Pod], Pod | None]
     """The latest cached pod with this UID, None where it is gone."""
+    rules: Rules = DEFAULT_RULES
+    """What the release of Kubernetes that is followed decides otherwise than others."""
     preemption: Preemption | None = None
     """Making room for pods, for plugins that ask for it: it stands on a floor above them."""
     claim_writer: ClaimWriter | None = None

@@ -1,6 +1,9 @@
 """Groups of pods that are scheduled together.
 
-Source: scheduling.k8s.io/v1alpha2 (Kubernetes v1.36).
+The objects of both versions of the API are read: disruptionMode is a text in v1alpha2, and an object with one
+field in v1beta1.
+
+Source: scheduling.k8s.io/v1alpha2 (Kubernetes v1.36), v1beta1 (v1.37).
 """
 
 from berth.objects.api_object import ApiObject, Int32, Int64, TypedObject
@@ -35,13 +38,30 @@ class SchedulingConstraints(ApiObject, frozen=True):
     topology: tuple[TopologyConstraint, ...] = ()
 
 
+class Nothing(ApiObject, frozen=True):
+    """A choice without settings."""
+
+
+class DisruptionMode(ApiObject, frozen=True):
+    """What of a group one disruption takes: one of the fields is set."""
+
+    single: Nothing | None = None
+    all: Nothing | None = None
+
+
 class PodGroupSpec(ApiObject, frozen=True):
     """How the group is to be scheduled."""
 
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
     scheduling_constraints: SchedulingConstraints | None = None
-    disruption_mode: str = ""
+    disruption_mode: str | DisruptionMode = ""
     priority: Int32 | None = None
+
+    @property
+    def disrupted_as_a_whole(self) -> bool:
+        """Whether one pod's eviction is that of all pods of the group."""
+        mode = self.disruption_mode
+        return mode == "PodGroup" if isinstance(mode, str) else mode.all is not None
 
 
 class PodGroupCondition(ApiObject, frozen=True):
@@ -62,7 +82,7 @@ class PodGroupStatus(ApiObject, frozen=True):
 
 
 class PodGroup(TypedObject, frozen=True):
-    """A scheduling.k8s.io/v1alpha2 PodGroup."""
+    """A PodGroup of scheduling.k8s.io."""
 
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()

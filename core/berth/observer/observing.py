@@ -17,7 +17,7 @@ from berth.objects.api_object import TypedObject
 from berth.observer.errors import RecordingError
 from berth.observer.events import Verb
 from berth.observer.files import RotatingFiles
-from berth.scheduler.watching.server_kinds import absent_kinds
+from berth.scheduler.watching.server_kinds import server_kinds
 from berth.simulation.anonymize import Anonymizer
 from berth.simulation.kinds import KINDS, Kind, document_of
 
@@ -59,17 +59,17 @@ class Observer:
 
         Raises: RecordingError.
         """
-        absent, writing = await absent_kinds(self._transport), _Writing(files)
+        server, writing = await server_kinds(self._transport), _Writing(files)
         self._reflectors = [
             Reflector(
                 self._transport,
-                Source(kind.resource, field_selector=kind.field_selector),
+                Source(server.served(kind.resource), field_selector=kind.field_selector),
                 _Reading(kind, self._anonymizer).observed,
                 _Followed(self._objects[kind.name], writing.write),
                 fatal=(RecordingError,),
             )
             for kind in KINDS
-            if kind.resource not in absent
+            if kind.resource not in server.absent
         ]
         try:
             async with asyncio.TaskGroup() as tasks:

@@ -1,4 +1,4 @@
-"""The condition PodGroupScheduled: how the owner of a group learns what came of it.
+"""The condition of a group, whose type goes by release: how the owner of a group learns what came of it.
 
 Source: pkg/scheduler/schedule_one_podgroup.go updatePodGroupCondition (Kubernetes v1.36).
 """
@@ -19,8 +19,6 @@ from berth.snapshot.pod_group_states import GroupKey
 
 log = logging.getLogger(__name__)
 
-SCHEDULED = "PodGroupScheduled"
-
 
 @dataclass(frozen=True, slots=True)
 class GroupConditions:
@@ -30,6 +28,8 @@ class GroupConditions:
     writer: PodGroupWriter
     background: Background
     clock: Clock
+    type: str
+    """Of the condition, as the release calls it."""
 
     def tell(self, key: GroupKey, result: GroupResult) -> None:
         """Write what the result says, if that is news; a group once scheduled stays so."""
@@ -37,7 +37,7 @@ class GroupConditions:
         if group is None:
             log.error("pod group to tell of not found group=%s", key)
             return
-        condition = changed_condition(group, result, self.clock.now())
+        condition = changed_condition(self.type, group, result, self.clock.now())
         if condition is None:
             return
         updated = _with_condition(group, condition)
@@ -52,10 +52,12 @@ class GroupConditions:
             log.warning("pod group's status not written group=%s error=%s", group.key, error)
 
 
-def changed_condition(group: PodGroup, result: GroupResult, now: float) -> PodGroupCondition | None:
+def changed_condition(
+    condition_type: str, group: PodGroup, result: GroupResult, now: float
+) -> PodGroupCondition | None:
     """The condition to write; None where the group has it already, or has been scheduled before."""
-    old = next((c for c in group.status.conditions if c.type == SCHEDULED), None)
-    new = _condition(group, result, now)
+    old = next((c for c in group.status.conditions if c.type == condition_type), None)
+    new = _condition(condition_type, group, result, now)
     if old is None:
         return new
     if old.status == "True" and new.status != "True":
@@ -65,11 +67,11 @@ def changed_condition(group: PodGroup, result: GroupResult, now: float) -> PodGr
     return None if new == old else new
 
 
-def _condition(group: PodGroup, result: GroupResult, now: float) -> PodGroupCondition:
+def _condition(condition_type: str, group: PodGroup, result: GroupResult, now: float) -> PodGroupCondition:
     status = result.status
     reason = "Scheduled" if status.ok else "Unschedulable" if status.rejected else "SchedulerError"
     return PodGroupCondition(
-        type=SCHEDULED,
+        type=condition_type,
         status="True" if status.ok else "False",
         reason=reason,
         message=status.message,

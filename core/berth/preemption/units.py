@@ -13,8 +13,6 @@ from berth.preemption.victims import start_seconds
 from berth.snapshot.pod_group_states import GroupKey, group_of
 from berth.snapshot.pod_info import PodInfo
 
-AS_A_WHOLE = "PodGroup"
-
 
 @dataclass(frozen=True, slots=True)
 class Unit:
@@ -40,7 +38,7 @@ def victim_units(placed: Iterable[PodInfo], groups: Store[PodGroup], preemptor: 
         if key == own:
             continue
         group = None if key is None else groups.get(key.name, key.namespace)
-        if group is None or group.spec.disruption_mode != AS_A_WHOLE:
+        if group is None or not group.spec.disrupted_as_a_whole:
             units.append(Unit((info,), info.pod.priority))
         else:
             together.setdefault(group.uid, (group, []))[1].append(info)

@@ -28,7 +28,7 @@ from berth.client.leases import new_identity
 from berth.client.pods import Pods
 from berth.client.reflector import Reflector
 from berth.client.request_counts import BOUNDS
-from berth.client.resources import Resource
+from berth.client.resources import POD_GROUPS
 from berth.client.transport import Transport
 from berth.client.write_guard import Terms
 from berth.config.shards import Shard
@@ -64,7 +64,7 @@ from berth.scheduler.transports import Transports, open_transports
 from berth.scheduler.watching.first_sync import FirstSync
 from berth.scheduler.watching.needed_kinds import needed_groups
 from berth.scheduler.watching.raw_keeping import RawKeeping
-from berth.scheduler.watching.server_kinds import absent_kinds
+from berth.scheduler.watching.server_kinds import ServerKinds, server_kinds
 from berth.scheduler.watching.watches import reflectors
 from berth.scheduler.writing.event_recording import PodEvents
 from berth.scheduler.writing.set_aside_events import SetAsideEvents, set_aside_now, set_aside_total
@@ -109,7 +109,7 @@ async def run(
             process = Process(
                 options,
                 transports=transports,
-                absent=await absent_kinds(transports.requests),
+                server=await server_kinds(transports.requests),
                 control=control,
                 group=await stack.enter_async_context(asyncio.TaskGroup()),
                 tracing=tracing or Tracing(),
@@ -143,7 +143,7 @@ class Process:
         options: ProcessOptions,
         *,
         transports: Transports,
-        absent: frozenset[Resource],
+        server: ServerKinds,
         control: ControlThread,
         group: asyncio.TaskGroup,
         tracing: Tracing,
@@ -173,7 +173,9 @@ class Process:
         identity = new_identity()
         self.campaigns = self._new_campaigns(identity, transports.leases, lease_events, control)
         self.guard = write_guard(tuple(self.campaigns.values()))
-        self.writers = Writers.over(transports.requests, self.guard, self.background)
+        self.writers = Writers.over(
+            transports.requests, self.guard, self.background, server.served(POD_GROUPS)
+        )
         self.plugins = self._new_plugins(
             transports.requests, tracing, lease_events[self._shards[0].name].plugin_condition
         )
@@ -189,7 +191,7 @@ class Process:
         self.driven = self.scheduler if self.recording is None else self.recording.recorded(self.scheduler)
         self.upkeep = self._new_upkeep(transports)
 
-        self.mirrors = self._new_mirrors(transports.requests, absent)
+        self.mirrors = self._new_mirrors(transports.requests, server)
         self.first_sync = FirstSync(self.mirrors, self.scheduler, self.plugins.settle, self.tasks)
         self.debugger = CacheDebugger(self.scheduler, self.mirrors[0], self.mirrors[1], self.turn)
         self.leaderships = self._new_leaderships(pod_ready)
@@ -214,7 +216,7 @@ class Process:
             },
         )
 
-    def _new_mirrors(self, requests: Transport, absent: frozenset[Resource]) -> list[Reflector[Any]]:
+    def _new_mirrors(self, requests: Transport, server: ServerKinds) -> list[Reflector[Any]]:
         options, profiles = self._options, self._options.loaded.profiles
         set_aside = SetAsideEvents(self.recorder, profiles[0].scheduler_name, self.clock)
         groups = needed_groups(profiles, out_of_tree=bool(options.sidecars or options.directory))
@@ -224,7 +226,7 @@ class Process:
                 self.driven,
                 self.plugins,
                 groups=groups,
-                absent=absent,
+                server=server,
                 report=set_aside.report,
             )
         )
@@ -282,7 +284,7 @@ class Process:
             options.loaded,
             plugins=self.plugins,
             ports=ports,
-            recorder=PodEvents(self.recorder),
+            recorder=PodEvents(self.recorder, self.writers.pod_groups.resource.api_version),
             metrics=self.metrics,
             on_record=on_record,
             on_ready=on_ready,

@@ -205,6 +205,7 @@ class Scheduler:
             clock=self._ports.clock,
             random=self._ports.chance,
             feature_enabled=self.feature_enabled,
+            rules=self._loaded.gates.rules,
             activate=self.queue.activate,
             background=self._ports.background,
             pods_in_pre_bind=self.pods_in_pre_bind,
@@ -306,7 +307,13 @@ class Scheduler:
             groups=self.listers.pod_groups,
             ground=ground,
             submission=submission,
-            conditions=GroupConditions(groups, ports.pod_groups, ports.background, ports.clock),
+            conditions=GroupConditions(
+                groups,
+                ports.pod_groups,
+                ports.background,
+                ports.clock,
+                self._loaded.gates.rules.pod_group_condition,
+            ),
             features=GroupFeatures(
                 enabled("TopologyAwareWorkloadScheduling"), enabled("WorkloadAwarePreemption")
             ),

@@ -15,6 +15,7 @@ from berth.out_of_tree.transport.socket_access import missing_folder
 from berth.scheduler.errors import FinishedError
 from berth.scheduler.process import run
 from berth.scheduler.process_options import ProcessOptions, Serving
+from berth.scheduler.server_release import settings_for_server
 from berth.serving.errors import StartError
 from berth.telemetry.logs import configure_logs
 from berth.telemetry.tracing import Tracing
@@ -25,7 +26,9 @@ log = logging.getLogger(__name__)
 async def start(options: Options, settings: Settings) -> None:
     """Run a scheduler until SIGTERM or SIGINT; a second of them ends the process at once.
 
-    Raises: ConfigurationError, BuildError, EventRegistrationError, StartError before anything runs;
+    It decides as kube-scheduler of the release that `server_release` finds.
+
+    Raises: ConfigurationError, ConfigError, EventRegistrationError, StartError before anything runs;
         FinishedError at the end of a process that took no part in an election.
     """
     _check_socket_folders(settings.sidecars)
@@ -35,6 +38,9 @@ async def start(options: Options, settings: Settings) -> None:
         loop.add_signal_handler(number, _end, stop)
     loop.add_signal_handler(signal.SIGUSR2, dump.set)
     configure_logs(verbosity=options.verbosity, log_format=str(options.value("logging-format")))
+    options, settings = await settings_for_server(options, settings, stop)
+    for warning in options.gate_warnings:
+        log.warning(warning)
     tracing = Tracing.from_environment()
     process = ProcessOptions(
         settings.loaded,

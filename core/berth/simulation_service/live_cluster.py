@@ -10,7 +10,7 @@ from berth.client.reflector import Reflector
 from berth.client.transport import Transport
 from berth.client.watch import Source
 from berth.objects.api_object import TypedObject
-from berth.scheduler.watching.server_kinds import absent_kinds
+from berth.scheduler.watching.server_kinds import server_kinds
 from berth.simulation.inputs import ClusterInput
 from berth.simulation.kinds import KINDS
 from berth.simulation_service.errors import NotSyncedError
@@ -46,16 +46,16 @@ class LiveCluster:
 
     async def follow(self) -> None:
         """List and watch every kind that the server has, until cancelled."""
-        absent = await absent_kinds(self._transport)
+        server = await server_kinds(self._transport)
         self._reflectors = [
             Reflector(
                 self._transport,
-                Source(kind.resource, field_selector=kind.field_selector),
+                Source(server.served(kind.resource), field_selector=kind.field_selector),
                 kind.decode,
                 _Kept(self._cluster.objects[kind.type]),
             )
             for kind in KINDS
-            if kind.resource not in absent
+            if kind.resource not in server.absent
         ]
         async with asyncio.TaskGroup() as tasks:
             for reflector in self._reflectors:

@@ -7,6 +7,7 @@ import msgspec
 from berth.config.dump import to_yaml
 from berth.config.flags.feature_gates import FeatureGates
 from berth.config.loading import Loaded, load
+from berth.config.releases.release import DEFAULT, effective
 from berth.config.shards import Shard
 
 API_VERSION: Final = "simulation.berth.dev/v1alpha1"
@@ -26,7 +27,10 @@ class Header(msgspec.Struct, rename="camel", kw_only=True):
     configuration: str
     """The effective KubeSchedulerConfiguration as YAML."""
     feature_gates: dict[str, bool]
+    release: tuple[int, int] = DEFAULT
+    """The release of Kubernetes whose rules are followed."""
     emulated_version: tuple[int, int]
+    min_compatibility_version: tuple[int, int] | None = None
     shards: dict[str, list[str]]
     """The profiles of each shard."""
     seed: int
@@ -44,12 +48,15 @@ class Header(msgspec.Struct, rename="camel", kw_only=True):
         shards: tuple[Shard, ...] = (),
     ) -> "Header":
         """The header of a scheduler that is made so."""
+        version_followed = loaded.gates.version
         return cls(
             version=version,
             began=began,
             configuration=to_yaml(loaded.configuration),
             feature_gates=dict(loaded.gates.chosen),
-            emulated_version=loaded.gates.release,
+            release=version_followed.binary,
+            emulated_version=version_followed.emulated,
+            min_compatibility_version=version_followed.min_compatibility,
             shards={shard.name: list(shard.profiles) for shard in shards},
             seed=seed,
             max_in_unschedulable_seconds=max_in_unschedulable_seconds,
@@ -57,4 +64,5 @@ class Header(msgspec.Struct, rename="camel", kw_only=True):
 
     def loaded(self) -> Loaded:
         """The configuration. Raises: ConfigError."""
-        return load(self.configuration, gates=FeatureGates(self.feature_gates, self.emulated_version))
+        version = effective(self.release, self.emulated_version, self.min_compatibility_version)
+        return load(self.configuration, gates=FeatureGates(self.feature_gates, version))

@@ -10,6 +10,7 @@ import msgspec
 
 from berth.config.flags.feature_gates import FeatureGates
 from berth.config.plugin_args import ARGS_TYPES
+from berth.config.releases.release import DEFAULT, Release, effective
 from berth.framework.background import Promise, Timer
 from berth.framework.claim_writing import ClaimWriter
 from berth.framework.handle import NO_ANNOTATIONS, Handle, OnBound, VolumeWriter
@@ -255,12 +256,14 @@ def make_handle(
     profile_name: str = "default-scheduler",
     preemption: Preemption | None = None,
     frameworks: Mapping[str, Framework] = NO_FRAMEWORKS,
+    release: Release = DEFAULT,
 ) -> Handle:
-    """A handle on fakes; preemption takes every pod as it is given.
+    """A handle on fakes, with the rules and gates of that release; preemption takes every pod as it is given.
 
     Unless `preemption` is given, it simulates cycles with the profile of `frameworks`, which may be filled
     later.
     """
+    features = FeatureGates(dict(gates or {}), effective(release))
     handle = Handle(
         profile_name=profile_name,
         snapshot=Snapshot() if snapshot is None else snapshot,  # an empty one is falsy
@@ -271,7 +274,8 @@ def make_handle(
         recorder=RecordingRecorder(),
         clock=ManualClock(),
         random=random.Random(0),
-        feature_enabled=FeatureGates(dict(gates or {})).enabled,
+        feature_enabled=features.enabled,
+        rules=features.rules,
         activate=lambda _: None,
         background=Unstarted(),
         pods_in_pre_bind=NoPodsInPreBind(),

@@ -3,6 +3,7 @@
 import pytest
 
 from berth.config import BuildError, ExtensionPoint, FeatureGates, load, parse_feature_gates
+from berth.config.releases.release import effective
 from tests.unit.config.files import (
     BUILDING,
     DEFAULTS,
@@ -200,7 +201,7 @@ def test_plugins_by_gates():
 
 def test_gate_takes_a_default_away():
     """A release in which a gate was off has a shorter default list."""
-    old = FeatureGates(release=(1, 35))
+    old = FeatureGates(version=effective(emulated=(1, 35)))
 
     assert "NodeDeclaredFeatures" not in points(None, gates=old)["filter"]
 

@@ -26,16 +26,17 @@ UNTIL_IT_SERVES = """
 import json, os, sys
 from berth.cli.scheduler import scheduler
 from berth.scheduler import process, secure_port
+from berth.scheduler.watching import server_kinds
 from berth.serving.endpoints import SecureServer
 
-async def absent_kinds(transport):
-    return frozenset()
+async def every_kind(transport):
+    return server_kinds.EVERY_KIND
 
 async def start(*arguments, **options):
     print(json.dumps(sorted(sys.modules)), flush=True)
     os._exit(0)
 
-process.absent_kinds, SecureServer.start, secure_port.SERVE_WITHIN_SECONDS = absent_kinds, start, 0.0
+process.server_kinds, SecureServer.start, secure_port.SERVE_WITHIN_SECONDS = every_kind, start, 0.0
 scheduler.main(sys.argv[1:])
 """
 # Of sidecars; of the secure port; of traces; of users with plugins; of the sandbox and of those who look on.
@@ -83,7 +84,7 @@ def test_imported_before_the_first_request(flags):
 
 def test_imported_to_serve(flags):
     """What answers requests, and nothing of what most schedulers never need."""
-    found = imported(UNTIL_IT_SERVES, *flags, f"--secure-port={free_port()}")
+    found = imported(UNTIL_IT_SERVES, *flags, "--release=1.36", f"--secure-port={free_port()}")
 
     assert {"aiohttp", "berth.serving.endpoints", "berth.aggregated_api.front_proxy"} <= found
     assert set() == NOT_TO_SERVE & found

@@ -7,7 +7,7 @@ stand; without one the deprecated flags count too, and the result is not validat
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -15,16 +15,17 @@ import msgspec
 
 from berth.config.catalogue import Catalogue
 from berth.config.duration import Duration
-from berth.config.errors import FlagError
+from berth.config.errors import FeatureGateError, FlagError
 from berth.config.extenders import ReadFile, read_file
-from berth.config.flags.feature_gate_table import NOT_COVERED
-from berth.config.flags.feature_gates import FeatureGates, parse_emulated_version, parse_feature_gates
+from berth.config.flags.feature_gates import FeatureGates, is_known, parse_feature_gates, parse_versions
 from berth.config.flags.flag_parsing import ParsedFlags, parse_arguments
 from berth.config.flags.flag_table import FLAGS, Effect, Flag, Kind, by_name
 from berth.config.go_text import quote
 from berth.config.loading import Loaded, build, load, parse
 from berth.config.out_of_tree.plugin_list import PluginList, list_beside, read_plugin_list
 from berth.config.out_of_tree.sidecars import SidecarSpec, SocketDirectory, catalogue_of
+from berth.config.releases.gate_history import NOT_COVERED
+from berth.config.releases.release import RELEASES, Release, named
 from berth.config.rules.validation import validate
 from berth.config.shards import Shard, check_shards, shards_beside
 from berth.config.types import SchedulerConfiguration
@@ -54,7 +55,26 @@ class Options:
     given: frozenset[str]
     gates: FeatureGates
     warnings: tuple[str, ...] = ()
+    """What to say of flags that do less than they say, a line each."""
     wants_help: bool = False
+
+    def at(self, release: Release) -> "Options":
+        """Give the same command line with the gates of that release.
+
+        Raises:
+            FeatureGateError: --feature-gates or a version is wrong there.
+        """
+        return replace(self, gates=_gates(self.values, release))
+
+    @property
+    def release(self) -> Release | None:
+        """The release that --release names; None where the API server's is followed."""
+        return named(self.values["release"]) if self.values["release"] else None
+
+    @property
+    def gate_warnings(self) -> tuple[str, ...]:
+        """What to say of gates that are on and not followed to the end, a line each."""
+        return tuple(_gate_warnings(self.gates))
 
     def value(self, name: str) -> Any:
         """Give a flag's value, its default where it was not given.
@@ -128,20 +148,40 @@ class Options:
 def parse_flags(arguments: Sequence[str], extra: Iterable[Flag] = (), program: str = PROGRAM) -> Options:
     """Read a command line without the program's name; `extra` adds flags to kube-scheduler's.
 
+    The gates are those of the release that --release names, else of the oldest one that takes the values.
+
     Raises:
         FlagError: a flag or its value is wrong.
-        FeatureGateError: --feature-gates or --emulated-version is.
+        ReleaseError: --release names none that is followed.
+        FeatureGateError: --feature-gates, or a version that they go by, is wrong in every release.
     """
     flags = (*FLAGS, *extra)
     parsed = parse_arguments(arguments, flags)
-    values = {flag.name: flag.default for flag in flags} | parsed.given
-    if parsed.wants_help:
-        return Options(MappingProxyType(values), frozenset(parsed.given), FeatureGates(), wants_help=True)
+    values = MappingProxyType({flag.name: flag.default for flag in flags} | parsed.given)
+    options = Options(values, frozenset(parsed.given), FeatureGates(), wants_help=parsed.wants_help)
+    if options.wants_help:
+        return options
     _check(parsed, values, program)
-    release = parse_emulated_version(values["emulated-version"])
-    gates = parse_feature_gates(values["feature-gates"], release)
-    warnings = (*_warnings(parsed, by_name(flags)), *_gate_warnings(gates))
-    return Options(MappingProxyType(values), frozenset(parsed.given), gates, warnings)
+    warnings = tuple(_warnings(parsed, by_name(flags)))
+    return _in_some_release(replace(options, warnings=warnings))
+
+
+def _in_some_release(options: Options) -> Options:
+    if options.release is not None:
+        return options.at(options.release)
+    found: Options | FeatureGateError | None = None
+    for release in RELEASES:
+        try:
+            return options.at(release)
+        except FeatureGateError as error:
+            found = found or error
+    assert isinstance(found, FeatureGateError)
+    raise found
+
+
+def _gates(values: Mapping[str, Any], release: Release) -> FeatureGates:
+    version = parse_versions(release, values["emulated-version"], values["min-compatibility-version"])
+    return parse_feature_gates(values["feature-gates"], version)
 
 
 def _check(parsed: ParsedFlags, values: Mapping[str, Any], program: str) -> None:
@@ -172,7 +212,7 @@ def _warnings(parsed: ParsedFlags, flags: Mapping[str, Flag]) -> Iterable[str]:
 
 def _gate_warnings(gates: FeatureGates) -> Iterable[str]:
     for name, effect in NOT_COVERED.items():
-        if gates.enabled(name):
+        if is_known(name, gates.version.binary) and gates.enabled(name):
             yield f"feature gate {name} is not covered by Berth yet: {effect}"
 
 

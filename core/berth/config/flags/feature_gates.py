@@ -3,22 +3,28 @@
 Source: k8s.io/component-base featuregate and compatibility (v0.36).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
-from typing import TypeAlias
 
 from berth.config.errors import FeatureGateError
-from berth.config.flags.feature_gate_table import HISTORY, NEEDS
 from berth.config.go_text import BOOLEANS, quote
+from berth.config.releases.gate_history import FOLDED, HISTORY, NEEDS
+from berth.config.releases.release import (
+    DEFAULT,
+    EffectiveVersion,
+    Release,
+    effective,
+    oldest_emulated,
+    shown,
+)
+from berth.config.releases.rules import RULES, Rules
 
-Release: TypeAlias = tuple[int, int]
-
-CURRENT: Release = (1, 36)
-_OLDEST_EMULATED: Release = (1, 33)
 _STAGE_GATES = {"AllAlpha": "Alpha", "AllBeta": "Beta"}
 _COMPONENT = "kube"
+_REMOVED = "removed"
+DEFAULT_VERSION = effective()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,35 +41,65 @@ _ABSENT = GateSpec("PreAlpha", default=False)
 
 @dataclass(frozen=True, slots=True)
 class FeatureGates:
-    """The gates of one process: what was set, over the defaults of a release."""
+    """The gates of one process: what was set, over the defaults of the release that it follows."""
 
     chosen: Mapping[str, bool] = field(default_factory=lambda: MappingProxyType({}))
-    release: Release = CURRENT
+    version: EffectiveVersion = DEFAULT_VERSION
+
+    @property
+    def rules(self) -> Rules:
+        """What the followed release decides otherwise than others, whatever its gates."""
+        return RULES[self.version.binary]
 
     def enabled(self, name: str) -> bool:
-        """Answer whether a gate is on.
+        """Answer whether a gate is on; for one that the release removed, whether its behaviour is.
 
         Raises:
-            KeyError: there is no such gate.
+            KeyError: no release had such a gate.
         """
         if name in self.chosen:
             return self.chosen[name]
-        return gate_spec(name, self.release).default
+        if is_removed(name, self.version.binary):
+            return name not in FOLDED or self.enabled(FOLDED[name])
+        return gate_spec(name, self.version).default
 
 
 @cache
-def gate_spec(name: str, release: Release = CURRENT) -> GateSpec:
-    """Give what a gate is in a release.
+def gate_spec(name: str, version: EffectiveVersion = DEFAULT_VERSION) -> GateSpec:
+    """Give what a gate is at these versions.
 
     Raises:
         KeyError: there is no such gate.
     """
     spec = _ABSENT
-    for step in HISTORY[name].split("; "):
-        since, stage, default, *lock = step.split()
-        if _release(since) <= release:
-            spec = GateSpec(stage, default == "on", bool(lock))
+    for since, min_compatibility, (stage, *default) in _steps(name):
+        if since <= version.emulated and min_compatibility <= version.min_compatibility and default:
+            spec = GateSpec(stage, default[0] == "on", "locked" in default)
     return spec
+
+
+@cache
+def is_known(name: str, binary: Release) -> bool:
+    """Answer whether a program of a release has a gate of this name."""
+    return name in HISTORY and next(_steps(name))[0] <= binary and not is_removed(name, binary)
+
+
+@cache
+def is_removed(name: str, binary: Release) -> bool:
+    """Answer whether a program of a release has this gate no more.
+
+    Raises:
+        KeyError: there is no such gate.
+    """
+    return any(since <= binary for since, _, (stage, *_) in _steps(name) if stage == _REMOVED)
+
+
+def _steps(name: str) -> Iterator[tuple[Release, Release, list[str]]]:
+    """Each step of a gate's history: the release, the least minimum compatibility version, what it became."""
+    for step in HISTORY[name].split("; "):
+        versions, *became = step.split()
+        since, _, least = versions.partition("/")
+        yield _release(since), _release(least or "0.0"), became
 
 
 def _release(text: str) -> Release:
@@ -71,18 +107,18 @@ def _release(text: str) -> Release:
     return int(major), int(minor)
 
 
-def parse_feature_gates(values: Iterable[str], release: Release = CURRENT) -> FeatureGates:
+def parse_feature_gates(values: Iterable[str], version: EffectiveVersion = DEFAULT_VERSION) -> FeatureGates:
     """Give the gates that the values of --feature-gates stand for, as in A=true,kube:B=false.
 
     Raises:
         FeatureGateError: a gate is unknown or locked, a value malformed, or a need unmet.
     """
     wanted = _wanted(",".join(values))
-    unknown = next((name for name in wanted if name not in HISTORY), None)
+    unknown = next((name for name in wanted if not is_known(name, version.binary)), None)
     if unknown is not None:
         raise FeatureGateError(f"unrecognized feature gate: {unknown}")
-    _check_changeable(wanted, release)
-    gates = FeatureGates(MappingProxyType(_with_stages(wanted, release)), release)
+    _check_changeable(wanted, version)
+    gates = FeatureGates(MappingProxyType(_with_stages(wanted, version)), version)
     _check_needs(gates)
     return gates
 
@@ -103,15 +139,17 @@ def _wanted(text: str) -> dict[str, bool]:
     return wanted
 
 
-def _check_changeable(wanted: Mapping[str, bool], release: Release) -> None:
+def _check_changeable(wanted: Mapping[str, bool], version: EffectiveVersion) -> None:
     problems: list[str] = []
+    at = f"emulated version {shown(version.emulated)}"
+    beside = f"min compatibility version {shown(version.min_compatibility)}"
     for name, value in wanted.items():
-        spec = gate_spec(name, release)
+        spec = gate_spec(name, version)
         setting = f"cannot set feature gate {name} to {_word(value)}, feature is"
         if spec.locked and spec.default != value:
             problems.append(f"{setting} locked to {_word(spec.default)}")
         elif spec is _ABSENT:
-            problems.append(f"{setting} PreAlpha at emulated version {release[0]}.{release[1]}")
+            problems.append(f"{setting} PreAlpha at {at}, {beside}")
     if problems:
         raise FeatureGateError(*problems)
 
@@ -120,21 +158,22 @@ def _word(value: bool) -> str:
     return "true" if value else "false"
 
 
-def _with_stages(wanted: Mapping[str, bool], release: Release) -> dict[str, bool]:
+def _with_stages(wanted: Mapping[str, bool], version: EffectiveVersion) -> dict[str, bool]:
     """Spread AllAlpha and AllBeta over the gates that were not set one by one."""
     chosen: dict[str, bool] = {}
+    known = [name for name in HISTORY if is_known(name, version.binary) and name not in _STAGE_GATES]
     for gate, stage in _STAGE_GATES.items():
         if gate in wanted:
-            names = (name for name in HISTORY if gate_spec(name, release).stage == stage)
-            chosen |= {name: wanted[gate] for name in names if name not in _STAGE_GATES}
+            chosen |= {name: wanted[gate] for name in known if gate_spec(name, version).stage == stage}
     return chosen | dict(wanted)
 
 
 def _check_needs(gates: FeatureGates) -> None:
     problems: list[str] = []
+    binary = gates.version.binary
     for name, needs in NEEDS.items():
-        off = [need for need in needs if not gates.enabled(need)]
-        if off and gates.enabled(name):
+        off = [need for need in needs if is_known(need, binary) and not gates.enabled(need)]
+        if off and is_known(name, binary) and gates.enabled(name):
             problems.append(
                 f"{name} is enabled, but depends on features that are disabled: [{' '.join(off)}]"
             )
@@ -142,22 +181,35 @@ def _check_needs(gates: FeatureGates) -> None:
         raise FeatureGateError(*problems)
 
 
-def parse_emulated_version(values: Iterable[str]) -> Release:
-    """Give the release whose defaults --emulated-version asks for, as in 1.35 or kube=1.35.
+def parse_versions(
+    binary: Release = DEFAULT, emulated: Iterable[str] = (), min_compatibility: Iterable[str] = ()
+) -> EffectiveVersion:
+    """Give the versions that --emulated-version and --min-compatibility-version ask for, as in kube=1.35.
 
     Raises:
-        FeatureGateError: it is malformed, or not one of the releases that can be emulated.
+        FeatureGateError: one is malformed, or out of the range that `binary` allows.
     """
-    release = CURRENT
+    oldest, least_wanted = oldest_emulated(binary), _last(min_compatibility)
+    version = effective(binary, _last(emulated), least_wanted)
+    if not oldest <= version.emulated <= binary:
+        bounds = f"[{shown(oldest)}, {shown(binary)}.0]"
+        raise FeatureGateError(f"emulation version {shown(version.emulated)} is not between {bounds}")
+    if least_wanted is not None and not oldest <= least_wanted <= version.emulated:
+        bounds = f"[{shown(oldest)}, {shown(version.emulated)}]"
+        raise FeatureGateError(
+            f"minCompatibilityVersion version {shown(least_wanted)} is not between {bounds}"
+        )
+    return version
+
+
+def _last(values: Iterable[str]) -> Release | None:
+    """The release of the last value; all are read."""
+    release = None
     for value in values:
         component, equals, text = value.partition("=")
         if equals and component.strip() != _COMPONENT:
             raise FeatureGateError(f"component not registered: {component.strip()}")
         release = _parsed_release((text if equals else value).strip())
-    if not _OLDEST_EMULATED <= release <= CURRENT:
-        shown, oldest = (".".join(map(str, version)) for version in (release, _OLDEST_EMULATED))
-        newest = f"{CURRENT[0]}.{CURRENT[1]}.0"
-        raise FeatureGateError(f"emulation version {shown} is not between [{oldest}, {newest}]")
     return release
 
 

@@ -61,6 +61,12 @@ _FILES = _section(
     ("record-to", Kind.STRING, "", "Record what is decided to a file in this folder, to be replayed."),
     ("record-most-mib", Kind.INT, 1024, "How much recordings in that folder may take."),
     ("master", Kind.STRING, "", "The API server's address; overrides the kubeconfig."),
+    (
+        "release",
+        Kind.STRING,
+        "",
+        "The Kubernetes release to decide as, such as 1.37; by default the API server's.",
+    ),
     ("version", Kind.VERSION, "", "Print the version and exit; raw prints more."),
 )
 _CLIENT = _section(
@@ -152,11 +158,7 @@ _GATES = _section(
     "feature gate",
     ("feature-gates", Kind.STRINGS, (), "Pairs such as GenericWorkload=true."),
     ("emulated-version", Kind.STRINGS, (), "The release whose feature defaults apply."),
-)
-_GATES_WITHOUT_EFFECT = _section(
-    "feature gate",
     ("min-compatibility-version", Kind.STRINGS, (), "The oldest release to get along with."),
-    effect=Effect.NONE,
 )
 _METRICS = _section(
     "metrics",
@@ -195,7 +197,6 @@ FLAGS: tuple[Flag, ...] = (
     *_UNSCHEDULABLE,
     *_ELECTION,
     *_GATES,
-    *_GATES_WITHOUT_EFFECT,
     *_METRICS,
     *_METRICS_WITHOUT_EFFECT,
     *_LOGS,

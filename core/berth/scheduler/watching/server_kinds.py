@@ -1,13 +1,13 @@
-"""Which kinds an older API server does not have, so that a scheduler starts without them.
+"""Which kinds the API server has, and in which version, so that a scheduler starts without the others.
 
 The first list of a kind that is not served would be tried again for ever, and the scheduler never be ready.
 
-    GET /version, /apis/GROUP/VERSION -> absent kinds -> watches.py leaves them out, with one line in the log
+    GET /apis/GROUP/VERSION -> ServerKinds -> watches.py leaves absent ones out, with one line in the log
 """
 
 import asyncio
-import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, Final, Protocol
@@ -16,9 +16,7 @@ import msgspec
 
 from berth.client import resources
 from berth.client.errors import ClientError
-from berth.client.resources import Resource
-
-log = logging.getLogger(__name__)
+from berth.client.resources import VERSIONS, Resource
 
 NEWER = (
     resources.RESOURCE_CLAIMS,
@@ -39,10 +37,6 @@ _WITHOUT: Final[Mapping[str, str]] = MappingProxyType(
 SECONDS = 5.0
 
 
-class _Version(msgspec.Struct, rename="camel"):
-    git_version: str = ""
-
-
 class _Listed(msgspec.Struct):
     name: str = ""
 
@@ -58,18 +52,55 @@ class Answers(Protocol):
         """Send a request; gives the response, whatever its status."""
 
 
-async def absent_kinds(transport: Answers) -> frozenset[Resource]:
-    """Give the newer kinds that the server says it does not have; the log has its version.
+@dataclass(frozen=True, slots=True)
+class ServerKinds:
+    """What an API server has of the newer kinds."""
+
+    absent: frozenset[Resource] = frozenset()
+    """Those that it does not serve in any version."""
+    versions: Mapping[Resource, Resource] = field(default_factory=dict)
+    """Those that it serves in another version than `client.resources` names, as it serves them."""
+
+    def served(self, kind: Resource) -> Resource:
+        """Give the kind in the version that the server has."""
+        return self.versions.get(kind, kind)
+
+
+EVERY_KIND: Final = ServerKinds()
+
+
+async def server_kinds(transport: Answers) -> ServerKinds:
+    """Give what the server says that it has of the newer kinds.
 
     A question without an answer counts as yes: the watches then find out, and try for as long as it takes.
     """
-    roots = sorted({kind.root for kind in NEWER})
-    version = asyncio.create_task(_version(transport))
-    served = await asyncio.gather(*(_served(transport, root) for root in roots))
-    if found := await version:
-        log.info("The API server is of Kubernetes %s", found)
-    names = dict(zip(roots, served, strict=True))
-    return frozenset(kind for kind in NEWER if not _has(names[kind.root], kind))
+    choices = {kind: _choices(kind) for kind in NEWER}
+    roots = sorted({choice.root for found in choices.values() for choice in found})
+    names = dict(zip(roots, await asyncio.gather(*(_served(transport, root) for root in roots)), strict=True))
+    served = {kind: _best(kind, found, names) for kind, found in choices.items()}
+    return ServerKinds(
+        frozenset(kind for kind, found in served.items() if found is None),
+        {kind: found for kind, found in served.items() if found not in (None, kind)},
+    )
+
+
+def _choices(kind: Resource) -> tuple[Resource, ...]:
+    """The kind in each version that is read, the best first."""
+    return tuple(kind._replace(version=version) for version in VERSIONS.get(kind, (kind.version,)))
+
+
+def _best(
+    kind: Resource, choices: Iterable[Resource], names: Mapping[str, frozenset[str] | None]
+) -> Resource | None:
+    """The best version that is served; the kind itself where that is not known, None where none is."""
+    unknown = False
+    for choice in choices:
+        plurals = names[choice.root]
+        if plurals is None:
+            unknown = True
+        elif choice.plural in plurals:
+            return choice
+    return kind if unknown else None
 
 
 def consequences(kinds: Iterable[Resource]) -> str:
@@ -80,18 +111,6 @@ def consequences(kinds: Iterable[Resource]) -> str:
     return "; ".join(
         f"{version} ({', '.join(names)}): {_WITHOUT[version]}" for version, names in plurals.items()
     )
-
-
-def _has(names: frozenset[str] | None, kind: Resource) -> bool:
-    return names is None or kind.plural in names
-
-
-async def _version(transport: Answers) -> str:
-    body = await _read(transport, "/version")
-    try:
-        return msgspec.json.decode(body or b"{}", type=_Version).git_version
-    except msgspec.DecodeError:
-        return ""
 
 
 async def _served(transport: Answers, root: str) -> frozenset[str] | None:

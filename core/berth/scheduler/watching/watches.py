@@ -46,7 +46,7 @@ from berth.out_of_tree.cluster_state.raw_objects import KeptObjects
 from berth.out_of_tree.queueing.news import NEWS
 from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.watching.needed_kinds import is_needed
-from berth.scheduler.watching.server_kinds import consequences
+from berth.scheduler.watching.server_kinds import EVERY_KIND, ServerKinds, consequences
 from berth.tape.recorded_scheduler import RecordedScheduler
 
 log = logging.getLogger(__name__)
@@ -155,12 +155,12 @@ def reflectors(
     kept: KeptObjects,
     *,
     groups: frozenset[str],
-    absent: frozenset[Resource] = frozenset(),
+    server: ServerKinds = EVERY_KIND,
     report: Report = ignore,
 ) -> Iterator[Reflector[Any]]:
     """A reflector for everything the scheduler has to know; nodes come first, kinds that plugins name last.
 
-    `groups` are those of needed_kinds that plugins ask about. Kinds that are `absent` are left out.
+    `groups` are those of needed_kinds that plugins ask about. Kinds that the server lacks are left out.
     The bytes of nodes and pods are kept where `kept` says so. Objects that are set aside are reported.
     """
     read_node, nodes = kept.nodes.decoding(decode_node), kept.nodes.following(scheduler.node_handler)
@@ -169,15 +169,15 @@ def reflectors(
     every, live = Source(resources.NODES), Source(resources.PODS, field_selector=LIVE_PODS)
     yield Reflector(transport, every, read_node, nodes, whole=True, fatal=FATAL, report=report)
     yield Reflector(transport, live, read_pod, pods, whole=True, fatal=FATAL, report=report)
-    kinds = _kinds(scheduler, groups, absent)
+    kinds = _kinds(scheduler, groups, server.absent)
     for watched in LOOKED_UP:
         if watched.resource not in kinds:
             continue
         handler = scheduler.resource_handler(watched.events, watched.store(scheduler.listers))
         decode: Callable[[bytes], Any] = decoder(watched.kind)
-        yield Reflector(transport, Source(watched.resource), decode, handler, report=report)
+        yield Reflector(transport, Source(server.served(watched.resource)), decode, handler, report=report)
     if resources.DEVICE_TAINT_RULES in kinds:
-        rules = Source(resources.DEVICE_TAINT_RULES)
+        rules = Source(server.served(resources.DEVICE_TAINT_RULES))
         handler = scheduler.device_taint_rule_handler
         yield Reflector(transport, rules, decoder(DeviceTaintRule), handler, report=report)
     yield from _of_other_kinds(transport, scheduler, report)

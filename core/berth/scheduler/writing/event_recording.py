@@ -1,17 +1,17 @@
 """The core's events about pods, written by the client in the name of a profile."""
 
 from berth.client.events import EventRecorder, Reference
+from berth.client.resources import POD_GROUPS
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
-
-GROUP_API_VERSION = "scheduling.k8s.io/v1alpha2"
 
 
 class PodEvents:
     """Implements berth.framework.handle.EventRecorder."""
 
-    def __init__(self, recorder: EventRecorder) -> None:
+    def __init__(self, recorder: EventRecorder, group_api_version: str = POD_GROUPS.api_version) -> None:
         self._recorder = recorder
+        self._group_api_version = group_api_version
 
     def event(
         self,
@@ -26,8 +26,8 @@ class PodEvents:
     ) -> None:
         """Record an event of that type (Normal, Warning) regarding the pod, done for the related one."""
         self._recorder.event(
-            reference(pod),
-            None if related is None else reference(related),
+            self._reference(pod),
+            None if related is None else self._reference(related),
             controller=controller or pod.spec.scheduler_name,
             type=kind,
             reason=reason,
@@ -35,8 +35,7 @@ class PodEvents:
             note=note,
         )
 
-
-def reference(obj: Pod | PodGroup) -> Reference:
-    """The object as an event names it."""
-    version, kind = (GROUP_API_VERSION, "PodGroup") if isinstance(obj, PodGroup) else ("v1", "Pod")
-    return Reference(version, kind, obj.namespace, obj.name, obj.uid, obj.metadata.resource_version)
+    def _reference(self, obj: Pod | PodGroup) -> Reference:
+        """The object as an event names it."""
+        version, kind = (self._group_api_version, "PodGroup") if isinstance(obj, PodGroup) else ("v1", "Pod")
+        return Reference(version, kind, obj.namespace, obj.name, obj.uid, obj.metadata.resource_version)

@@ -8,7 +8,7 @@ import msgspec
 
 from berth.client.api import STRATEGIC_PATCH, Api
 from berth.client.pods import STATUS_RETRY
-from berth.client.resources import POD_GROUPS
+from berth.client.resources import POD_GROUPS, Resource
 from berth.client.wire import encode
 from berth.client.write_guard import WriteGuard
 from berth.objects.pod_groups import PodGroup, PodGroupCondition
@@ -17,7 +17,11 @@ from berth.objects.pod_groups import PodGroup, PodGroupCondition
 class ApiPodGroupWriter:
     """Implements berth.framework.pod_group_writing.PodGroupWriter. `may_write` is asked before each write."""
 
-    def __init__(self, api: Api, *, may_write: WriteGuard | None = None) -> None:
+    def __init__(
+        self, api: Api, resource: Resource = POD_GROUPS, *, may_write: WriteGuard | None = None
+    ) -> None:
+        self.resource = resource
+        """PodGroups in the version that the API server has."""
         self._api = api
         self._may_write = may_write
 
@@ -28,7 +32,7 @@ class ApiPodGroupWriter:
         patch = {"metadata": {"uid": group.uid}, "status": {"conditions": [written]}}
         await self._api.call(
             "PATCH",
-            POD_GROUPS.path(group.namespace, group.name, "status"),
+            self.resource.path(group.namespace, group.name, "status"),
             encode(patch),
             content_type=STRATEGIC_PATCH,
             retry=STATUS_RETRY,

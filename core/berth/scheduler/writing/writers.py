@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from berth.client.api import Api
 from berth.client.pods import Pods
+from berth.client.resources import POD_GROUPS, Resource
 from berth.client.transport import Transport
 from berth.client.write_guard import WriteGuard
 from berth.framework.background import Background
@@ -24,13 +25,22 @@ class Writers:
     may_write: WriteGuard
 
     @classmethod
-    def over(cls, transport: Transport, may_write: WriteGuard, background: Background) -> "Writers":
-        """Writers that share a transport; what they cannot do at once, they do in the background."""
+    def over(
+        cls,
+        transport: Transport,
+        may_write: WriteGuard,
+        background: Background,
+        pod_groups: Resource = POD_GROUPS,
+    ) -> "Writers":
+        """Writers that share a transport; what they cannot do at once, they do in the background.
+
+        `pod_groups` are PodGroups in the version that the API server has.
+        """
         api = Api(transport)
         return cls(
             PodWriter(Pods(transport, may_write=may_write), background),
             ApiVolumeWriter(api, may_write=may_write),
             ApiClaimWriter(api, may_write=may_write),
-            ApiPodGroupWriter(api, may_write=may_write),
+            ApiPodGroupWriter(api, pod_groups, may_write=may_write),
             may_write,
         )

@@ -3,6 +3,7 @@
 import pytest
 
 from berth.config import Duration, FeatureGateError, FlagError, ValidationError
+from berth.config.errors import ReleaseError
 from berth.config.flags.command_line import load_with_flags, parse_flags, read_settings, usage
 from berth.config.flags.flag_table import FLAGS, Effect, Flag, Kind
 from tests.unit.config.files import file, names, plugins_file
@@ -144,8 +145,40 @@ def test_gates_that_lead_nowhere_are_reported():
     assert (
         f"feature gate DRAListTypeAttributes {reported} attributes that are lists are not read",
         f"feature gate DRANodeAllocatableResources {reported} {unmet}",
-    ) == options.warnings
-    assert () == parse_flags([]).warnings
+    ) == options.gate_warnings
+    assert () == parse_flags([]).gate_warnings
+
+
+@pytest.mark.parametrize(
+    ("flags", "release"),
+    [
+        ([], (1, 36)),
+        (["--release=1.37"], (1, 37)),
+        (["--feature-gates=CompositePodGroup=false"], (1, 37)),
+        (["--release=1.38", "--emulated-version=1.36"], (1, 38)),
+    ],
+)
+def test_the_release_that_gates_go_by(flags, release):
+    """It is the one that is named, else the oldest whose gates are meant."""
+    assert release == parse_flags(flags).gates.version.binary
+
+
+def test_the_same_command_line_in_another_release():
+    """Its gates are read again there, and refused where that release does not have them."""
+    options = parse_flags(["--feature-gates=GangScheduling=false"])
+
+    assert not options.gates.enabled("StorageCapacityScoring")
+    with pytest.raises(FeatureGateError, match="unrecognized feature gate: GangScheduling"):
+        options.at((1, 37))
+    assert parse_flags([]).at((1, 37)).gates.enabled("StorageCapacityScoring")
+
+
+def test_a_release_that_is_not_followed():
+    """It is refused, with those that are."""
+    with pytest.raises(ReleaseError) as error:
+        parse_flags(["--release=1.35"])
+
+    assert 'release "1.35" is none that Berth follows: name one of 1.36, 1.37, 1.38' == str(error.value)
 
 
 def test_help():

@@ -8,7 +8,7 @@ import pytest
 from berth.client import resources
 from berth.client.connection import Response
 from berth.client.errors import NotSentError
-from berth.scheduler.watching.server_kinds import NEWER, absent_kinds
+from berth.scheduler.watching.server_kinds import NEWER, ServerKinds, server_kinds
 from tests.unit.scheduler_at_work import eventually, node, scheduling
 
 DEVICES = (resources.RESOURCE_CLAIMS, resources.RESOURCE_SLICES, resources.DEVICE_CLASSES)
@@ -24,8 +24,8 @@ POD = {
 class Server:
     """What an API server of some version answers, by path; 404 for all other paths."""
 
-    def __init__(self, version, *kinds):
-        self.answers = {"/version": {"gitVersion": version}}
+    def __init__(self, *kinds):
+        self.answers = {}
         for kind in kinds:
             served = self.answers.setdefault(kind.root, {"resources": []})
             served["resources"].append({"name": kind.plural})
@@ -49,15 +49,24 @@ class Server:
 )
 async def test_what_is_absent(kinds, absent):
     """A kind is absent where its group's version does not list it."""
-    assert absent == await absent_kinds(Server("v1.33.4", *kinds))
+    assert ServerKinds(absent) == await server_kinds(Server(*kinds))
 
 
-async def test_the_version_is_logged(caplog):
-    """The log says which version the API server has."""
-    with caplog.at_level(logging.INFO):
-        await absent_kinds(Server("v1.34.9"))
+@pytest.mark.parametrize(
+    ("kind", "versions", "best"),
+    [
+        (resources.POD_GROUPS, ("v1beta1",), "v1beta1"),
+        (resources.POD_GROUPS, ("v1alpha2", "v1beta1"), "v1beta1"),
+        (resources.DEVICE_TAINT_RULES, ("v1alpha3",), "v1alpha3"),
+        (resources.DEVICE_TAINT_RULES, ("v1alpha3", "v1beta2", "v1"), "v1"),
+    ],
+)
+async def test_the_version_that_is_served(kind, versions, best):
+    """A kind is read in the best version that the server has; 1.36, 1.37 and 1.38 differ in these."""
+    others = [each for each in NEWER if each != kind]
+    found = await server_kinds(Server(*others, *(kind._replace(version=version) for version in versions)))
 
-    assert "Kubernetes v1.34.9" in caplog.text
+    assert (frozenset(), best) == (found.absent, found.served(kind).version)
 
 
 class Refusing:
@@ -85,9 +94,9 @@ class Refusing:
     ids=["away", "forbidden", "failing", "no JSON", "no object"],
 )
 async def test_a_kind_that_cannot_be_asked_about_is_watched(answer, caplog):
-    """Without a proper answer no kind is taken for absent, and no version is named."""
+    """Without a proper answer no kind is taken for absent, nor for one of another version."""
     with caplog.at_level(logging.INFO):
-        assert frozenset() == await absent_kinds(Refusing(answer))
+        assert ServerKinds() == await server_kinds(Refusing(answer))
 
     assert "" == caplog.text
 

@@ -1,9 +1,12 @@
-"""The feature gates that all Kubernetes components share, as of 1.36: data, no behaviour.
+"""The feature gates that all Kubernetes components share, up to 1.38: data, no behaviour.
 
 A gate's history is one line: release, stage and default, "locked" where the default cannot be changed;
-the releases are in rising order, and before the first one the gate does not exist.
+the releases are in rising order, and before the first one the gate does not exist. A release such as
+"1.37/1.37" counts only where --min-compatibility-version is at least the second one. A history that ends
+with "removed" is of a gate that a program of that release does not know any more.
 
-Source: pkg/features, k8s.io/apiserver, client-go and component-base feature tables (Kubernetes v1.36).
+Source: pkg/features, pkg/scheduler/features, k8s.io/apiserver, client-go and component-base feature tables
+(Kubernetes v1.36; v1.37 and CHANGELOG-1.38 for what the scheduler reads).
 """
 
 from collections.abc import Mapping
@@ -54,6 +57,7 @@ HISTORY: Mapping[str, str] = MappingProxyType(
         "ClusterTrustBundleProjection": "1.29 Alpha off; 1.33 Beta off",
         "ComponentFlagz": "1.32 Alpha off; 1.36 Beta on",
         "ComponentStatusz": "1.32 Alpha off; 1.36 Beta on",
+        "CompositePodGroup": "1.37 Alpha off",
         "ConcurrentWatchObjectDecode": "1.31 Beta off",
         "ConsistentListFromCache": "1.28 Alpha off; 1.31 Beta on; 1.34 GA on locked",
         "ConstrainedImpersonation": "1.35 Alpha off; 1.36 Beta on",
@@ -68,18 +72,18 @@ HISTORY: Mapping[str, str] = MappingProxyType(
         "DRAAdminAccess": "1.32 Alpha off; 1.34 Beta on; 1.36 GA on locked",
         "DRAConsumableCapacity": "1.34 Alpha off; 1.36 Beta on",
         "DRADeviceBindingConditions": "1.34 Alpha off; 1.36 Beta on",
-        "DRADeviceTaintRules": "1.35 Alpha off; 1.36 Beta off",
-        "DRADeviceTaints": "1.33 Alpha off; 1.36 Beta on",
-        "DRAExtendedResource": "1.34 Alpha off; 1.36 Beta on",
+        "DRADeviceTaintRules": "1.35 Alpha off; 1.36 Beta off; 1.37 GA on; 1.38 GA on locked",
+        "DRADeviceTaints": "1.33 Alpha off; 1.36 Beta on; 1.37 GA on; 1.38 GA on locked",
+        "DRAExtendedResource": "1.34 Alpha off; 1.36 Beta on; 1.37 GA on locked",
         "DRAListTypeAttributes": "1.36 Alpha off",
         "DRANodeAllocatableResources": "1.36 Alpha off",
         "DRAPartitionableDevices": "1.33 Alpha off; 1.36 Beta on",
-        "DRAPrioritizedList": "1.33 Alpha off; 1.34 Beta on; 1.36 GA on",
-        "DRAResourceClaimDeviceStatus": "1.32 Alpha off; 1.33 Beta on",
+        "DRAPrioritizedList": "1.33 Alpha off; 1.34 Beta on; 1.36 GA on; 1.37 GA on locked",
+        "DRAResourceClaimDeviceStatus": "1.32 Alpha off; 1.33 Beta on; 1.37 GA on locked",
         "DRAResourceClaimGranularStatusAuthorization": "1.36 Beta on",
         "DRAResourcePoolStatus": "1.36 Alpha off",
         "DRASchedulerFilterTimeout": "1.34 Beta on",
-        "DRAWorkloadResourceClaims": "1.36 Alpha off",
+        "DRAWorkloadResourceClaims": "1.36 Alpha off; 1.37 Beta off",
         "DeclarativeValidation": "1.33 Beta on; 1.36 GA on locked",
         "DeclarativeValidationBeta": "1.36 Beta on",
         "DeclarativeValidationTakeover": "1.33 Beta off; 1.36 Deprecated off",
@@ -89,14 +93,20 @@ HISTORY: Mapping[str, str] = MappingProxyType(
         "DisableCPUQuotaWithExclusiveCPUs": "1.33 Beta on; 1.36 Deprecated on",
         "DisableNodeKubeProxyVersion": "1.29 Alpha off; 1.31 Deprecated off; "
         "1.33 Deprecated on; 1.36 Deprecated on locked",
-        "DynamicResourceAllocation": "1.26 Alpha off; 1.32 Beta off; 1.34 GA on; 1.35 GA on locked",
+        "DRADerivedAttributes": "1.37 Alpha off",
+        "DRADeviceCompatibilityGroups": "1.37 Alpha off",
+        "DRAFractionalCapacityRange": "1.37 Beta off; 1.37/1.37 Beta on",
+        "DRAOptionalNodeOperations": "1.37 Alpha off",
+        "DRAPartitionableDevicesType": "1.37 Alpha off",
+        "DynamicResourceAllocation": "1.26 Alpha off; 1.32 Beta off; "
+        "1.34 GA on; 1.35 GA on locked; 1.38 removed",
         "EnvFiles": "1.34 Alpha off; 1.35 Beta on",
         "EventedPLEG": "1.26 Alpha off",
         "ExecProbeTimeout": "1.20 GA on; 1.35 GA on locked",
         "ExtendWebSocketsToKubelet": "1.36 Beta on",
         "ExternalServiceAccountTokenSigner": "1.32 Alpha off; 1.34 Beta on; 1.36 GA on locked",
-        "GangScheduling": "1.35 Alpha off",
-        "GenericWorkload": "1.35 Alpha off",
+        "GangScheduling": "1.35 Alpha off; 1.37 removed",
+        "GenericWorkload": "1.35 Alpha off; 1.37 Beta off",
         "GitRepoVolumeDriver": "1.0 GA on; 1.33 Deprecated off; 1.36 Deprecated off locked",
         "GracefulNodeShutdown": "1.20 Alpha off; 1.21 Beta on",
         "GracefulNodeShutdownBasedOnPodPriority": "1.23 Alpha off; 1.24 Beta on",
@@ -114,6 +124,8 @@ HISTORY: Mapping[str, str] = MappingProxyType(
         "InPlacePodVerticalScalingExclusiveMemory": "1.34 Alpha off",
         "InPlacePodVerticalScalingInitContainers": "1.36 Beta on",
         "InformerResourceVersion": "1.30 Alpha off; 1.35 GA on",
+        "InPlacePodVerticalScalingSchedulerPreemption": "1.37 Alpha off",
+        "InterPodAffinityHostnameFastPath": "1.37 Alpha off",
         "JobBackoffLimitPerIndex": "1.28 Alpha off; 1.29 Beta on; 1.33 GA on locked",
         "JobManagedBy": "1.30 Alpha off; 1.32 Beta on; 1.35 GA on locked",
         "JobPodReplacementPolicy": "1.28 Alpha off; 1.29 Beta on; 1.34 GA on locked",
@@ -138,7 +150,7 @@ HISTORY: Mapping[str, str] = MappingProxyType(
         "LoggingAlphaOptions": "1.24 Alpha off",
         "LoggingBetaOptions": "1.24 Beta on",
         "ManifestBasedAdmissionControlConfig": "1.36 Alpha off",
-        "MatchLabelKeysInPodAffinity": "1.29 Alpha off; 1.31 Beta on; 1.33 GA on locked",
+        "MatchLabelKeysInPodAffinity": "1.29 Alpha off; 1.31 Beta on; 1.33 GA on locked; 1.38 removed",
         "MatchLabelKeysInPodTopologySpread": "1.25 Alpha off; 1.27 Beta on",
         "MatchLabelKeysInPodTopologySpreadSelectorMerge": "1.34 Beta on",
         "MaxUnavailableStatefulSet": "1.24 Alpha off; 1.35 Beta off",
@@ -151,7 +163,7 @@ HISTORY: Mapping[str, str] = MappingProxyType(
         "MutatingAdmissionPolicy": "1.32 Alpha off; 1.34 Beta off; 1.36 GA on",
         "NFTablesProxyMode": "1.29 Alpha off; 1.31 Beta on; 1.33 GA on locked",
         "NativeHistograms": "1.36 Alpha off",
-        "NodeDeclaredFeatures": "1.35 Alpha off; 1.36 Beta on",
+        "NodeDeclaredFeatures": "1.35 Alpha off; 1.36 Beta on; 1.37 GA on locked",
         "NodeInclusionPolicyInPodTopologySpread": "1.25 Alpha off; 1.26 Beta on; 1.33 GA on locked",
         "NodeLogQuery": "1.27 Alpha off; 1.30 Beta off; 1.36 GA on locked",
         "NodeSwap": "1.22 Alpha off; 1.28 Beta off; 1.30 Beta on; 1.34 GA on locked",
@@ -164,6 +176,7 @@ HISTORY: Mapping[str, str] = MappingProxyType(
         "PodAndContainerStatsFromCRI": "1.23 Alpha off",
         "PodCertificateRequest": "1.34 Alpha off; 1.35 Beta off",
         "PodDeletionCost": "1.21 Alpha off; 1.22 Beta on",
+        "PodGroupPreemptionPolicy": "1.37 Alpha off",
         "PodLevelResourceManagers": "1.36 Alpha off",
         "PodLevelResources": "1.32 Alpha off; 1.34 Beta on",
         "PodLifecycleSleepAction": "1.29 Alpha off; 1.30 Beta on; 1.34 GA on locked",
@@ -171,7 +184,7 @@ HISTORY: Mapping[str, str] = MappingProxyType(
         "PodLogsQuerySplitStreams": "1.32 Alpha off",
         "PodObservedGenerationTracking": "1.33 Alpha off; 1.34 Beta on; 1.35 GA on locked",
         "PodReadyToStartContainersCondition": "1.28 Alpha off; 1.29 Beta on",
-        "PodSchedulingReadiness": "1.26 Alpha off; 1.27 Beta on; 1.30 GA on locked",
+        "PodSchedulingReadiness": "1.26 Alpha off; 1.27 Beta on; 1.30 GA on locked; 1.38 removed",
         "PodTopologyLabelsAdmission": "1.33 Alpha off; 1.35 Beta on",
         "PodsAPI": "1.36 Alpha off",
         "PortForwardWebsockets": "1.30 Alpha off; 1.31 Beta on",
@@ -201,6 +214,7 @@ HISTORY: Mapping[str, str] = MappingProxyType(
         "SchedulerAsyncAPICalls": "1.34 Beta off",
         "SchedulerAsyncPreemption": "1.32 Alpha off; 1.33 Beta on",
         "SchedulerPopFromBackoffQ": "1.33 Beta on",
+        "SchedulerPreQueueingHints": "1.37 Alpha off",
         "SchedulerQueueingHints": "1.28 Beta off; 1.32 Beta on; 1.34 GA on locked",
         "SeparateCacheWatchRPC": "1.28 Beta on; 1.33 Deprecated off; 1.36 Deprecated off locked",
         "SeparateTaintEvictionController": "1.29 Beta on; 1.34 GA on locked",
@@ -211,14 +225,14 @@ HISTORY: Mapping[str, str] = MappingProxyType(
         "ServiceAccountTokenPodNodeInfo": "1.29 Alpha off; 1.30 Beta on; 1.32 GA on locked",
         "ServiceCIDRStatusFieldWiping": "1.0 GA off; 1.36 Deprecated on",
         "ShardedListAndWatch": "1.36 Alpha off",
-        "SidecarContainers": "1.28 Alpha off; 1.29 Beta on; 1.33 GA on locked",
+        "SidecarContainers": "1.28 Alpha off; 1.29 Beta on; 1.33 GA on locked; 1.37 removed",
         "SizeBasedListCostEstimate": "1.34 Beta on",
         "StaleControllerConsistencyDaemonSet": "1.36 Beta on",
         "StaleControllerConsistencyJob": "1.36 Beta on",
         "StaleControllerConsistencyReplicaSet": "1.36 Beta on",
         "StaleControllerConsistencyStatefulSet": "1.36 Beta on",
         "StatefulSetSemanticRevisionComparison": "1.0 Beta on",
-        "StorageCapacityScoring": "1.33 Alpha off",
+        "StorageCapacityScoring": "1.33 Alpha off; 1.37 Beta on",
         "StorageNamespaceIndex": "1.30 Beta on; 1.33 Deprecated on",
         "StorageVersionAPI": "1.20 Alpha off",
         "StorageVersionHash": "1.14 Alpha off; 1.15 Beta on",
@@ -244,7 +258,7 @@ HISTORY: Mapping[str, str] = MappingProxyType(
         "UserNamespacesHostNetworkSupport": "1.35 Alpha off",
         "UserNamespacesSupport": "1.25 Alpha off; 1.30 Beta off; 1.33 Beta on; 1.36 GA on locked",
         "VolumeAttributesClass": "1.29 Alpha off; 1.31 Beta off; 1.34 GA on; 1.36 GA on locked",
-        "VolumeLimitScaling": "1.35 Alpha off",
+        "VolumeLimitScaling": "1.35 Alpha off; 1.37 Beta on",
         "WatchCacheInitializationPostStartHook": "1.31 Beta off; 1.36 Beta on",
         "WatchList": "1.27 Alpha off; 1.32 Beta on; 1.33 Beta off; 1.34 Beta on",
         "WatchListClient": "1.30 Beta off; 1.35 Beta on",
@@ -253,22 +267,30 @@ HISTORY: Mapping[str, str] = MappingProxyType(
         "WindowsCPUAndMemoryAffinity": "1.32 Alpha off",
         "WindowsGracefulNodeShutdown": "1.32 Alpha off; 1.34 Beta on",
         "WindowsHostNetwork": "1.26 Alpha off; 1.33 Deprecated off",
-        "WorkloadAwarePreemption": "1.36 Alpha off",
+        "WorkloadAwarePreemption": "1.36 Alpha off; 1.37 removed",
         "WorkloadWithJob": "1.36 Alpha off",
     }
 )
 
-# A gate may be on only while all of these are.
+# Where a removed gate's behaviour went; that of all others is on for good.
+FOLDED: Mapping[str, str] = MappingProxyType(
+    {"GangScheduling": "GenericWorkload", "WorkloadAwarePreemption": "GenericWorkload"}
+)
+
+# A gate may be on only while all of these are, as far as the release knows them.
 NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "AuthorizeNodeWithSelectors": ("AuthorizeWithSelectors",),
         "ClusterTrustBundleProjection": ("ClusterTrustBundle",),
+        "CompositePodGroup": ("GenericWorkload", "TopologyAwareWorkloadScheduling"),
         "DRAAdminAccess": ("DynamicResourceAllocation",),
         "DRAConsumableCapacity": ("DynamicResourceAllocation",),
         "DRADeviceBindingConditions": (
             "DynamicResourceAllocation",
             "DRAResourceClaimDeviceStatus",
         ),
+        "DRADerivedAttributes": ("DynamicResourceAllocation",),
+        "DRADeviceCompatibilityGroups": ("DRAPartitionableDevices",),
         "DRADeviceTaintRules": ("DRADeviceTaints",),
         "DRADeviceTaints": ("DynamicResourceAllocation",),
         "DRAExtendedResource": ("DynamicResourceAllocation",),
@@ -306,6 +328,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "MatchLabelKeysInPodTopologySpreadSelectorMerge": ("MatchLabelKeysInPodTopologySpread",),
         "PodCertificateRequest": ("AuthorizeNodeWithSelectors",),
+        "PodGroupPreemptionPolicy": ("GenericWorkload",),
         "PodLevelResourceManagers": ("PodLevelResources",),
         "PodLifecycleSleepActionAllowZero": ("PodLifecycleSleepAction",),
         "ProcMountType": ("UserNamespacesSupport",),
@@ -335,11 +358,17 @@ NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 
-# Gates that the scheduler of 1.36 reads and Berth does not follow to the end; all are off by default.
+# Gates that the scheduler reads and Berth does not follow to the end; all are off by default.
 NOT_COVERED: Mapping[str, str] = MappingProxyType(
     {
+        "CompositePodGroup": "groups of pod groups are not read",
+        "DRADerivedAttributes": "attributes that a request derives are not evaluated",
+        "DRADeviceCompatibilityGroups": "devices of different compatibility groups may be allocated together",
         "DRAWorkloadResourceClaims": "claims are not shared by a pod group",
         "DRAListTypeAttributes": "attributes that are lists are not read",
         "DRANodeAllocatableResources": "devices take nothing from the node's allocatable resources",
+        "DRAOptionalNodeOperations": "skipNodeOperations is not copied to allocations",
+        "InPlacePodVerticalScalingSchedulerPreemption": "deferred resizes preempt no pod",
+        "PodGroupPreemptionPolicy": "the preemption policy of a pod group is not read",
     }
 )

@@ -1,0 +1,105 @@
+"""Which kube-scheduler is followed: that of the API server's release, which is asked before all else.
+
+--release ───────────────────────────┐
+GET /version, until it is answered ──┴─► release ─► gates, configuration, rules
+"""
+
+import asyncio
+import logging
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any, Protocol
+
+import msgspec
+
+from berth.client.credentials import load_endpoint
+from berth.client.errors import ClientError
+from berth.client.transport import Transport
+from berth.config.flags.command_line import Options, Settings, read_settings
+from berth.config.releases.release import DEFAULT, PREVIEWS, Release, followed, shown
+
+log = logging.getLogger(__name__)
+
+ANSWER_SECONDS = 5.0
+PAUSE_SECONDS = 1.0
+
+
+class Answers(Protocol):
+    """The part of the transport that is used here."""
+
+    async def request(self, method: str, path: str, *, timeout_seconds: float | None = None) -> Any:
+        """Send a request; gives the response, whatever its status."""
+
+
+class _Version(msgspec.Struct, rename="camel"):
+    git_version: str = ""
+
+
+async def settings_for_server(
+    options: Options, settings: Settings, stop: asyncio.Event
+) -> tuple[Options, Settings]:
+    """Give the options and settings of the release that --release names, else of the API server's.
+
+    Waits for the API server until it answers or `stop` is set; the log says what keeps it.
+
+    Raises:
+        ConfigurationError: the API server can't be addressed.
+        ConfigError: flags or files are wrong in that release.
+    """
+    release = options.release
+    if release is None:
+        kubeconfig = settings.loaded.configuration.client_connection.kubeconfig
+        endpoint = await asyncio.to_thread(load_endpoint, kubeconfig=kubeconfig, master=options.master)
+        transport = Transport(endpoint, max_connections=1)
+        try:
+            release = _release_beside(await server_version(transport, stop))
+        finally:
+            await transport.aclose()
+    if release != options.gates.version.binary:
+        options = options.at(release)
+        settings = read_settings(options)
+    _say(options)
+    return options, settings
+
+
+async def server_version(transport: Answers, stop: asyncio.Event) -> str:
+    """Give the API server's version such as v1.37.0; "" where it does not say, or `stop` is set first."""
+    failed = ""
+    while not stop.is_set():
+        try:
+            response = await transport.request("GET", "/version", timeout_seconds=ANSWER_SECONDS)
+        except ClientError as error:
+            if str(error) != failed:
+                failed = str(error)
+                log.warning("Waiting for the API server, whose version is to be known first: %s", failed)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), PAUSE_SECONDS)
+        else:
+            return _git_version(bytes(response.body)) if response.status == HTTPStatus.OK else ""
+    return ""
+
+
+def _git_version(body: bytes) -> str:
+    try:
+        return msgspec.json.decode(body, type=_Version).git_version
+    except msgspec.DecodeError:
+        return ""
+
+
+def _release_beside(version: str) -> Release:
+    release = followed(version)
+    if release is None:
+        log.warning(
+            "The API server does not say its version; Kubernetes %s is taken: name another by --release",
+            shown(DEFAULT),
+        )
+        return DEFAULT
+    log.info("The API server is of Kubernetes %s", version)
+    return release
+
+
+def _say(options: Options) -> None:
+    version = options.gates.version
+    emulated = "" if version.emulated == version.binary else f", emulating {shown(version.emulated)}"
+    preview = ", a preview: its vectors are yet to come" if version.binary in PREVIEWS else ""
+    log.info("Deciding as kube-scheduler %s%s%s", shown(version.binary), emulated, preview)

@@ -1,0 +1,108 @@
+"""The release that is followed: the API server's, unless the command line names one."""
+
+import asyncio
+import logging
+
+import pytest
+
+from berth.client.connection import Response
+from berth.client.errors import NotSentError
+from berth.config.errors import FeatureGateError
+from berth.config.flags.command_line import parse_flags, read_settings
+from berth.config.releases.release import followed
+from berth.sandbox import Options, serve
+from berth.scheduler.server_release import server_version, settings_for_server
+
+
+@pytest.mark.parametrize(
+    ("version", "release"),
+    [
+        ("v1.33.4", (1, 36)),
+        ("v1.36.2+k3s1", (1, 36)),
+        ("v1.37.0-rc.0", (1, 37)),
+        ("v1.38.1", (1, 38)),
+        ("v1.41.0", (1, 38)),
+        ("dev", None),
+        ("", None),
+    ],
+)
+def test_the_release_beside_a_server(version, release):
+    """It is the server's own, or the nearest one that is followed."""
+    assert release == followed(version)
+
+
+class Later:
+    """A server that answers only after it was not reached a few times."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+
+    async def request(self, method, path, *, timeout_seconds):
+        assert ("GET", "/version", True) == (method, path, timeout_seconds > 0)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+async def test_the_server_is_waited_for(monkeypatch, caplog):
+    """Nothing is decided before the release is known; the log says once what is waited for."""
+    monkeypatch.setattr("berth.scheduler.server_release.PAUSE_SECONDS", 0.0)
+    refused = NotSentError("connection refused")
+    server = Later(refused, refused, Response(200, b'{"gitVersion": "v1.37.1"}'))
+
+    assert "v1.37.1" == await server_version(server, asyncio.Event())
+    assert 1 == caplog.text.count("connection refused")
+
+
+async def test_waiting_ends_with_the_process():
+    """A signal is not kept waiting."""
+    stop = asyncio.Event()
+    stop.set()
+
+    assert "" == await server_version(Later(), stop)
+
+
+@pytest.mark.parametrize("answer", [Response(403, b"{}"), Response(200, b"<html>")])
+async def test_a_server_that_does_not_say(answer):
+    """It has no version then."""
+    assert "" == await server_version(Later(answer), asyncio.Event())
+
+
+async def started(tmp_path, *flags):
+    """The options and settings of a command line beside a sandbox."""
+    kubeconfig = tmp_path / "kubeconfig"
+    async with await serve(Options()) as sandbox:
+        sandbox.write_kubeconfig(kubeconfig)
+        options = parse_flags([f"--kubeconfig={kubeconfig}", *flags])
+        return await settings_for_server(options, read_settings(options), asyncio.Event())
+
+
+async def test_the_start_says_which_release_is_followed(tmp_path, caplog):
+    """The log has the server's version, and the release that decisions go by."""
+    with caplog.at_level(logging.INFO):
+        options, _ = await started(tmp_path)
+
+    assert (1, 36) == options.gates.version.binary
+    assert "The API server is of Kubernetes v1.36.0" in caplog.text
+    assert "Deciding as kube-scheduler 1.36" in caplog.messages
+
+
+async def test_the_command_line_names_the_release(tmp_path, caplog):
+    """The server is not asked then; a preview is called so."""
+    with caplog.at_level(logging.INFO):
+        options, settings = await started(tmp_path, "--release=1.38", "--emulated-version=1.37")
+
+    assert ((1, 38), (1, 38)) == (options.gates.version.binary, settings.loaded.gates.rules.release)
+    said = "Deciding as kube-scheduler 1.38, emulating 1.37, a preview: its vectors are yet to come"
+    assert [said] == caplog.messages
+
+
+async def test_gates_of_another_release(tmp_path):
+    """They are refused in the words of the server's release."""
+    with pytest.raises(FeatureGateError, match="unrecognized feature gate: CompositePodGroup"):
+        await started(
+            tmp_path,
+            "--feature-gates=CompositePodGroup=true,GenericWorkload=true"
+            ",TopologyAwareWorkloadScheduling=true",
+        )
