@@ -10,7 +10,7 @@ from berth.cli.failing import fail
 
 
 @click.command()
-@click.option("--keep", is_flag=True, help="Stay up after the report, until interrupted.")
+@click.option("--keep", is_flag=True, help="Stay up after the report, until SIGINT or SIGTERM.")
 @click.option(
     "--openb",
     "dataset",
@@ -54,6 +54,4 @@ def demo(
         sound = asyncio.run(run_main_job(options, click.echo))
     except (DemoError, DatasetError, ClientError) as error:
         fail(error)
-    except KeyboardInterrupt:
-        sys.exit(130)
     sys.exit(0 if sound else 1)

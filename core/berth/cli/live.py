@@ -1,7 +1,6 @@
 """`berth live`: a scheduler's live page in this machine's browser, with its user's credentials."""
 
 import asyncio
-import sys
 
 import click
 
@@ -36,5 +35,3 @@ def live(*, explanations: Explanations, port: int) -> None:
         asyncio.run(serve(server.url or LOCAL, server.tls(), token, port, click.echo))
     except OSError as error:
         fail(f"--port {port}: {error.strerror or error}: choose another one, or 0")
-    except KeyboardInterrupt:
-        sys.exit(130)

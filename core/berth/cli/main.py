@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from berth.cli.distributions import named_where_absent
+from berth.cli.ending import ended_by_signals
 
 # Nothing here multiplies matrices, for which NumPy starts a thread for each core where it is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -55,7 +56,7 @@ class Verbs(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb; ends the program with what to install where a package is absent."""
-        with named_where_absent():
+        with ended_by_signals(), named_where_absent():
             return super().invoke(ctx)
 
 

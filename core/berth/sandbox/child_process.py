@@ -1,11 +1,16 @@
-"""A process of one's own on this machine: started with a log file, looked after, ended; its last words."""
+"""A process of one's own on this machine: started with a log file, looked after, ended; its last words.
+
+It ends with this one, even where that is killed.
+"""
 
 import asyncio
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from errno import EACCES, ENOENT
 from pathlib import Path
+from shutil import which
 from typing import Final, Self
 
 from berth.sandbox import tied_process
@@ -13,6 +18,22 @@ from berth.sandbox import tied_process
 GRACE_SECONDS: Final = 10.0
 _LAST_WORDS: Final = 3
 _LINE_LENGTH: Final = 300
+
+
+def tied(command: Sequence[str], environment: Mapping[str, str], folder: Path | None = None) -> list[str]:
+    """Give a command that is this one, and that the kernel ends when this process ends.
+
+    `folder` is where it is to run, if that is another one than this process's.
+
+    Raises: OSError where there is no program of that name.
+    """
+    name, *arguments = command
+    place = folder / name if folder is not None and os.sep in name else Path(name)
+    found = which(place, path=os.pathsep.join(os.get_exec_path(environment)))
+    if found is None:
+        number = EACCES if place.exists() else ENOENT
+        raise OSError(number, os.strerror(number), name)
+    return [sys.executable, "-I", "-S", tied_process.__file__, str(os.getpid()), str(found), *arguments]
 
 
 class ChildProcess:
@@ -32,24 +53,21 @@ class ChildProcess:
         environment: Mapping[str, str] | None = None,
         *,
         own_session: bool = False,
-        tied: bool = False,
     ) -> Self:
         """Start a command; what it prints goes into the log.
 
-        In a session of its own it does not hear of an interrupt from the terminal. Tied, it ends with this
-        process, even where that one is killed; its command begins with a path then.
+        In a session of its own it does not hear of an interrupt from the terminal.
 
-        Raises: OSError where the program cannot be executed; one that is tied ends at once in its place.
+        Raises: OSError where the program cannot be executed.
         """
-        tie = (sys.executable, "-I", "-S", tied_process.__file__, str(os.getpid())) if tied else ()
+        variables = {**os.environ, **(environment or {})}
         with log.open("wb") as output:
             process = await asyncio.create_subprocess_exec(
-                *tie,
-                *command,
+                *tied(command, variables),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env={**os.environ, **(environment or {})},
+                env=variables,
                 start_new_session=own_session,
             )
         return cls(name, process, log)

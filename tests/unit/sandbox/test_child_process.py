@@ -18,7 +18,7 @@ from berth.sandbox.child_process import ChildProcess
 async def main():
     log, note = map(Path, sys.argv[1:])
     sleeper = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"]
-    child = await ChildProcess.start("sleeper", sleeper, log, own_session=True, tied=True)
+    child = await ChildProcess.start("sleeper", sleeper, log, own_session=True)
     note.write_text(str(child.pid))
     await child.wait()
 
@@ -36,7 +36,7 @@ def ended(pid):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel has no signal for the end of a parent")
-async def test_a_tied_process_ends_with_one_that_is_killed(tmp_path):
+async def test_a_process_ends_with_one_that_is_killed(tmp_path):
     """Though it is in a session of its own, and its starter could do nothing any more."""
     log, note = tmp_path / "log", tmp_path / "pid"
     starter = await asyncio.create_subprocess_exec(sys.executable, "-c", STARTER, str(log), str(note))
@@ -51,19 +51,19 @@ async def test_a_tied_process_ends_with_one_that_is_killed(tmp_path):
     await eventually(lambda: ended(sleeper))
 
 
-async def test_a_tied_process_is_the_command(tmp_path):
+async def test_a_process_is_the_command(tmp_path):
     """Its number, its last words and its exit code are the command's own."""
     say = "import os, sys; print(os.getpid()); sys.exit(7)"
-    child = await ChildProcess.start("say", [sys.executable, "-c", say], tmp_path / "log", tied=True)
+    child = await ChildProcess.start("say", [sys.executable, "-c", say], tmp_path / "log")
     await child.wait()
 
     assert (str(child.pid), 7) == (child.last_words(), child.exit_code)
 
 
-async def test_a_tied_command_that_cannot_be_executed(tmp_path):
-    """It ends at once, and says why."""
+@pytest.mark.parametrize(("name", "said"), [("etcd", "Permission denied"), ("none", "No such file")])
+async def test_a_command_that_cannot_be_executed(tmp_path, name, said):
+    """It is an error that says why."""
     (tmp_path / "etcd").write_text("no program", encoding="ascii")
-    child = await ChildProcess.start("etcd", [str(tmp_path / "etcd")], tmp_path / "log", tied=True)
-    await child.wait()
 
-    assert (126, f"cannot start {tmp_path}/etcd: Permission denied") == (child.exit_code, child.last_words())
+    with pytest.raises(OSError, match=said):
+        await ChildProcess.start("etcd", [str(tmp_path / name)], tmp_path / "log")

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from berth.sandbox.child_process import tied
 from berth.sandbox.containers.probes import Prober
 from berth.sandbox.meta import new_uid
 from berth.sandbox.store import Json
@@ -142,7 +143,7 @@ class Container:
     async def _spawn(self, launch: Launch) -> asyncio.subprocess.Process:
         with launch.log.open("ab") as log:
             return await asyncio.create_subprocess_exec(
-                *launch.command,
+                *tied(launch.command, launch.environment, launch.log.parent),
                 env=dict(launch.environment),
                 cwd=launch.log.parent,
                 stdin=asyncio.subprocess.DEVNULL,

@@ -4,11 +4,13 @@ Source: pkg/kubelet/prober (v1.36). gRPC probes are not there.
 """
 
 import asyncio
+import os
 import ssl
 from collections.abc import Callable
 
 import aiohttp
 
+from berth.sandbox.child_process import tied
 from berth.sandbox.store import Json
 
 _GOOD = range(200, 400)
@@ -86,7 +88,7 @@ class Prober:
     async def _execute(self, action: Json) -> bool:
         words = [self._translate(word) for word in action.get("command") or ()]
         quiet = asyncio.subprocess.DEVNULL
-        process = await asyncio.create_subprocess_exec(*words, stdout=quiet, stderr=quiet)
+        process = await asyncio.create_subprocess_exec(*tied(words, os.environ), stdout=quiet, stderr=quiet)
         try:
             return await process.wait() == 0
         finally:

@@ -88,7 +88,10 @@ class RealCluster:
         name = Path(command[0]).name
         log = self._path / f"{name}.log"
         # An interrupt from the terminal is for the sandbox, which ends both in their order.
-        child = await ChildProcess.start(name, command, log, own_session=True, tied=True)
+        try:
+            child = await ChildProcess.start(name, command, log, own_session=True)
+        except OSError as error:
+            raise SandboxError(f"cannot start {command[0]}: {error.strerror}") from None
         self._processes.append(child)
 
     async def _wait_ready(self, transport: Transport) -> None:

@@ -1,0 +1,95 @@
+"""What a command started ends with it, whichever signal it gets."""
+
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from berth.demo.processes import program
+from tests.unit.scheduler_at_work import eventually
+
+STAYING = "staying up"
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec: {nodeName: n, containers: [{name: c, image: "sleeper:1"}]}
+"""
+NODE = """
+apiVersion: v1
+kind: Node
+metadata: {name: n}
+status: {allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}
+"""
+
+
+def descendants(pid):
+    """The processes that a process started, and those that they started."""
+    found, stats = {}, [path.read_text(errors="replace") for path in alive()]
+    for stat in stats:
+        number, _, rest = stat.partition(" ")
+        found.setdefault(int(rest.rpartition(")")[2].split()[1]), []).append(int(number))
+    every, more = [], [pid]
+    while more:
+        more = [child for parent in more for child in found.get(parent, ())]
+        every += more
+    return every
+
+
+def alive():
+    return [path for path in Path("/proc").glob("[0-9]*/stat") if path.exists()]
+
+
+def runs(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def started(log, *line):
+    """A command that writes into a log."""
+    with log.open("wb") as output:
+        return subprocess.Popen([program("berth"), *line], stdout=output, stderr=output)
+
+
+async def ends(process, number):
+    """Send the signal; give the exit code once it and all that it started have ended."""
+    children = descendants(process.pid)
+    assert children
+    process.send_signal(number)
+    code = process.wait(60)
+    await eventually(lambda: not any(map(runs, children)))
+    return code
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+async def test_demo(tmp_path, number):
+    """`berth demo --keep` ends sandbox, sidecar and scheduler."""
+    log = tmp_path / "log"
+    process = started(log, "demo", "--keep", "--pods", "20", "--folder", str(tmp_path / "run"))
+    try:
+        await eventually(lambda: STAYING in log.read_text() or process.poll() is not None)
+        assert STAYING in log.read_text(), log.read_text()
+        expected = -number if number == signal.SIGKILL else 128 + number
+
+        assert expected == await ends(process, number)
+    finally:
+        process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+async def test_sandbox(tmp_path, number):
+    """`berth sandbox up` ends the containers that it runs."""
+    kubeconfig, log = tmp_path / "kubeconfig", tmp_path / "log"
+    (tmp_path / "objects.yaml").write_text(f"{NODE}---{POD}")
+    line = ["sandbox", "up", "--authorization-mode=RBAC", "--kubeconfig", str(kubeconfig)]
+    line += ["--load", str(tmp_path / "objects.yaml"), "--run-image", "sleeper:*=sleep 600"]
+    process = started(log, *line)
+    try:
+        await eventually(lambda: descendants(process.pid) or process.poll() is not None)
+
+        assert (0 if number == signal.SIGTERM else -number) == await ends(process, number)
+    finally:
+        process.kill()
