@@ -16,6 +16,7 @@ from berth.client.errors import ClientError, NotFoundError
 from berth.client.resources import LEASES, PODS, Resource
 from berth.client.transport import Transport
 from berth.client.watch import Source, watch_lines
+from berth.client.wire import bounded
 from berth.demo.processes import Child, program
 from berth.demo.surface import LOOPBACK, Surface
 
@@ -75,6 +76,11 @@ class Arena:
         return self.folder / f"scheduler-{len(self.ends)}.log"
 
     @property
+    def standby_log(self):
+        """The log of the scheduler that took over."""
+        return self.folder / "standby.log"
+
+    @property
     def log_bytes(self):
         """How much the schedulers have logged."""
         return sum(path.stat().st_size for path in self.folder.glob("scheduler-*.log"))
@@ -96,7 +102,6 @@ class Arena:
         file.write_text(CONFIGURATION.format(kubeconfig=self.kubeconfig, more=configuration))
         self._flags = (
             f"--config={file}",
-            f"--secure-port={self.surface.port}",
             "--bind-address=127.0.0.1",
             "--authorization-always-allow-paths=/*",
             *flags,
@@ -105,9 +110,19 @@ class Arena:
         await self.surface.wait_ready(self.scheduler, PATIENCE_SECONDS)
 
     async def _start(self):
-        command = [program("berth"), "scheduler", *self._flags]
-        environment = {"OTEL_TRACES_EXPORTER": "none"}
-        self.scheduler = await Child.start("scheduler", command, self.log, environment)
+        self.scheduler = await self._scheduler(self.surface, self.log)
+
+    async def _scheduler(self, surface, log):
+        port = f"--secure-port={surface.port}"
+        command = [program("berth"), "scheduler", *self._flags, port]
+        return await Child.start("scheduler", command, log, {"OTEL_TRACES_EXPORTER": "none"})
+
+    async def take_over(self):
+        """Kill the scheduler and start another one, which has to take over from it."""
+        surface = Surface.free()
+        standby = await self._scheduler(surface, self.standby_log)
+        await self.scheduler.stop(grace_seconds=0.0)
+        self.scheduler, self.surface = standby, surface
 
     async def keep_running(self):
         """Start the scheduler again whenever it ends, as the kubelet does."""
@@ -125,7 +140,7 @@ class Arena:
         kind, metadata = document["kind"], document["metadata"]
         resource = RESOURCES[kind]
         namespace = metadata.setdefault("namespace", "default") if resource.namespaced else ""
-        text = json.dumps({"apiVersion": API_VERSIONS[kind], **document})
+        text = json.dumps({"apiVersion": API_VERSIONS[kind], **document}, separators=(",", ":"))
         for mark, instead in (verbatim or {}).items():
             # What is nested too deeply for this language's own encoder.
             text = text.replace(json.dumps(mark), instead)
@@ -179,6 +194,15 @@ class Arena:
                 await self.api.create(PODS, "default", body)
             number += 1
             await asyncio.sleep(max(0.0, start + number / each_second - loop.time()))
+
+    async def placed(self, names):
+        """Wait until the pods of these names have nodes."""
+        while True:
+            listed = bounded(json.loads)(await self.api.call("GET", PODS.collection("default")))["items"]
+            found = {each["metadata"]["name"] for each in listed if each["spec"].get("nodeName")}
+            if names <= found:
+                return
+            await asyncio.sleep(RESTART_SECONDS)
 
     async def ordinary_events(self):
         """What a watch says of those pods: their names and nodes."""

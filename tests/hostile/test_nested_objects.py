@@ -1,7 +1,7 @@
-"""Objects nested as deeply as an API server keeps them are read past, and the objects beside them arrive.
+"""Objects that hold what only Go reads are read past, and the objects beside them arrive.
 
 The API server bounds neither `metadata.managedFields`, which every writer may set, nor the depth of a claim's
-parameters within their ten kilobytes.
+parameters within their ten kilobytes; it keeps their bytes, whatever they are.
 """
 
 import asyncio
@@ -17,18 +17,17 @@ from berth.objects.pod_decoding import decode_pod
 from berth.objects.resource_claims import ResourceClaim
 from tests.unit.client.conftest import answer, raw_server, read_request, transport_to
 
-DEPTHS = [1_500, 5_000]
+VALUES = ["[" * 1_500 + "]" * 1_500, "[" * 5_000 + "]" * 5_000, r'{"\ud800": "\udfff"}', "1e400"]
 
 
-def managed(depth):
+def managed(value):
     """What a user may say of one's own fields."""
-    return '[{"fieldsType": "FieldsV1", "fieldsV1": ' + '{"f:a":' * depth + "{}" + "}" * depth + "}]"
+    return f'[{{"fieldsType": "FieldsV1", "fieldsV1": {{"f:a": {value}}}}}]'
 
 
-def carried(depth):
+def carried(value):
     """A claim's specification with parameters for its driver."""
-    deep = "[" * depth + "]" * depth
-    return f'{{"devices": {{"config": [{{"opaque": {{"parameters": {deep}}}}}]}}}}'
+    return f'{{"devices": {{"config": [{{"opaque": {{"parameters": {value}}}}}]}}}}'
 
 
 def thing(name, version, *, managed_fields="[]", spec="{}"):
@@ -72,16 +71,16 @@ class Names:
 
 
 @pytest.mark.parametrize("watched", [False, True])
-@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("value", VALUES, ids=len)
 @pytest.mark.parametrize(
-    ("resource", "decode", "field", "nested"),
+    ("resource", "decode", "field", "holding"),
     [
         (PODS, decode_pod, "managed_fields", managed),
         (RESOURCE_CLAIMS, decoder(ResourceClaim), "spec", carried),
     ],
 )
-async def test_the_objects_beside_it_arrive(resource, decode, field, nested, *, depth, watched):
-    hostile = thing("hostile", 3, **{field: nested(depth)})
+async def test_the_objects_beside_it_arrive(resource, decode, field, holding, *, value, watched):
+    hostile = thing("hostile", 3, **{field: holding(value)})
     events = [{"type": "ADDED", "object": "@hostile"}, {"type": "ADDED", "object": "@ordinary"}]
     lines = "".join(json.dumps(event) + "\n" for event in events)
     lines = lines.replace('"@hostile"', hostile).replace('"@ordinary"', thing("ordinary", 6))

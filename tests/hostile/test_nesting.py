@@ -2,7 +2,7 @@
 
 import msgspec
 
-from berth.client.wire import decode_page
+from berth.client.wire import bounded, decode_page
 from berth.operator.rendering.nesting import too_deep
 
 LEVELS = 9_000
@@ -20,8 +20,8 @@ def test_arguments():
 
 
 def test_read_from_the_api():
-    """What is cut when it is read is deep enough to be found: no plugin gets the arguments that are left."""
+    """What is left of it when it is read is deep enough to be found: no plugin gets such arguments."""
     spec = b'{"arguments":' + b'{"a":' * LEVELS + b"1" + b"}" * LEVELS + b"}"
     (item,) = decode_page(b'{"items":[{"metadata":{"name":"deep"},"spec":' + spec + b"}]}").items
 
-    assert too_deep(msgspec.json.decode(item)["spec"])
+    assert too_deep(bounded(msgspec.json.decode)(item)["spec"])

@@ -1,9 +1,12 @@
 """A few rows against real processes: the scheduler is not started again, and other users' pods are bound."""
 
+import asyncio
 import os
 
 import pytest
 
+from berth.client.resources import PODS
+from tests.hostile.arena import arena, pod
 from tests.hostile.cases import CASES
 from tests.hostile.playing import play
 
@@ -25,8 +28,26 @@ async def test_the_others_go_on(row):
 
 
 @pytest.mark.skipif("KUBEBUILDER_ASSETS" not in os.environ, reason="needs kube-apiserver and etcd")
-@pytest.mark.parametrize("row", ["D1", "D2"])
+@pytest.mark.parametrize("row", ["D1", "D2", "D3"])
 async def test_what_only_a_real_api_server_takes(row):
     outcome = await play(CASES[row], nodes=10, seconds=6, settle_seconds=0, each_second=2, real=True)
 
     assert outcome.ends == 0, outcome
+
+
+@pytest.mark.skipif("KUBEBUILDER_ASSETS" not in os.environ, reason="needs kube-apiserver and etcd")
+@pytest.mark.parametrize("row", ["D1", "D2", "D3"])
+async def test_a_standby_takes_over_beside_it(row, tmp_path):
+    """What a scheduler has to list at its start: pods that were there and new ones are bound."""
+    case = CASES[row]
+    async with arena(tmp_path, 3, objects=case.objects(3), real=True) as made:
+        await case.attack(made)
+        assert "refused" not in made.notes
+        await made.write(pod("before"))
+        await made.take_over()
+        await made.write(pod("after"))
+        async with asyncio.timeout(90):
+            await made.placed({name for resource, _, name in made.written if resource == PODS})
+
+        assert {"before", "after"} < {name for _, _, name in made.written}
+        assert "set aside" not in made.standby_log.read_text()

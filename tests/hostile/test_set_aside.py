@@ -3,6 +3,7 @@
 import copy
 import json
 import logging
+from contextlib import suppress
 
 import msgspec
 import pytest
@@ -11,10 +12,12 @@ from hypothesis import strategies as st
 
 from berth.cache.cache import Cache
 from berth.client import resources
+from berth.client.errors import RelistError
+from berth.client.legible import legible
 from berth.client.reflector import Reflector
 from berth.client.set_aside import LONGEST_SHOWN, NotTaken
 from berth.client.watch import Source
-from berth.client.wire import Meta, decode_head, decode_page, decode_watch_event, encode, folded
+from berth.client.wire import Meta, decode_head, decode_page, decode_watch_event, encode
 from berth.event_handlers.nodes import NodeHandler
 from berth.event_handlers.pods import PodHandler
 from berth.event_handlers.resources import resource_handler
@@ -302,21 +305,21 @@ def test_a_document_of_any_depth_is_read():
         ),
     )
 )
-def test_folding_changes_no_shallow_document(document):
+def test_a_document_that_every_decoder_reads_stays_as_it_is(document):
     text = json.dumps(document).encode()
 
-    assert text == folded(text)
+    assert text == legible(text)
 
 
-def test_folding_takes_time_linear_in_the_length():
-    assert growth(lambda n: lambda: folded(b'["a",' * n + b"1" + b"]" * n), 2_000) < 1.1
+def test_making_a_document_legible_takes_time_linear_in_the_length():
+    assert growth(lambda n: lambda: legible(b'["a",' * n + b"1" + b"]" * n), 2_000) < 1.1
 
 
 @pytest.mark.parametrize("levels", [64, 65, 2_000, 100_000])
 def test_what_is_nested_deeply_is_written_as_it_was_read(levels):
     """A claim's parameters go into its allocation, where its driver reads them."""
     deep = b'{"a":["]",' * (levels // 2) + b"150" + b"]}" * (levels // 2)
-    read = msgspec.json.decode(folded(b'{"parameters":[' + deep + b',{"b":' + deep + b"}]}"))
+    read = msgspec.json.decode(legible(b'{"parameters":[' + deep + b',{"b":' + deep + b"}]}"))
 
     assert b'{"p":[' + deep + b',{"b":' + deep + b"}]}" == encode({"p": read["parameters"]})
 
@@ -494,7 +497,8 @@ def test_any_object_ends_nothing_and_leaves_nothing(case):
     before = any_kind.sizes()
     story = (("ADDED", document), ("MODIFIED", good), ("MODIFIED", document), ("DELETED", document))
     for version, (kind, reported) in enumerate((*story, ("ADDED", good), ("DELETED", good))):
-        mirror._take_line(line(kind, at_version(reported, version)))
+        with suppress(RelistError):  # It cannot be read which object it is: a list follows.
+            mirror._take_line(line(kind, at_version(reported, version)))
         any_kind.scene.cache.update_snapshot(any_kind.scene.snapshot)
         assert not list(any_kind.scene.differences())
     for key in list(mirror._known):

@@ -38,7 +38,7 @@ from berth.client.errors import (
 )
 from berth.client.resources import LEASES
 from berth.client.timing import Sleep, micro_time
-from berth.client.wire import encode
+from berth.client.wire import decode_document, encode
 from berth.framework.clock import Clock, SystemClock
 
 log = logging.getLogger(__name__)
@@ -272,7 +272,7 @@ class LeaderElector:
             body = await self._api.call("GET", path, timeout_seconds=timeout_seconds, retry=ONCE)
         except NotFoundError:
             return None
-        return msgspec.json.decode(body, type=dict[str, Any])
+        return decode_document(body)
 
     async def _write(self, lease: dict[str, Any], timeout_seconds: float) -> None:
         """Create or replace the lease; its resourceVersion makes that fail if anybody wrote since."""
@@ -282,7 +282,7 @@ class LeaderElector:
         self._lease = None
         body = await self._api.call(method, path, encode(lease), timeout_seconds=timeout_seconds, retry=ONCE)
         try:
-            self._lease = msgspec.json.decode(body, type=dict[str, Any])
+            self._lease = decode_document(body)
         except msgspec.DecodeError as error:
             log.warning("lease written, the answer is unreadable: error=%s", error)
 

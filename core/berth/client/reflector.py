@@ -35,11 +35,12 @@ from berth.client.errors import (
 )
 from berth.client.freshness import Absence, covers
 from berth.client.known_objects import KnownObjects
+from berth.client.legible import UNREADABLE
 from berth.client.set_aside import Report, SetAside, ignore
 from berth.client.timing import Backoff, Sleep
 from berth.client.transport import Transport
 from berth.client.watch import PAGE_SIZE, Source, current_version, pages, watch_lines
-from berth.client.wire import Key, Meta, decode_head, decode_watch_event, error_from_event
+from berth.client.wire import Key, Meta, bounded, decode_head, decode_watch_event, error_from_event
 from berth.event_handlers.errors import FollowUpError
 from berth.framework.clock import SYSTEM_CLOCK, Clock, SystemClock
 
@@ -52,7 +53,7 @@ T_contra = TypeVar("T_contra", contravariant=True)
 TURN_SECONDS = 0.005
 WATCH_SECONDS = (300, 600)
 HEALTHY_SECONDS = 1.0
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+NAMELESS = "an event of which it cannot be read what it is about"
 # How long an event that proves a mirror is waited for: where there are many objects, one soon changes.
 GRACE_SECONDS = 0.25
 # The API server sends a bookmark two seconds before a watch's time is up, looking every 1 to 1.25 seconds, so
@@ -125,7 +126,7 @@ class Reflector(Generic[T]):
         self.synced = asyncio.Event()
         self.resource_version = ""
         self._transport = transport
-        self._decode = decode
+        self._decode = bounded(decode)
         self._handler = handler
         self._page_size = page_size
         self._from_cache = from_cache
@@ -355,14 +356,14 @@ class Reflector(Generic[T]):
     def _take_line(self, line: bytes) -> None:
         try:
             event = decode_watch_event(line)
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             self._skip(error)
-            return
+            raise RelistError(0, "", NAMELESS) from error
         if event.type == "ERROR":
             raise error_from_event(event.object)
         meta = self._identify(event.object)
         if meta is None:
-            return
+            raise RelistError(0, "", NAMELESS)
         if event.type == "BOOKMARK":
             self.statistics.bookmarks += 1
         else:
@@ -428,7 +429,7 @@ class Reflector(Generic[T]):
     def _identify(self, raw: bytes) -> Meta | None:
         try:
             return decode_head(raw).metadata
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             self._skip(error)
             return None
 

@@ -10,7 +10,8 @@ import re
 
 import msgspec
 
-from berth.client.wire import Page, bounded, decode_page
+from berth.client.legible import UNREADABLE, Layout
+from berth.client.wire import Page, decode_page
 
 MOST_BYTES = 16 << 20
 """So much is waited for until an item is whole; the API server takes objects of 3 MiB at most."""
@@ -18,7 +19,7 @@ _TRIES = 8
 _ITEMS = b'"items":['
 # A quote that stands in a string is escaped, so this is never a part of one. It may be within an item.
 _BETWEEN = re.compile(rb'\},(?=\{"(?:metadata":\{|kind":"|apiVersion":"))')
-_decode_items = bounded(msgspec.json.Decoder(list[msgspec.Raw]).decode)
+_decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 class ListPieces:
@@ -61,11 +62,24 @@ class ListPieces:
         for end in reversed(ends[-_TRIES:]):
             try:
                 items = _decode_items(b"[" + self._rest[: end - 1] + b"]")
-            except msgspec.DecodeError:
-                continue  # Between two parts of an item: its brackets are not closed yet.
+            except UNREADABLE:
+                continue  # Between two parts of an item, whose brackets are not closed yet; or illegible.
             del self._rest[:end]
             self._enough = 0
+            return items
+        if ends and (items := self._illegible_items()):
             return items
         # A large item is looked through a few times, not with all that arrives of it.
         self._enough = 2 * len(self._rest)
         return []
+
+    def _illegible_items(self) -> list[msgspec.Raw]:
+        """Whole items, of which some may be such that no decoder reads them."""
+        text = b"[" + self._rest
+        # The last one stays, with what is behind it: a comma, or the end of the list.
+        *spans, _ = Layout(text).nested(2) or [(0, 0)]
+        if not spans:
+            return []
+        del self._rest[: spans[-1][1] - 1]
+        self._rest = self._rest.lstrip(b", \n")
+        return [msgspec.Raw(text[start:end]) for start, end in spans]

@@ -1,8 +1,5 @@
 """The JSON envelopes of the API: decoded first, with the object inside kept as bytes."""
 
-import re
-import secrets
-from base64 import b64decode, b64encode
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,6 +17,7 @@ from berth.client.errors import (
     ThrottledError,
     VersionTooLargeError,
 )
+from berth.client.legible import UNREADABLE, legible, part, split, unfolded
 
 MESSAGE_LIMIT = 512
 
@@ -76,63 +74,71 @@ class _Status(msgspec.Struct, frozen=True):
     code: Any = 0
 
 
-# Strings as wholes, since brackets inside of them are none.
-_STRINGS_AND_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
-_DEEPEST = 64
-"""How deep documents are read that are nested deeper than the decoder goes."""
-# Made anew by each process, so that no object can hold such a text of its own.
-_FOLDED = secrets.token_hex(16).encode()
-_FOLDED_TEXT = re.compile(rb'"' + _FOLDED + rb'([A-Za-z0-9+/=]*)"')
+class _Shell(msgspec.Struct, frozen=True):
+    """A page of which only the envelope was decoded, and what stands for its items."""
 
-
-def folded(document: bytes) -> bytes:
-    """The JSON document with a text for every list and map nested deeper than _DEEPEST.
-
-    The API server keeps opaque values, such as the parameters of a claim's configuration, whatever their
-    depth. The text holds what it stands for, and `encode` writes that again.
-    Cost: linear in the length, without recursion.
-    """
-    kept, depth, start, begun = [], 0, 0, 0
-    for token in _STRINGS_AND_BRACKETS.finditer(document):
-        if token[0] in (b"[", b"{"):
-            depth += 1
-            if depth == _DEEPEST + 1:
-                begun = token.start()
-                kept.append(document[start:begun])
-        elif token[0] in (b"]", b"}"):
-            if depth == _DEEPEST + 1:
-                kept.append(b'"%s%s"' % (_FOLDED, b64encode(document[begun : token.end()])))
-                start = token.end()
-            depth -= 1
-    return b"".join((*kept, document[start:]))
+    metadata: ListMeta = ListMeta()
+    items: list[msgspec.Raw] | None = None
 
 
 def bounded(decode: Callable[[bytes], T]) -> Callable[[bytes], T]:
-    """The decoder, for documents nested to any depth.
+    """The decoder, for whatever the API server sends: what it refuses it is given once more, made legible.
 
-    Raises (the returned function): msgspec.DecodeError.
+    Raises (the returned function): what the decoder raises.
     """
 
     def from_bytes(document: bytes) -> T:
         try:
             return decode(document)
-        except RecursionError:
-            return decode(folded(bytes(document)))
+        except Exception:
+            text = legible(bytes(document))
+            if text == document:
+                raise
+            return decode(text)
 
     return from_bytes
 
 
-decode_head = bounded(msgspec.json.Decoder(Head).decode)
-decode_page = bounded(msgspec.json.Decoder(Page).decode)
-decode_watch_event = bounded(msgspec.json.Decoder(WatchEvent).decode)
-_decode_status = msgspec.json.Decoder(_Status).decode
+_decode_page = msgspec.json.Decoder(Page).decode
+_decode_shell = msgspec.json.Decoder(_Shell).decode
+_decode_watch_event = msgspec.json.Decoder(WatchEvent).decode
+_decode_status = bounded(msgspec.json.Decoder(_Status).decode)
 _encode = msgspec.json.Encoder().encode
+_ITEMS_DEPTH, _OBJECT_DEPTH = 3, 2
+
+decode_head = bounded(msgspec.json.Decoder(Head).decode)
+decode_document: Callable[[bytes], dict[str, Any]] = bounded(msgspec.json.Decoder(dict[str, Any]).decode)
+
+
+def decode_page(document: bytes) -> Page:
+    """The page, each item as it was sent, whether a decoder reads it or not.
+
+    Raises: msgspec.DecodeError where it is no list.
+    """
+    try:
+        return _decode_page(document)
+    except UNREADABLE:
+        envelope, items = split(bytes(document), _ITEMS_DEPTH)
+        shell = _decode_shell(envelope)
+        return Page(shell.metadata, [part(each, items) for each in shell.items or ()])
+
+
+def decode_watch_event(line: bytes) -> WatchEvent:
+    """The event, with its object as it was sent, whether a decoder reads it or not.
+
+    Raises: msgspec.DecodeError where it is no event.
+    """
+    try:
+        return _decode_watch_event(line)
+    except UNREADABLE:
+        envelope, objects = split(bytes(line), _OBJECT_DEPTH)
+        event = _decode_watch_event(envelope)
+        return WatchEvent(event.type, part(event.object, objects))
 
 
 def encode(document: Any) -> bytes:
-    """The document as JSON, with what `folded` left out of it."""
-    text = _encode(document)
-    return _FOLDED_TEXT.sub(lambda found: b64decode(found[1]), text) if _FOLDED in text else text
+    """The document as JSON, with what `bounded` left out of it."""
+    return unfolded(_encode(document))
 
 
 BY_STATUS: dict[int, type[NotFoundError | ConflictError | ExpiredError]] = {
@@ -163,7 +169,7 @@ def error_from_event(status_object: bytes) -> ClientError:
 def _read_status(body: bytes) -> _Status:
     try:
         return _decode_status(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return _Status(message=bytes(body)[:MESSAGE_LIMIT].decode("utf-8", "replace").strip())
 
 

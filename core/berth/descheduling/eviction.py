@@ -20,7 +20,7 @@ import msgspec
 from berth.client.api import Api, Retry
 from berth.client.errors import ClientError, NotFoundError, RejectedError, ThrottledError
 from berth.client.resources import PODS
-from berth.client.wire import encode
+from berth.client.wire import bounded, encode
 from berth.descheduling.plan import API_VERSION, Move, Plan
 from berth.objects.pod_decoding import decode_pod
 
@@ -126,7 +126,7 @@ class Evicting:
     async def _pod(self, move: Move) -> Any:
         namespace, _, name = move.pod.partition("/")
         try:
-            return decode_pod(await self.api.get(PODS, namespace, name))
+            return bounded(decode_pod)(await self.api.get(PODS, namespace, name))
         except NotFoundError:
             return None
 

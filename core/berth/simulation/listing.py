@@ -8,6 +8,7 @@ import msgspec
 from berth.client.errors import ClientError, NotFoundError, RejectedError
 from berth.client.transport import Transport
 from berth.client.watch import Source, pages
+from berth.client.wire import bounded, decode_document, encode
 from berth.objects.api_object import TypedObject
 from berth.objects.decode import UndecodableObjectError
 from berth.simulation.errors import InputError
@@ -72,7 +73,7 @@ async def list_kind(transport: Transport, kind: Kind) -> AsyncIterator[tuple[Typ
 
 def _decoded(kind: Kind, written: bytes) -> TypedObject:
     try:
-        obj: TypedObject = kind.decode(written)
+        obj: TypedObject = bounded(kind.decode)(written)
     except (UndecodableObjectError, msgspec.MsgspecError) as error:
         raise InputError(f"{kind.resource.plural}: {error}; correct the object") from None
     return obj
@@ -87,7 +88,7 @@ async def list_scheduler_objects(transport: Transport) -> AsyncIterator[bytes]:
         try:
             async for page in pages(transport, Source(resource)):
                 for item in page.items or ():
-                    yield msgspec.json.encode(shown_scheduler_object(kind, msgspec.json.decode(bytes(item))))
+                    yield encode(shown_scheduler_object(kind, decode_document(bytes(item))))
         except NotFoundError:
             return
         except ClientError as error:

@@ -56,10 +56,10 @@ def claim(name, *expressions, config=None):
     return {"kind": "ResourceClaim", "metadata": {"name": name}, "spec": {"devices": devices}}
 
 
-async def use(arena, made):
+async def use(arena, made, verbatim=None):
     """Write the claim, and a pod that uses it."""
     name = made["metadata"]["name"]
-    await arena.write(made)
+    await arena.write(made, verbatim)
     await arena.write(pod(name, resourceClaims=[{"name": "c", "resourceClaimName": name}]))
 
 
@@ -78,9 +78,18 @@ async def nested_all(arena):
     await use(arena, claim("nested", f"[{numbers}].all(a, [{numbers}].all(b, {inner}))"))
 
 
+async def opaque(arena, name, value):
+    """Write a claim with that value, JSON as Go reads it, in its parameters, and a pod that uses it."""
+    config = [{"opaque": {"driver": DRIVER, "parameters": {"a": "@value"}}}]
+    await use(arena, claim(name, "true", config=config), {"@value": value})
+
+
 async def deep_parameters(arena):
-    config = [{"opaque": {"driver": DRIVER, "parameters": {"a": "@deep"}}}]
-    await arena.write(claim("deep", "true", config=config), {"@deep": "[" * 2_000 + "]" * 2_000})
+    await opaque(arena, "deep", "[" * 2_000 + "]" * 2_000)
+
+
+async def half_a_surrogate(arena):
+    await opaque(arena, "half", r'{"\ud800":"\udfff"}')
 
 
 CASES = (
@@ -100,6 +109,13 @@ CASES = (
         "user",
         "a claim with parameters 2,000 levels deep (needs --real)",
         deep_parameters,
+        cluster(1, 1),
+    ),
+    Case(
+        "D3",
+        "user",
+        "a claim with halves of surrogates in its parameters (needs --real)",
+        half_a_surrogate,
         cluster(1, 1),
     ),
 )

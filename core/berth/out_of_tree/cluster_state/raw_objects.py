@@ -47,15 +47,16 @@ class RawObjects(Generic[T]):
         return self._earlier.get((obj.uid, version), b"")
 
     def decoding(self, decode: Callable[[bytes], T]) -> Callable[[bytes], T]:
-        """The same decoder, keeping the bytes of what it decodes."""
+        """The same decoder, keeping the bytes of what it decodes. Raises for what is no UTF-8."""
 
         def decode_and_keep(data: bytes) -> T:
             obj = decode(data)
             if self.keeps:
-                metadata = obj.metadata
+                metadata, kept = obj.metadata, bytes(data)
+                kept.decode()  # Also in what was passed over: a plugin's decoder refuses what is no text.
                 if self.keeps_earlier:
                     self._replace(metadata.uid)
-                self._bytes[metadata.uid] = bytes(data)
+                self._bytes[metadata.uid] = kept
                 self._versions[metadata.uid] = metadata.resource_version
             return obj
 

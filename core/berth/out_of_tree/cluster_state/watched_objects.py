@@ -192,10 +192,11 @@ _decoder = msgspec.json.Decoder(_Named)
 def decode_object(data: bytes) -> WatchedObject:
     """Give an object of any kind with its bytes.
 
-    Raises: msgspec.MsgspecError: it has no name.
+    Raises: msgspec.MsgspecError: it has no name; UnicodeDecodeError: it is no text.
     """
-    metadata = _decoder.decode(data).metadata
-    return WatchedObject(metadata.namespace, metadata.name, bytes(data), metadata.uid, metadata.labels)
+    metadata, kept = _decoder.decode(data).metadata, bytes(data)
+    kept.decode()  # Also in what was passed over: a plugin's decoder refuses what is no text.
+    return WatchedObject(metadata.namespace, metadata.name, kept, metadata.uid, metadata.labels)
 
 
 def _kinds(wanted: Iterable[identity_pb2.WatchedResource]) -> Iterator[WatchedKind]:

@@ -6,6 +6,7 @@ that JSON cannot hold. Dates stay the text that they are in the file.
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from berth.sandbox.dataset.csv_rows import read_file
 from berth.sandbox.dataset.errors import BrokenDocumentError, shown
 
 DEEPEST = 100
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 class Place(NamedTuple):
@@ -147,12 +149,16 @@ def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _plain(value: Any, place: Place, field: str, depth: int) -> Any:
     """Copy a value, so that no two places share one (YAML anchors do), as JSON would hold it."""
     if depth > DEEPEST:
-        raise place.broken(field, f"more than {DEEPEST} levels", "take out the anchor that contains itself")
+        raise place.broken(
+            field, f"more than {DEEPEST} levels", "leave the field out, or the anchor that contains itself"
+        )
     if isinstance(value, dict):
         return {_key(k, place, field): _plain(v, place, _join(field, k), depth + 1) for k, v in value.items()}
     if isinstance(value, list):
         return [_plain(item, place, f"{field}[{i}]", depth + 1) for i, item in enumerate(value)]
-    if value is None or isinstance(value, str | bool | int):
+    if isinstance(value, str):
+        return _text(value)
+    if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float) and math.isfinite(value):
         return value
@@ -162,7 +168,16 @@ def _plain(value: Any, place: Place, field: str, depth: int) -> Any:
 def _key(key: object, place: Place, field: str) -> str:
     if not isinstance(key, str):
         raise place.broken(_join(field, key), f"the key {shown(key)}", "put the key in quotes")
-    return key
+    return _text(key)
+
+
+def _text(written: str) -> str:
+    """The text as the API server reads it: U+FFFD for a surrogate without its other half."""
+    return (
+        written.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        if _HALF.search(written)
+        else written
+    )
 
 
 def _join(field: str, key: object) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from berth.client.api import MERGE_PATCH, Api
 from berth.client.errors import ConflictError, NotFoundError
 from berth.client.resources import PODS, RESOURCE_CLAIMS
-from berth.client.wire import encode
+from berth.client.wire import bounded, decode_document, encode
 from berth.client.write_guard import WriteGuard
 from berth.framework.claim_writing import ClaimWriteError
 from berth.objects.decode import decoder
@@ -32,7 +32,7 @@ class ApiClaimWriter:
     def __init__(self, api: Api, *, may_write: WriteGuard | None = None) -> None:
         self._api = api
         self._may_write = may_write
-        self._decode = decoder(ResourceClaim)
+        self._decode = bounded(decoder(ResourceClaim))
 
     async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
         """Create the claim under a name that the API server completes."""
@@ -120,9 +120,7 @@ class ApiClaimWriter:
         raise AssertionError("the last try returns or raises")
 
     async def _read(self, claim: ResourceClaim) -> Document:
-        document: Document = msgspec.json.decode(
-            await self._api.get(RESOURCE_CLAIMS, claim.namespace, claim.name)
-        )
+        document = decode_document(await self._api.get(RESOURCE_CLAIMS, claim.namespace, claim.name))
         if document["metadata"].get("uid") != claim.uid:
             raise ClaimWriteError(f"claim {claim.key} got deleted in the meantime")
         return document
@@ -132,8 +130,7 @@ class ApiClaimWriter:
         if FINALIZER in finalizers:
             return document
         patch = {"metadata": {**_version(document), "finalizers": [*finalizers, FINALIZER]}}
-        protected: Document = msgspec.json.decode(await self._patch(claim, patch))
-        return protected
+        return decode_document(await self._patch(claim, patch))
 
     async def _write_status(
         self, claim: ResourceClaim, document: Document, status: Mapping[str, Any]

@@ -10,7 +10,7 @@ import msgspec
 
 from berth.client.api import MERGE_PATCH, Api
 from berth.client.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, Resource
-from berth.client.wire import encode
+from berth.client.wire import bounded, encode
 from berth.client.write_guard import WriteGuard
 from berth.objects.api_object import TypedObject
 from berth.objects.decode import decoder
@@ -23,8 +23,8 @@ class ApiVolumeWriter:
     def __init__(self, api: Api, *, may_write: WriteGuard | None = None) -> None:
         self._api = api
         self._may_write = may_write
-        self._read_volume = decoder(PersistentVolume)
-        self._read_claim = decoder(PersistentVolumeClaim)
+        self._read_volume = bounded(decoder(PersistentVolume))
+        self._read_claim = bounded(decoder(PersistentVolumeClaim))
 
     async def keep_volume(self, volume: PersistentVolume) -> PersistentVolume:
         """Write the volume's claim reference and who set it; the volume as stored.
