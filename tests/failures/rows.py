@@ -2,6 +2,10 @@
 
 PARTS = {
     "Plugins in other processes": {
+        "attach-refused": "a plugin refuses its arguments at `attach`, in a further profile: nothing changes",
+        "arguments-refused": "a plugin that runs, or starts anew, refuses arguments of its list or "
+        "SchedulerPlugin: those before serve, also in the next pod of the scheduler",
+        "arguments-lose": "arguments of an entry lose against a profile's pluginConfig",
         "score-ignored": "Score fails, in any way, and the failure policy is `Ignore` (the default)",
     },
 }

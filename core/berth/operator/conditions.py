@@ -1,10 +1,11 @@
-"""What a Scheduler's status says: four conditions, each with a reason that names the cause.
+"""What a Scheduler's status says: conditions, each with a reason that names the cause.
 
 Available      at least one pod schedules, or could at once
 Progressing    a change is on its way to the pods
 Degraded       it is not as the spec asks: the configuration is wrong, or something keeps failing
 PluginsReady   every plugin's sidecar runs in every pod, and the schedulers there have it ready
 Descheduling   plans are made by the clock, and the last one ended well (descheduling_condition.py)
+ArgumentsAccepted   no plugin refuses its arguments (arguments_condition.py)
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,8 +17,8 @@ from berth.operator.mounts import FAILED_MOUNT
 from berth.operator.rendering.names import sidecar_name
 
 AVAILABLE, PROGRESSING, DEGRADED, PLUGINS_READY = "Available", "Progressing", "Degraded", "PluginsReady"
-DESCHEDULING = "Descheduling"
-TYPES = (AVAILABLE, PROGRESSING, DEGRADED, PLUGINS_READY, DESCHEDULING)
+DESCHEDULING, ARGUMENTS_ACCEPTED = "Descheduling", "ArgumentsAccepted"
+TYPES = (AVAILABLE, PROGRESSING, DEGRADED, PLUGINS_READY, DESCHEDULING, ARGUMENTS_ACCEPTED)
 PLUGIN = "plugin.berth.dev/"
 """How the types of conditions begin by which a scheduler reports its plugins on its own pod."""
 # What a container waits for in the ordinary course of a start.
@@ -84,7 +85,7 @@ def _available(deployment: Json | None, pods: Sequence[Json], failure: Problem |
 def _unplaced(pods: Sequence[Json]) -> str:
     """Name the scheduler that has not looked at a pod yet: it may not be there."""
     for pod in pods:
-        spec, kinds = pod.get("spec") or {}, [one["type"] for one in _conditions(pod)]
+        spec, kinds = pod.get("spec") or {}, [one["type"] for one in pod_conditions(pod)]
         if "nodeName" not in spec and "PodScheduled" not in kinds:
             name = spec.get("schedulerName", "default-scheduler")
             return f"; pod {pod['metadata']['name']} waits for the scheduler {name} (spec.pod.schedulerName)"
@@ -127,7 +128,7 @@ def _of_deployment(deployment: Json, kind: str, status: str) -> Json | None:
     seen = (deployment.get("status") or {}).get("observedGeneration", 0)
     if seen < deployment["metadata"].get("generation", 0):
         return None
-    found = (one for one in _conditions(deployment) if (one["type"], one["status"]) == (kind, status))
+    found = (one for one in pod_conditions(deployment) if (one["type"], one["status"]) == (kind, status))
     return next(found, None)
 
 
@@ -135,7 +136,8 @@ def _problem(condition: Json) -> Problem:
     return Problem(condition.get("reason") or condition["type"], condition.get("message", ""))
 
 
-def _conditions(document: Json) -> list[Json]:
+def pod_conditions(document: Json) -> list[Json]:
+    """Give the conditions of a pod or a Deployment."""
     return (document.get("status") or {}).get("conditions") or []
 
 
@@ -159,7 +161,7 @@ def _degraded(progressing: Condition, problem: Problem | None, failure: Problem 
 def pod_problem(pod: Json) -> Problem | None:
     """Say what keeps a pod from running, if something does."""
     name = pod["metadata"]["name"]
-    for one in _conditions(pod):
+    for one in pod_conditions(pod):
         if one["type"] == "PodScheduled" and one["status"] == "False":
             return Problem("PodUnschedulable", f"pod {name}: {one.get('message') or one.get('reason', '')}")
     for container in _containers(pod):
@@ -214,7 +216,7 @@ def _attached_state(name: str, pods: Sequence[Json]) -> str:
     reported = [
         (pod["metadata"]["name"], one)
         for pod in pods
-        for one in _conditions(pod)
+        for one in pod_conditions(pod)
         if one["type"] == f"{PLUGIN}{name}"
     ]
     for pod_name, one in reported:

@@ -11,7 +11,15 @@ from berth.client.api import Api
 from berth.client.errors import ClientError, NotFoundError
 from berth.client.events import EventRecorder, Reference
 from berth.client.resources import Resource
-from berth.operator.conditions import DEGRADED, Condition, Problem, conditions, plugin_states
+from berth.operator.arguments_condition import accepted, arguments_accepted
+from berth.operator.conditions import (
+    ARGUMENTS_ACCEPTED,
+    DEGRADED,
+    Condition,
+    Problem,
+    conditions,
+    plugin_states,
+)
 from berth.operator.descheduling_condition import descheduling
 from berth.operator.errors import NotControlledError, PlanError, ServedTwiceError
 from berth.operator.issuing import Issuing
@@ -24,7 +32,7 @@ from berth.operator.profile_names import profile_problem, unknown_profiles
 from berth.operator.rendering import Plan, Settings, plan
 from berth.operator.rendering.names import base_name, descheduler_name
 from berth.operator.rivals import yields_to
-from berth.operator.status import plugin_status, scheduler_status
+from berth.operator.status import plugin_status, ready, scheduler_status
 
 log = logging.getLogger(__name__)
 
@@ -135,8 +143,9 @@ class Reconciler:
         found = conditions(deployment, pods, states, problem, self._observed.mount_failures(pods))
         cron_job = self._objects.found("CronJob", key.namespace, descheduler_name(key))
         found += descheduling(scheduler["spec"].get("descheduler"), cron_job)
+        found += arguments_accepted(states, pods)
         self._metrics.conditions(key, found)
-        self._announce(key, scheduler, found)
+        self._announce("Scheduler", scheduler, found)
         status = scheduler_status(
             scheduler, deployment, states, found, fingerprint=fingerprint, now=self._now()
         )
@@ -164,7 +173,11 @@ class Reconciler:
         states = {
             key_of(user): self._plugin_states(user, [plugin])[plugin["metadata"]["name"]] for user in users
         }
-        status = plugin_status(plugin, states, unknown_profiles(plugin, users), self._now())
+        pods = [pod for user in users for pod in self._observed.pods_of(key_of(user))]
+        arguments = arguments_accepted([plugin["metadata"]["name"]], pods)
+        self._announce("SchedulerPlugin", plugin, arguments)
+        found = [ready(states, unknown_profiles(plugin, users)), *arguments]
+        status = plugin_status(plugin, states, found, accepted(plugin, pods), self._now())
         await self._write_status("SchedulerPlugin", PLUGINS, plugin, status)
 
     async def _write_status(self, kind: str, resource: Resource, document: Json, status: Json) -> None:
@@ -177,18 +190,17 @@ class Reconciler:
         except NotFoundError:  # it went in between
             return
 
-    def _announce(self, key: Key, scheduler: Json, found: list[Condition]) -> None:
-        before = {one["type"]: one for one in (scheduler.get("status") or {}).get("conditions") or ()}
+    def _announce(self, kind: str, document: Json, found: list[Condition]) -> None:
+        before = {one["type"]: one for one in (document.get("status") or {}).get("conditions") or ()}
         for one in found:
             old = before.get(one.type)
             bad = one.holds == (one.type == DEGRADED) and one.reason not in _ORDINARY
             if old is not None and _is_known(one, old, bad=bad):
                 continue
-            if old is None and one.type == DEGRADED and not one.holds:
+            if old is None and not bad and one.type in (DEGRADED, ARGUMENTS_ACCEPTED):
                 continue
-            self._say(
-                key, "Warning" if bad else "Normal", one.reason, f"{one.type}={one.holds}: {one.message}"
-            )
+            note = f"{one.type}={one.holds}: {one.message}" if one.message else f"{one.type}={one.holds}"
+            self._say_of(kind, document, "Warning" if bad else "Normal", one.reason, note)
 
     def _drifted(self, key: Key, kind: str, name: str) -> None:
         self._say(key, "Normal", "DriftCorrected", f"{kind} {name} was changed back")
@@ -200,13 +212,16 @@ class Reconciler:
                 self._say(key, kind, reason, note)
 
     def _say(self, key: Key, kind: str, reason: str, note: str) -> None:
-        scheduler = self._observed.scheduler(key)
-        uid = scheduler["metadata"]["uid"] if scheduler is not None else ""
-        about = Reference(VERSION, "Scheduler", key.namespace, key.name, uid)
+        gone = {"metadata": {"namespace": key.namespace, "name": key.name}}
+        self._say_of("Scheduler", self._observed.scheduler(key) or gone, kind, reason, note)
+
+    def _say_of(self, what: str, document: Json, kind: str, reason: str, note: str) -> None:
+        key, uid = key_of(document), document["metadata"].get("uid", "")
+        about = Reference(VERSION, what, key.namespace, key.name, uid)
         self._events.event(
             about, controller=CONTROLLER, type=kind, reason=reason, action="Reconcile", note=note or reason
         )
-        log.info("%s: scheduler=%s note=%s", reason, key, note)
+        log.info("%s: %s=%s note=%s", reason, what.lower(), key, note)
 
 
 def _problem(error: PlanError) -> Problem:

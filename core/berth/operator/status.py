@@ -38,22 +38,26 @@ def _plugin(name: str, state: str) -> Json:
     return {"name": name, "ready": not state, **({"message": state[:1024]} if state else {})}
 
 
-def plugin_status(plugin: Json, states: Mapping[Key, str], unknown: Sequence[str], now: str) -> Json:
+def plugin_status(
+    plugin: Json, states: Mapping[Key, str], found: Sequence[Condition], accepted: Json | None, now: str
+) -> Json:
     """Give a SchedulerPlugin's status.
 
-    `states` says what is wrong with it in each Scheduler that uses it, `unknown` which profiles none has.
+    `states` says what is wrong with it in each Scheduler that uses it, `accepted` what it took last.
     """
     generation = plugin["metadata"].get("generation", 1)
     before = (plugin.get("status") or {}).get("conditions") or ()
     names = [key.name for key in states]
-    return {
+    status: Json = {
         "observedGeneration": generation,
         "schedulers": names,
-        "conditions": written([_ready(states, unknown)], before, generation, now),
+        "conditions": written(found, before, generation, now),
     }
+    return status if accepted is None else {**status, "accepted": accepted}
 
 
-def _ready(states: Mapping[Key, str], unknown: Sequence[str]) -> Condition:
+def ready(states: Mapping[Key, str], unknown: Sequence[str]) -> Condition:
+    """Give a SchedulerPlugin's condition Ready, by what is wrong with it and which profiles none has."""
     if not states:
         text = "no Scheduler of this namespace names it in spec.plugins"
         return Condition("Ready", False, "NotUsed", text)

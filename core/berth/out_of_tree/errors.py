@@ -7,7 +7,10 @@ SidecarError               the call has failed; the extension point's failure po
 ├── PluginFailedError      the plugin answered that something broke on its side
 ├── OutOfTimeError         the cycle's time was used up before the plugin could be asked
 └── ProtocolError          the plugin answered what the protocol does not allow
+    └── RefusedError       it refused its arguments
 """
+
+from collections.abc import Sequence
 
 from berth.out_of_tree.plugin_text import bounded
 
@@ -41,3 +44,11 @@ class OutOfTimeError(SidecarError):
 
 class ProtocolError(SidecarError):
     """The answer breaks the protocol."""
+
+
+class RefusedError(ProtocolError):
+    """The plugin refused arguments; `errors` are its own words."""
+
+    def __init__(self, plugin: str, errors: Sequence[str]) -> None:
+        super().__init__(plugin, "; ".join(errors))
+        self.errors = tuple(errors)

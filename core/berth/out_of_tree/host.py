@@ -103,7 +103,9 @@ class PluginHost:
         )
         self._on_condition = on_condition
         self._specs = {spec.name: spec for spec in specs}
-        self._arguments = _arguments(self._specs.values(), profiles)
+        using = list(profiles)
+        self._own = {each.scheduler_name: each.args for each in using}
+        self._arguments = _arguments(self._specs.values(), using)
         self._askers: dict[tuple[str, str], HintAsker] = {}
         self._cache = cache
         self._snapshot = snapshot
@@ -129,6 +131,10 @@ class PluginHost:
     def connections(self) -> dict[str, Connection]:
         """The connection of each plugin that new attempts begin with, by name."""
         return {name: version.connection for name, version in self.versions.items()}
+
+    def own_arguments(self, plugin: str) -> dict[str, Any]:
+        """The arguments that profiles have of their own for that plugin, in their pluginConfig."""
+        return {profile: args[plugin] for profile, args in self._own.items() if plugin in args}
 
     def factories(self) -> Mapping[str, PluginFactory]:
         """What makes each plugin in a profile, by name."""
@@ -387,15 +393,24 @@ def rejectors(record: CycleRecord) -> Collection[str]:
     return error.diagnosis.unschedulable_plugins if isinstance(error, FitError) else (status.plugin,)
 
 
-def _arguments(
-    specs: Iterable[SidecarSpec], profiles: Iterable[ResolvedProfile]
-) -> dict[str, dict[str, Any]]:
+def _arguments(specs: Iterable[SidecarSpec], using: Sequence[ResolvedProfile]) -> dict[str, dict[str, Any]]:
     """Each plugin's arguments by profile, for the profiles that name it at some point."""
-    using = list(profiles)
     found: dict[str, dict[str, Any]] = {}
     for spec in specs:
         for profile in using:
             named_here = (name for named in profile.points.values() for name, _ in named)
             if profile.scheduler_name in spec.profiles or spec.name in named_here:
+                _compare_arguments(spec, profile)
                 found.setdefault(spec.name, {})[profile.scheduler_name] = spec.args_for(profile)
     return found
+
+
+def _compare_arguments(spec: SidecarSpec, profile: ResolvedProfile) -> None:
+    """Say where arguments of an entry have no effect."""
+    own = profile.args.get(spec.name, spec.args)
+    if spec.args is not None and own != spec.args:
+        log.warning(
+            "arguments of the list have no effect, pluginConfig has others plugin=%s profile=%s",
+            spec.name,
+            profile.scheduler_name,
+        )

@@ -12,9 +12,11 @@ from berth.cli.operator import kept_namespaces
 from berth.client import Api, load_endpoint
 from berth.client.errors import NotFoundError, RejectedError
 from berth.client.pods import Pods
+from berth.config.out_of_tree.sidecars import arguments_digest
 from berth.sandbox.access.identity import service_account
 from berth.serving.access import Asked
 from berth.serving.delegated_access import DelegatedAccess
+from tests.failures.reporting import reports
 from tests.unit.client.conftest import transport_to
 from tests.unit.descheduling.kit import policy
 from tests.unit.operator import kit
@@ -129,12 +131,70 @@ async def test_broken_and_mended(tmp_path):
         assert before != work.objects("deployments.apps")["berth-main"]["spec"]
 
 
-async def scheduler_tells(work):
+READY = {"type": "plugin.berth.dev/gpu-share", "status": "True", "reason": "Synced"}
+ARGUMENTS = "arguments.plugin.berth.dev/gpu-share"
+
+
+async def scheduler_tells(work, *conditions):
     """What the scheduler in the pod would say; these pods run no processes."""
-    ready = {"type": "plugin.berth.dev/gpu-share", "status": "True", "reason": "Synced"}
     pods = Pods(work.api.transport)
     for name in [name for name, pod in work.objects("pods").items() if "gpu-share" in json.dumps(pod)]:
-        await pods.patch_status(SYSTEM, name, {"status": {"conditions": [ready]}})
+        await pods.patch_status(SYSTEM, name, {"status": {"conditions": [READY, *conditions]}})
+
+
+def plugins_yaml(work):
+    """The list of plugins that the pods read."""
+    return work.objects("configmaps")["berth-main-plugins"]["data"]["plugins.yaml"]
+
+
+def condition_of_plugin(work):
+    """The SchedulerPlugin's ArgumentsAccepted: status and message."""
+    status = work.objects("schedulerplugins.berth.dev")["gpu-share"].get("status") or {}
+    found = [one for one in status.get("conditions") or () if one["type"] == "ArgumentsAccepted"]
+    return [(one["status"], one["message"]) for one in found]
+
+
+def kinds_with_event(work, note):
+    """The kinds of the objects that have an event with this note."""
+    events = work.objects("events").values()
+    found = [
+        (one.get("regarding") or one["involvedObject"], one.get("note") or one["message"]) for one in events
+    ]
+    return {about["kind"] for about, said in found if said == note}
+
+
+@reports(
+    "arguments-refused",
+    condition="`ArgumentsAccepted` of SchedulerPlugin and Scheduler, with the plugin's own words",
+    event="`Refused` of SchedulerPlugin and Scheduler",
+    metric="`berth_operator_scheduler_condition`",
+)
+async def test_refused_arguments(tmp_path):
+    """Both kinds say so, and pods that start later are given the arguments that were accepted before."""
+    async with operating(tmp_path) as work:
+        await work.send("POST", PLUGINS, kit.plugin(arguments={"policy": "pack"}))
+        await work.send("POST", SCHEDULERS, kit.scheduler(plugins=[{"name": "gpu-share"}]))
+        await work.reach(lambda: "plugin-gpu-share" in json.dumps(work.objects("pods")))
+        took = {"type": ARGUMENTS, "status": "True", "reason": "Accepted"}
+        await scheduler_tells(work, took | {"message": arguments_digest({"policy": "pack"})})
+        await work.reach(lambda: condition_of_plugin(work) == [("True", "")])
+        assert "acceptedArgs" not in plugins_yaml(work)
+
+        await work.send("PATCH", f"{PLUGINS}/gpu-share", {"spec": {"arguments": {"policy": "none"}}})
+        await work.reach(lambda: "acceptedArgs:\n    policy: pack" in plugins_yaml(work))
+        refused = {"type": ARGUMENTS, "status": "False", "reason": "Refused", "message": "policy: no such"}
+        await scheduler_tells(work, refused)
+        text = "gpu-share: policy: no such"
+        await work.reach(lambda: condition_of_plugin(work) == [("False", text)])
+        await work.reach(lambda: work.condition("ArgumentsAccepted") == ("False", "Refused"))
+        kinds = {"Scheduler", "SchedulerPlugin"}
+        await work.reach(lambda: kinds == kinds_with_event(work, f"ArgumentsAccepted=False: {text}"))
+        assert "acceptedArgs:\n    policy: pack" in plugins_yaml(work)
+
+        await work.send("PATCH", f"{PLUGINS}/gpu-share", {"spec": {"arguments": {"policy": "spread"}}})
+        await scheduler_tells(work, took | {"message": arguments_digest({"policy": "spread"})})
+        await work.reach(lambda: work.condition("ArgumentsAccepted") == ("True", "Accepted"))
+        await work.reach(lambda: "acceptedArgs" not in plugins_yaml(work))
 
 
 async def test_plugin_comes_later(tmp_path):

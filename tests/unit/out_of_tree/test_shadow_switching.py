@@ -124,9 +124,8 @@ async def test_the_list_says_so(folder):
 async def test_arguments_stay(folder):
     """What profiles are configured with stays, whether it comes from the entry or from the profile itself."""
     plugin = Colours("v1")
-    async with at_work(folder, plugin) as harness:
+    async with at_work(folder, plugin, own={OTHER: {"colour": "blue"}}) as harness:
         await harness.attaching.attach(wanted(folder, "v1", PROFILE, OTHER))
-        await harness.host.connections["colours"].reconfigure(OTHER, {"colour": "blue"})
         known = harness.attaching.describe("colours")["arguments"]
         await harness.attaching.attach(wanted(folder, "v1", shadow=True))
 

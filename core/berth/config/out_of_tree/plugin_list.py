@@ -16,6 +16,7 @@ a file given by --plugins, or a later document of the configuration's file, whic
       weight: 2
       shadow: true
       args: {policy: pack}
+      acceptedArgs: {policy: spread}  # serve while it refuses args
       metadataKeys: [gpu-share.example.com/*]
     directory:
       path: /run/berth/plugins
@@ -41,6 +42,7 @@ from berth.config.out_of_tree.sidecars import (
     DEFAULT_POLICY,
     POLICY_POINTS,
     SIDECAR_POINTS,
+    Accepted,
     ExemptPods,
     FailurePolicy,
     PluginTls,
@@ -67,10 +69,11 @@ _FIELDS = (
     "shadow",
     "tls",
     "args",
+    "acceptedArgs",
     "metadataKeys",
     "user",
 )
-_DEFAULTS = tuple(name for name in _FIELDS if name not in ("name", "address", "tls"))
+_DEFAULTS = tuple(name for name in _FIELDS if name not in ("name", "address", "tls", "acceptedArgs"))
 _TLS_FIELDS = ("caFile", "certFile", "keyFile", "serverName")
 _MAX_WEIGHT = 100
 _MAX_USER = 2**31 - 1
@@ -204,6 +207,7 @@ class _ListReader:
             extension_points=points,
             failure_policy=self._policies(members.get("failurePolicy"), points, f"{path}.failurePolicy"),
             args=to_plain(members.get("args")),
+            accepted=Accepted(to_plain(members["acceptedArgs"])) if "acceptedArgs" in members else None,
             exempt_pods=self._exempt(members.get("exemptPods"), f"{path}.exemptPods"),
             profiles=self._profiles(members.get("profiles"), f"{path}.profiles"),
             weight=self._weight(members.get("weight"), f"{path}.weight"),

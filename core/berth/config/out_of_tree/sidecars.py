@@ -3,12 +3,15 @@
 `plugin_list` reads them from a file; the host of out-of-tree plugins dials them.
 """
 
+import hashlib
 import ipaddress
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from berth.config.catalogue import IN_TREE, Catalogue, ExtensionPoint
 from berth.config.duration import Duration
@@ -87,6 +90,12 @@ class PluginTls:
     server_name: str = ""
 
 
+class Accepted(NamedTuple):
+    """Arguments that a plugin is known to have taken."""
+
+    args: Any
+
+
 @dataclass(frozen=True, slots=True)
 class SidecarSpec:
     """One out-of-tree plugin.
@@ -97,6 +106,7 @@ class SidecarSpec:
     beside those that enable it themselves, save where a profile has one plugin. In `shadow` it is shown what
     they schedule and has no say in it. `metadata_keys` are the labels and annotations that it may write to
     pods (pod_metadata.py). `user` serves its socket, where that is neither the scheduler's own user nor root.
+    `accepted` serves where the plugin refuses `args`; it is no difference between two entries.
     """
 
     name: str
@@ -113,6 +123,7 @@ class SidecarSpec:
     metadata_keys: tuple[str, ...] | None = None
     user: int | None = None
     command: tuple[str, ...] = ()
+    accepted: Accepted | None = field(default=None, compare=False)
 
     def policy_at(self, point: ExtensionPoint, pod: Pod | None = None) -> FailurePolicy:
         """Give what a failing call at a point means for a pod."""
@@ -150,6 +161,11 @@ class SocketDirectory:
     def spec_of(self, name: str) -> SidecarSpec:
         """That plugin as one that no entry names."""
         return replace(self.defaults, name=name, address=self.address_of(name))
+
+
+def arguments_digest(arguments: Any) -> str:
+    """Give what stands for arguments where they are compared, and are not to be shown."""
+    return hashlib.sha256(msgspec.json.encode(arguments, order="deterministic")).hexdigest()[:16]
 
 
 def plugin_name_problem(name: str) -> str:

@@ -223,6 +223,10 @@ def _status() -> Schema:
         {
             "observedGeneration": {"type": "integer", "format": "int64"},
             "schedulers": listed(text(), "The schedulers that run it.", most=64),
-            "conditions": conditions("Ready."),
+            "accepted": fields(
+                {"arguments": free("Those, if it was given any.")},
+                "The arguments that it took last; they serve while spec.arguments is refused.",
+            ),
+            "conditions": conditions("Ready and ArgumentsAccepted."),
         }
     )

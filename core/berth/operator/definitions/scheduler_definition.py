@@ -277,6 +277,8 @@ def _status() -> Schema:
             "configurationHash": text("Of the configuration that was last rolled out.", longest=64),
             "profiles": listed(text(longest=NAME_LENGTH), most=MAX_PROFILES),
             "plugins": keyed(plugin, "name", most=MAX_PLUGINS),
-            "conditions": conditions("Available, Progressing, Degraded, PluginsReady, Descheduling."),
+            "conditions": conditions(
+                "Available, Progressing, Degraded, PluginsReady, Descheduling, ArgumentsAccepted."
+            ),
         }
     )

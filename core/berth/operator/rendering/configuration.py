@@ -143,6 +143,9 @@ def _entry(plugin: Json) -> Json:
         entry["tls"] = _tls(plugin)
     if "arguments" in spec:
         entry["args"] = spec["arguments"]
+    accepted = (plugin.get("status") or {}).get("accepted")
+    if accepted is not None and accepted.get("arguments") != spec.get("arguments"):
+        entry["acceptedArgs"] = accepted.get("arguments")
     return entry
 
 

@@ -21,7 +21,7 @@ from berth.config.catalogue import IN_TREE
 from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.framework.handle import Handle
 from berth.framework.runtime import Framework
-from berth.out_of_tree.errors import SidecarError
+from berth.out_of_tree.errors import CallFailedError, RefusedError, SidecarError
 from berth.out_of_tree.host import PluginHost
 from berth.out_of_tree.lifecycle.connection import Connection
 from berth.out_of_tree.lifecycle.enabling import Roster
@@ -81,6 +81,10 @@ class Attaching:
         """Whether that plugin can be asked. Raises: KeyError."""
         return self._host.versions[name].connection.ready
 
+    def entry_arguments(self, name: str) -> Any:
+        """The arguments of that plugin's entry, as they are in force. Raises: KeyError."""
+        return self._host.versions[name].connection.spec.args
+
     def record(self, name: str, extent: Extent) -> Recording:
         """A recording of a plugin, by the version that new attempts begin with.
 
@@ -126,8 +130,12 @@ class Attaching:
                 self._set_aside(self._plugins(spec.name))
             self._add_profiles(self._host.versions[spec.name], Wanted.of(spec))
 
-    async def attach(self, wanted: Wanted) -> None:
+    async def attach(self, wanted: Wanted, *, insists: bool = False) -> Sequence[str]:
         """Make the plugin be as wanted, whether it is new, another version, or only configured anew.
+
+        The result says what of it has no effect, and why. Where a plugin that is there refuses arguments and
+        the caller `insists`, they stay wanted: the plugin's conditions say so, and it is offered them again
+        when it comes back.
 
         Raises: AttachError; then everything is as it was.
         """
@@ -141,7 +149,20 @@ class Attaching:
             elif known.connection.spec.address != wanted.spec.address:
                 await self._replace(known, wanted)
             else:
-                await self._reconfigure(known, wanted)
+                await self._reconfigure(known, wanted, insists=insists)
+        return self._without_effect(wanted)
+
+    def _without_effect(self, wanted: Wanted) -> Sequence[str]:
+        """Say of each profile whose own arguments stand before the entry's."""
+        name, args = wanted.spec.name, wanted.spec.args
+        if args is None:
+            return []
+        return [
+            f"profile {profile} has arguments of its own for {name} in its pluginConfig, which stand before "
+            "these: change or remove them there"
+            for profile, own in self._host.own_arguments(name).items()
+            if own != args
+        ]
 
     def _check(self, wanted: Wanted) -> None:
         name = wanted.spec.name
@@ -155,7 +176,7 @@ class Attaching:
             raise AttachError(f"{name} is new here: name the profiles that are to have it")
 
     async def _join(self, wanted: Wanted) -> None:
-        arguments = dict.fromkeys(wanted.profiles, wanted.spec.args)
+        arguments = self._arguments(wanted.profiles, wanted.spec)
         version = await self._ready(wanted.spec, arguments)
         self._host.others.remove(version)
         self._host.versions[wanted.spec.name] = version
@@ -166,7 +187,7 @@ class Attaching:
 
     async def _replace(self, old: Version, wanted: Wanted) -> None:
         name = wanted.spec.name
-        arguments = self._arguments(old, wanted)
+        arguments = self._arguments((*old.connection.arguments, *wanted.profiles), wanted.spec)
         version = await self._ready(wanted.spec, arguments)
         plugins = self._plugins(name)
         if wanted.spec.shadow and not old.connection.spec.shadow:
@@ -186,8 +207,18 @@ class Attaching:
         log.info("plugin replaced plugin=%s address=%s", name, wanted.spec.address)
         self._spawn(self._retire(old), f"old version of plugin {name}")
 
-    async def _reconfigure(self, version: Version, wanted: Wanted) -> None:
-        await self._be(version, wanted.spec, self._arguments(version, wanted))
+    async def _reconfigure(self, version: Version, wanted: Wanted, *, insists: bool) -> None:
+        connection = version.connection
+        arguments = self._arguments((*connection.arguments, *wanted.profiles), wanted.spec)
+        try:
+            await self._be(version, wanted.spec, arguments)
+        except AttachError as error:
+            if insists and isinstance(error.__cause__, RefusedError):
+                connection.arguments.refused(arguments, error.__cause__.errors)
+                connection.show_arguments()
+            raise
+        connection.arguments.settle()
+        connection.show_arguments()
         self._add_profiles(version, wanted)
         self._host.news_from(wanted.spec.name, None)
 
@@ -217,8 +248,7 @@ class Attaching:
         except SidecarError as error:
             connection.spec = old
             connection.forget_deadlines()
-            with suppress(SidecarError):
-                await self._tell(connection, before, everything=turns)
+            await self._restore(connection, before, error, everything=turns)
             if turns and spec.shadow:
                 self._take_back(plugins)
             raise AttachError(str(error)) from error
@@ -235,11 +265,20 @@ class Attaching:
             try:
                 async with asyncio.timeout(READY_SECONDS):
                     await connection.reconfigure(profile, wanted)
-            except (TimeoutError, grpc.aio.AioRpcError):
-                # It is greeted anew, and configured with what stands there then.
-                connection.arguments.update(arguments)
-                connection.hang_up("the configuration was not answered")
-                return
+            except (TimeoutError, grpc.aio.AioRpcError) as error:
+                text = f"the configuration of profile {profile} was not answered"
+                raise CallFailedError(connection.spec.name, text) from error
+
+    async def _restore(
+        self, connection: Connection, before: Mapping[str, Any], error: SidecarError, *, everything: bool
+    ) -> None:
+        """Have the plugin as it was before that error; one that did not answer is greeted anew for it."""
+        if not isinstance(error, RefusedError):
+            connection.hang_up(str(error))
+        with suppress(SidecarError):
+            await self._tell(connection, before, everything=everything)
+        for profile in connection.arguments.keys() - before.keys():
+            await _released(connection, profile)
 
     def _check_order(self, plugins: Mapping[str, SidecarPlugin], cannot: str) -> None:
         """Raises: AttachError where a profile has the plugin for the order of its queue."""
@@ -273,11 +312,10 @@ class Attaching:
             self._rosters[profile].take_back(plugin)
             self._host.rewire(profile)
 
-    def _arguments(self, version: Version, wanted: Wanted) -> dict[str, Any]:
+    def _arguments(self, profiles: Iterable[str], spec: SidecarSpec) -> dict[str, Any]:
         """What each profile's arguments come to: its own where it has such, else what the entry says."""
-        connection = version.connection
-        own = {name: args for name, args in connection.arguments.items() if args != connection.spec.args}
-        return dict.fromkeys((*connection.arguments, *wanted.profiles), wanted.spec.args) | own
+        own = self._host.own_arguments(spec.name)
+        return {profile: own.get(profile, spec.args) for profile in profiles}
 
     def _add_profiles(self, version: Version, wanted: Wanted) -> None:
         for profile in wanted.profiles:
@@ -327,7 +365,7 @@ class Attaching:
             await self._withdraw(version, plugins, "was detached")
             for profile, plugin in plugins.items():
                 self._disable(profile, plugin)
-                await _released(version, profile)
+                await _released(version.connection, profile)
             if len(leaving) == len(having):
                 del self._host.versions[name]
                 await version.close()
@@ -361,9 +399,9 @@ class Attaching:
         log.info("old version gone plugin=%s address=%s", name, old.connection.spec.address)
 
 
-async def _released(version: Version, profile: str) -> None:
+async def _released(connection: Connection, profile: str) -> None:
     try:
-        await version.connection.release(profile)
+        await connection.release(profile)
     except Exception as error:  # noqa: BLE001 - it is not needed any more, whatever it says to that
-        name = version.connection.spec.name
+        name = connection.spec.name
         log.info("plugin not notified that a profile left plugin=%s error=%s", name, error)

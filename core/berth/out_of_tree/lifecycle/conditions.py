@@ -23,6 +23,8 @@ class Kind(StrEnum):
     """No folder on the way to the socket may be changed by others."""
     KINDS_LISTED = "KindsListed"
     """All further kinds that it wants to see were listed."""
+    ARGUMENTS_ACCEPTED = "ArgumentsAccepted"
+    """It took the arguments that it is to have; where it did not, those before may go on serving."""
 
 
 @dataclass(frozen=True, slots=True)

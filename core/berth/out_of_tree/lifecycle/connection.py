@@ -27,11 +27,12 @@ from berth.framework.clock import SYSTEM_CLOCK, Clock
 from berth.out_of_tree.allowance import Allowance
 from berth.out_of_tree.cluster_state.state_feed import StateFeed
 from berth.out_of_tree.cluster_state.state_stream import StateStream, within
-from berth.out_of_tree.errors import NotConnectedError, ProtocolError, SidecarError
+from berth.out_of_tree.errors import NotConnectedError, ProtocolError, RefusedError, SidecarError
 from berth.out_of_tree.lifecycle.breaker import Breaker, Circuit
 from berth.out_of_tree.lifecycle.conditions import Conditions, Kind, OnChange
 from berth.out_of_tree.lifecycle.greeting import configure, release, shake_hands
 from berth.out_of_tree.lifecycle.last_failures import LastFailures
+from berth.out_of_tree.lifecycle.profile_arguments import ProfileArguments
 from berth.out_of_tree.limits import MESSAGES_A_SECOND, MESSAGES_AT_ONCE, REFUSAL_BYTES
 from berth.out_of_tree.plugin_log import PluginLog
 from berth.out_of_tree.plugin_text import bounded
@@ -124,7 +125,7 @@ class Connection:
         self.settled = asyncio.Event()
         """Set once the plugin came up, or was refused, or refused its configuration."""
         self.refusal = ""
-        self.arguments = dict(arguments)
+        self.arguments = ProfileArguments(arguments, spec)
         self.conditions = Conditions(spec.name, SYSTEM_CLOCK.now, listeners.condition)
         self.breaker = Breaker(clock.monotonic, self._circuit_turned)
         self._offered: frozenset[int] = frozenset()
@@ -252,26 +253,39 @@ class Connection:
             raise NotConnectedError(self.spec.name, "not connected")
         arguments = self.arguments[profile]
         if problems := await configure(self._identity, self.spec, profile, arguments, []):
-            raise ProtocolError(self.spec.name, "; ".join(problems))
+            raise RefusedError(self.spec.name, problems)
 
     async def reconfigure(self, profile: str, arguments: Any) -> None:
         """Hand over other arguments of a profile; the old ones stay where the plugin refuses them.
 
-        Raises: ProtocolError with its errors.
+        A plugin that is away is configured with them when it is back.
+
+        Raises: RefusedError with its errors.
         """
-        old = self.arguments.get(profile)
-        self.arguments[profile] = arguments
         if self._identity is None:
+            self.arguments.want({**self.arguments.wanted(), profile: arguments})
             return
-        try:
-            await self.configured_again(profile)
-        except ProtocolError:
-            self.arguments[profile] = old
-            raise
+        if problems := await configure(self._identity, self.spec, profile, arguments, []):
+            raise RefusedError(self.spec.name, problems)
+        self.arguments.taken(profile, arguments)
+        self.show_arguments()
+
+    def show_arguments(self) -> None:
+        """Say whether the plugin took the arguments that it is to have."""
+        refusals = self.arguments.refusals
+        text = "; ".join(error for errors in refusals.values() for error in errors)
+        if refusals:
+            self.log.warning(
+                "plugin refuses arguments, goes on with those before plugin=%s error=%s", self.spec.name, text
+            )
+            text = f"{text}; the arguments before go on serving"
+        reason = "Refused" if refusals else "Accepted"
+        self.conditions.put(Kind.ARGUMENTS_ACCEPTED, reason, text, holds=not refusals)
 
     async def release(self, profile: str) -> None:
         """The profile does not use the plugin any more."""
-        self.arguments.pop(profile, None)
+        self.arguments.drop(profile)
+        self.show_arguments()
         if self._identity is not None:
             await release(self._identity, self.spec, profile)
 
@@ -362,16 +376,22 @@ class Connection:
             identity_pb2_grpc.IdentityServiceStub(channel)
         )
         answer, problems = await shake_hands(identity, self.spec)
-        for profile, arguments in self.arguments.items():
-            errors = await configure(identity, self.spec, profile, arguments, problems)
-            problems += [error for error in errors if error not in problems]
+        wrong_arguments = await self.arguments.hand_over(
+            lambda profile, arguments: configure(identity, self.spec, profile, arguments, problems)
+        )
+        problems += [error for error in wrong_arguments if error not in problems]
         if problems:
             text = bounded("; ".join(problems), REFUSAL_BYTES)
             self.conditions.put(Kind.CONFIGURED, "Refused", text, holds=False)
+            if wrong_arguments:
+                self.conditions.put(
+                    Kind.ARGUMENTS_ACCEPTED, "Refused", "; ".join(wrong_arguments), holds=False
+                )
             self.refusal = text
             self.settled.set()
             raise ProtocolError(self.spec.name, text)
         self.conditions.put(Kind.CONFIGURED, "Accepted", holds=True)
+        self.show_arguments()
         self._introduced(answer)
         self._identity = identity
 

@@ -17,6 +17,8 @@ from berth.scheduler.leading.campaign import Campaign
 from berth.scheduler.leading.leaderships import lease_name
 from berth.scheduler.loop.control_thread import ControlThread
 
+_ANNOUNCED = frozenset({Kind.READY, Kind.CIRCUIT_CLOSED, Kind.ARGUMENTS_ACCEPTED})
+
 
 class LeaseEvents:
     """Events about a shard's lease, which stands for all schedulers of that name."""
@@ -33,8 +35,8 @@ class LeaseEvents:
         self._tell(note, "Normal", "LeaderElection", "LeaderElection")
 
     def plugin_condition(self, plugin: str, condition: Condition) -> None:
-        """Let users know when a plugin can be asked again, or no more."""
-        if condition.kind in (Kind.READY, Kind.CIRCUIT_CLOSED):
+        """Let users know when a plugin can be asked again, or no more, and when it refuses arguments."""
+        if condition.kind in _ANNOUNCED:
             text = f"plugin {plugin}: {condition.kind} is {condition.holds}: {condition.reason}"
             note = f"{text}: {condition.message}" if condition.message else text
             reason = f"Plugin{'' if condition.holds else 'Not'}{condition.kind}"

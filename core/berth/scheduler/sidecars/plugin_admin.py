@@ -15,7 +15,7 @@ not hold gRPC (out_of_tree_plugins.py).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -112,12 +112,13 @@ class PluginAdmin:
             text = "directory: is followed where the list of --plugins names it, not attached"
             return http_status(400, "BadRequest", f"{BODY}: {text}")
         await self._keep_objects()
+        notes: list[str] = []
         try:
             for spec in specs:
-                await self._attaching().attach(Wanted.of(spec))
+                notes += await self._attaching().attach(Wanted.of(spec))
         except AttachError as error:
             return http_status(409, "Conflict", str(error))
-        return self._made([spec.name for spec in specs])
+        return self._made([spec.name for spec in specs], notes)
 
     async def _record(self, request: web.Request) -> web.StreamResponse:
         await asyncio.to_thread(_import_host)
@@ -146,8 +147,9 @@ class PluginAdmin:
             return http_status(409, "Conflict", str(error))
         return self._made([name])
 
-    def _made(self, names: list[str]) -> web.Response:
-        return _json({"plugins": names, "message": self._holds})
+    def _made(self, names: list[str], notes: Sequence[str] = ()) -> web.Response:
+        """What was changed, for how long, and what of it has no effect."""
+        return _json({"plugins": names, "message": "\n".join((*notes, self._holds))})
 
 
 def _import_host() -> None:

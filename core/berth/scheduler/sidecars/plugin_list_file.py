@@ -79,11 +79,13 @@ class PluginListFile:
         self._known[spec.name] = spec
         try:
             await self._keep_objects()
-            await self._attaching.attach(Wanted.of(spec))
+            notes = await self._attaching.attach(Wanted.of(spec), insists=True)
         except (AttachError, ClientError) as error:
             log.error("plugin stays as it was plugin=%s error=%s", spec.name, error)  # noqa: TRY400 (as above)
         else:
             log.info("plugin is as its list says plugin=%s", spec.name)
+            for note in notes:
+                log.warning("arguments of the list have no effect plugin=%s: %s", spec.name, note)
 
     async def _leave(self, name: str) -> None:
         del self._known[name]

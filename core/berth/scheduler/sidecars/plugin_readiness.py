@@ -10,11 +10,12 @@ Source: Kubernetes pod conditions; docs/decisions/0019-plugin-conditions.md.
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from berth.client.errors import ClientError
 from berth.client.pods import Pods
+from berth.config.out_of_tree.sidecars import arguments_digest
 from berth.out_of_tree.lifecycle.attaching import Attaching
 from berth.out_of_tree.lifecycle.conditions import Kind
 
@@ -23,6 +24,7 @@ log = logging.getLogger(__name__)
 POD_NAME, POD_NAMESPACE = "POD_NAME", "POD_NAMESPACE"
 """Where the process learns of its pod, by the downward API."""
 TYPE_PREFIX = "plugin.berth.dev/"
+ARGUMENTS_PREFIX = f"arguments.{TYPE_PREFIX}"
 LOOK_SECONDS = 1.0
 
 Json = dict[str, Any]
@@ -42,7 +44,7 @@ class OwnPod(NamedTuple):
 
 
 class PluginReadiness:
-    """Keeps a condition `plugin.berth.dev/NAME` on our pod for each plugin."""
+    """Keeps two conditions on our pod for each plugin: whether it is ready, and took its arguments."""
 
     def __init__(self, attaching: Attaching, pods: Pods, pod: OwnPod) -> None:
         self._attaching = attaching
@@ -68,17 +70,20 @@ class PluginReadiness:
 
         Raises: ClientError.
         """
-        found = {each["name"]: self._condition(each["name"]) for each in self._attaching.list()}
-        changed = [condition for name, condition in found.items() if self._written.get(name) != condition]
-        changed += [
-            {"type": f"{TYPE_PREFIX}{gone}", "$patch": "delete"}
-            for gone in self._written.keys() - found.keys()
-        ]
+        names = dict.fromkeys(each["name"] for each in self._attaching.list())
+        found = {one["type"]: one for name in names for one in self._conditions(name)}
+        changed = [condition for kind, condition in found.items() if self._written.get(kind) != condition]
+        changed += [{"type": gone, "$patch": "delete"} for gone in self._written.keys() - found.keys()]
         if changed:
             await self._pods.patch_status(*self._pod, {"status": {"conditions": changed}})
             self._written = found
 
-    def _condition(self, name: str) -> Json:
-        conditions = self._attaching.describe(name)["conditions"]
-        ready = next(each for each in conditions if each["type"] == Kind.READY)
-        return {**ready, "type": f"{TYPE_PREFIX}{name}"}
+    def _conditions(self, name: str) -> Iterator[Json]:
+        """Whether the plugin is ready, and whether it took its arguments: then with their digest."""
+        described = self._attaching.describe(name)
+        by_type = {each["type"]: each for each in described["conditions"]}
+        yield {**by_type[Kind.READY], "type": f"{TYPE_PREFIX}{name}"}
+        if (arguments := by_type.get(Kind.ARGUMENTS_ACCEPTED)) is not None:
+            digest = arguments_digest(self._attaching.entry_arguments(name))
+            message = digest if arguments["status"] == "True" else arguments["message"]
+            yield {**arguments, "type": f"{ARGUMENTS_PREFIX}{name}", "message": message}

@@ -8,6 +8,7 @@ from berth.config.out_of_tree.plugin_list import list_beside, parse_plugin_list,
 from berth.config.out_of_tree.sidecars import (
     DEFAULT_POINTS,
     DEFAULT_POLICY,
+    Accepted,
     FailurePolicy,
     catalogue_of,
     is_unix,
@@ -64,6 +65,17 @@ def test_full():
     )
 
 
+def test_accepted_arguments():
+    """Arguments that were accepted before may be null, and make no difference between entries."""
+    one, other = (
+        parse_plugin_list(f"{HEAD}- {{name: a, address: 'unix:/a', args: 1, {more}}}", "f")[0]
+        for more in ("acceptedArgs: null", "weight: 1")
+    )
+
+    assert (Accepted(None), None) == (one.accepted, other.accepted)
+    assert one == other
+
+
 def test_default_policy():
     """Verdicts and actions fail closed, opinions are done without."""
     assert (FailurePolicy.FAIL, FailurePolicy.IGNORE, FailurePolicy.FAIL) == (
@@ -85,8 +97,8 @@ def test_default_policy():
         (
             HEAD + "- 5",
             (
-                "plugins[0]: must be an object with the fields address, args, exemptPods, extensionPoints,"
-                " failurePolicy, metadataKeys, name, profiles, shadow, timeout, tls,"
+                "plugins[0]: must be an object with the fields acceptedArgs, address, args, exemptPods,"
+                " extensionPoints, failurePolicy, metadataKeys, name, profiles, shadow, timeout, tls,"
                 " user, weight"
             ),
         ),
@@ -94,7 +106,7 @@ def test_default_policy():
         (
             one(adress=1),
             (
-                "plugins[0].adress: unknown field; known ones are: address, args, exemptPods,"
+                "plugins[0].adress: unknown field; known ones are: acceptedArgs, address, args, exemptPods,"
                 " extensionPoints, failurePolicy, metadataKeys, name, profiles, shadow, timeout, tls,"
                 " user, weight"
             ),

@@ -4,7 +4,7 @@ import asyncio
 import tempfile
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -12,7 +12,7 @@ import pytest
 
 from berth.cache.cache import Cache
 from berth.config.duration import Duration
-from berth.config.out_of_tree.sidecars import SidecarSpec
+from berth.config.out_of_tree.sidecars import Accepted, SidecarSpec
 from berth.evaluation.filtering import run_filters
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
@@ -35,6 +35,7 @@ from berth.testing.handles import make_handle
 from berth_sdk import ArgumentError, Plugin
 from berth_sdk import testing as documents
 from berth_sdk.serving import Server
+from tests.failures.reporting import reports
 from tests.unit.out_of_tree.scripted import PROFILE, a_queue, cycle, no_watch, until
 
 OTHER = "other"
@@ -75,11 +76,15 @@ class Colours(Plugin):
 class Harness:
     """Two profiles without plugins, a host, and what attaches plugins to them."""
 
-    def __init__(self, tasks):
+    def __init__(self, tasks, own):
         self.cache, self.snapshot, self.rewired = Cache(), Snapshot(), []
+        profiles = [
+            SimpleNamespace(scheduler_name=profile, points={}, args={"colours": args})
+            for profile, args in own.items()
+        ]
         self.host = PluginHost(
             [],
-            [],
+            profiles,
             cache=self.cache,
             snapshot=self.snapshot,
             queue=a_queue({}),
@@ -141,15 +146,18 @@ def folder():
 
 
 @asynccontextmanager
-async def at_work(folder, *plugins):
-    """A harness and these plugins, each served at a socket of its version's name."""
+async def at_work(folder, *plugins, own=MappingProxyType({})):
+    """A harness and these plugins, each served at a socket of its version's name.
+
+    `own` are arguments that profiles have of their own for the plugin.
+    """
     async with AsyncExitStack() as stack:
         for plugin in plugins:
             server = Server(plugin, f"unix:{folder}/{plugin.version}.sock")
             await server.start()
             stack.push_async_callback(server.stop, 0)
         async with asyncio.TaskGroup() as tasks:
-            harness = Harness(tasks)
+            harness = Harness(tasks, own)
             yield harness
             for version in [*harness.host.versions.values(), *harness.host.others]:
                 version.task.cancel()
@@ -268,6 +276,119 @@ async def test_reconfigure(folder):
         assert ["n1"] == await harness.fitting()
         assert {PROFILE: {"colour": "blue"}} == harness.attaching.describe("colours")["arguments"]
         assert harness.host.versions["colours"].connection.starts == 1
+
+
+@reports("attach-refused", answer="`berth plugin attach`: the plugin's own words, exit status 2")
+async def test_a_refused_profile_changes_nothing(folder):
+    """A further profile whose arguments are refused does not join, and later ones are not kept from it."""
+    plugin = Picky("v1")
+    async with at_work(folder, plugin) as harness:
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE))
+        with pytest.raises(AttachError, match="profile other: colour: not in this profile"):
+            await harness.attaching.attach(wanted(folder, "v1", OTHER, colour="blue"))
+        refused = harness.attaching.describe("colours")
+        fitting = await harness.fitting()
+        await harness.attaching.attach(wanted(folder, "v1", OTHER))
+
+        assert {PROFILE: {"colour": "red"}} == refused["arguments"]
+        assert [PROFILE] == refused["profiles"]
+        assert ["n0"] == fitting
+        assert {PROFILE: {"colour": "red"}, OTHER: {"colour": "red"}} == harness.attaching.describe(
+            "colours"
+        )["arguments"]
+
+
+class Picky(Colours):
+    """Takes one colour alone in the other profile."""
+
+    def configure(self, arguments, profile):
+        if profile == OTHER and arguments["colour"] != "red":
+            raise ArgumentError("colour: not in this profile")
+        super().configure(arguments, profile)
+
+
+async def test_arguments_of_a_profile_stand_before_an_entry(folder):
+    """Arguments that lose against pluginConfig are said to."""
+    async with at_work(folder, Colours("v1"), own={PROFILE: {"colour": "blue"}}) as harness:
+        notes = await harness.attaching.attach(wanted(folder, "v1", PROFILE))
+        same = await harness.attaching.attach(wanted(folder, "v1", colour="blue"))
+
+        assert ["n1"] == await harness.fitting()
+    assert ["profile default-scheduler has arguments of its own for colours in its pluginConfig"] == [
+        note.partition(", which")[0] for note in notes
+    ]
+    assert [] == list(same)
+
+
+async def test_unanswered_arguments_change_nothing(folder, monkeypatch):
+    """A plugin that does not answer to other arguments is greeted anew, with those before."""
+    plugin, silent = Colours("v1"), asyncio.Event()
+    async with at_work(folder, plugin) as harness:
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE))
+        connection = harness.host.versions["colours"].connection
+
+        async def unanswered(*_):
+            await silent.wait()
+
+        monkeypatch.setattr(attaching, "READY_SECONDS", 0.05)
+        with monkeypatch.context() as patched:
+            patched.setattr(connection_module, "configure", unanswered)
+            with pytest.raises(
+                AttachError, match="the configuration of profile default-scheduler was not ans"
+            ):
+                await harness.attaching.attach(wanted(folder, "v1", colour="blue"))
+        await until(lambda: connection.starts == 2)
+
+        assert ["n0"] == await harness.fitting()
+
+
+@reports(
+    "arguments-refused",
+    condition="`ArgumentsAccepted` of the plugin (`berth plugin describe`), with its text",
+    event="of the scheduler's Lease: `PluginNotArgumentsAccepted`",
+    metric="`berth_plugin_condition`",
+    log="`plugin refuses arguments, goes on with those before`",
+)
+async def test_refused_arguments_of_a_list(folder, caplog):
+    """Refused arguments of a list stay wanted: those before serve, also when the plugin comes back."""
+    async with at_work(folder, Colours("v1")) as harness:
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE))
+        with pytest.raises(AttachError, match="colour: there is no such colour"):
+            await harness.attaching.attach(wanted(folder, "v1", colour="none"), insists=True)
+        connection = harness.host.versions["colours"].connection
+        connection.hang_up("the test says so")
+        await until(lambda: connection.starts == 2)
+        there = accepted(harness)
+        fitting = await harness.fitting()
+        await harness.attaching.attach(wanted(folder, "v1"))
+
+        assert ("False", "Refused") == there[:2]
+        assert "there is no such colour; the arguments before go on serving" in there[2]
+        assert "plugin refuses arguments, goes on with those before plugin=colours" in caplog.text
+        assert ["n0"] == fitting
+        assert ("True", "Accepted", "") == accepted(harness)
+        assert harness.attaching.conditions()["colours", "ArgumentsAccepted"] == 1.0
+
+
+async def test_arguments_that_were_accepted_before(folder):
+    """An entry may say which arguments the plugin took before: they serve a scheduler that starts anew."""
+    async with at_work(folder, Colours("v1")) as harness:
+        entry = wanted(folder, "v1", PROFILE, colour="none", accepted=Accepted({"colour": "blue"}))
+        await harness.attaching.attach(entry)
+
+        assert ["n1"] == await harness.fitting()
+        assert ("False", "Refused") == accepted(harness)[:2]
+        assert {PROFILE: {"colour": "blue"}} == harness.attaching.describe("colours")["arguments"]
+
+
+def accepted(harness):
+    """The plugin's condition ArgumentsAccepted."""
+    (found,) = [
+        each
+        for each in harness.attaching.describe("colours")["conditions"]
+        if each["type"] == "ArgumentsAccepted"
+    ]
+    return found["status"], found["reason"], found["message"]
 
 
 async def test_another_profile(folder):

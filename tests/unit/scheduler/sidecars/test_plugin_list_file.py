@@ -6,6 +6,7 @@ import pytest
 
 from berth.out_of_tree.lifecycle.wanted import AttachError
 from berth.scheduler.sidecars.plugin_list_file import PluginListFile
+from tests.failures.reporting import reports
 
 HEAD = "apiVersion: berth.dev/v1alpha1\nkind: PluginList\nplugins:"
 
@@ -16,10 +17,12 @@ class Attaching:
     def __init__(self):
         self.asked = []
 
-    async def attach(self, wanted):
+    async def attach(self, wanted, *, insists):
+        assert insists, "what a list says stays wanted"
         if wanted.spec.name == "bad":
             raise AttachError("bad is not ready")
         self.asked.append((wanted.spec.name, wanted.spec.args))
+        return [f"profile p has arguments of its own for {wanted.spec.name}"] if wanted.spec.args == 9 else []
 
     async def detach(self, name):
         self.asked.append((name, "gone"))
@@ -55,6 +58,19 @@ async def test_changes(followed):
     assert [] == await followed.after(("a", 1), ("b", 1))
     assert [("b", 2)] == await followed.after(("a", 1), ("b", 2))
     assert [("a", "gone")] == await followed.after(("b", 2))
+
+
+@reports(
+    "arguments-lose",
+    log="`arguments of the list have no effect`",
+    answer="`berth plugin attach`: a line for each profile",
+)
+async def test_arguments_without_effect(followed, caplog):
+    """Arguments that stand behind a profile's own are said to have no effect."""
+    await followed.after(("a", 9))
+
+    (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert "arguments of the list have no effect plugin=a: profile p has arguments of its own for a" == line
 
 
 async def test_wrong_list(followed, caplog):

@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+from berth.config.out_of_tree.sidecars import arguments_digest
 from berth_sdk import ArgumentError, Plugin
 from berth_sdk.serving import Server
 from tests.unit.scheduler_at_work import eventually, node, scheduling
@@ -31,11 +32,11 @@ class Picky(Plugin):
         return [0] * len(nodes)
 
 
-def shown(sandbox):
-    """The plugin's condition on the scheduler's pod: status and message."""
+def shown(sandbox, kind="plugin.berth.dev/picky"):
+    """A plugin's condition on the scheduler's pod: status and message."""
     (pod,) = (entry.decode() for entry in sandbox.store.collection("pods").entries())
     conditions = {one["type"]: one for one in (pod.get("status") or {}).get("conditions") or ()}
-    condition = conditions.get("plugin.berth.dev/picky", {})
+    condition = conditions.get(kind, {})
     return condition.get("status"), condition.get("message", "")
 
 
@@ -57,4 +58,7 @@ async def test_shown_on_its_own_pod(tmp_path, monkeypatch):
             assert "False" == shown(sandbox)[0]
             plugin.errors = ()
             await eventually(lambda: shown(sandbox)[0] == "True")
+            await eventually(
+                lambda: shown(sandbox, "arguments.plugin.berth.dev/picky") == ("True", arguments_digest(None))
+            )
             await server.stop(0)
