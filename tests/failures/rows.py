@@ -6,6 +6,8 @@ PARTS = {
         "arguments-refused": "a plugin that runs, or starts anew, refuses arguments of its list or "
         "SchedulerPlugin: those before serve, also in the next pod of the scheduler",
         "arguments-lose": "arguments of an entry lose against a profile's pluginConfig",
+        "plugin-away": "no process answers at a plugin's address",
+        "plugin-garbled": "a plugin's answers break the protocol",
         "score-ignored": "Score fails, in any way, and the failure policy is `Ignore` (the default)",
     },
 }

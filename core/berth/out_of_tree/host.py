@@ -214,6 +214,8 @@ class PluginHost:
         return Listeners(
             requeue=self._on_requeue,
             ready=self._on_ready,
+            answering=self._on_answering,
+            probing=self._on_probing,
             greeted=self._on_greeted,
             condition=self._on_condition,
         )
@@ -268,6 +270,21 @@ class PluginHost:
             self.check_gates(connection)
         self.ask_keys_anew(connection)
         self.news_from(connection.spec.name, None)
+        self._on_answering(connection)
+
+    def _on_answering(self, connection: Connection) -> None:
+        """Try the pods again that failed while the plugin could not be asked, whatever their backoff."""
+        for plugin in self.plugins.values():
+            if plugin.caller.connection is connection:
+                plugin.wake_failed()
+
+    def _on_probing(self, connection: Connection) -> None:
+        """Have the plugin asked once: all its pods may be backing off."""
+        any(
+            plugin.wake_probe()
+            for plugin in list(self.plugins.values())
+            if plugin.caller.connection is connection
+        )
 
     def check_gates(self, connection: Connection) -> None:
         """Ask a gate that is new about pods that are queued already."""

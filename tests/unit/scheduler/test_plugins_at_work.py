@@ -19,6 +19,7 @@ from berth.demo.surface import Surface
 from berth.sandbox import Options, serve
 from berth.scheduler.process import run
 from berth.scheduler.process_options import ProcessOptions, Serving
+from tests.failures.reporting import reports
 from tests.unit.scheduler_at_work import CONFIGURATION, eventually, node
 
 PROGRAM = Path(__file__).with_name("colours_plugin.py")
@@ -102,6 +103,11 @@ class SchedulerAtWork:
         answer = json.loads(await self.berth("describe", "colours", "-o", "json"))
         return {each["type"]: (each["status"], each["message"]) for each in answer["conditions"]}
 
+    async def reasons(self):
+        """Status and reason of the plugin's conditions."""
+        answer = json.loads(await self.berth("describe", "colours", "-o", "json"))
+        return {each["type"]: (each["status"], each["reason"]) for each in answer["conditions"]}
+
     def notes(self, *reasons):
         """What events say for these reasons."""
         documents = [entry.decode() for entry in self.sandbox.store.collection("events").entries()]
@@ -165,6 +171,65 @@ async def test_killed_and_restarted():
 
         assert {"blue"} == await cluster.bound(waiting)
         assert "True" == (await cluster.conditions())["Ready"][0]
+
+
+@pytest.fixture
+def long_backoff(monkeypatch):
+    """A pod that failed is not tried again by itself as long as a test lasts."""
+    times = "podInitialBackoffSeconds: 3600\npodMaxBackoffSeconds: 3600"
+    text = CONFIGURATION.replace("podInitialBackoffSeconds: 1", times)
+    monkeypatch.setattr(sys.modules[__name__], "CONFIGURATION", text)
+
+
+async def failed(cluster, names):
+    """Wait until there is an event of a failed attempt at each of these pods."""
+    events = cluster.sandbox.store.collection("events")
+
+    def missing():
+        documents = [entry.decode() for entry in events.entries()]
+        about = [each.get("regarding") or each["involvedObject"] for each in documents]
+        return set(names) - {each["name"] for each in about}
+
+    await eventually(lambda: not missing())
+
+
+@reports(
+    "plugin-away",
+    condition="`Ready` of the plugin; `PodScheduled` of each pod, with the cause",
+    event="`PluginNotReady` of the scheduler's Lease; `FailedScheduling` of the pod",
+)
+@pytest.mark.usefixtures("long_backoff")
+async def test_pods_are_woken_when_the_plugin_is_back():
+    """Pods that failed for want of a plugin are tried at once when it answers, whatever their backoff."""
+    async with at_work() as cluster:
+        waiting = cluster.create(5)
+        await failed(cluster, waiting)
+        assert ("False", "NotConnected") == tuple((await cluster.reasons())["Ready"])
+        await cluster.start("v1", "blue")
+
+        assert {"blue"} == await cluster.bound(waiting)
+        assert any("not connected" in note for note in cluster.notes("FailedScheduling"))
+
+
+@reports(
+    "plugin-garbled",
+    condition="`CircuitClosed` of the plugin, once five in a row failed; `PodScheduled` of the pod",
+    event="`PluginNotCircuitClosed` of the scheduler's Lease; `FailedScheduling` of the pod",
+)
+@pytest.mark.usefixtures("long_backoff")
+async def test_pods_are_woken_when_the_circuit_closes():
+    """One of the pods that failed is the probe of an open circuit; when it is answered, the others follow."""
+    async with at_work() as cluster:
+        await cluster.start("v1", "red")
+        await cluster.bound(cluster.create(1))
+        cluster.misbehave("garbage")
+        waiting = cluster.create(10)
+        await failed(cluster, waiting)
+        await eventually(lambda: cluster.notes("PluginNotCircuitClosed"))
+        cluster.misbehave(None)
+
+        assert {"red"} == await cluster.bound(waiting)
+        assert any("7 verdicts for 2 nodes" in note for note in cluster.notes("FailedScheduling"))
 
 
 @pytest.mark.parametrize("how", ["hang", "garbage"])

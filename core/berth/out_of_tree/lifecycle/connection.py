@@ -77,11 +77,14 @@ class Phase(Enum):
 class Listeners:
     """Who hears of what a connection meets.
 
-    `greeted` is awaited before any state is sent.
+    `greeted` is awaited before any state is sent; `answering` is called when its circuit closes again,
+    `probing` when an open one lets a call through.
     """
 
     requeue: Callable[["Connection", queueing_pb2.RequeueResponse], None]
     ready: Callable[["Connection"], None]
+    answering: Callable[["Connection"], None]
+    probing: Callable[["Connection"], None]
     greeted: Callable[["Connection"], Awaitable[None]]
     condition: OnChange
 
@@ -435,8 +438,10 @@ class Connection:
         if circuit is Circuit.CLOSED:
             self.log.info("plugin answers again plugin=%s", self.spec.name)
             self.conditions.put(Kind.CIRCUIT_CLOSED, "ProbeAnswered", holds=True)
+            self._listeners.answering(self)
         elif circuit is Circuit.OPEN:
             seconds = self.breaker.pause_left
+            asyncio.get_running_loop().call_later(seconds, self._listeners.probing, self)
             self.log.warning(
                 "plugin keeps failing, not called plugin=%s seconds=%g error=%s",
                 self.spec.name,

@@ -3,6 +3,7 @@
 Source: docs/protocol.md "Scheduling calls".
 """
 
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -28,6 +29,8 @@ FILTER = identity_pb2.EXTENSION_POINT_FILTER
 RESERVE = identity_pb2.EXTENSION_POINT_RESERVE
 PERMIT = identity_pb2.EXTENSION_POINT_PERMIT
 PRE_ENQUEUE = identity_pb2.EXTENSION_POINT_PRE_ENQUEUE
+
+MAX_FAILED_PODS = 10_000
 
 
 @dataclass(slots=True)
@@ -76,6 +79,8 @@ class SidecarPoint(Plugin):
         self.leaving = False
         """Whether only attempts that began with it are still its business."""
         self._handle = handle
+        self._failed: OrderedDict[str, Pod] = OrderedDict()
+        """By UID, the pods that failed for the plugin since it answered last; of too many the latest."""
         self._pinned: dict[tuple[str, int], Caller] = {}
 
     def use(self, caller: Caller) -> None:
@@ -94,8 +99,23 @@ class SidecarPoint(Plugin):
                 self._pinned[record.pod.uid, record.attempt] = self.caller
         return known
 
+    def wake_failed(self) -> None:
+        """Try the pods again that failed for the plugin: it answers again."""
+        failed_pods, self._failed = self._failed, OrderedDict()
+        if failed_pods:
+            self._handle.activate(failed_pods.values())
+
+    def wake_probe(self) -> bool:
+        """Try one of these pods again, whose call is the probe of an open circuit; whether there is one."""
+        if self._failed:
+            self._handle.activate([self._failed.popitem(last=False)[1]])
+            return True
+        return False
+
     def release(self, record: CycleRecord) -> Caller:
         """The version that the attempt began with, which is done with it now."""
+        if record.result == "scheduled":
+            self._failed.pop(record.pod.uid, None)
         return self._pinned.pop((record.pod.uid, record.attempt), self.caller)
 
     def serves(self, connection: Connection) -> int:
@@ -117,10 +137,17 @@ class SidecarPoint(Plugin):
 
     def _ignored(self, state: CycleState, point: ExtensionPoint, pod: Pod, error: SidecarError) -> bool:
         """Whether the failure policy passes over a failure there; reports the failure either way."""
-        caller = self._answers(state).caller
+        answers = self._answers(state)
+        caller = answers.caller
         policy = caller.connection.spec.policy_at(point, pod)
+        if answers.supposed is not None:
+            return policy is FailurePolicy.IGNORE
         caller.connection.failures.add(point.value, str(error), policy, pod.key)
         if policy is not FailurePolicy.IGNORE:
+            self._failed[pod.uid] = pod
+            self._failed.move_to_end(pod.uid)
+            if len(self._failed) > MAX_FAILED_PODS:
+                self._failed.popitem(last=False)
             return False
         caller.around.metrics.ignored(self.name, point.value)
         record = state.get(CycleRecord)

@@ -76,7 +76,7 @@ class Colours(Plugin):
 class Harness:
     """Two profiles without plugins, a host, and what attaches plugins to them."""
 
-    def __init__(self, tasks, own):
+    def __init__(self, tasks, own=MappingProxyType({})):
         self.cache, self.snapshot, self.rewired = Cache(), Snapshot(), []
         profiles = [
             SimpleNamespace(scheduler_name=profile, points={}, args={"colours": args})
