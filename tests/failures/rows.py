@@ -1,6 +1,9 @@
 """The ways to fail, by part: the name by which tests mark them, and what fails."""
 
 PARTS = {
+    "Leases": {
+        "lease-lost": "a lease can't be acquired or renewed: refused, or not answered",
+    },
     "Plugins in other processes": {
         "attach-refused": "a plugin refuses its arguments at `attach`, in a further profile: nothing changes",
         "arguments-refused": "a plugin that runs, or starts anew, refuses arguments of its list or "

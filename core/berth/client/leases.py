@@ -44,6 +44,8 @@ from berth.framework.clock import Clock, SystemClock
 log = logging.getLogger(__name__)
 
 JITTER_FACTOR = 1.2
+TRIES_A_LINE = 30
+"""Of tries that fail alike, one in so many has a line: by default one in two minutes."""
 ONCE = Retry(1, 0.0, 1.0, 0.0, never_landed)
 NEVER = -math.inf
 
@@ -106,6 +108,7 @@ class LeaderElector:
     """Acquires, renews and releases one lease for one identity.
 
     `announce` is called with `<identity> became leader` and `<identity> stopped leading`.
+    `on_trouble` is called with what keeps it from acquiring or renewing the lease, when that is new.
     While `may_hold` says no, nothing is written: the lease is neither taken nor renewed, and runs out.
     Where a process campaigns for several leases, `spread` is what its electors share. `annotations` are set
     on the lease whenever it is acquired or renewed.
@@ -119,6 +122,7 @@ class LeaderElector:
         identity: str,
         *,
         announce: Callable[[str], None] = lambda _: None,
+        on_trouble: Callable[[str], None] = lambda _: None,
         may_hold: Callable[[], bool] = lambda: True,
         spread: Spread | None = None,
         annotations: Callable[[], Mapping[str, str]] = dict,
@@ -129,8 +133,14 @@ class LeaderElector:
         self.identity = identity
         self.settings = settings
         self.leading = False
+        self.failures = 0
+        """How many tries in a row failed; that another process holds the lease is no failure."""
+        self.trouble = ""
+        """What the last of them failed for."""
+        self._troubles: set[str] = set()
         self._api = api
         self._announce = announce
+        self._on_trouble = on_trouble
         self._may_hold = may_hold
         self._annotations = annotations
         self._spread = spread or Spread()
@@ -240,7 +250,7 @@ class LeaderElector:
     async def _try(self, timeout_seconds: float) -> bool:
         """Create, renew or take over the lease; whether that is known to have worked."""
         if not self._may_hold():
-            log.warning("lease neither acquired nor renewed: this process does not do its work")
+            self._failed("this process does not do its work")
             return False
         started = self._clock.monotonic()
         try:
@@ -251,12 +261,24 @@ class LeaderElector:
             return False
         except (ClientError, msgspec.DecodeError) as error:
             self._lease = None
-            log.warning("lease not acquired or renewed: error=%s", error)
+            self._failed(str(error))
             return False
+        self.failures, self.trouble = 0, ""
+        self._troubles.clear()
         if written:
             self._renewed_at = started
             self._seen = (self.identity, None)
         return written
+
+    def _failed(self, why: str) -> None:
+        """Say what the try failed for: once, and again now and then."""
+        self.failures, self.trouble = self.failures + 1, why
+        if why in self._troubles and self.failures % TRIES_A_LINE:
+            return
+        log.warning("lease not acquired or renewed: tries=%d error=%s", self.failures, why)
+        if why not in self._troubles and len(self._troubles) < TRIES_A_LINE:
+            self._troubles.add(why)
+            self._on_trouble(why)
 
     async def _create_or_update(self, timeout_seconds: float) -> bool:
         lease = self._lease if self.leading and self._lease else await self._read(timeout_seconds)

@@ -5,6 +5,7 @@ Progressing    a change is on its way to the pods
 Degraded       it is not as the spec asks: the configuration is wrong, or something keeps failing
 PluginsReady   every plugin's sidecar runs in every pod, and the schedulers there have it ready
 Descheduling   plans are made by the clock, and the last one ended well (descheduling_condition.py)
+Leading        one of its pods holds the lease (leading_condition.py)
 ArgumentsAccepted   no plugin refuses its arguments (arguments_condition.py)
 """
 
@@ -17,8 +18,8 @@ from berth.operator.mounts import FAILED_MOUNT
 from berth.operator.rendering.names import sidecar_name
 
 AVAILABLE, PROGRESSING, DEGRADED, PLUGINS_READY = "Available", "Progressing", "Degraded", "PluginsReady"
-DESCHEDULING, ARGUMENTS_ACCEPTED = "Descheduling", "ArgumentsAccepted"
-TYPES = (AVAILABLE, PROGRESSING, DEGRADED, PLUGINS_READY, DESCHEDULING, ARGUMENTS_ACCEPTED)
+DESCHEDULING, ARGUMENTS_ACCEPTED, LEADING = "Descheduling", "ArgumentsAccepted", "Leading"
+TYPES = (AVAILABLE, PROGRESSING, DEGRADED, PLUGINS_READY, DESCHEDULING, ARGUMENTS_ACCEPTED, LEADING)
 PLUGIN = "plugin.berth.dev/"
 """How the types of conditions begin by which a scheduler reports its plugins on its own pod."""
 # What a container waits for in the ordinary course of a start.

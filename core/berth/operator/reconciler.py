@@ -15,6 +15,7 @@ from berth.operator.arguments_condition import accepted, arguments_accepted
 from berth.operator.conditions import (
     ARGUMENTS_ACCEPTED,
     DEGRADED,
+    LEADING,
     Condition,
     Problem,
     conditions,
@@ -26,6 +27,7 @@ from berth.operator.issuing import Issuing
 from berth.operator.kept_objects import Applied, KeptObjects, apply
 from berth.operator.kinds import PLUGINS, SCHEDULERS, VERSION, Json, Key, key_of
 from berth.operator.kube_scheduler import check_kube_scheduler
+from berth.operator.leading_condition import leading
 from berth.operator.metrics import OperatorMetrics
 from berth.operator.observed import Observed
 from berth.operator.profile_names import profile_problem, unknown_profiles
@@ -39,7 +41,16 @@ log = logging.getLogger(__name__)
 CONTROLLER = "berth-operator"
 # Reasons of conditions that are false and need no attention.
 _ORDINARY = frozenset(
-    {"RolledOut", "Paused", "Starting", "NotDeployed", "ScaledToZero", "PluginNotReady", "Suspended"}
+    {
+        "RolledOut",
+        "Paused",
+        "Starting",
+        "NotDeployed",
+        "ScaledToZero",
+        "PluginNotReady",
+        "Suspended",
+        "Standby",
+    }
 )
 
 
@@ -143,7 +154,7 @@ class Reconciler:
         found = conditions(deployment, pods, states, problem, self._observed.mount_failures(pods))
         cron_job = self._objects.found("CronJob", key.namespace, descheduler_name(key))
         found += descheduling(scheduler["spec"].get("descheduler"), cron_job)
-        found += arguments_accepted(states, pods)
+        found += [*arguments_accepted(states, pods), *leading(pods)]
         self._metrics.conditions(key, found)
         self._announce("Scheduler", scheduler, found)
         status = scheduler_status(
@@ -197,7 +208,7 @@ class Reconciler:
             bad = one.holds == (one.type == DEGRADED) and one.reason not in _ORDINARY
             if old is not None and _is_known(one, old, bad=bad):
                 continue
-            if old is None and not bad and one.type in (DEGRADED, ARGUMENTS_ACCEPTED):
+            if old is None and not bad and one.type in (DEGRADED, ARGUMENTS_ACCEPTED, LEADING):
                 continue
             note = f"{one.type}={one.holds}: {one.message}" if one.message else f"{one.type}={one.holds}"
             self._say_of(kind, document, "Warning" if bad else "Normal", one.reason, note)

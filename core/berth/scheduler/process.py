@@ -14,6 +14,7 @@ Source: cmd/kube-scheduler/app/server.go Run (Kubernetes v1.36).
 """
 
 import asyncio
+import os
 import random
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
@@ -45,7 +46,8 @@ from berth.scheduler.leading.campaign import Campaign
 from berth.scheduler.leading.election import LeaseEvents, new_campaigns, write_guard
 from berth.scheduler.leading.fence import Fence, Mirror, View
 from berth.scheduler.leading.leadership import Leadership
-from berth.scheduler.leading.leaderships import Leaderships, margins, shard_of_records
+from berth.scheduler.leading.leaderships import Leaderships, lease_failures, margins, shard_of_records
+from berth.scheduler.leading.lease_condition import LeaseCondition
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.scheduler.loop.control_thread import ControlThread
 from berth.scheduler.loop.loop_turns import LoopTurns
@@ -67,6 +69,7 @@ from berth.scheduler.watching.raw_keeping import RawKeeping
 from berth.scheduler.watching.server_kinds import ServerKinds, server_kinds
 from berth.scheduler.watching.watches import reflectors
 from berth.scheduler.writing.event_recording import PodEvents
+from berth.scheduler.writing.own_pod_conditions import OwnPod, OwnPodConditions
 from berth.scheduler.writing.set_aside_events import SetAsideEvents, set_aside_now, set_aside_total
 from berth.scheduler.writing.writers import Writers
 from berth.serving.delegated_access import DelegatedAccess
@@ -189,6 +192,7 @@ class Process:
             self.plugins.with_records(self._sinks(tracing, on_record), self.background),
         )
         self.driven = self.scheduler if self.recording is None else self.recording.recorded(self.scheduler)
+        self._own_pods = Pods(transports.events)
         self.upkeep = self._new_upkeep(transports)
 
         self.mirrors = self._new_mirrors(transports.requests, server)
@@ -250,7 +254,7 @@ class Process:
             plugins=self.plugins,
             scheduler=self.scheduler,
             raw=RawKeeping(self.plugins, transports.requests),
-            own_pods=Pods(transports.events),
+            own_pods=self._own_pods,
             tasks=self.tasks,
         )
 
@@ -379,6 +383,7 @@ class Process:
         if election.leader_elect:
             metrics.watch_leadership(partial(self.leaderships.leading, election.resource_name))
             metrics.watch_leases(partial(margins, election.resource_name, self.campaigns))
+            metrics.watch_lease_failures(partial(lease_failures, election.resource_name, self.campaigns))
 
     def _every_mirror(self) -> tuple[Mirror, ...]:
         """All kinds that are watched now: plugins come and go, and the kinds that only they watch."""
@@ -394,6 +399,7 @@ class Process:
         self.tasks.spawn(self.debugger.write_whenever(dump), "dump")
         if self.live is not None:
             self.tasks.spawn(self.live.history.follow(), "live page")
+        self._show_lease()
         ends = [self.tasks.spawn(campaign, "leadership") for campaign in self.leaderships.campaigns()]
         ends.append(asyncio.create_task(stop.wait()))
         try:
@@ -402,6 +408,14 @@ class Process:
             for end in ends:
                 end.cancel()
             await asyncio.gather(*ends, return_exceptions=True)
+
+    def _show_lease(self) -> None:
+        """Show on our own pod, if we run in one, whether the leases are held."""
+        pod = OwnPod.from_environment(os.environ)
+        if pod is not None and self.campaigns:
+            condition = LeaseCondition(self.campaigns, self.clock)
+            shown = OwnPodConditions(condition.conditions, self._own_pods, pod)
+            self.tasks.spawn(shown.follow(), "lease shown on our pod")
 
     async def _prepare(self) -> bool:
         """Watch, and wait until everything is known; whether this call began the lists, as the first does."""

@@ -114,6 +114,11 @@ class SchedulerMetrics:
         text = "Of a lease's renew deadline, the share that is left until its holder has to stop."
         self._watch("berth_lease_margin_ratio", text, "name", margins)
 
+    def watch_lease_failures(self, failures: Callable[[], Mapping[str, float]]) -> None:
+        """Show how often in a row each lease could not be acquired or renewed."""
+        text = "Tries in a row to acquire or renew a lease that failed; 0 where another process holds it."
+        self._watch("berth_lease_failures", text, "name", failures)
+
     def watch_tracing(self, tracing: Tracing) -> None:
         """Show what became of traces."""
 

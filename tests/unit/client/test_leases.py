@@ -9,7 +9,7 @@ import pytest
 
 from berth.client.api import Api
 from berth.client.errors import ConfigurationError, LeaseLostError
-from berth.client.leases import LeaderElector, LeaseSettings, Spread
+from berth.client.leases import TRIES_A_LINE, LeaderElector, LeaseSettings, Spread
 from tests.unit.client.conftest import answer, eventually, raw_server, read_request, transport_to
 
 PATH = b"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
@@ -72,19 +72,20 @@ async def server():
 
 @pytest.fixture
 async def elector(server, clock):
-    said = []
+    said, troubles = [], []
     async with transport_to(server.url) as transport:
         elector = LeaderElector(
             Api(transport),
             LeaseSettings(),
             "me",
             announce=said.append,
+            on_trouble=troubles.append,
             clock=clock,
             sleep=clock.sleep,
             rng=Random(1),
             may_hold=lambda: elector.works,
         )
-        elector.said, elector.works = said, True
+        elector.said, elector.troubles, elector.works = said, troubles, True
         yield elector
 
 
@@ -129,6 +130,17 @@ async def test_holder_killed(seed, server, elector, clock):
     await elector.acquire()
 
     assert 15 - 1e-6 <= clock.monotonic() - renewed <= 15 + 4.4
+
+
+async def test_a_lease_that_can_not_be_written_for_long(server, elector, caplog):
+    """Tries that fail alike are counted, reported once and logged now and then; a success ends that."""
+    server.answers += ["down"] * (2 * TRIES_A_LINE + 1)
+    await elector.acquire()
+
+    lines = [line for line in caplog.messages if "lease not acquired or renewed" in line]
+    assert (1, 3) == (len(elector.troubles), len(lines))
+    assert f"tries={2 * TRIES_A_LINE} " in lines[-1]
+    assert (0, "") == (elector.failures, elector.trouble)
 
 
 async def test_unknown_fields_survive(server, elector):

@@ -278,7 +278,7 @@ def _status() -> Schema:
             "profiles": listed(text(longest=NAME_LENGTH), most=MAX_PROFILES),
             "plugins": keyed(plugin, "name", most=MAX_PLUGINS),
             "conditions": conditions(
-                "Available, Progressing, Degraded, PluginsReady, Descheduling, ArgumentsAccepted."
+                "Available, Progressing, Degraded, PluginsReady, Descheduling, ArgumentsAccepted, Leading."
             ),
         }
     )

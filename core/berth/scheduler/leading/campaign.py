@@ -40,6 +40,16 @@ class Campaign:
         """Who holds the lease, as far as it knows."""
         return self._elector.holder
 
+    @property
+    def trouble(self) -> str:
+        """What keeps it from acquiring or renewing the lease; empty where nothing does."""
+        return self._elector.trouble
+
+    @property
+    def failures(self) -> int:
+        """How many tries in a row failed for that."""
+        return self._elector.failures
+
     def is_fresh(self) -> bool:
         """Whether this process can prove that it leads, now."""
         return self._elector.is_fresh()

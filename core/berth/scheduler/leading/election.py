@@ -34,6 +34,11 @@ class LeaseEvents:
         """Tell who leads."""
         self._tell(note, "Normal", "LeaderElection", "LeaderElection")
 
+    def trouble(self, why: str) -> None:
+        """Say why the lease can't be acquired or renewed."""
+        note = f"the lease was not acquired or renewed: {why}"
+        self._tell(note, "Warning", "LeaseNotRenewed", "LeaderElection")
+
     def plugin_condition(self, plugin: str, condition: Condition) -> None:
         """Let users know when a plugin can be asked again, or no more, and when it refuses arguments."""
         if condition.kind in _ANNOUNCED:
@@ -70,11 +75,15 @@ def new_campaigns(
         def announce(note: str) -> None:
             loop.call_soon_threadsafe(events[shard].announce, note)
 
+        def on_trouble(why: str) -> None:
+            loop.call_soon_threadsafe(events[shard].trouble, why)
+
         elector = LeaderElector(
             api,
             _settings(election, shard),
             identity,
             announce=announce,
+            on_trouble=on_trouble,
             may_hold=lambda: not control.turns.hangs(),
             spread=spread,
             annotations=annotations[shard],

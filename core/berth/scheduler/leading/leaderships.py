@@ -43,6 +43,11 @@ def margins(resource_name: str, campaigns: Mapping[str, Campaign]) -> dict[str, 
     }
 
 
+def lease_failures(resource_name: str, campaigns: Mapping[str, Campaign]) -> dict[str, float]:
+    """How many tries in a row to acquire or renew each lease failed, by lease."""
+    return {lease_name(resource_name, shard): float(each.failures) for shard, each in campaigns.items()}
+
+
 class Leaderships:
     """Leaderships by shard, in the order in which the shards are listed."""
 

@@ -7,6 +7,7 @@ imported with the first of them (out_of_tree_plugins.py says why).
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from berth.client.pods import Pods
@@ -15,6 +16,7 @@ from berth.scheduler.process_options import ProcessOptions
 from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.sidecars.out_of_tree_plugins import OutOfTreePlugins
 from berth.scheduler.watching.raw_keeping import RawKeeping
+from berth.scheduler.writing.own_pod_conditions import OwnPod, OwnPodConditions
 
 if TYPE_CHECKING:
     from berth.out_of_tree.lifecycle.attaching import Attaching
@@ -83,11 +85,11 @@ class PluginUpkeep:
         """Begin to, once there are both plugins and something that runs."""
         if not self._started or self._attaching is None:
             return
-        from berth.scheduler.sidecars.plugin_readiness import OwnPod, PluginReadiness  # noqa: PLC0415 (see the top)
+        from berth.scheduler.sidecars.plugin_readiness import plugin_conditions  # noqa: PLC0415 (see the top)
 
         if (pod := OwnPod.from_environment(os.environ)) is not None:
-            readiness = PluginReadiness(self._attaching, self._own_pods, pod)
-            self._tasks.spawn(readiness.follow(), "readiness of plugins")
+            shown = OwnPodConditions(partial(plugin_conditions, self._attaching), self._own_pods, pod)
+            self._tasks.spawn(shown.follow(), "readiness of plugins")
 
     def _follow_lists(self) -> None:
         from berth.scheduler.sidecars.plugin_directory import PluginDirectory  # noqa: PLC0415 (see the top)
