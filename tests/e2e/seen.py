@@ -28,7 +28,7 @@ class Seen:
         if status.get("nominatedNodeName"):
             self.nominated.setdefault(name, status["nominatedNodeName"])
         for condition in status.get("conditions", ()):
-            if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            if _turned_down(condition):
                 conditions = {key: value for key, value in condition.items() if not key.startswith("last")}
                 self.first.setdefault(name, conditions)
 
@@ -53,8 +53,14 @@ async def until(claim, what):
         raise AssertionError(f"not in time: {what}") from None
 
 
+def _turned_down(condition):
+    """Whether that says why the pod has no node, in words that kube-scheduler has, too."""
+    said = condition["type"] == "PodScheduled" and condition["status"] == "False"
+    return said and condition.get("reason") not in OWN_REASONS
+
+
 OWN_REASONS = ("WaitingAtPermit", "WaitingInPreBind")
-"""Of events that only we write: about pods that wait for plugins after a node was chosen."""
+"""Of events and conditions that only we write: about pods that wait for plugins after a node was chosen."""
 
 
 def in_words(events, uids):

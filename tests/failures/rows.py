@@ -1,6 +1,11 @@
 """The ways to fail, by part: the name by which tests mark them, and what fails."""
 
 PARTS = {
+    "Pods on their way to a node": {
+        "permit-waits": "a plugin keeps the pod at Permit, such as a gang's",
+        "pre-bind-waits": "PreBind takes long: a volume that is not provisioned, devices, a plugin",
+        "gang-waits": "a pod of a gang waits for minCount, because of what another pod of it lacks",
+    },
     "Leases": {
         "lease-lost": "a lease can't be acquired or renewed: refused, or not answered",
     },

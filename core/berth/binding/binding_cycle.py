@@ -21,11 +21,13 @@ from berth.binding.waiting_pods import WaitingPod, WaitingPods
 from berth.cache.cache import Cache
 from berth.cache.errors import PodStateError
 from berth.framework.attempt import Attempt
-from berth.framework.background import Background
+from berth.framework.background import Background, Promise
+from berth.framework.clock import SYSTEM_CLOCK, Clock
 from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
 from berth.framework.diagnosis import Diagnosis, FitError
 from berth.framework.handle import ApiWriter, EventRecorder
 from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo, PreBindPlugin
+from berth.framework.pod_conditions import unscheduled
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.framework.status import SUCCESS, PluginError, Status, failed
@@ -37,9 +39,10 @@ log = logging.getLogger(__name__)
 ASSIGNED_POD_DELETE = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
 
 OPERATION = "binding"
+REASON_WAITING = "WaitingInPreBind"
 
 PRE_BIND_MOMENT_SECONDS = 2.0
-"""A pod whose PreBind plugins take longer has an event that says whom it waits for."""
+"""A pod whose PreBind plugins take longer has an event and a condition that say whom it waits for."""
 
 OnFailure = Callable[[QueuedPodInfo, Status, NominatingInfo | None], None]
 
@@ -72,6 +75,7 @@ class BindingCycle:
     on_failure: OnFailure
     at_work: Counter[str] = field(default_factory=Counter)
     announces: bool = True
+    clock: Clock = SYSTEM_CLOCK
 
     def begin(self, binding: Binding) -> None:
         """Bind the assumed pod to the node it names; what fails is undone and goes back to the queue."""
@@ -187,6 +191,9 @@ class BindingCycle:
         try:
             pre_bind = self._pre_bind(framework, attempt, assumed, stoppable)
             status = await self.background.unless(stoppable.cancelled, pre_bind)
+            # A condition that is written later than the binding would stay on a pod that is bound.
+            if stoppable.shown is not None:
+                await stoppable.shown
             if status is not None and not status.ok and not stoppable.message:
                 return status
             if not stoppable.mark_prebound():
@@ -255,7 +262,21 @@ class BindingCycle:
         if under_way.plugins:
             plugins = ", ".join(under_way.plugins)
             note = f"Node {assumed.node_name} was chosen; waiting in PreBind for {plugins}"
-            self.recorder.event(assumed, "Normal", "WaitingInPreBind", "Binding", note)
+            self.recorder.event(assumed, "Normal", REASON_WAITING, "Binding", note)
+            under_way.shown = self.background.outcome()
+            self.background.spawn(
+                self._show_pre_bind(assumed, note, under_way.shown), f"status of {assumed.key}"
+            )
+
+    async def _show_pre_bind(self, assumed: Pod, note: str, shown: Promise) -> None:
+        """Write what the pod waits for into its condition, which the binding, or a failure, replaces."""
+        condition = unscheduled(assumed, REASON_WAITING, note, self.clock.now())
+        try:
+            await self.writer.patch_pod_status(assumed, condition, None)
+        except Exception as error:  # noqa: BLE001 - the event has said it; the binding goes on
+            log.warning("status not written pod=%s error=%s", assumed.key, error)
+        finally:
+            shown.set(None)
 
     def _tell_permit(self, assumed: Pod, waiting: WaitingPod) -> None:
         plugins = waiting.pending_plugins()

@@ -18,6 +18,8 @@ class PodInPreBind:
         self.cancelled: Promise = background.outcome()
         self.message = ""
         """Why the binding was cancelled; empty if it was not."""
+        self.shown: Promise | None = None
+        """Set once the pod's condition says what it waits for; None where that is not to be written."""
         self.plugins: list[str] = []
         """The plugins that are at work on it now."""
         self._prebound = False

@@ -6,7 +6,6 @@ Source: pkg/scheduler/schedule_one.go handleSchedulingFailure, updatePod (Kubern
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from berth.framework.clock import Clock
 from berth.framework.diagnosis import FitError
 from berth.framework.handle import ApiWriter, EventRecorder, PodGoneError
 from berth.framework.interface import KEEP_NOMINATION, NominatingInfo, NominatingMode
+from berth.framework.pod_conditions import unscheduled
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.status import Status
 from berth.objects.pod import Pod, PodCondition
@@ -92,14 +92,8 @@ class FailureHandler:
     def _tell(self, info: QueuedPodInfo, status: Status, nominating: NominatingInfo) -> None:
         pod = info.pod
         self.recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", status.message)
-        condition = PodCondition(
-            type="PodScheduled",
-            status="False",
-            reason=REASON_UNSCHEDULABLE if status.rejected else REASON_SCHEDULER_ERROR,
-            message=status.message,
-            last_transition_time=_timestamp(self.clock.now()),
-            observed_generation=pod.metadata.generation or None,
-        )
+        reason = REASON_UNSCHEDULABLE if status.rejected else REASON_SCHEDULER_ERROR
+        condition = unscheduled(pod, reason, status.message, self.clock.now())
         override = nominating.mode is NominatingMode.OVERRIDE
         name = nominating.node_name if override else None
         self._write(pod, _Saying(info.attempts, condition, name))
@@ -127,7 +121,3 @@ class FailureHandler:
         if saying.nominated_node_name not in (None, self.queue.nominator.node_of(pod.uid)):
             saying = saying._replace(nominated_node_name=None)
         self._write(record.pod, saying)
-
-
-def _timestamp(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

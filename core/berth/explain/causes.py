@@ -22,6 +22,7 @@ REMEDIES = {
     "PodTopologySpread": "Add nodes in the domains that have too few of these pods.",
 }
 """Where no change of the pod was found that helps, by the plugin that turns most nodes down."""
+WAITING_FOR_A_GROUP = (StateKind.NOT_QUEUED, StateKind.WAITING_AT_PERMIT)
 WAITING_IN_QUEUE = (StateKind.ACTIVE, StateKind.BACKING_OFF, StateKind.UNSCHEDULABLE)
 
 
@@ -41,7 +42,14 @@ def cause_and_remedy(
     if state.kind is StateKind.NOT_OURS:
         return _not_ours(pod.spec.scheduler_name, state)
     held = _HELD.get(state.kind)
-    return (_settled(state), "") if held is None else held(state)
+    if held is None:
+        return _settled(state), ""
+    cause, remedy = held(state)
+    group = group_of(pod)
+    if group is not None and state.kind in WAITING_FOR_A_GROUP:
+        # That it waits for minCount says nothing of what another pod of the group lacks.
+        remedy = f"{_look_at(group.name)} {remedy}"
+    return cause, remedy
 
 
 def _settled(state: State) -> str:
@@ -144,7 +152,11 @@ def _with_its_group(group: str, nodes: Nodes, last_message: str) -> tuple[str, s
     """Why a pod waits that fits by itself, but not together with its group."""
     alone = f"The pod by itself fits on {nodes.feasible} of {nodes.total} nodes"
     whole = f"its group {group} as a whole did not: {last_message[:MOST_MESSAGE]}"
-    return f"{alone}; {whole}", f"See what the group lacks: berth explain podgroup {group}."
+    return f"{alone}; {whole}", _look_at(group)
+
+
+def _look_at(group: str) -> str:
+    return f"See what the group lacks: berth explain podgroup {group}."
 
 
 def _fits(state: State, nodes: Nodes) -> tuple[str, str]:

@@ -3,6 +3,8 @@
 Source: pkg/scheduler/framework/api_calls/pod_status_patch.go syncStatus (Kubernetes v1.36).
 """
 
+from datetime import UTC, datetime
+
 from berth.objects.pod import Pod, PodCondition
 
 
@@ -26,3 +28,15 @@ def status_changes(pod: Pod, condition: PodCondition | None, nominated_node_name
     if condition is not None and changes(pod, condition):
         return True
     return nominated_node_name is not None and nominated_node_name != pod.nominated_node_name
+
+
+def unscheduled(pod: Pod, reason: str, message: str, now: float) -> PodCondition:
+    """PodScheduled=False, for that reason. Units: now in seconds since the epoch."""
+    return PodCondition(
+        type="PodScheduled",
+        status="False",
+        reason=reason,
+        message=message,
+        last_transition_time=datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        observed_generation=pod.metadata.generation or None,
+    )

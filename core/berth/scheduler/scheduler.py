@@ -290,6 +290,7 @@ class Scheduler:
             on_failure=failure.handle,
             at_work=self.at_work,
             announces=self.feature_enabled("NominatedNodeNameForExpectation"),
+            clock=self._ports.clock,
         )
 
     def _plans_rest_on(self) -> tuple[int, ...]:

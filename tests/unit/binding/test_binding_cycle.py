@@ -9,6 +9,7 @@ from berth.framework.cluster_event import ActionType, ClusterEvent, EventResourc
 from berth.framework.interface import DirectBindPlugin
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed, unschedulable
 from berth.testing.builders import make_node
+from tests.failures.reporting import reports
 from tests.fakes import (
     PROFILE,
     Binds,
@@ -355,6 +356,10 @@ async def test_a_waiting_pod_is_bound_once_everybody_allows():
     assert 0 == len(w.waiting_pods)
 
 
+@reports(
+    "permit-waits",
+    event="`WaitingAtPermit` of the pod, with plugins and what for",
+)
 async def test_a_pod_that_waits_at_permit_says_for_whom_and_what_for():
     gang = Status(Code.WAIT, ("the rest of the gang",))
     w, pod = await waiting(Permits("A", gang, 10), Permits("B", WAIT, 20))
@@ -364,8 +369,13 @@ async def test_a_pod_that_waits_at_permit_says_for_whom_and_what_for():
     assert {"A": 1010.0, "B": 1020.0} == pod.until
 
 
+@reports(
+    "pre-bind-waits",
+    condition="`PodScheduled=False`: `WaitingInPreBind`, with node and plugins, until it is bound",
+    event="`WaitingInPreBind` of the pod, after two seconds",
+)
 async def test_a_pod_that_is_long_in_pre_bind_says_for_whom():
-    """One event, and none for plugins that need but a moment."""
+    """One event and condition, written before the binding, and none for plugins that need but a moment."""
 
     class Slow(PreBinds):
         async def pre_bind(self, state, pod, node_name):
@@ -380,8 +390,18 @@ async def test_a_pod_that_is_long_in_pre_bind_says_for_whom():
     assert [("WaitingInPreBind", "Node n1 was chosen; waiting in PreBind for Slow")] == w.notes
     arrived.set(None)
     w.background.run()
+    assert [] == w.writer.bindings
+    w.background.run()
     assert ["WaitingInPreBind", "Scheduled"] == [reason for reason, _ in w.notes]
     assert not w.background.timers
+    ((_, (condition, nominated)),) = [patch for patch in w.writer.patches if patch[1][0] is not None]
+    assert ("PodScheduled", "False", "WaitingInPreBind", None) == (
+        condition.type,
+        condition.status,
+        condition.reason,
+        nominated,
+    )
+    assert "Node n1 was chosen; waiting in PreBind for Slow" == condition.message
 
 
 async def test_a_rejected_waiting_pod_goes_back_with_its_rejector():
