@@ -15,7 +15,7 @@ from berth.framework.clock import Clock
 from berth.framework.diagnosis import FitError
 from berth.framework.handle import ApiWriter, EventRecorder, PodGoneError
 from berth.framework.interface import KEEP_NOMINATION, NominatingInfo, NominatingMode
-from berth.framework.pod_conditions import unscheduled
+from berth.framework.pod_conditions import changes, unscheduled
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.status import Status
 from berth.objects.pod import Pod, PodCondition
@@ -94,6 +94,9 @@ class FailureHandler:
         self.recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", status.message)
         reason = REASON_UNSCHEDULABLE if status.rejected else REASON_SCHEDULER_ERROR
         condition = unscheduled(pod, reason, status.message, self.clock.now())
+        if not status.rejected and changes(pod, condition):
+            # Once for a pod that fails again and again in the same words.
+            log.warning("attempt failed pod=%s error=%s", pod.key, status.message)
         override = nominating.mode is NominatingMode.OVERRIDE
         name = nominating.node_name if override else None
         self._write(pod, _Saying(info.attempts, condition, name))

@@ -40,6 +40,13 @@ class GroupConditions:
         condition = changed_condition(self.type, group, result, self.clock.now())
         if condition is None:
             return
+        if condition.status != "True":
+            log.info(
+                "pod group not scheduled group=%s reason=%s message=%s",
+                key,
+                condition.reason,
+                condition.message,
+            )
         updated = _with_condition(group, condition)
         self.groups.assume(updated)
         self.background.spawn(self._write(group, updated, condition), f"status of pod group {key}")

@@ -1,11 +1,13 @@
 """The group's pods one after the other (core 7.5)."""
 
 import asyncio
+import logging
 
 import pytest
 
 from berth.framework.cycle_budget import TURN_SECONDS
 from berth.framework.status import SUCCESS, failed, unschedulable
+from tests.failures.reporting import reports
 from tests.fakes import PostFilters
 from tests.scenarios.pod_groups.kit import ASKED_TO_WAIT, UNSCHEDULABLE, Groups, gang_of
 from tests.scenarios.pod_groups.plugins import TO_N0, WAIT, NoRoom, NotAllowed, TurnsDown, only
@@ -91,11 +93,19 @@ async def test_7_5_4_who_is_asked_to_wait_keeps_the_place():
     assert {"a", "b", "c"} == cluster.bound.keys()
 
 
-async def test_7_5_5_without_a_permit_of_success_the_group_is_unschedulable():
+@reports(
+    "group-fails",
+    condition="`PodGroupScheduled=False` of the PodGroup, `PodScheduled` of each pod",
+    log="`pod group not scheduled`, when its condition becomes another",
+)
+async def test_7_5_5_without_a_permit_of_success_the_group_is_unschedulable(caplog):
     """A gang whose pods are all asked to wait does not go."""
     cluster = gang_of(3, only("a"))
-    await cluster.run()
+    with caplog.at_level(logging.INFO):
+        await cluster.run()
 
+    line = f"pod group not scheduled group=default/g reason=Unschedulable message={UNSCHEDULABLE}"
+    assert [line] == [each for each in caplog.messages if "pod group not scheduled" in each]
     assert ("False", "Unschedulable", UNSCHEDULABLE) == cluster.group_condition()
     assert [f"{UNSCHEDULABLE}, {ASKED_TO_WAIT}"] * 2 == [cluster.message("b"), cluster.message("c")]
 

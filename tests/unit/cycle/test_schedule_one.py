@@ -8,6 +8,7 @@ import pytest
 from berth.framework.interface import NominatingInfo, NominatingMode
 from berth.framework.status import SUCCESS, Code, Status, failed, unresolvable, unschedulable
 from berth.testing.builders import make_node, make_pod
+from tests.failures.reporting import reports
 from tests.fakes import (
     Binds,
     Normalizes,
@@ -152,7 +153,14 @@ async def test_without_nodes_it_is_unschedulable_for_users_and_an_error_for_the_
     ],
     ids=["filter", "pre-filter", "score"],
 )
-async def test_a_plugin_that_breaks_is_a_scheduler_error(profile, message):
+@reports(
+    "attempt-breaks",
+    condition="`PodScheduled=False`: `SchedulerError`, with the cause",
+    event="`FailedScheduling` of the pod",
+    log="`attempt failed`, once for a pod and cause",
+    metric="`scheduler_schedule_attempts_total` with result `error`",
+)
+async def test_a_plugin_that_breaks_is_a_scheduler_error(profile, message, caplog):
     w = make_core(profile, N1, N2)
     w.add_pod(pending(nominated_node_name="gone"))
     await w.turn()
@@ -161,6 +169,8 @@ async def test_a_plugin_that_breaks_is_a_scheduler_error(profile, message):
     assert (set(), 1) == (w.waits().rejectors, w.waits().consecutive_errors_count)
     assert [""] == w.nominations
     assert "error" == w.records[0].result
+    assert f"attempt failed pod=default/p0 error={message}" in caplog.messages
+    assert ("FailedScheduling", message) in w.notes
 
 
 class Floats(Scores):
