@@ -39,6 +39,7 @@ from berth.scheduler.writing.set_aside_events import (
 from berth.snapshot.pod_group_states import PodGroupStates
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.handles import ManualClock
+from tests.failures.reporting import reports
 from tests.hostile.work import growth
 from tests.unit.scheduler.test_devices_end_to_end import claim, device_class, slice_of, stored
 from tests.unit.scheduler.test_devices_end_to_end import places as places_of
@@ -232,6 +233,7 @@ def broken(document):
     return document
 
 
+@reports("object-set-aside", log="a line that names the object and the cause")
 def test_the_last_good_version_stays_counted_and_its_deletion_is_handled(caplog):
     scene = Scene()
     scene.tell("ADDED", a_node(1))
@@ -520,6 +522,7 @@ class Written:
         self.events.append((regarding.kind, regarding.name, fields["type"], fields["reason"], fields["note"]))
 
 
+@reports("object-set-aside", event="`NotTakenIn` of the object, with the cause")
 def test_an_event_says_why_at_a_bounded_rate():
     clock, written = ManualClock(), Written()
     events = SetAsideEvents(written, "default-scheduler", clock)
@@ -535,6 +538,7 @@ def test_an_event_says_why_at_a_bounded_rate():
     assert BURST + 2 == len(written.events)
 
 
+@reports("object-set-aside", metric="`berth_objects_set_aside_total`, `berth_objects_set_aside_now`")
 def test_two_metrics_say_how_many_were_and_are_set_aside():
     scene = Scene()
     scene.tell("ADDED", broken(a_pod(2, node="n1")))

@@ -118,6 +118,10 @@ class _Write:
         self.left = left
 
 
+DROPPED_A_LINE = 1000
+"""Of so many events that are dropped one is logged."""
+
+
 @dataclass
 class EventStatistics:
     """What became of the events so far."""
@@ -187,6 +191,15 @@ class EventRecorder:
                 self._finish(next(iter(self._known.values())))
         else:
             self.statistics.dropped += 1
+            if self.statistics.dropped % DROPPED_A_LINE == 1:
+                log.warning(
+                    "events dropped, too many wait to be written: dropped=%d", self.statistics.dropped
+                )
+
+    def outcomes(self) -> dict[str, float]:
+        """How many were written, refused by the API server, and dropped."""
+        found = self.statistics
+        return {"written": found.written, "failed": found.failed, "dropped": found.dropped}
 
     async def run(self) -> None:
         """Write events until cancelled."""

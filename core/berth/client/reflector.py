@@ -122,6 +122,8 @@ class Reflector(Generic[T]):
     ) -> None:
         self.source = source
         self.statistics = Statistics()
+        self.last_error = ""
+        """What the latest list or watch broke off for, that of one that went well included."""
         self.aside = SetAside(source.resource, report)
         self.synced = asyncio.Event()
         self.resource_version = ""
@@ -203,6 +205,7 @@ class Reflector(Generic[T]):
 
     def _note(self, error: Exception) -> None:
         self.statistics.errors += 1
+        self.last_error = str(error)
         log.warning("watch interrupted: resource=%s error=%s", self.source.resource.plural, error)
         if isinstance(error, ObjectError):
             # Not shown to us, or there is no such kind any more: nothing is missed, and it is listed anew.

@@ -5,6 +5,7 @@
 Source: pkg/scheduler/framework/runtime/framework.go (Kubernetes v1.36).
 """
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import isawaitable
@@ -38,6 +39,8 @@ from berth.framework.interface import (
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed
 from berth.framework.witness import Witness
 from berth.objects.pod import Pod
+
+log = logging.getLogger(__name__)
 
 MAX_PERMIT_WAIT_SECONDS = 15 * 60
 
@@ -130,6 +133,8 @@ class Framework:
             status = await guarded(plugin, "Unreserve", lambda p=plugin: p.unreserve(state, pod, node_name))
             if not status.ok:
                 record.intervals[point].status = status
+                # The pod is bound: no condition or event of it says what a plugin missed.
+                log.warning("pod is bound, but not all was done pod=%s error=%s", pod.key, status.message)
         record.end(point, record.intervals[point].status)
 
     async def run_permit(
@@ -248,6 +253,8 @@ class Framework:
             status = await guarded(plugin, "PostBind", lambda p=plugin: p.post_bind(state, pod, node_name))
             if not status.ok:
                 record.intervals[point].status = status
+                # The pod is bound: no condition or event of it says what a plugin missed.
+                log.warning("pod is bound, but not all was done pod=%s error=%s", pod.key, status.message)
         record.end(point, record.intervals[point].status)
 
 

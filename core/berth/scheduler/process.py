@@ -346,7 +346,6 @@ class Process:
         )
 
     def _new_pages(self, turns: LoopTurns, explain_access: ExplainAccess) -> StatusPages:
-        synced = self.first_sync.synced
         return StatusPages(
             options=self._options,
             scheduler=self.scheduler,
@@ -359,7 +358,7 @@ class Process:
             explain_access=explain_access,
             debugger=self.debugger,
             turns=turns,
-            synced=lambda: "" if synced.is_set() else "handlers are not fully synchronized",
+            synced=self.first_sync.check,
             ending=lambda: "the process is ending" if self._stopping else "",
             live=self.live,
         )
@@ -371,6 +370,8 @@ class Process:
         metrics.watch_tracing(tracing)
         metrics.watch_plugins(self.upkeep.conditions)
         metrics.watch_set_aside(partial(set_aside_total, self.mirrors), partial(set_aside_now, self.mirrors))
+        metrics.watch_events(self.recorder.outcomes)
+        metrics.watch_watches(self.first_sync.errors)
         metrics.watch_queue(scheduler.queue.sizes)
         metrics.watch_cache(scheduler.cache)
         metrics.watch_equal_pods(scheduler.classes.outcomes)

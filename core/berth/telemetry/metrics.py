@@ -158,6 +158,16 @@ class SchedulerMetrics:
         text = "Objects whose latest version is set aside now."
         self._watch("berth_objects_set_aside_now", text, "resource", now)
 
+    def watch_events(self, outcomes: Callable[[], Mapping[str, float]]) -> None:
+        """Show what became of the events that were recorded."""
+        text = "Events that were written, were refused by the API server, or dropped because too many waited."
+        self._watch("berth_events", text, "outcome", outcomes, counts=True)
+
+    def watch_watches(self, errors: Callable[[], Mapping[str, float]]) -> None:
+        """Show how often lists and watches of each kind broke off."""
+        text = "Lists and watches that were refused, or broke off, by kind; each is tried again."
+        self._watch("berth_watch_errors", text, "resource", errors, counts=True)
+
     def watch_recording(self, spans: Callable[[], Mapping[str, float]]) -> None:
         """Show how many spans of the scheduler's recording were written, and how many were dropped."""
         text = "Spans of the scheduler's recording (--record-to), by what became of them."

@@ -212,6 +212,22 @@ async def test_whatever_breaks_in_a_binding_cycle_leaves_no_pod_behind(caplog):
     assert "binding cycle broke off pod=default/p0" in caplog.text
 
 
+@reports("post-bind-fails", log="`pod is bound, but not all was done`, with plugin and cause")
+async def test_a_post_bind_that_fails_is_logged(caplog):
+    """The pod is bound all the same, and all other plugins are notified."""
+
+    class Breaks(PostBinds):
+        def post_bind(self, state, pod, node_name):
+            raise ValueError("no disk")
+
+    calls = []
+    await run(post_bind=[Breaks("O"), PostBinds("P", calls=calls)])
+
+    line = 'pod is bound, but not all was done pod=default/p0 error=running PostBind plugin "O": no disk'
+    assert ["P.post_bind"] == calls
+    assert [line] == caplog.messages
+
+
 async def test_post_bind_may_wake_pods():
     class Wakes(PostBinds):
         def post_bind(self, state, pod, node_name):

@@ -7,10 +7,12 @@ import pytest
 
 from berth.cli import asking
 from berth.cli.asking import Server
+from tests.failures.reporting import reports
 
 ADDRESS = "https://127.0.0.1:10259"
 
 
+@reports("answer-refused", answer="the command: why it has no answer, and what to do; exit status 2")
 @pytest.mark.parametrize(
     ("reason", "remedy"),
     [

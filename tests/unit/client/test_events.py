@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from berth.client.api import Api
 from berth.client.events import EventRecorder, Reference, shortened
+from tests.failures.reporting import reports
 from tests.unit.client.conftest import answer, eventually, raw_server, read_request, transport_to
 
 POD = Reference("v1", "Pod", "ns", "p", "u1", "7")
@@ -233,7 +234,12 @@ async def test_a_backlog_after_the_end(clock):
     assert (1, 10) == (len(server.requests), recorder.statistics.dropped)
 
 
-async def test_drops_when_full(clock):
+@reports(
+    "events-dropped",
+    metric="`berth_events_total` by outcome",
+    log="`events dropped`, one line in a thousand",
+)
+async def test_drops_when_full(clock, caplog):
     """What does not fit into the queue is dropped and counted; recording never waits."""
     server = EventServer()
     server.hold = asyncio.Event()
@@ -245,10 +251,15 @@ async def test_drops_when_full(clock):
         await recorder.drain(60)
 
     assert dropped == 90
+    assert ["events dropped, too many wait to be written: dropped=1"] == caplog.messages
+    assert {"written": 10, "failed": 0, "dropped": 90} == recorder.outcomes()
     assert len(server.requests) == 10
     assert recorder.statistics.written == 10
 
 
+@reports(
+    "events-refused", metric="`berth_events_total` by outcome", log="`event not written`, with the cause"
+)
 @pytest.mark.parametrize(
     ("statuses", "attempts", "written"),
     [
@@ -258,7 +269,7 @@ async def test_drops_when_full(clock):
         pytest.param([409], 1, 1, id="exists already"),
     ],
 )
-async def test_attempts(clock, statuses, attempts, written):
+async def test_attempts(clock, statuses, attempts, written, caplog):
     """An event is tried twelve times, ten seconds apart, unless the server refuses it."""
     server = EventServer()
     server.answers = statuses
@@ -269,6 +280,8 @@ async def test_attempts(clock, statuses, attempts, written):
     assert attempts == len(server.requests)
     assert written == recorder.statistics.written
     assert clock.slept == [10.0] * (attempts - 1)
+    assert (1 - written) == recorder.outcomes()["failed"] == len(caplog.messages)
+    assert all(line.startswith("event not written: event=") for line in caplog.messages)
 
 
 async def test_memory_is_bounded(clock):

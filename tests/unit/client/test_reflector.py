@@ -12,6 +12,7 @@ import pytest
 from berth.client.reflector import Reflector
 from berth.client.resources import PODS
 from berth.client.watch import Source
+from tests.failures.reporting import reports
 from tests.unit.client.conftest import answer, eventually, raw_server, read_request, transport_to
 
 decode = msgspec.json.Decoder(dict).decode
@@ -343,14 +344,18 @@ async def test_cache_refused(clock, end):
     assert [query.get("resourceVersion") for query in wire.queries("list")] == ["0", None]
 
 
-async def test_backoff_grows(clock):
+@reports(
+    "watch-breaks", metric="`berth_watch_errors_total` by kind", log="`watch interrupted`, with the cause"
+)
+async def test_backoff_grows(clock, caplog):
     """A server that fails at once is asked less and less often, never faster than the first pause."""
     async with mirrored(clock, [*[refusal(500)] * 6, page(10)]) as (reflector, handler, _):
         await handler.until("synced")
 
     assert len(clock.slept) == 6
     assert all(0.2 * 2**i <= pause <= 0.4 * 2**i for i, pause in enumerate(clock.slept))
-    assert reflector.statistics.errors == 6
+    assert reflector.statistics.errors == 6 == caplog.text.count("watch interrupted: resource=pods error=")
+    assert "500" in reflector.last_error
 
 
 async def test_watch_closed_at_once(clock):

@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from berth.cli import main
+from tests.failures.reporting import reports
 from tests.unit.config.files import BUILDING, DEFAULTS, file, names, plugins_file
 
 LIST = (
@@ -42,6 +43,10 @@ def test_valid(run):
     )
 
 
+@reports(
+    "config-wrong",
+    answer="`berth config validate`, and a start: each complaint with file, field and remedy; exit status 1",
+)
 @pytest.mark.parametrize(
     ("text", "lines"),
     [

@@ -334,6 +334,7 @@ async def test_a_pod_that_changed_goes_back_as_it_is_now():
     assert {"new": "yes"} == w.waits().pod.labels
 
 
+@reports("status-not-written", log="`status not written`, with the cause; it is tried again")
 async def test_a_status_that_cannot_be_written_is_no_matter(caplog):
     w = failing()
     w.writer.failure = ConnectionError("cut")

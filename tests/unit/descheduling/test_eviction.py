@@ -7,6 +7,7 @@ import pytest
 from berth.client.errors import NotFoundError, RejectedError, ThrottledError
 from berth.descheduling.eviction import Evicting, Result
 from berth.descheduling.plan import Move, Plan
+from tests.failures.reporting import reports
 
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 
@@ -111,6 +112,7 @@ async def test_pods_that_are_others_by_now(there, why):
     assert [] == server.evictions
 
 
+@reports("eviction-refused", answer="the result of `berth deschedule`: the pod and the API server's words")
 async def test_a_budget_that_refuses_is_not_asked_again():
     """Other pods of that budget are left to the next plan; those of another go."""
     server = Server(pod("a"), pod("b"), pod("c"))
@@ -139,6 +141,7 @@ async def test_a_group_is_broken_off():
     assert [] == server.evictions
 
 
+@reports("eviction-refused", answer="the result of `berth deschedule`: the pod and the API server's words")
 async def test_other_refusals_cost_one_pod():
     """What the server refuses for the pod itself stops no other."""
     server = Server(pod("a"), pod("b"))

@@ -10,6 +10,7 @@ from berth.client.errors import ConfigurationError
 from berth.live_page.pages import HEADERS
 from berth.live_page.passing_on import passing_on
 from berth.serving.access import Access
+from tests.failures.reporting import reports
 from tests.unit.live_page.states import Scene, collected, served
 
 CONTEXT = ssl._create_unverified_context()
@@ -126,6 +127,7 @@ async def test_the_root_leads_to_the_page():
     assert (302, "/live") == (status, headers["Location"])
 
 
+@reports("live-page-away", answer="the live page: which scheduler does not answer")
 async def test_a_scheduler_that_does_not_answer():
     """Is named."""
     async with (

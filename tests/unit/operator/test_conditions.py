@@ -3,6 +3,7 @@
 import pytest
 
 from berth.operator.conditions import Condition, Problem, conditions, plugin_states, written
+from tests.failures.reporting import reports
 from tests.unit.operator import kit
 
 GPU = kit.plugin()
@@ -76,6 +77,10 @@ WELL = {
 }
 
 
+@reports(
+    "pods-not-running",
+    condition="`Available`, `Degraded`: the cause's own reason, such as `ReplicaFailure`, `OOMKilled`",
+)
 @pytest.mark.parametrize(
     ("state", "pods", "problem", "changed"),
     [
@@ -194,6 +199,10 @@ def test_cause_is_reported():
     assert "pod p, container scheduler: why; it ended with exit status 2, see its log" in message
 
 
+@reports(
+    "sidecar-not-running",
+    condition="`PluginsReady` of the Scheduler, with plugin and cause: `ImagePullBackOff`, `NotConnected`",
+)
 @pytest.mark.parametrize(
     ("pods", "ready", "words"),
     [

@@ -8,6 +8,7 @@ from berth.cli.deschedule import deschedule
 from berth.operator.descheduling_condition import descheduling
 from berth.operator.errors import ConfigurationProblemError
 from berth.operator.rendering import Settings
+from tests.failures.reporting import reports
 from tests.unit.descheduling.kit import policy
 from tests.unit.operator import kit
 from tests.unit.operator.at_work import SCHEDULERS, SYSTEM, operating
@@ -133,6 +134,7 @@ def cron_job(suspend=False, **status):
 EARLY, LATE = "2026-11-23T08:00:00Z", "2026-11-23T08:30:00Z"
 
 
+@reports("descheduling-fails", condition="`Descheduling` of the Scheduler: `JobFailed`")
 @pytest.mark.parametrize(
     ("seen", "holds", "reason"),
     [

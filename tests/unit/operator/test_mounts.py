@@ -4,6 +4,7 @@ import pytest
 
 from berth.operator.conditions import conditions
 from berth.operator.mounts import mount_failure
+from tests.failures.reporting import reports
 from tests.unit.operator import kit
 from tests.unit.operator.at_work import SCHEDULERS, SYSTEM, operating
 from tests.unit.scheduler_at_work import eventually
@@ -52,6 +53,7 @@ def test_mount_failure(found, events, expected):
     assert expected == mount_failure(found, events)
 
 
+@reports("mount-fails", condition="`Available`, `Degraded`: `FailedMount`")
 def test_conditions():
     """It is the reason of Degraded and Available, long before the progress deadline."""
     deployment = {"metadata": {"generation": 1}, "spec": {"replicas": 1}, "status": {"observedGeneration": 1}}

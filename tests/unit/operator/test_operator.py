@@ -112,6 +112,10 @@ async def reads_metrics(tmp_path, work):
         assert await DelegatedAccess(Api(transport))(Asked(token, "get", "/metrics"))
 
 
+@reports(
+    "scheduler-spec-wrong",
+    condition="`Degraded`: `InvalidConfiguration`, with the scheduler's own complaint; the old one runs on",
+)
 async def test_broken_and_mended(tmp_path):
     """A configuration that cannot work changes nothing but conditions; a good one is taken up again."""
     async with operating(tmp_path) as work:
@@ -197,6 +201,7 @@ async def test_refused_arguments(tmp_path):
         await work.reach(lambda: "acceptedArgs" not in plugins_yaml(work))
 
 
+@reports("plugin-missing", condition="`Degraded`: `PluginNotFound`")
 async def test_plugin_comes_later(tmp_path):
     """A plugin that is named before it is there is waited for, and its own status says who uses it."""
     async with operating(tmp_path) as work:
@@ -236,6 +241,7 @@ async def test_reaches_without_restart(tmp_path, change, line):
         assert pods == set(work.objects("pods"))
 
 
+@reports("apply-refused", condition="`Degraded`: `ApplyFailed`, with the API server's words")
 async def test_denied(tmp_path):
     """What the API server turns down is reported with its words, and tried again."""
     async with operating(tmp_path) as work:

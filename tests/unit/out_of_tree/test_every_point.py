@@ -18,6 +18,7 @@ from berth.snapshot.pod_info import PodInfo
 from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
 from berth_sdk import Nomination, Plugin, Reason
 from berth_sdk.serving import Server
+from tests.failures.reporting import reports
 from tests.unit.out_of_tree.scripted import NAME, Harness, Scripted, cycle, hosted, running
 
 FAIL, IGNORE = FailurePolicy.FAIL, FailurePolicy.IGNORE
@@ -138,6 +139,7 @@ def test_gate_of_a_stranger(tmp_path, filters, passes):
     assert passes == (answer == SUCCESS)
 
 
+@reports("gate-fails", event="`FailedScheduling` of the pod: `held back by plugin`, with the cause")
 @pytest.mark.parametrize(("policy", "code"), [(FAIL, Code.ERROR), (IGNORE, Code.SUCCESS)])
 async def test_broken_gate(policy, code):
     """A gate that fails holds pods back and says so in an event, or lets them pass where that was chosen."""

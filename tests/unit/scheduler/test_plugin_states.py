@@ -11,6 +11,7 @@ import pytest
 
 from berth.out_of_tree.lifecycle import connection, versions
 from berth.replay import read_recording
+from tests.failures.reporting import reports
 from tests.sockets import served
 from tests.unit.scheduler.test_plugins_at_work import PROFILE, at_work, pod
 from tests.unit.scheduler_at_work import eventually
@@ -103,6 +104,7 @@ async def held_at_permit(cluster, name):
     return held
 
 
+@reports("plugin-late", answer="`berth plugin list` and `describe`: state `slow`, `hung`")
 async def test_slow_hung_and_draining_plugins_are_told_apart():
     """One list shows a plugin that was late, one whose process stands still, and both versions of a third."""
     async with at_work(listed=False) as cluster:

@@ -18,6 +18,7 @@ from berth.telemetry.sdk_exporter import SdkExporter
 from berth.telemetry.spans import EndedCycle, spans_of
 from berth.telemetry.trace_file import TraceFile, read_trace_file
 from berth.telemetry.tracing import Tracing, resource_from_environment
+from tests.failures.reporting import reports
 from tests.unit.telemetry.records import TRACE_ID, rejected_record, scheduled_record
 
 RESOURCE = {"service.name": "berth-test"}
@@ -278,6 +279,11 @@ def test_trace_that_cannot_be_encoded_is_the_only_one_lost():
     assert (2, 1) == (queue.exported, queue.failed)
 
 
+@reports(
+    "traces-not-exported",
+    metric="`berth_traces_total` by outcome",
+    log="`traces not exported`, the first time",
+)
 def test_exporter_that_breaks_is_counted(caplog):
     """An exporter's exceptions lose its traces and nothing else, and only the first is logged."""
     sink = Sink(error=RuntimeError("boom"))

@@ -224,7 +224,11 @@ class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, Bi
             caller = self._answers(state).caller
             call = caller.head(state, pod, with_state=False)
             request = scheduling_pb2.PostBindRequest(call=call, node_name=node_name)
-            await self._ask_of_node(caller, "PostBind", request, state, _nothing)
+            try:
+                await self._ask_of_node(caller, "PostBind", request, state, _nothing)
+            except SidecarError as error:
+                if not self._ignored(state, ExtensionPoint.POST_BIND, pod, error):
+                    raise
 
 
 def _nothing(response: Any) -> None:

@@ -35,6 +35,18 @@ class FirstSync:
         self._tasks = tasks
         self._watching = False
 
+    def check(self) -> str:
+        """The health check `sched-handler-sync`: which kinds are not listed yet, and why, empty for none."""
+        if self.synced.is_set():
+            return ""
+        missing = [each for each in self._mirrors if not each.synced.is_set()]
+        kinds = ", ".join(f"{each.source.resource.plural}{_why(each)}" for each in missing)
+        return f"handlers are not fully synchronized{f', not listed: {kinds}' if kinds else ''}"
+
+    def errors(self) -> dict[str, float]:
+        """How often the lists and watches of each kind broke off."""
+        return {each.source.resource.plural: float(each.statistics.errors) for each in self._mirrors}
+
     async def run(self) -> None:
         """Return once everything is known, and the plugins had their time to follow."""
         log.info("Starting informers and waiting for sync...")
@@ -54,3 +66,7 @@ class FirstSync:
         for reflector in () if self._watching else self._mirrors:
             self._tasks.spawn(reflector.run(), f"watch of {reflector.source.resource.plural}")
         self._watching = True
+
+
+def _why(mirror: Reflector[Any]) -> str:
+    return f" ({mirror.last_error})" if mirror.last_error else ""

@@ -12,6 +12,7 @@ from berth.out_of_tree.lifecycle.conditions import Kind
 from berth.queue.hints import build_hint_map
 from berth.queue.queue_profile import QueueProfile
 from berth_plugin_proto import identity_pb2, queueing_pb2
+from tests.failures.reporting import reports
 from tests.unit.out_of_tree.scripted import NAME, PROFILE, Scripted, hosted, passing, rejected, until
 
 GROUPS = WatchedKind("scheduling.x-k8s.io", "v1alpha1", "podgroups")
@@ -160,6 +161,7 @@ def test_wishes_that_change_every_time():
     assert {WatchedKind("example.com", "v1", "kind99")} == watched
 
 
+@reports("kind-not-listed", condition="`KindsListed` of the plugin, which is ready without it")
 async def test_a_kind_that_is_not_listed():
     """A kind that the API server does not have is a condition of the plugin, which is ready without it."""
     plugin = Scripted(state=interest(GROUPS))

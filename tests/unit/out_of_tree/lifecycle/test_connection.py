@@ -11,11 +11,13 @@ import pytest
 
 from berth.out_of_tree.errors import CallFailedError, NotConnectedError, SidecarError
 from berth.out_of_tree.lifecycle import connection
+from berth.out_of_tree.lifecycle.conditions import Kind
 from berth.out_of_tree.lifecycle.connection import LATE_CALLS, Phase
 from berth.out_of_tree.transport.socket_access import check_socket, missing_folder
 from berth_plugin_proto import identity_pb2, scheduling_pb2, state_pb2
 from berth_sdk import Plugin
 from berth_sdk.serving import Server
+from tests.failures.reporting import reports
 from tests.unit.out_of_tree.scripted import (
     SUCCESS,
     Harness,
@@ -163,6 +165,11 @@ def offering(*points):
     return identity_pb2.Capabilities(extension_points=points)
 
 
+@reports(
+    "handshake-wrong",
+    condition="`Configured` of the plugin, with everything that is wrong",
+    log="`plugin not connected`, with the cause",
+)
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
@@ -175,7 +182,7 @@ def offering(*points):
         ),
     ],
 )
-async def test_handshake_problems(changes, says):
+async def test_handshake_problems(changes, says, caplog):
     """What is wrong with a handshake is said to both sides, and the plugin is not used."""
     plugin = Scripted()
     given = {"name": "scripted", "supported_versions": [1], "capabilities": plugin.capabilities, **changes}
@@ -184,6 +191,9 @@ async def test_handshake_problems(changes, says):
         await until(lambda: harness.connection.last_error)
 
     assert f"plugin scripted: {says}" == harness.connection.last_error
+    (configured,) = [each for each in harness.connection.conditions if each.kind is Kind.CONFIGURED]
+    assert (False, "Refused", says) == (configured.holds, configured.reason, configured.message)
+    assert f"plugin not connected plugin=scripted error=plugin scripted: {says}" in caplog.text
     assert [says] == list(plugin.requests("Configure")[0].handshake_errors)
 
 

@@ -73,6 +73,7 @@ async def test_arguments_without_effect(followed, caplog):
     assert "arguments of the list have no effect plugin=a: profile p has arguments of its own for a" == line
 
 
+@reports("list-wrong", log="`list of plugins not taken over`, with file, field and remedy; the old one stays")
 async def test_wrong_list(followed, caplog):
     """A list that is wrong changes nothing, and the next one that is right is taken over."""
     await followed.after(("a", 1))
@@ -84,6 +85,7 @@ async def test_wrong_list(followed, caplog):
     assert [("a", 2)] == await followed.after(("a", 2))
 
 
+@reports("list-entry-fails", log="`plugin stays as it was`, with the cause")
 async def test_one_fails(followed, caplog):
     """A plugin that cannot be had does not keep the others waiting."""
     with caplog.at_level(logging.ERROR):
@@ -91,6 +93,7 @@ async def test_one_fails(followed, caplog):
     assert "plugin stays as it was plugin=bad error=bad is not ready" in caplog.text
 
 
+@reports("list-away", log="`list of plugins not read`")
 async def test_file_away(followed, caplog):
     """A file that cannot be read is not an empty list."""
     await followed.after(("a", 1))
