@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from berth.config import load
 from berth.config.flags.feature_gates import FeatureGates
 from berth.config.out_of_tree.sidecars import SidecarSpec, catalogue_of
+from berth.config.releases.release import DEFAULT, effective
 from berth.sandbox import Options, serve
 from berth.scheduler.process import run
 from berth.scheduler.process_options import ProcessOptions
@@ -48,14 +49,16 @@ async def scheduling(
     extenders=(),
     gates=None,
     unserved=(),
+    release=DEFAULT,
     **process_options,
 ):
     """A scheduler at work on a sandbox with these objects; gives the sandbox and the scheduler's core.
 
     The sandbox's kubeconfig stands in the file of that path. Sidecars are addresses by name, and each gets
     the arguments; where there are some, the profile is without those other plugins, but for those that come
-    last. Extenders are entries of the configuration, gates are features by name. The API server
-    does not have the kinds that are unserved. Further keywords are the process's own options.
+    last. Extenders are entries of the configuration, gates are features by name. The server
+    does not have the kinds that are unserved, and is of the followed release. Further keywords are the
+    process's own options.
     """
     specs = tuple(SidecarSpec(name, address, args=arguments) for name, address in (sidecars or {}).items())
     text = f"{CONFIGURATION.format(kubeconfig=kubeconfig)}extenders: {json.dumps(extenders)}\n"
@@ -63,14 +66,16 @@ async def scheduling(
         text += SIDECAR_PROFILE.format(
             names=_list([*(spec.name for spec in specs), *last]), without=_list(without)
         )
-    async with await serve(options or Options()) as sandbox:
+    async with await serve(options or Options(release=release)) as sandbox:
         for kind in unserved:
             catalogue = sandbox.api.catalogue
             catalogue.remove(catalogue.get(kind.group, kind.version, kind.plural))
         sandbox.load(documents)
         sandbox.write_kubeconfig(kubeconfig)
         ready, stop = asyncio.get_running_loop().create_future(), asyncio.Event()
-        loaded = load(text, gates=FeatureGates(gates or {}), out_of_tree=catalogue_of(specs))
+        loaded = load(
+            text, gates=FeatureGates(gates or {}, effective(release)), out_of_tree=catalogue_of(specs)
+        )
         settings = ProcessOptions(loaded, sidecars=specs, seed=1, **process_options)
         process = asyncio.create_task(run(settings, stop, on_ready=ready.set_result))
         try:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 DEFAULT_KUBECONFIG = Path("run/sandbox.kubeconfig")
 _USAGE_ERROR = 2
+_OLDEST = "1.36"
 
 
 @click.group()
@@ -68,6 +69,13 @@ def sandbox() -> None:
     help="Keep the pods of Deployments, and collect what has lost its owner.",
 )
 @click.option(
+    "--release",
+    type=click.Choice(["1.36", "1.37", "1.38"]),
+    default=_OLDEST,
+    show_default=True,
+    help="The Kubernetes release whose API versions are served.",
+)
+@click.option(
     "--real",
     is_flag=True,
     help="Run a real kube-apiserver and etcd: --assets, $KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin.",
@@ -87,6 +95,7 @@ def up(
     sources: tuple[Path, ...],
     authorization_mode: str,
     images: tuple[str, ...],
+    release: str,
     real: bool,
     assets: Path | None,
     pod_groups: bool,
@@ -94,6 +103,7 @@ def up(
 ) -> None:
     """Serve until interrupted; prints one line when ready."""
     # Imported here so that the other verbs start quickly.
+    from berth.config.releases.release import named  # noqa: PLC0415 (see above)
     from berth.sandbox import Options, SandboxError  # noqa: PLC0415 (see above)
     from berth.sandbox.containers import Images  # noqa: PLC0415 (see above)
     from berth.sandbox.dataset import DatasetError  # noqa: PLC0415 (see above)
@@ -102,13 +112,18 @@ def up(
     rbac = authorization_mode == "RBAC"
     try:
         if real:
-            _refuse({"--run-image": images, **_in_memory_only(settings)}, "leave it out with --real")
+            _refuse(
+                {"--run-image": images, "--release": release != _OLDEST, **_in_memory_only(settings)},
+                "leave it out with --real",
+            )
             shared = {"port": port, "rbac": rbac, "kubelets": settings["kubelets"]}
             found = _real_options(assets, pod_groups=pod_groups, **shared)
             asyncio.run(_serve_real(found, kubeconfig, sources))
             return
         _refuse({"--assets": assets, "--pod-groups": pod_groups}, "add --real")
-        options = Options(port=port, rbac=rbac, images=Images.parse(images), **settings)
+        options = Options(
+            port=port, rbac=rbac, images=Images.parse(images), release=named(release), **settings
+        )
         run(_serve(options, kubeconfig, sources))
     except (SandboxError, DatasetError) as error:
         click.echo(f"Error: {error}", err=True)

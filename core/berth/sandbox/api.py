@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
+from berth.config.releases.release import DEFAULT, Release
 from berth.sandbox import reviews, subresources
 from berth.sandbox.access import EVERYBODY, Access
 from berth.sandbox.access.attributes import Asked, User, asked_of
@@ -60,11 +61,13 @@ class Api:
         store: Store,
         clock: Clock,
         access: Access = EVERYBODY,
+        *,
         logs: Logs = no_logs,
         front_proxy: FrontProxy | None = None,
+        release: Release = DEFAULT,
     ) -> None:
         self.store = store
-        self.catalogue = Catalogue()
+        self.catalogue = Catalogue(release)
         self.rest = Rest(store, self.catalogue, clock)
         self.discovery = Discovery(self.catalogue)
         self.definitions = Definitions(self.rest)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
+from berth.config.releases.release import DEFAULT, Release
 from berth.sandbox.access import EVERYBODY, Access, Gate
 from berth.sandbox.access.attributes import Asked, User
 from berth.sandbox.access.default_roles import default_roles
@@ -56,6 +57,8 @@ class Options:
     rbac: bool = False
     images: Images = field(default_factory=Images)
     controllers: bool = False
+    release: Release = DEFAULT
+    """Of Kubernetes, whose API versions are served."""
     clock: Clock = time.time
 
 
@@ -68,7 +71,14 @@ class RunningSandbox:
         self._tokens = Tokens()
         self.access = self._access(options)
         self._front_proxy = FrontProxy()
-        self.api = Api(self.store, options.clock, self.access, self._logs, self._front_proxy)
+        self.api = Api(
+            self.store,
+            options.clock,
+            self.access,
+            logs=self._logs,
+            front_proxy=self._front_proxy,
+            release=options.release,
+        )
         self.url = ""
         self._options = options
         self._connections: set[Connection] = set()

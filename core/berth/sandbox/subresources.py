@@ -12,7 +12,7 @@ from berth.sandbox.kinds.resource import Resource
 from berth.sandbox.patches.json_patch import json_patch, merge_patch
 from berth.sandbox.request import Request, Response, json_response
 from berth.sandbox.rest import MODIFIED_TEXT, Deletion, Rest
-from berth.sandbox.store import Json, decode
+from berth.sandbox.store import Entry, Json, decode
 
 _SUCCESS: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
@@ -41,9 +41,15 @@ def bind(rest: Rest, request: Request, namespace: str, name: str, binding: Json)
     # A nomination has done its work once the pod is bound.
     status.pop("nominatedNodeName", None)
     _set_scheduled(status, rest.now())
-    if not request.dry_run:
-        rest.collection(pods).put(entry.key, pod)
-    return json_response(_SUCCESS, 201)
+    written = entry if request.dry_run else rest.collection(pods).put(entry.key, pod)
+    return json_response(_success(rest, written), 201)
+
+
+def _success(rest: Rest, written: Entry) -> Json:
+    """The Status of a pod's subresource, with the resource version where servers of the release say it."""
+    if not rest.catalogue.shape.says_what_was_written:
+        return _SUCCESS
+    return {**_SUCCESS, "metadata": {"resourceVersion": str(written.revision)}}
 
 
 def _check_name(name: str, document: Json, kind: str) -> None:
@@ -117,8 +123,8 @@ def evict(rest: Rest, request: Request, namespace: str, name: str, eviction: Jso
         preconditions.get("resourceVersion") or "",
         dry_run,
     )
-    rest.delete(pods, entry, deletion)
-    return json_response(_SUCCESS, 201)
+    last, _ = rest.delete(pods, entry, deletion)
+    return json_response(_success(rest, last), 201)
 
 
 def _set_evicted(pod: Json, now: str) -> None:

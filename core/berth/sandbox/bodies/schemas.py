@@ -12,8 +12,8 @@ import msgspec
 
 from berth.sandbox.store import Json
 
-VERSION: Final = "1.36.0"
-"""The Kubernetes release that the sandbox presents itself as."""
+_PUBLISHED: Final = ("1.36.0", "1.37.0")
+"""The releases whose types are served, oldest first; a release yet to come has those of the last one."""
 
 _REF: Final = "#/$defs/"
 QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
@@ -35,10 +35,17 @@ OPAQUE: Final = frozenset(
 
 @cache
 def definitions() -> dict[str, Json]:
-    """Give every type's schema by its full name, as in the OpenAPI document."""
+    """Give every type's schema by its full name, as in the OpenAPI document.
+
+    A type has the fields of all releases: every sandbox takes what a newer one adds or an older one had.
+    """
     root = resources.files("kubernetes_validate").joinpath("kubernetes-json-schema")
-    raw = root.joinpath(f"v{VERSION}-local", "_definitions.json").read_bytes()
-    found: dict[str, Json] = msgspec.json.decode(raw)["$defs"]
+    found: dict[str, Json] = {}
+    for version in _PUBLISHED:
+        raw = root.joinpath(f"v{version}-local", "_definitions.json").read_bytes()
+        for name, schema in msgspec.json.decode(raw)["$defs"].items():
+            fields = {**found.get(name, {}).get("properties", {}), **schema.get("properties", {})}
+            found[name] = {**schema, "properties": fields} if fields else schema
     return found
 
 

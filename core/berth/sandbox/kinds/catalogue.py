@@ -2,8 +2,10 @@
 
 from typing import Final
 
+from berth.config.releases.release import DEFAULT, Release, shown
 from berth.sandbox.kinds.resource import Resource
-from berth.sandbox.kinds.resources import BUILT_IN
+from berth.sandbox.kinds.resources import built_in
+from berth.sandbox.kinds.shapes import SHAPES
 
 # Groups as a real server orders them: kubectl resolves a short name to the first group that has it.
 GROUP_ORDER: Final = (
@@ -29,11 +31,19 @@ GROUP_ORDER: Final = (
 class Catalogue:
     """All resources that are served now: the built-in ones and those that definitions added."""
 
-    def __init__(self) -> None:
+    def __init__(self, release: Release = DEFAULT) -> None:
+        self.release = release
+        """The Kubernetes release that the sandbox presents itself as."""
+        self.shape = SHAPES[release]
         self._by_path: dict[tuple[str, str, str], Resource] = {}
         self.generation = 0
-        for resource in BUILT_IN:
+        for resource in built_in(self.shape):
             self.add(resource)
+
+    @property
+    def version(self) -> str:
+        """The version of that release, such as 1.37.0."""
+        return f"{shown(self.release)}.0"
 
     def add(self, resource: Resource) -> None:
         """Serve the resource, instead of an earlier one of the same name."""

@@ -1,9 +1,12 @@
-"""Pod groups and workloads (scheduling.k8s.io/v1alpha2): defaults, priority, and what is fixed at creation.
+"""Pod groups and workloads (scheduling.k8s.io): defaults, priority, and what is fixed at creation.
 
-Source: pkg/registry/scheduling/{podgroup,workload}, pkg/apis/scheduling/validation (Kubernetes v1.36).
+In v1alpha2 disruptionMode is a word and the spec never changes; in v1beta1 it is an object with one field,
+and a gang's minCount may change.
+
+Source: pkg/registry/scheduling/{podgroup,workload}, pkg/apis/scheduling/validation (Kubernetes v1.36, v1.37).
 """
 
-from typing import Final
+from typing import Any, Final
 
 from berth.sandbox import meta
 from berth.sandbox.errors import Cause, duplicate, invalid_value, not_supported, required
@@ -12,7 +15,9 @@ from berth.sandbox.kinds.strategy import Context, Strategy
 from berth.sandbox.store import Json
 
 _POLICIES: Final = ("basic", "gang")
-_DISRUPTION_MODES: Final = ("Pod", "PodGroup")
+_DISRUPTION_WORDS: Final = ("Pod", "PodGroup")
+_DISRUPTION_FIELDS: Final = ("single", "all")
+_ALPHA: Final = "scheduling.k8s.io/v1alpha2"
 _MOST_TEMPLATES: Final = 8
 _MOST_CLAIMS: Final = 4
 
@@ -23,7 +28,8 @@ class PodGroupStrategy(Strategy):
     def prepare_create(self, document: Json, context: Context) -> None:
         """Set defaults and the priority of the class; the status starts empty."""
         spec = document.setdefault("spec", {})
-        spec.setdefault("disruptionMode", "Pod")
+        alpha = context.resource.group_version == _ALPHA
+        spec.setdefault("disruptionMode", "Pod" if alpha else {"single": {}})
         resolve_priority(document, "podgroups", context)
         if not context.keep_status:
             document["status"] = {}
@@ -41,8 +47,8 @@ class PodGroupStrategy(Strategy):
         return _check_group(document["spec"], "spec")
 
     def validate_update(self, new: Json, old: Json) -> list[Cause]:
-        """Nothing of the spec may change."""
-        before, after = old["spec"], new["spec"]
+        """Nothing of the spec may change; but, in v1beta1, how many pods a gang needs."""
+        before, after = (_without_min_count(each) for each in (old, new))
         changed = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
         return [invalid_value(f"spec.{field}", after.get(field), "field is immutable") for field in changed]
 
@@ -67,8 +73,8 @@ class PodGroupTemplatesStrategy(Strategy):
         return found
 
     def validate_update(self, new: Json, old: Json) -> list[Cause]:
-        """The templates may not change, nor a reference once it is there."""
-        before, after = old["spec"], new["spec"]
+        """Nor may templates, nor a reference once it is there."""
+        before, after = (_without_min_count(each) for each in (old, new))
         fixed = ["podGroupTemplates", *(("controllerRef",) if before.get("controllerRef") else ())]
         return [
             invalid_value(f"spec.{field}", after.get(field), "field is immutable")
@@ -85,20 +91,49 @@ def _check_group(spec: Json, path: str) -> list[Cause]:
     found += _too_many(where, topology, 1)
     for index, constraint in enumerate(topology):
         found += meta.check_label_key(constraint.get("key") or "", f"{where}[{index}].key")
-    mode = spec.get("disruptionMode")
-    if mode is not None and mode not in _DISRUPTION_MODES:
-        found.append(not_supported(f"{path}.disruptionMode", mode, _DISRUPTION_MODES))
+    found += _check_mode(spec.get("disruptionMode"), f"{path}.disruptionMode")
     return found + _too_many(f"{path}.resourceClaims", spec.get("resourceClaims") or [], _MOST_CLAIMS)
+
+
+def _check_mode(mode: Any, path: str) -> list[Cause]:
+    if isinstance(mode, str) and mode not in _DISRUPTION_WORDS:
+        return [not_supported(path, mode, _DISRUPTION_WORDS)]
+    if isinstance(mode, dict):
+        return _check_one_of(mode, _DISRUPTION_FIELDS, path)
+    return []
+
+
+def _check_one_of(union: Json, names: tuple[str, ...], path: str) -> list[Cause]:
+    """One of these fields is to be set."""
+    chosen = [name for name in names if union.get(name) is not None]
+    if len(chosen) == 1:
+        return []
+    verb = "exactly one" if chosen else "one"
+    return [invalid_value(path, union, f"must specify {verb} of: {', '.join(f'`{name}`' for name in names)}")]
+
+
+def _without_min_count(document: Json) -> Json:
+    """The spec without what an update may change of it."""
+    spec: Json = document["spec"]
+    if document.get("apiVersion") == _ALPHA:
+        return spec
+    templates = [_any_gang(template) for template in spec.get("podGroupTemplates") or ()]
+    return _any_gang(spec) | ({"podGroupTemplates": templates} if templates else {})
+
+
+def _any_gang(group: Json) -> Json:
+    policy = group.get("schedulingPolicy") or {}
+    return group | {"schedulingPolicy": policy | {"gang": {}}} if policy.get("gang") else group
 
 
 def _check_policy(policy: Json | None, path: str) -> list[Cause]:
     if policy is None:
         return [required(path)]
-    chosen = [name for name in _POLICIES if policy.get(name) is not None]
-    if len(chosen) != 1:
-        verb = "exactly one" if chosen else "one"
-        return [invalid_value(path, policy, f"must specify {verb} of: `basic`, `gang`")]
-    count = policy["gang"].get("minCount") if chosen == ["gang"] else 1
+    if found := _check_one_of(policy, _POLICIES, path):
+        return found
+    if policy.get("gang") is None:
+        return []
+    count = policy["gang"].get("minCount")
     if count is None:
         return [required(f"{path}.gang.minCount")]
     if count < 1:

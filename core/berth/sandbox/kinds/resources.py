@@ -1,11 +1,12 @@
 """The table of built-in resources: one row a resource, the same facts that discovery gives to clients.
 
-Source: staging/src/k8s.io/api and pkg/registry/*/storage (v1.36).
+Source: staging/src/k8s.io/api and pkg/registry/*/storage (v1.36, v1.37).
 """
 
 from typing import Any, Final
 
 from berth.sandbox.kinds.resource import FieldPaths, Resource
+from berth.sandbox.kinds.shapes import Shape
 from berth.sandbox.store import Json
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
@@ -58,7 +59,7 @@ _DRA = "resource.k8s.io"
 _SCALED = ("status", "scale")
 _CLUSTER: Json = {"namespaced": False}
 
-BUILT_IN: Final[tuple[Resource, ...]] = (
+_ALWAYS_ALIKE: Final[tuple[Resource, ...]] = (
     _core("bindings", "Binding", verbs=("create",)),
     _core("configmaps", "ConfigMap", short_names=("cm",)),
     _core("endpoints", "Endpoints", singular="endpoints", short_names=("ep",)),
@@ -198,20 +199,9 @@ BUILT_IN: Final[tuple[Resource, ...]] = (
         generation=True,
         **_CLUSTER,
     ),
-    _of("scheduling.k8s.io", "podgroups", "PodGroup", "v1alpha2", subresources=("status",)),
-    _of("scheduling.k8s.io", "workloads", "Workload", "v1alpha2"),
     _of("coordination.k8s.io", "leases", "Lease"),
     _of("events.k8s.io", "events", "Event", short_names=("ev",), collection="events", fields=_EVENT_FIELDS),
     _of(_DRA, "deviceclasses", "DeviceClass", generation=True, **_CLUSTER),
-    _of(
-        _DRA,
-        "devicetaintrules",
-        "DeviceTaintRule",
-        "v1beta2",
-        subresources=("status",),
-        generation=True,
-        **_CLUSTER,
-    ),
     _of(_DRA, "resourceclaims", "ResourceClaim", subresources=("status",), returns_deleted=True),
     _of(_DRA, "resourceclaimtemplates", "ResourceClaimTemplate", returns_deleted=True),
     _of(
@@ -259,3 +249,21 @@ BUILT_IN: Final[tuple[Resource, ...]] = (
     _review("authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview"),
     _review("authorization.k8s.io", "localsubjectaccessreviews", "LocalSubjectAccessReview", namespaced=True),
 )
+
+
+def built_in(shape: Shape) -> tuple[Resource, ...]:
+    """Give what a server has before any definition is added to it."""
+    return (
+        *_ALWAYS_ALIKE,
+        _of("scheduling.k8s.io", "podgroups", "PodGroup", shape.pod_groups, subresources=("status",)),
+        _of("scheduling.k8s.io", "workloads", "Workload", shape.pod_groups),
+        _of(
+            _DRA,
+            "devicetaintrules",
+            "DeviceTaintRule",
+            shape.device_taint_rules,
+            subresources=("status",),
+            generation=True,
+            **_CLUSTER,
+        ),
+    )

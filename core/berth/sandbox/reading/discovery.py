@@ -5,7 +5,6 @@ Source: staging/src/k8s.io/apiserver/pkg/endpoints/discovery, staging/src/k8s.io
 
 from typing import Final
 
-from berth.sandbox.bodies import schemas
 from berth.sandbox.errors import ApiError
 from berth.sandbox.kinds.catalogue import Catalogue
 from berth.sandbox.kinds.resource import Resource
@@ -36,7 +35,8 @@ class Discovery:
     def handle(self, request: Request) -> Response:
         """Answer a request whose path names no resource.
 
-        Raises: ApiError for what cannot be read; an unknown path is answered in plain text, as upstream does.
+        Raises: ApiError for what cannot be read. An unknown path is answered in plain text, or in words where
+            servers of the release do so.
         """
         if request.method not in ("GET", "HEAD"):
             raise ApiError.method_not_allowed()
@@ -46,13 +46,15 @@ class Discovery:
         document = self._document(request, parts)
         if document is not None:
             return document
+        if parts[0] == "apis" and self._catalogue.shape.puts_unknown_paths_into_words:
+            raise ApiError.no_such_resource()
         return Response(404, [b"404 page not found\n"], "text/plain; charset=utf-8")
 
     def _document(self, request: Request, parts: list[str]) -> Response | None:
         answer: Response | None = None
         match parts:
             case ["version"]:
-                answer = json_response(version_info())
+                answer = json_response(version_info(self._catalogue.version))
             case ["openapi", *rest]:
                 answer = self._openapi.handle(request, rest)
             case ["api" | "apis" as root]:
@@ -141,13 +143,13 @@ class Discovery:
         return json_response(document)
 
 
-def version_info() -> Json:
-    """Give the document under /version."""
-    major, minor, _ = schemas.VERSION.split(".")
+def version_info(version: str) -> Json:
+    """Give the document under /version of a server of that version."""
+    major, minor, _ = version.split(".")
     return {
         "major": major,
         "minor": minor,
-        "gitVersion": f"v{schemas.VERSION}+berth-sandbox",
+        "gitVersion": f"v{version}+berth-sandbox",
         "gitCommit": "",
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",

@@ -51,7 +51,7 @@ class Documents:
         if accept and JSON not in accept.split(",") and "*/*" not in accept and "json" not in accept:
             raise ApiError.not_acceptable()
         if "v2" not in self._encoded:
-            self._encoded["v2"] = encode(_swagger(self._described()))
+            self._encoded["v2"] = encode(_swagger(self._described(), self._catalogue.version))
         return Response(200, [self._encoded["v2"]], JSON)
 
     def _group_paths(self) -> list[str]:
@@ -65,7 +65,9 @@ class Documents:
 
     def _link(self, path: str) -> Json:
         digest = (
-            hashlib.sha256(f"{path} {self._generation} {schemas.VERSION}".encode()).hexdigest()[:32].upper()
+            hashlib.sha256(f"{path} {self._generation} {self._catalogue.version}".encode())
+            .hexdigest()[:32]
+            .upper()
         )
         return {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest}"}
 
@@ -74,24 +76,24 @@ class Documents:
             *_, version = path.split("/")
             group = path.split("/")[1] if path.startswith("apis/") else ""
             served = [one for one in self._described() if (one.group, one.version) == (group, version)]
-            self._encoded[path] = encode(_document_v3(served))
+            self._encoded[path] = encode(_document_v3(served, self._catalogue.version))
         return self._encoded[path]
 
 
-def _document_v3(served: list[Resource]) -> Json:
+def _document_v3(served: list[Resource], version: str) -> Json:
     components = _reachable(served, "#/components/schemas/")
     paths: Json = {}
     for resource in served:
         paths |= _paths(resource, "#/components/schemas/", body_v3=True)
-    info = {"title": "Kubernetes", "version": f"v{schemas.VERSION}"}
+    info = {"title": "Kubernetes", "version": f"v{version}"}
     return {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": components}}
 
 
-def _swagger(served: list[Resource]) -> Json:
+def _swagger(served: list[Resource], version: str) -> Json:
     paths: Json = {}
     for resource in served:
         paths |= _paths(resource, "#/definitions/", body_v3=False)
-    info = {"title": "Kubernetes", "version": f"v{schemas.VERSION}"}
+    info = {"title": "Kubernetes", "version": f"v{version}"}
     definitions = _reachable(served, "#/definitions/")
     return {"swagger": "2.0", "info": info, "paths": paths, "definitions": definitions}
 

@@ -1,0 +1,34 @@
+"""In what the API servers of two releases differ, as far as clients see it.
+
+Source: CHANGELOG-1.37.md, CHANGELOG-1.38.md (kubernetes/kubernetes#138219, #142327, #142197).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
+
+from berth.config.releases.release import Release
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What a server of one release does in its own way."""
+
+    pod_groups: str
+    """The version of PodGroups and Workloads, as where their API is turned on."""
+    device_taint_rules: str
+    """The version of DeviceTaintRules."""
+    puts_unknown_paths_into_words: bool = False
+    """Whether an unknown path below /apis is answered with a Status, instead of plain text."""
+    says_what_was_written: bool = False
+    """Whether bindings and evictions are answered with the resource version that they led to."""
+
+
+_OF_1_36: Final = Shape(pod_groups="v1alpha2", device_taint_rules="v1beta2")
+_OF_1_37: Final = Shape(pod_groups="v1beta1", device_taint_rules="v1")
+_OF_1_38: Final = replace(_OF_1_37, puts_unknown_paths_into_words=True, says_what_was_written=True)
+
+SHAPES: Final[Mapping[Release, Shape]] = MappingProxyType(
+    {(1, 36): _OF_1_36, (1, 37): _OF_1_37, (1, 38): _OF_1_38}
+)

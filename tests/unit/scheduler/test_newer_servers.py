@@ -1,0 +1,139 @@
+"""What works on a server of 1.36 works on one of 1.37 and 1.38, and is written in the version served."""
+
+import pytest
+
+from tests.unit.scheduler_at_work import eventually, node, scheduling
+
+GATES = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True}
+NEWER = [(1, 37), (1, 38)]
+RACK = "example.com/rack"
+DEVICES = {"apiVersion": "resource.k8s.io/v1"}
+
+
+def group(name, size, **spec):
+    """A gang of v1beta1."""
+    return {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": size}}, **spec},
+    }
+
+
+def member(name, of="", cpu="3", **spec):
+    """A pod that takes most of a node."""
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    grouped = {"schedulingGroup": {"podGroupName": of}} if of else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": [container], **grouped, **spec},
+    }
+
+
+def nodes_of(sandbox):
+    """The node of each pod that has one."""
+    pods = [entry.decode() for entry in sandbox.store.collection("pods").entries()]
+    return {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in pods if "nodeName" in pod["spec"]}
+
+
+def conditions(sandbox, name):
+    """The conditions of a group: type, status."""
+    found = sandbox.store.collection("podgroups.scheduling.k8s.io").get(f"default/{name}").decode()
+    return [(each["type"], each["status"]) for each in found["status"].get("conditions", ())]
+
+
+@pytest.mark.parametrize("release", NEWER)
+async def test_a_gang(tmp_path, release):
+    """It is bound as a whole, and its condition has the name of the release."""
+    documents = (node("n1"), node("n2"), group("g", 2), member("a", "g"), member("b", "g"))
+    async with scheduling(tmp_path / "k", *documents, release=release, gates=GATES) as (sandbox, _):
+        await eventually(lambda: len(nodes_of(sandbox)) == 2)
+        await eventually(lambda: conditions(sandbox, "g"))
+
+        assert [("PodGroupInitiallyScheduled", "True")] == conditions(sandbox, "g")
+        assert {"n1", "n2"} == set(nodes_of(sandbox).values())
+
+
+@pytest.mark.parametrize("release", NEWER)
+async def test_a_group_of_one_rack(tmp_path, release):
+    """A topology constraint keeps it together."""
+    racks = [node(f"{rack}{i}", **{RACK: rack}) for rack in ("a", "b") for i in (1, 2)]
+    taken = member("taken", nodeName="a1")
+    together = group("g", 2, schedulingConstraints={"topology": [{"key": RACK}]})
+    documents = (*racks, taken, together, member("a", "g"), member("b", "g"))
+    async with scheduling(tmp_path / "k", *documents, release=release, gates=GATES) as (sandbox, _):
+        await eventually(lambda: len(nodes_of(sandbox)) == 3)
+
+        assert {"b1", "b2"} == {nodes_of(sandbox)[name] for name in ("a", "b")}
+
+
+@pytest.mark.parametrize("release", NEWER)
+async def test_a_claim_from_a_template(tmp_path, release):
+    """The claim that was made of it is allocated, and the pod bound where its device is."""
+    pod = claiming("a-gpu")
+    pod["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "template"}]
+    pod["status"] = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "a-gpu"}]}
+    documents = (node("n1"), node("n2"), *devices(), pod)
+    async with scheduling(tmp_path / "k", *documents, release=release) as (sandbox, _):
+        uid = sandbox.store.collection("pods").get("default/a").decode()["metadata"]["uid"]
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": uid, "controller": True}
+        made = claim("a-gpu")
+        made["metadata"]["ownerReferences"] = [owner]
+        sandbox.load([made])
+        await eventually(lambda: nodes_of(sandbox))
+        stored = sandbox.store.collection("resourceclaims.resource.k8s.io").get("default/a-gpu").decode()
+
+        assert {"a": "n2"} == nodes_of(sandbox)
+        assert ["d0"] == [each["device"] for each in stored["status"]["allocation"]["devices"]["results"]]
+
+
+def claiming(name):
+    """A pod with that claim."""
+    return member("a", cpu="1", resourceClaims=[{"name": "gpu", "resourceClaimName": name}])
+
+
+def claim(name):
+    """A claim of one device."""
+    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
+    return {
+        **DEVICES,
+        "kind": "ResourceClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"devices": {"requests": [request]}},
+    }
+
+
+def devices():
+    """One device, on node n2, and its class."""
+    pool = {"name": "n2", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "d.example.com", "nodeName": "n2", "pool": pool, "devices": [{"name": "d0"}]}
+    yield {**DEVICES, "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}}
+    yield {**DEVICES, "kind": "ResourceSlice", "metadata": {"name": "n2"}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("release", "version", "waits"), [((1, 36), "v1beta2", False), ((1, 37), "v1", True)]
+)
+async def test_a_device_taint_rule_by_default(tmp_path, release, version, waits):
+    """Up to 1.36 it is not read without a gate; from 1.37 on its device is allocated to no pod."""
+    taint = {"key": "k", "effect": "NoSchedule"}
+    rule = {
+        "apiVersion": f"resource.k8s.io/{version}",
+        "kind": "DeviceTaintRule",
+        "metadata": {"name": "r"},
+        "spec": {"deviceSelector": {"driver": "d.example.com"}, "taint": taint},
+    }
+    documents = (node("n2"), *devices(), rule, claim("gpu"), claiming("gpu"), member("last", cpu="1"))
+    async with scheduling(tmp_path / "k", *documents, release=release) as (sandbox, _):
+        await eventually(lambda: "last" in nodes_of(sandbox))
+        await eventually(lambda: "a" in nodes_of(sandbox) or waiting(sandbox))
+
+        assert waits == ("a" not in nodes_of(sandbox))
+
+
+def waiting(sandbox):
+    """Whether pod a was told that it does not fit."""
+    pod = sandbox.store.collection("pods").get("default/a").decode()
+    return any(each["status"] == "False" for each in pod["status"].get("conditions", ()))
