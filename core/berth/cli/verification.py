@@ -17,12 +17,14 @@ from berth.config.out_of_tree.sidecars import PluginTls
 from berth.conformance import (
     CHECKS,
     Check,
+    InUseError,
     Options,
     Outcome,
     Result,
     UnreachableError,
     as_json,
     chosen,
+    lacks_of,
     line_of,
     summary_of,
 )
@@ -63,14 +65,15 @@ def _run(options: Options, checks: list[Check], output: str) -> list[Result]:
         subject, results = asyncio.run(
             run_checks(options, checks, lambda result: click.echo(line_of(result)) if text else None)
         )
-    except UnreachableError as error:
+    except (InUseError, UnreachableError) as error:
         fail(error)
+    if not text:
+        click.echo(as_json(subject, results))
+        return results
+    for line in lacks_of(subject):
+        click.echo(line)
     said = subject.introduction
-    click.echo(
-        f"{said.name} {said.version}: {summary_of(results)}"
-        if text
-        else as_json(said.name, said.version, options.address, results)
-    )
+    click.echo(f"{said.name} {said.version}: {summary_of(results)}")
     return results
 
 
@@ -82,6 +85,8 @@ def _options(address: str, given: dict[str, Any]) -> Options:
         profile=given["profile"],
         nodes=_documents(given["nodes"]),
         pods=_documents(given["pods"]),
+        objects=_documents(given["objects"], needed=()),
+        in_use=given["in_use"],
         many_nodes=given["many_nodes"],
         seconds=given["timeout"],
         seed=given["seed"],
@@ -106,7 +111,7 @@ def _arguments(text: str) -> Any:
         fail(f"--args: {error}: write a JSON object")
 
 
-def _documents(path: Path | None) -> tuple[dict[str, Any], ...]:
+def _documents(path: Path | None, needed: tuple[str, ...] = ("spec",)) -> tuple[dict[str, Any], ...]:
     if path is None:
         return ()
     try:
@@ -115,8 +120,9 @@ def _documents(path: Path | None) -> tuple[dict[str, Any], ...]:
         fail(f"{path}: {error}")
     documents = [item for each in found for item in each.get("items", [each])]
     for each in documents:
-        if not isinstance(each.get("metadata"), dict) or "name" not in each["metadata"] or "spec" not in each:
-            fail(f"{path}: an object lacks metadata.name or spec: write them as the API server has them")
+        if "name" not in (each.get("metadata") or {}) or any(name not in each for name in needed):
+            lacks = " or ".join(("metadata.name", *needed))
+            fail(f"{path}: an object lacks {lacks}: write them as the API server has them")
     return tuple(documents)
 
 

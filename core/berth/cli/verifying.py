@@ -14,6 +14,7 @@ _file = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.option("--profile", default="default-scheduler", show_default=True, help="The profile to configure.")
 @click.option("--pods", type=_file, help="Pods (YAML) that the plugin has something to say about.")
 @click.option("--nodes", type=_file, help="Nodes (YAML) likewise.")
+@click.option("--objects", type=_file, help="Objects (YAML) of the kinds that the plugin watches.")
 @click.option(
     "--only", multiple=True, metavar="PATTERN", help="Only these checks, such as 'sync/*'; repeatable."
 )
@@ -26,6 +27,7 @@ _file = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.option(
     "--trace-file", type=click.Path(path_type=Path), help="Where the plugin writes spans (BERTH_TRACE_FILE)."
 )
+@click.option("--in-use", is_flag=True, help="Go on with a plugin that reports to be configured and synced.")
 @click.option("--pid", type=int, help="The plugin's process, to be ended at last.")
 @click.option("--ca", type=_file, help="Over TCP: whose certificate the plugin has to show.")
 @click.option("--cert", type=_file, help="Over TCP: the certificate that is shown to it.")
@@ -36,7 +38,9 @@ def verify(
     """Check that the plugin at ADDRESS (unix:/path/to.sock or host:port) keeps the protocol.
 
     Its arguments are configured for a profile, and a small synthetic cluster is shown to it; no scheduler and
-    no API server takes part. Don't verify a plugin that a scheduler is using.
+    no API server takes part. Samples are made of what the plugin announces; what none of them made it do is
+    listed as not tried. A plugin that a scheduler uses is not verified: its arguments and its state would be
+    replaced.
 
     Exit code 0: all checks passed or were skipped; 1: some failed; 2: they could not be run.
     """

@@ -1,19 +1,21 @@
 """The conformance kit: checks that a plugin keeps the protocol, for `berth plugin verify` and for tests."""
 
 from berth.conformance.check import CHECKS, Check
-from berth.conformance.report import Outcome, Result, as_json, line_of, summary_of
+from berth.conformance.report import Outcome, Result, as_json, lacks_of, line_of, summary_of
 from berth.conformance.runner import chosen, verify
-from berth.conformance.subject import Options, UnreachableError
+from berth.conformance.subject import InUseError, Options, UnreachableError
 
 __all__ = [
     "CHECKS",
     "Check",
+    "InUseError",
     "Options",
     "Outcome",
     "Result",
     "UnreachableError",
     "as_json",
     "chosen",
+    "lacks_of",
     "line_of",
     "summary_of",
     "verify",

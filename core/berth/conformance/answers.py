@@ -1,13 +1,17 @@
 """Answers in a form that can be compared: what is decided for each node asked about, however packed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from berth.conformance.check import expect
+from berth.conformance.errors import UnmetError
 from berth.conformance.host_state import HostState
 from berth.conformance.samples import Document
+from berth.framework.status import Status
+from berth.out_of_tree.errors import PluginFailedError, ProtocolError
 from berth.out_of_tree.points.packing import scores_of, status_of, verdicts_of
 from berth.snapshot.columns import Rows
 from berth_plugin_proto import common_pb2, scheduling_pb2
@@ -23,23 +27,53 @@ def as_rows(rows: Iterable[int] | None, n: int) -> Rows:
 
 
 def verdicts_in(response: Any, n: int, rows: Iterable[int] | None = None) -> Comparable:
-    """The status, and why each node is turned down ("" where it passes)."""
-    status = status_of(PLUGIN, response.status)
-    if response.status.code != SUCCESS:
-        return status.code.name, status.reasons, ()
+    """The status, and why each node is turned down ("" where it passes).
+
+    Raises: UnmetError where the plugin failed, or its answer is not about n nodes.
+    """
     asked = as_rows(rows, n)
-    codes, table = verdicts_of(PLUGIN, response.verdicts, n, asked)
+    with _about(asked, n):
+        status = _no_error(response)
+        if response.status.code != SUCCESS:
+            return status.code.name, status.reasons, ()
+        codes, table = verdicts_of(PLUGIN, response.verdicts, n, asked)
     texts = ("", *(f"{each.code.name}: {each.message}" for each in table))
     return "SUCCESS", (), tuple(texts[code] for code in codes[asked].tolist())
 
 
 def scores_in(response: Any, n: int, rows: Iterable[int] | None = None) -> Comparable:
-    """The status, and each node's score."""
-    status = status_of(PLUGIN, response.status)
-    if response.status.code != SUCCESS:
-        return status.code.name, status.reasons, ()
-    scores = scores_of(PLUGIN, response.scores, n)[as_rows(rows, n)]
+    """The status, and each node's score.
+
+    Raises: UnmetError where the plugin failed, or its answer is not about n nodes.
+    """
+    asked = as_rows(rows, n)
+    with _about(asked, n):
+        status = _no_error(response)
+        if response.status.code != SUCCESS:
+            return status.code.name, status.reasons, ()
+        scores = scores_of(PLUGIN, response.scores, n)[asked]
     return "SUCCESS", response.scores.normalization, tuple(scores.tolist())
+
+
+def _no_error(response: Any) -> Status:
+    """The status. Raises: PluginFailedError with the plugin's own text where it is ERROR."""
+    status = status_of(PLUGIN, response.status)
+    if response.status.code == common_pb2.CODE_ERROR:
+        raise PluginFailedError(PLUGIN, f"ERROR: {'; '.join(status.reasons)}")
+    return status
+
+
+@contextmanager
+def _about(asked: Rows, n: int) -> Iterator[None]:
+    """Name the question to which an answer is wrong: vectors are often as long as what was asked about."""
+    try:
+        yield
+    except (PluginFailedError, ProtocolError) as error:
+        question = "all nodes" if asked.size == n else f"{asked.size} of {n} nodes"
+        wanted = f"an entry for each of the {n} nodes, asked about or not"
+        raise UnmetError(
+            f"an answer about {question}, with {wanted}", str(error).removeprefix(f"plugin {PLUGIN}: ")
+        ) from None
 
 
 def _candidates(host: HostState, rows: Iterable[int] | None) -> scheduling_pb2.Candidates | None:

@@ -124,7 +124,8 @@ class HostState:
     def everything(self) -> list[state_pb2.Change]:
         """The whole state."""
         rows = [_upsert(index, node) for index, node in enumerate(self.nodes)]
-        return [*rows, *(state_pb2.Change(pod_upsert=each) for each in self.placed.values())]
+        pods = (state_pb2.Change(pod_upsert=each) for each in self.placed.values())
+        return [*rows, *pods, *self.subject.objects()]
 
     def put_node(self, node: Document) -> state_pb2.Change | None:
         """A node comes or changes."""
@@ -203,9 +204,11 @@ class HostState:
         """The answer to a call of the scheduling service; `of_call` are other values for its head."""
         request = self.request(name, pod, **fields)
         seconds = self.subject.options.seconds
-        return readable(
+        answer = readable(
             await getattr(stub or self.subject.scheduling, name)(request, timeout=seconds, metadata=metadata)
         )
+        self.subject.tried.answered(name, answer)
+        return answer
 
     def request(self, name: str, pod: Document, **fields: Any) -> Any:
         """A request of that call."""

@@ -13,12 +13,16 @@ HEAD = """\
 puts a running plugin to the test: it plays the host's side of [the protocol](protocol.md) with a small
 synthetic cluster, and says of each check whether it passed, failed (what was expected, what came, which
 section of the protocol says so) or was skipped, and why.
-Neither scheduler nor API server takes part. A plugin in use is not to be verified: its state is replaced.
+Neither scheduler nor API server takes part. A plugin that a scheduler uses is not verified, since its
+arguments and its state would be replaced: one that reports to be configured and synced before the kit has
+asked anything is refused.
 
 | option | meaning |
 |---|---|
 | `--args JSON`, `--profile NAME` | the arguments to configure, and the profile that they are for |
 | `--pods FILE`, `--nodes FILE` | objects that the plugin has something to say about, before the kit's own |
+| `--objects FILE` | objects of the kinds that the plugin watches |
+| `--in-use` | go on with a plugin that reports to be configured and synced, when its scheduler is gone |
 | `--only PATTERN`, `--skip PATTERN` | which checks to run, such as `sync/*`; repeatable |
 | `--list` | list the checks |
 | `-o json` | a report for machines |
@@ -30,9 +34,24 @@ Neither scheduler nor API server takes part. A plugin in use is not to be verifi
 Exit code 0: all checks passed or were skipped; 1: some failed; 2: they could not be run.
 
 A check is skipped where the plugin does not announce what it is about, and where a check that it builds
-upon failed. What a plugin decides is its own business: the kit compares its answers with one another. So some
-checks say more where the sample pods meet nodes that the plugin turns down, or reservations that show: give
-such pods and nodes.
+upon failed. What a plugin decides is its own business: the kit compares its answers with one another, and
+takes the status ERROR for a failure, with the plugin's text.
+
+Samples are made of the announcement. Nodes and pods carry the keys of labels and annotations that
+`pod_fields`, events and arguments name (a text among the arguments may be a label's key), nodes have and pods
+request the resources, and there is a pod for each pod field of which the kit knows another value. Lines
+`NOT TRIED` at the end (`notTried` in JSON) say what no sample made the plugin do, such as
+`Filter turned no pod down on any node`: the checks show little about that; give pods, nodes and objects that
+do.
+
+| a usual mistake | is found by |
+|---|---|
+| a vector that is too short | `score/answer`, `filter/answer` |
+| a vector of the nodes that are asked about, not of all | `score/candidates`, `filter/one-by-one` |
+| scores below 0 | `score/answer`; where pods on nodes are counted, `sync/pod-stages` |
+| a function for scores that keeps state | `score/deterministic`, `score/order` |
+| answers that depend on the order of questions | `filter/order`, `score/order` |
+| arguments that are not checked | `configure/unknown-argument`, `configure/wrong-values` |
 
 For each check there is a plugin that breaks just that (`tests/unit/conformance`): it fails that check
 and no other. The plugins of this repository, each SDK's template, and with each SDK a plugin that orders

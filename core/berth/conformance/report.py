@@ -2,11 +2,12 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 from berth.conformance.check import Check
+from berth.conformance.subject import Subject
 
 
 class Outcome(StrEnum):
@@ -35,20 +36,26 @@ def line_of(result: Result) -> str:
     return f"{line} ({result.text})" if result.text else line
 
 
+def lacks_of(subject: Subject) -> Iterator[str]:
+    """A line for each thing that no sample made the plugin do: the checks say little about it."""
+    return (f"NOT TRIED  {each}" for each in subject.tried.lacks(subject.capabilities))
+
+
 def summary_of(results: Iterable[Result]) -> str:
     """How many passed, failed and were skipped."""
     counts = Counter(result.outcome for result in results)
     return f"{counts[Outcome.PASS]} passed, {counts[Outcome.FAIL]} failed, {counts[Outcome.SKIP]} skipped"
 
 
-def as_json(plugin: str, version: str, address: str, results: Iterable[Result]) -> str:
+def as_json(subject: Subject, results: Iterable[Result]) -> str:
     """The report for machines."""
+    said = subject.introduction
     results = list(results)
     counts = Counter(result.outcome for result in results)
     document = {
-        "plugin": plugin,
-        "version": version,
-        "address": address,
+        "plugin": said.name,
+        "version": said.version,
+        "address": subject.options.address,
         "protocolVersion": 1,
         "counts": {outcome.lower(): counts[outcome] for outcome in Outcome},
         "checks": [
@@ -62,5 +69,6 @@ def as_json(plugin: str, version: str, address: str, results: Iterable[Result]) 
             }
             for result in results
         ],
+        "notTried": list(subject.tried.lacks(said.capabilities)),
     }
     return json.dumps(document, indent=2)

@@ -11,6 +11,7 @@ import grpc.aio
 import berth.conformance.checks  # noqa: F401 - enters all checks into the list
 from berth.conformance.check import CHECKS, Check
 from berth.conformance.errors import UnmetError, UnsuitableError
+from berth.conformance.occupancy import ensure_unused, leave
 from berth.conformance.report import Outcome, Result
 from berth.conformance.subject import Options, Subject, UnreachableError, brief, channel_of
 from berth.out_of_tree.errors import ProtocolError
@@ -34,15 +35,19 @@ async def verify(
 ) -> tuple[Subject, list[Result]]:
     """Run the checks; `report` hears of each as it ends.
 
-    Raises: UnreachableError where no plugin answers at the address.
+    Raises: UnreachableError where no plugin answers at the address, InUseError where a scheduler uses it.
     """
     results: dict[str, Result] = {}
     async with channel_of(options) as channel:
         subject = Subject(options, channel)
         await _introduced(subject)
+        if not options.in_use:
+            await ensure_unused(subject)
         for each in checks:
             result = results[each.id] = await _result(subject, each, results)
             report(result)
+        subject.open = AsyncExitStack()
+        await leave(subject)
     return subject, list(results.values())
 
 

@@ -1,7 +1,7 @@
 """The plugin under test, and the connection to it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +12,10 @@ import grpc.aio
 import msgspec
 
 from berth.config.out_of_tree.sidecars import PluginTls, SidecarSpec
+from berth.conformance.announced import Announced, announced
 from berth.conformance.errors import UnmetError, UnsuitableError
 from berth.conformance.samples import Document, make_nodes, make_pods
+from berth.conformance.tried import Tried
 from berth.out_of_tree.errors import NotConnectedError
 from berth.out_of_tree.transport.channels import open_channel
 from berth.out_of_tree.transport.conversation import Conversation
@@ -24,6 +26,7 @@ from berth_plugin_proto import (
     identity_pb2_grpc,
     queueing_pb2_grpc,
     scheduling_pb2_grpc,
+    state_pb2,
 )
 
 POINTS = {
@@ -37,11 +40,16 @@ class UnreachableError(Exception):
     """No plugin answers at the address."""
 
 
+class InUseError(Exception):
+    """A scheduler uses the plugin, as far as can be seen from outside."""
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """Where the plugin is and how to treat it.
 
-    `nodes` and `pods` are documents that give it something to decide; `stop` makes the process end, and
+    `nodes` and `pods` are documents that give it something to decide, `objects` those of the kinds that it
+    watches; `in_use` goes on with a plugin that a scheduler seems to use. `stop` makes the process end, and
     `trace_file` is where the plugin writes its spans, one JSON object a line, as the SDKs' BERTH_TRACE_FILE.
     `span_seconds` is longer than five: OpenTelemetry's SDKs write a batch of spans that often by default.
     """
@@ -52,6 +60,8 @@ class Options:
     profile: str = "default-scheduler"
     nodes: tuple[Document, ...] = ()
     pods: tuple[Document, ...] = ()
+    objects: tuple[Document, ...] = ()
+    in_use: bool = False
     node_count: int = 6
     many_nodes: int = 5000
     seconds: float = 5.0
@@ -70,6 +80,7 @@ class Subject:
     introduction: identity_pb2.HandshakeResponse = field(default_factory=identity_pb2.HandshakeResponse)
     open: AsyncExitStack = field(default_factory=AsyncExitStack)
     """What a check opened, closed at its end."""
+    tried: Tried = field(default_factory=Tried)
 
     def __post_init__(self) -> None:
         self.identity: Any = identity_pb2_grpc.IdentityServiceStub(self.channel)
@@ -82,14 +93,28 @@ class Subject:
         return self.introduction.capabilities
 
     @property
+    def announced(self) -> Announced:
+        """What samples are made of."""
+        return announced(self.capabilities, self.options.arguments)
+
+    @property
     def pods(self) -> list[Document]:
         """Pods to ask about."""
-        return make_pods(self.capabilities, self.options.profile, self.options.pods)
+        return make_pods(self.announced, self.options.profile, self.options.pods)
 
     def nodes(self, count: int | None = None) -> list[Document]:
         """Nodes to show."""
         wanted = self.options.node_count if count is None else count
-        return make_nodes(wanted, self.capabilities, self.options.nodes)
+        return make_nodes(wanted, self.announced, self.options.nodes)
+
+    def objects(self) -> list[state_pb2.Change]:
+        """Show the user's objects of the kinds that the plugin watches."""
+        found = []
+        for document in self.options.objects:
+            if (kind := watched_kind(document, self.capabilities.state.resources)) is not None:
+                self.tried.kinds.add(kind.resource)
+                found.append(_object(document, kind))
+        return found
 
     def offers(self, capability: str) -> bool:
         """Whether the plugin announced an extension point, or something else by its field's name."""
@@ -136,7 +161,7 @@ class Subject:
         """The same plugin over a connection of its own, until the check ends."""
         channel = await self.open.enter_async_context(channel_of(self.options))
         await self.in_time(channel.channel_ready(), "a second connection")
-        return Subject(self.options, channel, self.introduction, self.open)
+        return Subject(self.options, channel, self.introduction, self.open, self.tried)
 
     def conversation(self) -> Conversation:
         """A Converse stream that is read until the check ends."""
@@ -157,6 +182,36 @@ class Subject:
         except NotConnectedError as error:
             raise UnmetError("a private socket beside the first, which is served", error) from None
         return connection
+
+
+def watched_kind(
+    document: Document, kinds: Iterable[identity_pb2.WatchedResource]
+) -> identity_pb2.WatchedResource | None:
+    """Which of the watched kinds that object is of; its plural is guessed from the kind's name."""
+    group, _, version = document.get("apiVersion", "").rpartition("/")
+    name = document.get("kind", "").lower()
+    plurals = {f"{name}s", f"{name}es", f"{name.removesuffix('y')}ies"}
+    return next(
+        (
+            each
+            for each in kinds
+            if (each.group, each.version) == (group, version) and each.resource in plurals
+        ),
+        None,
+    )
+
+
+def _object(document: Document, kind: identity_pb2.WatchedResource) -> state_pb2.Change:
+    metadata = document["metadata"]
+    key = state_pb2.ObjectKey(
+        group=kind.group,
+        version=kind.version,
+        resource=kind.resource,
+        namespace=metadata.get("namespace", ""),
+        name=metadata["name"],
+    )
+    upsert = state_pb2.ObjectUpsert(key=key, object=msgspec.json.encode(document))
+    return state_pb2.Change(object_upsert=upsert)
 
 
 async def _end(reading: "asyncio.Task[None]") -> None:

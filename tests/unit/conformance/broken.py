@@ -96,7 +96,9 @@ async def served(fault):
         async def stop():
             await server.stop(0)
 
-        options = Options(server.address, many_nodes=60, seconds=2.0, span_seconds=2.0, stop=stop)
+        options = Options(
+            server.address, many_nodes=60, in_use=True, seconds=2.0, span_seconds=2.0, stop=stop
+        )
         try:
             yield replace(options, **fault.options)
         finally:

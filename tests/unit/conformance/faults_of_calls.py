@@ -82,6 +82,23 @@ def flips(server, _request, response):
         passes(response)
 
 
+def came_before(server, request):
+    """Whether a pod that was made again was asked about as it was made first."""
+    pod = request.call.pod
+    again = pod.uid.startswith(f"uid-of-{pod.name}-")
+    return again and pod.uid != server.memory.setdefault("first", {}).setdefault(pod.name, pod.uid)
+
+
+def bored_filter(server, request, response):
+    if came_before(server, request):
+        passes(response)
+
+
+def bored_score(server, request, response):
+    if came_before(server, request):
+        response.scores.all = 7
+
+
 def bits(request):
     return sum(byte.bit_count() for byte in request.candidates.bitmap)
 
@@ -325,6 +342,7 @@ FAULTS = {
     "filter/status": filters(waits),
     "filter/verdicts": filters(skips_with_verdicts),
     "filter/deterministic": answered(FILTER, flips),
+    "filter/order": answered(FILTER, bored_filter),
     "filter/one-by-one": answered(FILTER, alone_passes),
     "filter/candidates": answered(FILTER, some_fail),
     "filter/no-candidates": answered(FILTER, none_is_nothing),
@@ -335,6 +353,7 @@ FAULTS = {
     "score/normalization": scores(unnormalized),
     "score/range": scores(all_score(200)),
     "score/deterministic": answered({"Score"}, restless_score),
+    "score/order": answered({"Score"}, bored_score),
     "score/candidates": answered({"Score"}, some_score),
     "filter-score/answer": answered({"FilterScore"}, short_filter),
     "filter-score/filter": answered({"FilterScore"}, lambda _s, _q, r: passes(r.filter)),

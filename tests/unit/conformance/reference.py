@@ -51,7 +51,9 @@ class Slots(Plugin):
     def configure(self, arguments, profile):
         if unknown := arguments.keys() - {"bonus"}:
             raise ArgumentError(*(f"{key}: unknown argument" for key in unknown))
-        self.bonus[profile] = arguments.get("bonus", 0)
+        if not isinstance(bonus := arguments.get("bonus", 0), int):
+            raise ArgumentError("bonus: expected a whole number")
+        self.bonus[profile] = bonus
 
     def free(self, node, nodes=None):
         placed = {} if nodes is None else nodes.pods_on(node.name)

@@ -11,6 +11,7 @@ from berth.conformance.checks import (  # noqa: I001 - the order in which they r
     calls,
     filtering,
     scoring,
+    asking,
     listing,
     overlays,
     placing,
@@ -26,6 +27,7 @@ from berth.conformance.checks import (  # noqa: I001 - the order in which they r
 )
 
 __all__ = [
+    "asking",
     "basics",
     "binding",
     "calls",

@@ -11,6 +11,8 @@ from berth_plugin_proto import common_pb2
 
 STATUSES = frozenset(common_pb2.Code.values()) - {common_pb2.CODE_UNSPECIFIED, common_pb2.CODE_WAIT}
 
+UNCHANGED = "nothing happened since the last question, and no state may be kept by"
+
 
 @check("configure/accepted", "the profile's arguments are accepted", "Order of calls", basic=True)
 async def accepted(subject: Subject) -> None:
@@ -95,7 +97,7 @@ async def filter_deterministic(subject: Subject) -> None:
     host = await shown(subject)
     for pod in subject.pods:
         first = await filtered(host, pod)
-        same(first, await filtered(host, pod), "the same answer")
+        same(first, await filtered(host, pod), f"the same answer: {UNCHANGED} Filter")
 
 
 @check(
@@ -156,4 +158,4 @@ async def score_deterministic(subject: Subject) -> None:
     host = await shown(subject)
     for pod in subject.pods:
         first = await scored(host, pod)
-        same(first, await scored(host, pod), "the same scores")
+        same(first, await scored(host, pod), f"the same scores: {UNCHANGED} Score")

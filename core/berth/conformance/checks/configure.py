@@ -1,5 +1,7 @@
 """Configure: arguments are taken over or refused by profile, always by an answer."""
 
+from typing import Any
+
 import grpc
 import msgspec
 
@@ -54,19 +56,67 @@ async def no_object(subject: Subject) -> None:
 
 
 @check(
-    "configure/schema",
-    "arguments that break the schema are refused",
+    "configure/unknown-argument",
+    "an argument that the plugin does not know is refused",
     CLAUSE,
-    needs=("arguments_schema",),
-    after=("handshake/arguments-schema",),
+    after=("handshake/arguments-schema", "configure/repeated"),
 )
-async def schema(subject: Subject) -> None:
-    """The schema and the plugin agree."""
-    declared = msgspec.json.decode(subject.capabilities.arguments_schema)
-    if declared.get("additionalProperties", True) is not False:
+async def unknown_argument(subject: Subject) -> None:
+    """A misspelt one would be ignored in silence."""
+    if _schema(subject).get("additionalProperties") not in (None, False):
         raise skip("the schema allows any property")
-    errors = await subject.configure(OTHER, arguments=b'{"noSuchArgument": {"a": 1}}')
-    expect(any(errors), "errors about noSuchArgument", "none")
+    await _refused_arguments(subject, {"noSuchArgument": {"a": 1}})
+
+
+@check(
+    "configure/wrong-values",
+    "arguments of a wrong type, or outside of what the schema allows, are refused",
+    CLAUSE,
+    after=("configure/unknown-argument",),
+)
+async def wrong_values(subject: Subject) -> None:
+    """The error names the argument when it is configured; later there is only a pod that fails."""
+    given = subject.options.arguments or {}
+    wrong = {**{name: _of_another_type(value) for name, value in given.items()}, **_wrong_by_schema(subject)}
+    if not wrong:
+        raise skip("no argument is known: announce arguments_schema, or give some with --args")
+    for name, value in wrong.items():
+        await _refused_arguments(subject, {**given, name: value})
+
+
+async def _refused_arguments(subject: Subject, arguments: dict[str, Any]) -> None:
+    """Raises: UnmetError where they are accepted."""
+    text = msgspec.json.encode(arguments)
+    errors = await subject.configure(OTHER, arguments=text)
+    await subject.configure(OTHER, removed=True, arguments=None)
+    expect(any(errors), f"errors about the arguments {text.decode()}", "none: arguments are not checked")
+
+
+def _schema(subject: Subject) -> dict[str, Any]:
+    """The announced schema, empty where there is none."""
+    declared: dict[str, Any] = msgspec.json.decode(subject.capabilities.arguments_schema or b"{}")
+    return declared
+
+
+def _of_another_type(value: Any) -> Any:
+    return ["a list"] if not isinstance(value, list) else "a text"
+
+
+def _wrong_by_schema(subject: Subject) -> dict[str, Any]:
+    """For each property whose schema says what is right, a value that is wrong."""
+    found = {}
+    for name, shape in _schema(subject).get("properties", {}).items():
+        if not isinstance(shape, dict):
+            continue
+        if isinstance(minimum := shape.get("minimum"), (int, float)):
+            found[name] = minimum - 1
+        elif isinstance(maximum := shape.get("maximum"), (int, float)):
+            found[name] = maximum + 1
+        elif shape.get("type") in ("string", "integer", "number", "boolean", "object"):
+            found[name] = _of_another_type("")
+        elif shape.get("type") == "array":
+            found[name] = _of_another_type([])
+    return found
 
 
 @check(

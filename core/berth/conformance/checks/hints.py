@@ -70,7 +70,10 @@ async def _answer(
 
 async def _table(host: HostState, pods: list[Document], events: list[queueing_pb2.ClusterEvent]) -> Mask:
     """Which events queue which pods."""
-    return hints_of("under test", await _answer(host, pods, events), len(events), len(pods))
+    answered = hints_of("under test", await _answer(host, pods, events), len(events), len(pods))
+    if answered.size:
+        host.subject.tried.answered("QueueingHints", answered)
+    return answered
 
 
 def _many(subject: Subject) -> list[Document]:

@@ -1,8 +1,6 @@
 """What a plugin says it does not read, found out by changing just that."""
 
-import copy
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
@@ -10,40 +8,16 @@ from berth.conformance.answers import decided, same
 from berth.conformance.check import check
 from berth.conformance.checks.reserving import reservable
 from berth.conformance.host_state import shown
-from berth.conformance.samples import Document, renamed
+from berth.conformance.samples import OTHER_VALUES, Document, changed, renamed
 from berth.conformance.subject import Subject
 from berth.out_of_tree.cluster_state.pod_fields import PodFields
 
 CLAUSE = "Equal pods"
-OTHER_VALUES: dict[str, Any] = {
-    "/metadata/labels/team": "green",
-    "/metadata/labels/app": "another",
-    "/metadata/labels/tier": "front",
-    "/metadata/annotations/note": "another",
-    "/metadata/namespace": "another",
-    "/spec/priority": 1000,
-    "/spec/serviceAccountName": "another",
-    "/spec/nodeSelector": {"team": "green"},
-    "/spec/tolerations": [{"operator": "Exists"}],
-    "/spec/containers/0/image": "another",
-    "/spec/containers/0/name": "another",
-    "/spec/containers/0/resources/requests/cpu": "7",
-    "/spec/containers/0/resources/requests/memory": "20Gi",
-    "/spec/containers/0/resources/limits/cpu": "7",
-    "/spec/hostNetwork": True,
-    "/spec/restartPolicy": "Never",
-}
 
 
 def _variants(pod: Document) -> Iterator[tuple[str, Document]]:
     for pointer, value in OTHER_VALUES.items():
-        changed: Any = copy.deepcopy(pod)
-        place: Any = changed
-        *path, last = pointer.split("/")[1:]
-        for part in path:
-            place = place[int(part)] if isinstance(place, list) else place.setdefault(part, {})
-        place[last] = value
-        yield pointer, renamed(changed, f"{pod['metadata']['name']}-other")
+        yield pointer, changed(pod, pointer, value, f"{pod['metadata']['name']}-other")
 
 
 @check(
@@ -58,9 +32,9 @@ async def fields(subject: Subject) -> None:
     host = await shown(subject)
     for pod in subject.pods:
         declared, before = read.of(msgspec.json.encode(pod)), await decided(host, pod)
-        for pointer, changed in _variants(pod):
-            if read.of(msgspec.json.encode(changed)) == declared:
-                same(before, await decided(host, changed), f"the same answer with another {pointer}")
+        for pointer, variant in _variants(pod):
+            if read.of(msgspec.json.encode(variant)) == declared:
+                same(before, await decided(host, variant), f"the same answer with another {pointer}")
 
 
 @check(

@@ -1,6 +1,6 @@
 """Score and FilterScore."""
 
-from berth.conformance.answers import filtered, passing, same, scored, scores_in, verdicts_in
+from berth.conformance.answers import decided, filtered, passing, same, scored, scores_in, verdicts_in
 from berth.conformance.check import check, expect
 from berth.conformance.host_state import shown
 from berth.conformance.subject import Subject, brief, skip
@@ -52,11 +52,13 @@ async def in_range(subject: Subject) -> None:
     needs=(*NEEDS, "nodes"),
 )
 async def candidates(subject: Subject) -> None:
-    """Where the plugin does not ask to see exactly the feasible nodes."""
-    if subject.capabilities.score_needs_feasible:
-        raise skip("score_needs_feasible")
+    """Where the plugin asks to see exactly the feasible nodes, other scores are allowed, not other forms."""
     host = await shown(subject)
     rows = list(range(0, len(host.nodes), 2))
+    if subject.capabilities.score_needs_feasible:
+        for pod in subject.pods:
+            await decided(host, pod, rows)
+        return
     for pod in subject.pods:
         status, how, scores = await scored(host, pod)
         wanted = (status, how, tuple(scores[row] for row in rows) if scores else ())

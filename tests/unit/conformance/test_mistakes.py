@@ -1,0 +1,50 @@
+"""Plugins that are wrong in a usual way, as processes of their own, put to `berth plugin verify`."""
+
+import asyncio
+import json
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from berth.cli import main
+from tests.unit.conformance.mistakes import MISTAKES
+from tests.unit.conformance.running import process
+
+FOUND = {
+    "too-short": ("score/answer", "an entry for each of the 6 nodes", "expected 6 integers"),
+    "asked-only": (
+        "score/candidates",
+        "an answer about 3 of 6 nodes, with an entry for each of the 6 nodes, asked about or not",
+        "expected 6 integers",
+    ),
+    "negative": ("sync/pod-stages", "scores from -1 to 0 without normalization: 0 to 100 is the range"),
+    "keeps-state": ("score/deterministic", "no state may be kept by Score"),
+    "order-matters": ("score/order", "as before other pods were asked about: answers depend on no order"),
+    "unchecked": ("configure/unknown-argument", "arguments are not checked"),
+}
+
+
+async def verified(*command):
+    """The report of the command on a plugin in a process of its own, without samples."""
+    async with process(*command) as options:
+        arguments = ["plugin", "verify", options.address, "--many-nodes", "60", "--output", "json"]
+        outcome = await asyncio.to_thread(CliRunner().invoke, main, arguments)
+    assert 1 == outcome.exit_code, outcome.output
+    return {
+        each["id"]: each["text"] for each in json.loads(outcome.output)["checks"] if each["outcome"] == "fail"
+    }
+
+
+def test_each():
+    """Each usual mistake is looked for."""
+    assert set(MISTAKES) == set(FOUND)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+async def test_python(name):
+    """A plugin with a usual mistake fails, with words that name it."""
+    failures = await verified(sys.executable, "-m", "tests.unit.conformance.mistakes", name)
+    check, *words = FOUND[name]
+
+    assert [] == [each for each in words if each not in failures.get(check, "")], failures
