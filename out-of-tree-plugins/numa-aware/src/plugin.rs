@@ -96,17 +96,9 @@ impl NumaAware {
     /// Turns down nodes none of whose NUMA nodes has room.
     fn filter(&self, pod: &Pod, nodes: &Nodes<'_>) -> Verdicts {
         let requests = Requests::of(pod);
-        let mut verdicts = Verdicts { codes: vec![0; nodes.len()], reasons: Vec::new() };
-        if requests.qos == Qos::BestEffort && !requests.include_devices() {
-            return verdicts;
-        }
         let settings = self.arguments.of(pod);
-        for (index, node) in nodes.iter() {
-            if let Err(reason) = self.admitted(node, &requests, &settings) {
-                verdicts.codes[index] = code_of(&mut verdicts.reasons, reason);
-            }
-        }
-        verdicts
+        let best_effort = requests.qos == Qos::BestEffort && !requests.include_devices();
+        nodes.verdicts(|_, node| if best_effort { Ok(()) } else { self.admitted(node, &requests, &settings) })
     }
 
     fn admitted(&self, node: &Node, requests: &Requests, settings: &Settings) -> Result<(), Reason> {
@@ -120,13 +112,11 @@ impl NumaAware {
 
     fn score(&self, pod: &Pod, nodes: &Nodes<'_>) -> Vec<i64> {
         let (requests, settings) = (Requests::of(pod), self.arguments.of(pod));
-        let mut points = vec![0; nodes.len()];
-        for (index, node) in nodes.iter() {
+        nodes.scores(|_, node| {
             let record = node.metadata.name.as_ref().and_then(|name| self.nodes.get(name));
             let topology = record.and_then(|record| record.topology(&settings).ok().flatten());
-            points[index] = score(topology, &requests, &settings.scoring_strategy);
-        }
-        points
+            score(topology, &requests, &settings.scoring_strategy)
+        })
     }
 
     /// Takes the pod off the node's NUMA nodes, until its data account for it.

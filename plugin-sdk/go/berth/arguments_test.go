@@ -173,6 +173,8 @@ func TestAPluginKnowsInWhoseShadowItIs(t *testing.T) {
 	}
 	host := berthtest.RunWith(t, plugin, nil, berthtest.Node("n0"))
 
+	host.Once = true
+
 	host.ConfigureShadow(map[string]any{})
 	host.Configure(map[string]any{"strict": true})
 	host.Filter(berthtest.Pod("p"))

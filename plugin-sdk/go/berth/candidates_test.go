@@ -32,7 +32,7 @@ func byNode() *berth.Plugin {
 			return []*berth.Reason{nil, wrongTeam, nil, noTeam}[numbered(node)%4]
 		},
 		Score:         func(_ *corev1.Pod, node *corev1.Node) int64 { return int64(numbered(node)) * 1000 },
-		Normalization: berth.Range,
+		Normalization: berth.NormalizationMinMax,
 	}
 }
 
@@ -42,24 +42,12 @@ func atOnce() *berth.Plugin {
 	return &berth.Plugin{
 		Name: "at-once",
 		FilterNodes: func(pod *corev1.Pod, nodes *berth.Nodes) berth.Verdicts {
-			verdicts := berth.Verdicts{Codes: make([]uint8, nodes.Len()), Reasons: []berth.Reason{*wrongTeam, *noTeam}}
-			for index, node := range nodes.All() {
-				if reason := one.Filter(pod, node); reason != nil {
-					verdicts.Codes[index] = 1 + uint8(slices.Index(verdicts.Reasons, *reason))
-				}
-			}
-			return verdicts
+			return nodes.Verdicts(func(_ int, node *corev1.Node) *berth.Reason { return one.Filter(pod, node) })
 		},
 		ScoreNodes: func(pod *corev1.Pod, nodes *berth.Nodes) []int64 {
-			points := make([]int64, nodes.Len())
-			for index := range points {
-				if nodes.Asked(index) {
-					points[index] = one.Score(pod, nodes.At(index))
-				}
-			}
-			return points
+			return nodes.Scores(func(index int, _ *corev1.Node) int64 { return one.Score(pod, nodes.At(index)) })
 		},
-		Normalization: berth.Range,
+		Normalization: berth.NormalizationMinMax,
 	}
 }
 
@@ -120,7 +108,7 @@ func TestOnlyListedNodesAreLookedAt(t *testing.T) {
 		return score(pod, node)
 	}
 	host := berthtest.Run(t, plugin, nodesOf(9)...)
-	host.Listed = true
+	host.Listed, host.Once = true, true
 
 	_, scores := host.FilterScore(bluePod, "n2", "n5", "n8")
 

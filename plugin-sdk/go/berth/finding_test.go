@@ -61,6 +61,7 @@ func TestOnlyCandidatesAreAskedAbout(t *testing.T) {
 		nodes = append(nodes, berthtest.Node(name))
 	}
 	host := berthtest.Run(t, plugin, nodes...)
+	host.Once = true
 
 	host.Filter(bluePod, "b", "j")
 
@@ -98,7 +99,7 @@ func TestVectorFormsAnswerForAllNodes(t *testing.T) {
 					return berth.Verdicts{Codes: make([]uint8, nodes.Len())}
 				},
 				ScoreNodes:    func(*corev1.Pod, *berth.Nodes) []int64 { return points },
-				Normalization: berth.Range,
+				Normalization: berth.NormalizationMinMax,
 			}
 			host := berthtest.Run(t, plugin, berthtest.Node("a"), berthtest.Node("b"), berthtest.Node("c"))
 
@@ -132,7 +133,7 @@ func TestWhatCannotBeSentFailsTheAttemptWithAText(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			host := berthtest.Run(t, test.plugin, berthtest.Node("a"), berthtest.Node("b"))
 
-			status := host.Filter(bluePod).Status
+			status := host.FilterStatus(bluePod)
 
 			if status.Code != berth.Error || !strings.Contains(status.Reasons[0], test.text) {
 				t.Errorf("got %v, want an error with %q", status, test.text)
@@ -181,7 +182,7 @@ func TestSimulatedEvictionsAreSeenByFilterAndPutBack(t *testing.T) {
 		WantsPods: true,
 		FilterNodes: func(_ *corev1.Pod, nodes *berth.Nodes) berth.Verdicts {
 			verdicts := berth.Verdicts{Codes: make([]uint8, nodes.Len()), Reasons: []berth.Reason{*full}}
-			for index, node := range nodes.All() {
+			for index, node := range nodes.Asked() {
 				for range nodes.PodsOn(node.Name) {
 					verdicts.Codes[index] = 1
 				}

@@ -72,17 +72,18 @@ type Verdicts struct {
 // left to 0 to 100.
 type Normalization int32
 
-// AsIs takes scores of 0 to 100; Highest divides by the highest; HighestReversed
-// does so and turns the order round; Range stretches from lowest to highest.
+// NormalizationNone takes scores of 0 to 100; Max divides by the highest;
+// MaxReverse does so and turns the order round; MinMax stretches from lowest to
+// highest.
 const (
-	AsIs            = Normalization(0)
-	Highest         = Normalization(pb.Normalization_NORMALIZATION_MAX)
-	HighestReversed = Normalization(pb.Normalization_NORMALIZATION_MAX_REVERSE)
-	Range           = Normalization(pb.Normalization_NORMALIZATION_MIN_MAX)
+	NormalizationNone       = Normalization(0)
+	NormalizationMax        = Normalization(pb.Normalization_NORMALIZATION_MAX)
+	NormalizationMaxReverse = Normalization(pb.Normalization_NORMALIZATION_MAX_REVERSE)
+	NormalizationMinMax     = Normalization(pb.Normalization_NORMALIZATION_MIN_MAX)
 )
 
 func (n Normalization) message() pb.Normalization {
-	if n == AsIs {
+	if n == NormalizationNone {
 		return pb.Normalization_NORMALIZATION_NONE
 	}
 	return pb.Normalization(n)

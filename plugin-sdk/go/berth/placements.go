@@ -99,7 +99,7 @@ func packPlacements(placements []Placement, nodes *Nodes) ([]*pb.Placement, erro
 		bitmap := make([]byte, (len(each.Nodes)+7)/8)
 		some := false
 		for index, chosen := range each.Nodes {
-			if chosen && nodes.Asked(index) {
+			if chosen && nodes.IsAsked(index) {
 				bitmap[index>>3] |= 1 << (index & 7)
 				some = true
 			}

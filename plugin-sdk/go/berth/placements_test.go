@@ -75,7 +75,7 @@ func TestAGroupMayHaveNoPlacements(t *testing.T) {
 func TestPlacementsAreScoredByWhereTheirPodsGo(t *testing.T) {
 	var asked []string
 	host := onThree(t, &berth.Plugin{
-		Normalization: berth.Range,
+		Normalization: berth.NormalizationMinMax,
 		ScorePlacements: func(
 			group *berth.PodGroup, pod *corev1.Pod, nodes *berth.Nodes, proposed []berth.ProposedPlacement,
 		) []int64 {

@@ -36,8 +36,9 @@ type Plugin struct {
 	PreFilter func(ctx context.Context, pod *corev1.Pod) *Status
 	// Filter answers nil if the node can take the pod, else why not.
 	Filter func(pod *corev1.Pod, node *corev1.Node) *Reason
-	// FilterNodes answers for all nodes at once; where nodes.Asked is false the
-	// answer is ignored. It wins over Filter.
+	// FilterNodes answers for all nodes at once, with an entry for each node,
+	// asked about or not: nodes.Verdicts makes the answer. Where nodes.IsAsked is
+	// false the entry is ignored. It wins over Filter.
 	FilterNodes func(pod *corev1.Pod, nodes *Nodes) Verdicts
 	// PostFilter makes room somewhere after no node was left. A nil nomination
 	// and a nil status: something was done, nothing is nominated.
@@ -45,7 +46,8 @@ type Plugin struct {
 	// Score says how good the node is for the pod, 0 to 100 unless Normalization
 	// says otherwise.
 	Score func(pod *corev1.Pod, node *corev1.Node) int64
-	// ScoreNodes scores all nodes at once; nil: no opinion on this pod. It wins
+	// ScoreNodes scores all nodes at once, with an entry for each node, asked about
+	// or not: nodes.Scores makes the answer. nil: no opinion on this pod. It wins
 	// over Score.
 	ScoreNodes func(pod *corev1.Pod, nodes *Nodes) []int64
 	// Normalization is what the scheduler does with the scores.

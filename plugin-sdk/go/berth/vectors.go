@@ -3,6 +3,7 @@ package berth
 import (
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 
@@ -85,15 +86,21 @@ func unpackVerdicts(message *pb.Verdicts, count int) (Verdicts, error) {
 	return verdicts, nil
 }
 
-// filterEach gives the verdicts of the form that sees one node at a time, with a
-// table of the reasons met.
+// filterEach gives the verdicts of the form that sees one node at a time.
 func filterEach(filter func(*corev1.Pod, *corev1.Node) *Reason, pod *corev1.Pod, asked *candidates) Verdicts {
-	verdicts := Verdicts{Codes: make([]uint8, asked.entries())}
+	return rejected(asked.entries(), asked.each(), func(_ int, node *corev1.Node) *Reason { return filter(pod, node) })
+}
+
+// rejected gives the verdicts of so many entries, with a table of the reasons met.
+func rejected(
+	count int, asked iter.Seq2[int, *corev1.Node], reject func(int, *corev1.Node) *Reason,
+) Verdicts {
+	verdicts := Verdicts{Codes: make([]uint8, count)}
 	rows := map[Reason]uint8{}
 	var last *Reason
 	var lastRow uint8
-	for entry, node := range asked.each() {
-		reason := filter(pod, node)
+	for entry, node := range asked {
+		reason := reject(entry, node)
 		if reason == nil {
 			continue
 		}
@@ -147,9 +154,9 @@ func packPoints(points []int64, normalization Normalization, count int, asked bi
 		}
 	}
 	switch {
-	case normalization == AsIs && (low < 0 || high > maxScore):
+	case normalization == NormalizationNone && (low < 0 || high > maxScore):
 		return nil, broken("scores from %d to %d without normalization: 0 to %d is the range", low, high, maxScore)
-	case (normalization == Highest || normalization == HighestReversed) && low < 0:
+	case (normalization == NormalizationMax || normalization == NormalizationMaxReverse) && low < 0:
 		return nil, broken("scores from %d: they must not be negative to be divided by the highest", low)
 	}
 	packed := &pb.Scores{Normalization: normalization.message()}

@@ -2,14 +2,18 @@ package berthtest
 
 import (
 	"encoding/binary"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"berth.dev/plugin-sdk/go/berth"
 	pb "berth.dev/plugin-sdk/go/internal/pluginv1"
 )
+
+const maxAlone = 32
 
 // Verdict is the plugin's word on a pod, and on each node that it turned down.
 type Verdict struct {
@@ -34,6 +38,18 @@ func (v Verdict) Passing() []string {
 		}
 	}
 	return passing
+}
+
+// about says why the node is turned down, or what is said of the pod as a whole;
+// "" where it passes.
+func (v Verdict) about(nodeName string) string {
+	if reason, rejected := v.Rejected[nodeName]; rejected {
+		return reason.Code.String() + ": " + reason.Text
+	}
+	if v.Status.Code == berth.Success {
+		return ""
+	}
+	return fmt.Sprint(v.Status)
 }
 
 // Placement is a set of nodes that a pod group may go to as a whole.
@@ -195,6 +211,31 @@ func unpackScores(message *pb.Scores, count int) []int64 {
 		points = slices.Repeat([]int64{values.All}, count)
 	}
 	return points
+}
+
+// noError ends the test where the plugin failed, with its text.
+func (h *Host) noError(what string, status *pb.Status) {
+	h.t.Helper()
+	if status.GetCode() == pb.Code_CODE_ERROR {
+		h.t.Fatalf("%s answered ERROR: %s", what, strings.Join(status.Reasons, "; "))
+	}
+}
+
+// sameAlone ends the test where a node has another answer alone than among all
+// that were asked about.
+func (h *Host) sameAlone(name string, together, alone any) {
+	h.t.Helper()
+	if together != alone {
+		h.t.Fatalf("%s asked about alone: %v, and together with the others: %v", name, alone, together)
+	}
+}
+
+// alone are the nodes that are asked about one by one, of all that were asked about.
+func (h *Host) alone(names []string) []string {
+	if h.Once {
+		return nil
+	}
+	return names[:min(len(names), maxAlone)]
 }
 
 func (h *Host) succeeded(what string, status *pb.Status) {

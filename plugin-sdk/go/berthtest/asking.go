@@ -22,18 +22,53 @@ func (h *Host) PreEnqueue(pod *corev1.Pod) berth.Status {
 	return statusOf(response.Status)
 }
 
-// Filter asks about all nodes, or those named.
+// Filter asks about all nodes, or those named: together, and each alone as the
+// scheduler does once a node has changed. It ends the test on ERROR, and where a
+// node's verdict is another one alone.
 func (h *Host) Filter(pod *corev1.Pod, nodeNames ...string) Verdict {
 	h.t.Helper()
 	h.Update()
-	request := &pb.FilterRequest{Call: h.call(pod), Candidates: h.candidates(nodeNames)}
-	return h.verdict(ask(h, h.scheduling.Filter, request), nodeNames)
+	together := h.filter(pod, nodeNames)
+	for _, name := range h.alone(together.names) {
+		alone := h.filter(pod, []string{name})
+		h.sameAlone(name, together.about(name), alone.about(name))
+	}
+	return together
 }
 
-// Score gives the scores of all nodes, or those named; nil for no opinion.
+func (h *Host) filter(pod *corev1.Pod, nodeNames []string) Verdict {
+	h.t.Helper()
+	request := &pb.FilterRequest{Call: h.call(pod), Candidates: h.candidates(nodeNames)}
+	response := ask(h, h.scheduling.Filter, request)
+	h.noError("Filter", response.Status)
+	return h.verdict(response, nodeNames)
+}
+
+// FilterStatus gives what Filter says of the pod.
+func (h *Host) FilterStatus(pod *corev1.Pod) berth.Status {
+	h.t.Helper()
+	h.Update()
+	return statusOf(ask(h, h.scheduling.Filter, &pb.FilterRequest{Call: h.call(pod)}).Status)
+}
+
+// Score gives the scores of all nodes, or those named; nil for no opinion. It asks
+// and ends the test as Filter does; a plugin with ScoreNeedsFeasible is not asked
+// about nodes alone.
 func (h *Host) Score(pod *corev1.Pod, nodeNames ...string) map[string]int64 {
 	h.t.Helper()
 	h.Update()
+	together := h.score(pod, nodeNames)
+	if h.introduced.GetCapabilities().GetScoreNeedsFeasible() {
+		return together
+	}
+	for _, name := range h.alone(slices.Sorted(maps.Keys(together))) {
+		h.sameAlone(name, together[name], h.score(pod, []string{name})[name])
+	}
+	return together
+}
+
+func (h *Host) score(pod *corev1.Pod, nodeNames []string) map[string]int64 {
+	h.t.Helper()
 	request := &pb.ScoreRequest{Call: h.call(pod), Candidates: h.candidates(nodeNames)}
 	return h.scores(ask(h, h.scheduling.Score, request), nodeNames)
 }
@@ -46,12 +81,24 @@ func (h *Host) ScoreStatus(pod *corev1.Pod) berth.Status {
 }
 
 // FilterScore asks both in one round trip, about all nodes or those named; scores
-// are those of the nodes that pass.
+// are those of the nodes that pass. It asks and ends the test as Filter does.
 func (h *Host) FilterScore(pod *corev1.Pod, nodeNames ...string) (Verdict, map[string]int64) {
 	h.t.Helper()
 	h.Update()
+	together, scores := h.filterScore(pod, nodeNames)
+	for _, name := range h.alone(together.names) {
+		alone, points := h.filterScore(pod, []string{name})
+		h.sameAlone(name, together.about(name), alone.about(name))
+		h.sameAlone(name, scores[name], points[name])
+	}
+	return together, scores
+}
+
+func (h *Host) filterScore(pod *corev1.Pod, nodeNames []string) (Verdict, map[string]int64) {
+	h.t.Helper()
 	request := &pb.FilterScoreRequest{Call: h.call(pod), Candidates: h.candidates(nodeNames)}
 	response := ask(h, h.scheduling.FilterScore, request)
+	h.noError("FilterScore", response.Filter.GetStatus())
 	verdict := h.verdict(response.Filter, nodeNames)
 	if response.Score == nil {
 		return verdict, nil

@@ -37,6 +37,9 @@ type Host struct {
 	Epoch string
 	// Listed names nodes that are asked about by their indices, not by a bitmap.
 	Listed bool
+	// Once asks no node alone after all were asked about together: for plugins that
+	// count their calls.
+	Once bool
 	// Traceparent is the W3C context that calls carry.
 	Traceparent string
 
@@ -46,6 +49,7 @@ type Host struct {
 	state      pb.StateServiceClient
 	scheduling pb.SchedulingServiceClient
 	queueing   pb.QueueingServiceClient
+	introduced *pb.HandshakeResponse
 	attempts   map[string]uint32
 	stream     grpc.BidiStreamingClient[pb.SyncRequest, pb.SyncResponse]
 	hangUp     context.CancelFunc
@@ -110,8 +114,9 @@ func (h *Host) Start(arguments any) {
 	ctx, cancel := h.context()
 	defer cancel()
 	request := &pb.HandshakeRequest{HostName: "berthtest", HostVersion: "1", SupportedVersions: []uint32{1}}
-	_, err := h.identity.Handshake(ctx, request)
+	introduced, err := h.identity.Handshake(ctx, request)
 	must(h.t, err)
+	h.introduced = introduced
 	if problems := h.Configure(arguments); len(problems) > 0 {
 		h.t.Fatalf("arguments: %v", problems)
 	}

@@ -18,7 +18,7 @@ fn sort_key(pod: &Pod) -> [i64; 1] {
 
 fn generate_placements(nodes: &Nodes<'_>) -> Result<Vec<Placement>, Status> {
     let mut zones: BTreeMap<&str, Vec<bool>> = BTreeMap::new();
-    for (index, node) in nodes.iter() {
+    for (index, node) in nodes.asked() {
         if let Some(zone) = labels(node).get(ZONE) {
             zones.entry(zone).or_insert_with(|| vec![false; nodes.len()])[index] = true;
         }
@@ -41,6 +41,6 @@ fn main() -> ExitCode {
         .sort_key(|(), pod| sort_key(pod))
         .generate_placements(|(), _, _, nodes| generate_placements(nodes))
         .score_placements(|(), _, _, nodes, proposed| score_placements(nodes, proposed))
-        .normalization(Normalization::HighestReversed);
+        .normalization(Normalization::MaxReverse);
     berth_plugin_sdk::main(plugin)
 }

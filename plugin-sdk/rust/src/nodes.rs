@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use k8s_openapi::api::core::v1::Node;
 
 use crate::mirror::{Mirror, ObjectKey, PlacedPod};
+use crate::outcomes::{Reason, Verdicts};
 use crate::pb;
 use crate::vectors::unpack_indices;
 
@@ -73,18 +74,41 @@ impl<'a> Nodes<'a> {
 
     /// Whether the answer for that node matters.
     #[must_use]
-    pub fn asked(&self, index: usize) -> bool {
+    pub fn is_asked(&self, index: usize) -> bool {
         match &self.listed {
-            None => self.is_asked(index),
+            None => self.asks(index),
             Some(listed) => {
-                listed.binary_search_by(|each| (*each as usize).cmp(&index)).is_ok_and(|entry| self.is_asked(entry))
+                listed.binary_search_by(|each| (*each as usize).cmp(&index)).is_ok_and(|entry| self.asks(entry))
             }
         }
     }
 
-    /// The nodes that are asked about, with their indices.
-    pub fn iter(&self) -> impl Iterator<Item = (usize, &'a Node)> + '_ {
+    /// The nodes that are asked about, with their indices: often fewer than [`Nodes::len`].
+    ///
+    /// A vector has an entry for each node all the same: make it with [`Nodes::verdicts`] or
+    /// [`Nodes::scores`], or write the entry at the index.
+    pub fn asked(&self) -> impl Iterator<Item = (usize, &'a Node)> + '_ {
         self.asked_entries().map(|(_, index)| (index, self.mirror.node_at(index)))
+    }
+
+    /// The answer of a vector filter: why each node that is asked about is turned down.
+    pub fn verdicts(&self, mut filter: impl FnMut(usize, &'a Node) -> Result<(), Reason>) -> Verdicts {
+        let mut verdicts = Verdicts { codes: vec![0; self.len()], reasons: Vec::new() };
+        for (index, node) in self.asked() {
+            if let Err(reason) = filter(index, node) {
+                verdicts.codes[index] = verdicts.row(reason);
+            }
+        }
+        verdicts
+    }
+
+    /// The answer of a vector score: the score of each node that is asked about.
+    pub fn scores(&self, mut score: impl FnMut(usize, &'a Node) -> i64) -> Vec<i64> {
+        let mut points = vec![0; self.len()];
+        for (index, node) in self.asked() {
+            points[index] = score(index, node);
+        }
+        points
     }
 
     /// A node's index by name.
@@ -115,14 +139,14 @@ impl<'a> Nodes<'a> {
     }
 
     /// Whether the answer for the node of that entry matters.
-    pub(crate) fn is_asked(&self, entry: usize) -> bool {
+    pub(crate) fn asks(&self, entry: usize) -> bool {
         self.candidates.as_ref().is_none_or(|bitmap| bitmap[entry >> 3] >> (entry & 7) & 1 == 1)
     }
 
     /// The entries whose answer matters, with the indices of their nodes.
     pub(crate) fn asked_entries(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         let index = |entry: usize| self.listed.as_ref().map_or(entry, |listed| listed[entry] as usize);
-        (0..self.entries()).filter(|entry| self.is_asked(*entry)).map(move |entry| (entry, index(entry)))
+        (0..self.entries()).filter(|entry| self.asks(*entry)).map(move |entry| (entry, index(entry)))
     }
 
     /// The entries of an answer, out of one for each node.

@@ -114,7 +114,7 @@ fn pack_placements(placements: Vec<Placement>, nodes: &Nodes<'_>) -> Result<Vec<
         if !names.insert(name.clone()) {
             return Err(format!("placement {name:?}: two have this name"));
         }
-        chosen.iter_mut().enumerate().for_each(|(index, each)| *each &= nodes.asked(index));
+        chosen.iter_mut().enumerate().for_each(|(index, each)| *each &= nodes.is_asked(index));
         if chosen.contains(&true) {
             packed.push(pb::Placement { name, bitmap: pack_bits(&chosen) });
         }

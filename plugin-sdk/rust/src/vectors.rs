@@ -23,12 +23,12 @@ pub(crate) struct PackedVerdicts {
 /// # Errors
 /// The verdicts contradict the protocol.
 pub(crate) fn pack_verdicts(mut verdicts: Verdicts, nodes: &Nodes<'_>) -> Result<PackedVerdicts, String> {
-    codes_have_reasons(&verdicts, |entry| nodes.is_asked(entry))?;
+    codes_have_reasons(&verdicts, |entry| nodes.asks(entry))?;
     let reasons = pack_reasons(&verdicts.reasons)?;
     let mut passing = vec![0; nodes.entries().div_ceil(8)];
     let mut rejected = 0;
     for (entry, code) in verdicts.codes.iter_mut().enumerate() {
-        if !nodes.is_asked(entry) {
+        if !nodes.asks(entry) {
             *code = 0;
         } else if *code == 0 {
             passing[entry >> 3] |= 1 << (entry & 7);
@@ -131,7 +131,7 @@ pub(crate) fn pack_scores(
     normalization: Normalization,
     nodes: &Nodes<'_>,
 ) -> Result<pb::Scores, String> {
-    points.iter_mut().enumerate().filter(|(entry, _)| !nodes.is_asked(*entry)).for_each(|(_, point)| *point = 0);
+    points.iter_mut().enumerate().filter(|(entry, _)| !nodes.asks(*entry)).for_each(|(_, point)| *point = 0);
     pack_points(&points, normalization, nodes.entries())
 }
 

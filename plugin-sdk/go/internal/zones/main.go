@@ -21,7 +21,7 @@ func sortKey(pod *corev1.Pod) []int64 {
 
 func generatePlacements(_ *berth.PodGroup, _ *corev1.Pod, nodes *berth.Nodes) ([]berth.Placement, *berth.Status) {
 	zones := map[string][]bool{}
-	for index, node := range nodes.All() {
+	for index, node := range nodes.Asked() {
 		zone, labelled := node.Labels[corev1.LabelTopologyZone]
 		if !labelled {
 			continue
@@ -59,6 +59,6 @@ func main() {
 		SortKey:            sortKey,
 		GeneratePlacements: generatePlacements,
 		ScorePlacements:    scorePlacements,
-		Normalization:      berth.HighestReversed,
+		Normalization:      berth.NormalizationMaxReverse,
 	})
 }
