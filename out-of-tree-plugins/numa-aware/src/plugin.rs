@@ -273,13 +273,3 @@ fn has(node: &Node, resource: &str) -> bool {
     let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
     allocatable.is_some_and(|allocatable| allocatable.contains_key(resource))
 }
-
-/// The code of a reason, which joins the table if it is not there yet.
-fn code_of(reasons: &mut Vec<Reason>, reason: Reason) -> u8 {
-    let at = reasons.iter().position(|known| *known == reason).unwrap_or_else(|| {
-        reasons.push(reason);
-        reasons.len() - 1
-    });
-    // There are five reasons in all.
-    u8::try_from(at + 1).unwrap_or(u8::MAX)
-}

@@ -140,22 +140,22 @@ pub struct Verdicts {
 pub enum Normalization {
     /// Scores are 0 to 100 already.
     #[default]
-    AsIs,
+    None,
     /// Divided by the highest.
-    Highest,
+    Max,
     /// Divided by the highest, and the order turned round.
-    HighestReversed,
+    MaxReverse,
     /// Stretched from the lowest to the highest.
-    Range,
+    MinMax,
 }
 
 impl Normalization {
     pub(crate) fn message(self) -> pb::Normalization {
         match self {
-            Normalization::AsIs => pb::Normalization::None,
-            Normalization::Highest => pb::Normalization::Max,
-            Normalization::HighestReversed => pb::Normalization::MaxReverse,
-            Normalization::Range => pb::Normalization::MinMax,
+            Normalization::None => pb::Normalization::None,
+            Normalization::Max => pb::Normalization::Max,
+            Normalization::MaxReverse => pb::Normalization::MaxReverse,
+            Normalization::MinMax => pb::Normalization::MinMax,
         }
     }
 }

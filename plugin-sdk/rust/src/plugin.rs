@@ -570,7 +570,7 @@ impl Functions {
             without_overlays: false,
             post_filter: None,
             score_nodes: None,
-            normalization: Normalization::AsIs,
+            normalization: Normalization::None,
             reserve: None,
             unreserve: None,
             permit: None,

@@ -146,10 +146,10 @@ pub(crate) fn pack_points(points: &[i64], normalization: Normalization, count: u
     let low = points.iter().copied().min().unwrap_or_default().min(0);
     let high = points.iter().copied().max().unwrap_or_default().max(0);
     match normalization {
-        Normalization::AsIs if low < 0 || high > MAX_SCORE => {
+        Normalization::None if low < 0 || high > MAX_SCORE => {
             Err(format!("scores from {low} to {high} without normalization: 0 to {MAX_SCORE} is the range"))
         }
-        Normalization::Highest | Normalization::HighestReversed if low < 0 => {
+        Normalization::Max | Normalization::MaxReverse if low < 0 => {
             Err(format!("scores from {low}: they must not be negative to be divided by the highest"))
         }
         _ => {

@@ -43,6 +43,7 @@ fn only_the_nodes_of_interest_are_asked_about() {
         Err(FULL)
     });
     let mut host = Host::run(plugin, nodes());
+    host.once = true;
 
     let verdict = host.filter_these(pod("p"), &["n2"]);
 
@@ -68,6 +69,7 @@ fn listed_nodes_are_answered_as_those_of_a_bitmap() {
         .score_nodes(|(), _, nodes| (0..).step_by(10).take(nodes.len()).collect::<Vec<_>>());
     for plugin in [by_node, at_once] {
         let mut host = Host::run(plugin, nodes());
+        host.once = true;
         let answers = [false, true].map(|lists_candidates| {
             host.lists_candidates = lists_candidates;
             let (both, scores) = host.filter_score_these(pod("p"), &["n1", "n2"]);
@@ -120,7 +122,7 @@ fn what_contradicts_the_protocol_fails_the_attempt_with_a_text() {
         (|(), _, _| panic!("out of luck"), "p: filter: out of luck"),
     ];
     for (filter, expected) in cases {
-        let status = Host::run(Plugin::new("p", ()).filter_nodes(filter), nodes()).filter(pod("p")).status;
+        let status = Host::run(Plugin::new("p", ()).filter_nodes(filter), nodes()).filter_status(pod("p"));
         assert_eq!((Code::Error, vec![expected.to_string()]), (status.code, status.reasons));
     }
 }
@@ -134,7 +136,7 @@ fn scores_take_the_form_that_holds_them() {
                 points[1] = high;
                 points
             })
-            .normalization(Normalization::Range);
+            .normalization(Normalization::MinMax);
         let scores = Host::run(plugin, nodes()).score(pod("p")).expect("an opinion");
         assert_eq!(vec![&low, &high, &low], scores.values().collect::<Vec<_>>());
     }
@@ -301,4 +303,35 @@ fn what_has_functions_is_announced_and_nothing_more() {
         ],
         *Host::serve(plugin).handshake()
     );
+}
+
+#[test]
+#[should_panic(expected = "expected 3 scores, got 1")]
+fn a_vector_of_the_asked_nodes_alone_ends_a_test() {
+    let plugin = Plugin::new("pushes", ()).score_nodes(|(), _, nodes| Some(nodes.asked().map(|_| 1).collect()));
+
+    Host::run(plugin, ["a", "b", "c"].map(node)).score(pod("p"));
+}
+
+#[test]
+#[should_panic(expected = "Filter answered ERROR: fails: filter: out of luck")]
+fn an_error_ends_a_test_with_the_plugins_text() {
+    let plugin = Plugin::new("fails", ()).filter_nodes(|(), _, _| panic!("out of luck"));
+
+    Host::run(plugin, ["a", "b", "c"].map(node)).filter(pod("p"));
+}
+
+#[test]
+fn builders_make_vectors_with_an_entry_for_each_node() {
+    let plugin = Plugin::new("builds", ())
+        .filter_nodes(|(), _, nodes| {
+            nodes.verdicts(|index, _| if index == 1 { Err(Reason::new("the second")) } else { Ok(()) })
+        })
+        .score_nodes(|(), _, nodes| Some(nodes.scores(|index, _| 10 * i64::try_from(index).unwrap_or_default())));
+    let mut host = Host::run(plugin, ["a", "b", "c"].map(node));
+
+    let (verdict, scores) = host.filter_score_these(pod("p"), &["b", "c"]);
+
+    assert_eq!(vec!["c"], verdict.passing());
+    assert_eq!(BTreeMap::from([("c".to_string(), 20)]), scores);
 }

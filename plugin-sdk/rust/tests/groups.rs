@@ -101,7 +101,7 @@ fn a_group_may_have_no_placements() {
 
 #[test]
 fn placements_are_scored_by_where_their_pods_go() {
-    let plugin = Plugin::new("groups", ()).normalization(Normalization::Range).score_placements(
+    let plugin = Plugin::new("groups", ()).normalization(Normalization::MinMax).score_placements(
         |(), group: &PodGroup, pod: &Pod, nodes: &Nodes<'_>, proposed: &[ProposedPlacement<'_>]| {
             assert_eq!(("g", Some("p")), (group.name.as_str(), pod.metadata.name.as_deref()));
             let cost = |each: &ProposedPlacement<'_>| {

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from berth.cli import main
+from tests.go_toolchain import GO_SDK, build
 from tests.unit.conformance.mistakes import MISTAKES
 from tests.unit.conformance.running import process
 
@@ -25,9 +26,9 @@ FOUND = {
 }
 
 
-async def verified(*command):
+async def verified(*command, **environment):
     """The report of the command on a plugin in a process of its own, without samples."""
-    async with process(*command) as options:
+    async with process(*command, **environment) as options:
         arguments = ["plugin", "verify", options.address, "--many-nodes", "60", "--output", "json"]
         outcome = await asyncio.to_thread(CliRunner().invoke, main, arguments)
     assert 1 == outcome.exit_code, outcome.output
@@ -48,3 +49,15 @@ async def test_python(name):
     check, *words = FOUND[name]
 
     assert [] == [each for each in words if each not in failures.get(check, "")], failures
+
+
+@pytest.mark.parametrize("name", ["asked-only", "too-short"])
+async def test_go(tmp_path, name):
+    """A plugin in Go with the same mistake fails the same check."""
+    program = build(".", tmp_path / "plugin", folder=GO_SDK / "internal/mistakes")
+
+    failures = await verified(str(program), MISTAKE=name)
+
+    check, words, _ = FOUND[name]
+    assert words in failures[check]
+    assert "expected 6 scores" in failures[check]

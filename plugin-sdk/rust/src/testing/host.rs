@@ -36,6 +36,7 @@ use crate::vectors::{pack_bits, pack_indices, unpack_verdicts};
 pub const PROFILE: &str = "default-scheduler";
 
 const PATIENCE: Duration = Duration::from_secs(10);
+const MAX_ALONE: usize = 32;
 
 static HOSTS: AtomicU32 = AtomicU32::new(0);
 
@@ -65,11 +66,18 @@ impl Verdict {
         let names = self.names.iter().filter(|name| fits && !self.rejected.contains_key(*name));
         names.map(String::as_str).collect()
     }
+
+    /// Why the node is turned down, and what is said of the pod as a whole.
+    fn about(&self, node_name: &str) -> (&Status, Option<&Reason>) {
+        (&self.status, self.rejected.get(node_name))
+    }
 }
 
 /// One connection to a plugin that is served in this process, with a cluster of its
 /// own to show it. Every method sends the changes made to the cluster before it
-/// asks, and panics where the plugin breaks the protocol.
+/// asks, and panics where the plugin breaks the protocol. The filters and scores ask
+/// about the nodes together, and about each alone as the scheduler does once a node
+/// has changed; they panic on an ERROR, and where a node's answer is another one alone.
 pub struct Host {
     /// What the plugin is shown.
     pub cluster: Cluster,
@@ -82,6 +90,10 @@ pub struct Host {
     /// Lists the indices of the nodes asked about, where a call names some, instead
     /// of sending a bit for each node. A scheduler does so where they are few of many.
     pub lists_candidates: bool,
+    /// Asks about no node alone after all were asked about together: for plugins that
+    /// count their calls.
+    pub once: bool,
+    needs_feasible: bool,
     runtime: Runtime,
     running: Option<Running>,
     folder: PathBuf,
@@ -146,6 +158,8 @@ impl Host {
             epoch: format!("test-{}-{number}", process::id()),
             traceparent: None,
             lists_candidates: false,
+            once: false,
+            needs_feasible: false,
             runtime,
             running: Some(running),
             folder,
@@ -164,7 +178,9 @@ impl Host {
         };
         let mut identity = IdentityServiceClient::new(self.channel.clone());
         let response = self.wait(async move { identity.handshake(request).await });
-        let points = response.capabilities.unwrap_or_default().extension_points;
+        let capabilities = response.capabilities.unwrap_or_default();
+        self.needs_feasible = capabilities.score_needs_feasible;
+        let points = capabilities.extension_points;
         let points = points.into_iter().filter_map(|point| pb::ExtensionPoint::try_from(point).ok());
         points.map(|point| point.as_str_name()).collect()
     }
@@ -269,7 +285,24 @@ impl Host {
         self.filtered(pod, Some(node_names))
     }
 
+    /// What [`Plugin::filter`] and the other filters say of the pod.
+    pub fn filter_status(&mut self, pod: impl Into<Pod>) -> Status {
+        self.update();
+        let request = pb::FilterRequest { call: Some(self.call(pod)), candidates: None };
+        status_of(self.ask(|mut plugin| async move { plugin.filter(request).await }).status)
+    }
+
     fn filtered(&mut self, pod: impl Into<Pod>, names: Option<&[&str]>) -> Verdict {
+        let pod = pod.into();
+        let together = self.asked_to_filter(pod.clone(), names);
+        for name in self.alone(&together.names) {
+            let alone = self.asked_to_filter(pod.clone(), Some(&[&name]));
+            assert_eq!(together.about(&name), alone.about(&name), "{name} asked about together and alone");
+        }
+        together
+    }
+
+    fn asked_to_filter(&mut self, pod: Pod, names: Option<&[&str]>) -> Verdict {
         self.update();
         let request = pb::FilterRequest { call: Some(self.call(pod)), candidates: self.candidates(names) };
         let response = self.ask(|mut plugin| async move { plugin.filter(request).await });
@@ -287,6 +320,17 @@ impl Host {
     }
 
     fn scored(&mut self, pod: impl Into<Pod>, names: Option<&[&str]>) -> Option<BTreeMap<String, i64>> {
+        let pod = pod.into();
+        let together = self.asked_to_score(pod.clone(), names)?;
+        let scored: Vec<_> = together.keys().cloned().collect();
+        for name in self.alone(if self.needs_feasible { &[] } else { &scored }) {
+            let alone = self.asked_to_score(pod.clone(), Some(&[&name])).unwrap_or_default();
+            assert_eq!(together.get(&name), alone.get(&name), "{name} asked about together and alone");
+        }
+        Some(together)
+    }
+
+    fn asked_to_score(&mut self, pod: Pod, names: Option<&[&str]>) -> Option<BTreeMap<String, i64>> {
         self.update();
         let request = pb::ScoreRequest { call: Some(self.call(pod)), candidates: self.candidates(names) };
         let response = self.ask(|mut plugin| async move { plugin.score(request).await });
@@ -312,6 +356,17 @@ impl Host {
         pod: impl Into<Pod>,
         names: Option<&[&str]>,
     ) -> (Verdict, BTreeMap<String, i64>) {
+        let pod = pod.into();
+        let (together, scores) = self.asked_for_both(pod.clone(), names);
+        for name in self.alone(&together.names) {
+            let (alone, points) = self.asked_for_both(pod.clone(), Some(&[&name]));
+            assert_eq!(together.about(&name), alone.about(&name), "{name} asked about together and alone");
+            assert_eq!(scores.get(&name), points.get(&name), "{name} asked about together and alone");
+        }
+        (together, scores)
+    }
+
+    fn asked_for_both(&mut self, pod: Pod, names: Option<&[&str]>) -> (Verdict, BTreeMap<String, i64>) {
         self.update();
         let request = pb::FilterScoreRequest { call: Some(self.call(pod)), candidates: self.candidates(names) };
         let response = self.ask(|mut plugin| async move { plugin.filter_score(request).await });
@@ -496,6 +551,7 @@ impl Host {
     fn verdict(&self, response: pb::FilterResponse, asked: Option<&[&str]>) -> Verdict {
         assert_eq!(self.cluster.generation, response.generation, "the generation that answered");
         let status = status_of(response.status);
+        assert_ne!(Code::Error, status.code, "Filter answered ERROR: {}", status.reasons.join("; "));
         let succeeded = status.code == Code::Success;
         assert_eq!(succeeded, response.verdicts.is_some(), "verdicts go with a success and nothing else");
         let entries = self.entries(asked);
@@ -508,6 +564,12 @@ impl Host {
             None => self.cluster.names.clone(),
         };
         Verdict { status, rejected, names }
+    }
+
+    /// The nodes that are asked about one by one, of all that were asked about.
+    fn alone(&self, names: &[String]) -> Vec<String> {
+        let most = if self.once { 0 } else { MAX_ALONE };
+        names.iter().take(most).cloned().collect()
     }
 
     fn scores(
