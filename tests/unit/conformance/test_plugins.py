@@ -203,7 +203,7 @@ async def test_given_objects(tmp_path):
 
     async with served(Fault(call)) as options:
         outcome = await run(
-            options.address, "--only", "filter/o*", "--nodes", str(nodes), "--pods", str(pods)
+            options.address, "--only", "filter/one*", "--nodes", str(nodes), "--pods", str(pods)
         )
 
     assert "1 passed, 0 failed, 0 skipped" in outcome.output
