@@ -208,6 +208,7 @@ async def test_spans_go_to_a_file(tmp_path):
     trace, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
     spans = tmp_path / "spans.jsonl"
     async with process(tmp_path, BERTH_TRACE_FILE=str(spans)), connected(tmp_path) as host:
+        host.once = True
         await host.filter(gpu_pod("untraced"))
         host.metadata = (("traceparent", f"00-{trace}-{parent}-01"),)
         await host.filter(gpu_pod("traced"))

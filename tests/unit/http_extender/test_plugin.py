@@ -71,10 +71,10 @@ async def test_arguments_of_nothing():
     """Without arguments, as with verbs for other pods, no extender is asked and every pod passes."""
     webhook = Webhook()
     async with serving(webhook), running(HttpExtender(), make_node("n0")) as host:
-        assert Code.SKIP is (await host.filter(POD)).status.code
+        assert Code.SKIP is (await host.filter_status(POD)).code
         managed = [{"name": "example.com/other"}]
         assert [] == await host.configure(entry(webhook, "filter", "prioritize", managedResources=managed))
-        assert Code.SKIP is (await host.filter(POD)).status.code
+        assert Code.SKIP is (await host.filter_status(POD)).code
         assert await host.score(POD) is None
 
     assert [] == webhook.requests
@@ -90,7 +90,7 @@ async def test_an_extender_that_is_silent():
     """The error says where and how long; the extender's own time is kept."""
     webhook = Webhook(filter="never")
     async with serving(webhook), asking(webhook, "filter", httpTimeout="10ms") as host:
-        status = (await host.filter(POD)).status
+        status = await host.filter_status(POD)
 
     url = f"{webhook.url}filter"
     assert (Code.ERROR, (f'http-extender: Post "{url}": no answer within 10ms',)) == (
@@ -150,7 +150,7 @@ async def test_one_connection():
     webhook = Counting(filter=BOTH)
     async with serving(webhook), asking(webhook, "filter", nodeCacheCapable=True) as host:
         for _ in range(3):
-            assert Code.SUCCESS is (await host.filter(POD)).status.code
+            assert Code.SUCCESS is (await host.filter_status(POD)).code
 
     assert (3, 1) == (len(webhook.requests), len(webhook.ports))
 
@@ -161,14 +161,14 @@ async def test_new_arguments():
     async with serving(webhook), asking(webhook) as host:
         by_name = {"urlPrefix": webhook.url, "nodeCacheCapable": True}
         await host.configure({**by_name, "filterVerb": "slow"})
-        waiting = asyncio.create_task(host.filter(POD))
+        waiting = asyncio.create_task(host.filter_status(POD))
         await webhook.asked.wait()
         await host.configure({**by_name, "filterVerb": "filter"})
-        assert Code.SUCCESS is (await host.filter(POD)).status.code
+        assert Code.SUCCESS is (await host.filter_status(POD)).code
         assert not waiting.done()
         webhook.released.set()
 
-        assert Code.SUCCESS is (await waiting).status.code
+        assert Code.SUCCESS is (await waiting).code
     assert ["filter", "slow"] == [verb for verb, _ in webhook.requests]
 
 
@@ -185,7 +185,7 @@ async def test_https(trusted, tmp_path):
     webhook = Webhook(filter=BOTH)
     more = {"nodeCacheCapable": True, "enableHTTPS": True, "tlsConfig": tls}
     async with serving(webhook, context), asking(webhook, "filter", **more) as host:
-        status = (await host.filter(POD)).status
+        status = await host.filter_status(POD)
 
     assert (Code.SUCCESS if trusted else Code.ERROR) is status.code
 

@@ -126,13 +126,13 @@ async def test_pre_filter(answer, code):
     """What pre_filter answers becomes the pod's status, and no node is looked at."""
     made = plugin("x", pre_filter=lambda _: answer, filter=lambda *_: 1 / 0)
     async with running(made, *NODES) as host:
-        assert code == (await host.filter(RED)).status.code
+        assert code == (await host.filter_status(RED)).code
 
 
 async def test_an_exception_is_an_error_status():
     """A failing function fails the attempt with a text that names plugin, function and error."""
     async with running(plugin("broken", filter=lambda pod, _: pod.labels["nope"]), *NODES) as host:
-        status = (await host.filter(RED)).status
+        status = await host.filter_status(RED)
 
     assert (status.code, status.reasons) == (Code.ERROR, ("broken: filter: KeyError: 'nope'",))
 
@@ -148,7 +148,7 @@ async def test_an_exception_is_an_error_status():
 async def test_malformed_verdicts_are_not_sent(codes, complaint):
     """The SDK refuses to send vectors that the host would reject."""
     async with running(plugin("x", filter_nodes=lambda *_: codes), *NODES) as host:
-        status = (await host.filter(RED)).status
+        status = await host.filter_status(RED)
 
     assert status.code == Code.ERROR
     assert complaint in status.reasons[0]
@@ -236,6 +236,7 @@ async def test_shadow():
             known.append(current_call().shadow)
 
     async with running(Careful(), *NODES) as host:
+        host.once = True
         await host.configure({}, shadow=True)
         await host.configure({"colour": 1})
         await host.filter(RED)

@@ -70,6 +70,7 @@ async def test_pages(tmp_path):
     for i in range(3):
         host.cluster.put_node(make_node(f"n{i}"))
     await host.connect()
+    host.once = True
     await host.filter(make_pod("p"))
     status, text = await page(port, "/metrics")
     _, state = await page(port, "/state")

@@ -128,6 +128,7 @@ async def test_spans_join_the_caller_s_trace():
     exporter = InMemorySpanExporter()
     tracing = Tracing("passes", "1", [exporter])
     async with running(Passes(), make_node("n"), tracing=tracing) as host:
+        host.once = True
         await host.filter(make_pod("untraced"))
         for flags in ("00", "01"):
             host.metadata = (("traceparent", f"00-{TRACE}-{PARENT}-{flags}"),)

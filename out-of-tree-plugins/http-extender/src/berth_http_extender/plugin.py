@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 from opentelemetry.propagate import inject
 
 from berth.config.extenders import DEFAULT_HTTP_TIMEOUT
@@ -32,7 +31,6 @@ from berth_sdk import (
     Verdicts,
     current_call,
 )
-from berth_sdk.scheduling import numbered
 
 POINTS_OF_ONE = 10
 """An extender scores up to 10, a plugin up to 100."""
@@ -127,11 +125,7 @@ class HttpExtender(Plugin):
                 f'extender "{settings.base}" claims a filtered node "{min(strangers)}" '
                 "which is not found in the input node list"
             )
-        codes, table = np.zeros(len(nodes), np.uint8), dict[Reason, int]()
-        for row, node in asked:
-            if node.name not in passed:
-                codes[row] = numbered(table, reason(said, node.name))
-        return Verdicts(codes, tuple(table))
+        return nodes.verdicts(lambda _, node: None if node.name in passed else reason(said, node.name))
 
     async def score_nodes(self, pod: Pod, nodes: Nodes) -> Scores | None:
         """Answer the extender's priorities; one that fails adds nothing."""
@@ -145,9 +139,7 @@ class HttpExtender(Plugin):
         except ExtenderError as error:
             log.warning("no scores extender=%s error=%r", settings.base, str(error))
             return None
-        points = np.zeros(len(nodes), np.int64)
-        for row, node in asked:
-            points[row] = min(max(said.get(node.name, 0) * POINTS_OF_ONE, 0), MOST)
+        points = nodes.scores(lambda _, node: min(max(said.get(node.name, 0) * POINTS_OF_ONE, 0), MOST))
         return Scores(points, Normalization.NONE)
 
     async def bind(self, pod: Pod, node: Node, annotations: dict[str, str]) -> Answer:

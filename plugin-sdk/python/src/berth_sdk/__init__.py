@@ -19,6 +19,7 @@ from msgspec import Meta
 import berth_sdk.child_processes  # noqa: F401 - before gRPC is imported
 from berth_sdk.errors import AddressError, ArgumentError, ContractError, SdkError
 from berth_sdk.metrics import Metric
+from berth_sdk.nodes import Nodes
 from berth_sdk.objects import Node, Pod
 from berth_sdk.outcomes import (
     SKIP,
@@ -48,7 +49,7 @@ from berth_sdk.outcomes import (
 from berth_sdk.plugin import Call, EventInterest, Plugin, WatchedResource, current_call, plugin
 from berth_sdk.program import flags, main
 from berth_sdk.serving import Server, serve
-from berth_sdk.state import Nodes, ObjectKey, PlacedPod
+from berth_sdk.state import ObjectKey, PlacedPod
 from berth_sdk.tracing import Tracing
 
 __all__ = [

@@ -11,12 +11,13 @@ import numpy as np
 
 from berth_plugin_proto import scheduling_pb2 as pb
 from berth_sdk.errors import ContractError
+from berth_sdk.nodes import Nodes
 from berth_sdk.objects import Pod
 from berth_sdk.outcomes import Code, Reason, Verdicts, status_of
 from berth_sdk.packing import pack_status, pack_verdicts
 from berth_sdk.scheduling import ask, failure, node_verdicts
 from berth_sdk.session import Session
-from berth_sdk.state import Mirror, Nodes, PlacedPod, placed_pod
+from berth_sdk.state import Mirror, PlacedPod, placed_pod
 
 
 async def filter_overlays(session: Session, request: pb.FilterOverlaysRequest) -> pb.FilterOverlaysResponse:

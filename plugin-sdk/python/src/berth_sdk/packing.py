@@ -1,5 +1,7 @@
 """Vectors on the wire: bitmaps, reason bytes, little-endian scores."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,6 +12,7 @@ from berth_sdk.outcomes import Codes, Normalization, Points, Reason, Scores, Sor
 MAX_REASONS = 255
 MAX_SCORE = 100
 DIVIDED = frozenset({Normalization.MAX, Normalization.MAX_REVERSE})
+FURTHER = Reason("further reasons, more than one answer can hold")
 KEY_PARTS = 8
 INDEX_BYTES = 4
 INTEGERS = "iu"
@@ -53,6 +56,19 @@ def unpack_indices(listed: bytes, count: int) -> NDArray[np.uint32]:
     if len(indices) and indices[-1] >= count:
         raise ValueError(f"index {indices[-1]} is listed, of {count}")
     return indices
+
+
+def numbered(table: dict[Reason, int], answer: Any) -> int:
+    """Return the code of a reason, with a place of its own in the table as long as there is one.
+
+    Raises: ContractError: it is no reason.
+    """
+    reason = Reason(answer) if isinstance(answer, str) else answer
+    if not isinstance(reason, Reason):
+        raise ContractError(f"filter answers None, a text or a Reason, not {answer!r}")
+    if len(table) == MAX_REASONS - 1 and reason not in table:
+        reason = FURTHER
+    return table.setdefault(reason, len(table) + 1)
 
 
 def verdicts_of(answer: Codes | Verdicts, reasons: tuple[Reason, ...], count: int) -> Verdicts:

@@ -6,11 +6,11 @@ import numpy as np
 
 from berth_plugin_proto import scheduling_pb2 as pb
 from berth_sdk.errors import ContractError
+from berth_sdk.nodes import Nodes
 from berth_sdk.outcomes import SKIP, SUCCESS, Placements, PodGroup, ProposedPlacement, Scores, status_of
 from berth_sdk.packing import pack_bits, pack_scores, pack_status, unpack_bits
 from berth_sdk.scheduling import ask, failure
 from berth_sdk.session import Session, key_of
-from berth_sdk.state import Nodes
 
 
 async def generate_placements(

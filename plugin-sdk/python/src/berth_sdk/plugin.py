@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from berth_sdk.errors import ArgumentError
 from berth_sdk.metrics import Metric
+from berth_sdk.nodes import Nodes
 from berth_sdk.objects import Node, Pod
 from berth_sdk.outcomes import (
     Action,
@@ -35,7 +36,7 @@ from berth_sdk.outcomes import (
     Wait,
 )
 from berth_sdk.requeue import Requeue
-from berth_sdk.state import Nodes, ObjectKey, PlacedPod
+from berth_sdk.state import ObjectKey, PlacedPod
 
 Result = TypeVar("Result")
 Maybe: TypeAlias = Result | Awaitable[Result]

@@ -15,6 +15,7 @@ from berth_plugin_proto import common_pb2
 from berth_plugin_proto import scheduling_pb2 as pb
 from berth_sdk.errors import ContractError
 from berth_sdk.failure_log import FailureLog
+from berth_sdk.nodes import Nodes
 from berth_sdk.objects import Node, Pod
 from berth_sdk.outcomes import (
     SUCCESS,
@@ -31,9 +32,9 @@ from berth_sdk.outcomes import (
     status_of,
 )
 from berth_sdk.packing import (
-    MAX_REASONS,
     checked,
     fill_scores,
+    numbered,
     pack_status,
     pack_verdicts,
     unpack_verdicts,
@@ -41,13 +42,11 @@ from berth_sdk.packing import (
 )
 from berth_sdk.plugin import Plugin, overrides
 from berth_sdk.session import Session, key_of
-from berth_sdk.state import Nodes
 from berth_sdk.waiting import in_task
 
 log = logging.getLogger(__name__)
 
 FAILURES = FailureLog(log)
-FURTHER = Reason("further reasons, more than one answer can hold")
 Chosen = TypeVar("Chosen", pb.ReserveRequest, pb.PermitRequest, pb.PreBindRequest, pb.BindRequest)
 
 
@@ -346,19 +345,6 @@ def _count(session: Session, passed: int, rejected: int) -> None:
     span = trace.get_current_span()
     if span.is_recording():
         span.set_attributes({"berth.nodes.passed": passed, "berth.nodes.rejected": rejected})
-
-
-def numbered(table: dict[Reason, int], answer: Any) -> int:
-    """Return the code of a reason, with a place of its own in the table as long as there is one.
-
-    Raises: ContractError: it is no reason.
-    """
-    reason = Reason(answer) if isinstance(answer, str) else answer
-    if not isinstance(reason, Reason):
-        raise ContractError(f"filter answers None, a text or a Reason, not {answer!r}")
-    if len(table) == MAX_REASONS - 1 and reason not in table:
-        reason = FURTHER
-    return table.setdefault(reason, len(table) + 1)
 
 
 def _merge_patch(patch: MetadataPatch) -> bytes:

@@ -9,11 +9,12 @@ import msgspec
 from berth_plugin_proto import common_pb2, scheduling_pb2, state_pb2
 from berth_sdk.errors import CallError, Cause, SyncError
 from berth_sdk.metrics import Held, Meter
+from berth_sdk.nodes import Nodes
 from berth_sdk.objects import Node, Pod
 from berth_sdk.outcomes import PodKey
 from berth_sdk.packing import unpack_bits, unpack_indices
 from berth_sdk.plugin import Plugin, awaits
-from berth_sdk.state import Mirror, Nodes, pod_view
+from berth_sdk.state import Mirror, pod_view
 from berth_sdk.waiting import in_task
 
 _NO_POD: tuple[int, Pod | None] = (0, None)

@@ -5,14 +5,11 @@
     +------- SyncError ------+        a mirror that can't follow holds nothing, never something wrong
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeAlias, overload
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from berth_plugin_proto import state_pb2 as pb
 from berth_sdk.errors import SyncError
@@ -232,108 +229,6 @@ class Mirror:
             self.listener.object_upserted(document.key, document.source)
         elif self.objects.pop(document.key, None) is not None:
             self.listener.object_removed(document.key)
-
-
-class Nodes(Sequence[Node]):
-    """All nodes of the generation that a call is about, by index.
-
-    The answer to the call has an entry for each node, or, where the host listed its candidates, for each of
-    the indices `listed`. Of the entries those in `wanted` matter to the host; None means all.
-    Shapes: listed integers (m,), ascending; wanted bool (n,), or (m,) if there is a list.
-    """
-
-    __slots__ = ("_candidates", "listed", "mirror", "wanted")
-
-    def __init__(
-        self,
-        mirror: Mirror,
-        wanted: NDArray[np.bool_] | None = None,
-        listed: NDArray[np.integer] | None = None,
-    ) -> None:
-        self.mirror, self.wanted, self.listed = mirror, wanted, listed
-        self._candidates = wanted if listed is None else None
-
-    def __len__(self) -> int:
-        return len(self.mirror.nodes)
-
-    @overload
-    def __getitem__(self, index: int) -> Node: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Node]: ...
-    def __getitem__(self, index: int | slice) -> Node | Sequence[Node]:
-        return self.mirror.nodes[index]
-
-    @property
-    def candidates(self) -> NDArray[np.bool_] | None:
-        """The nodes that matter to the caller; None means all.
-
-        Shapes: bool (n,).
-        """
-        # Made when it is first looked at: a function that is asked node by node needs no vector over all.
-        if self._candidates is None and self.listed is not None:
-            self._candidates = np.zeros(len(self), np.bool_)
-            self._candidates[self._indices(self.listed)] = True
-        return self._candidates
-
-    def asked(self) -> Iterable[tuple[int, Node]]:
-        """Yield the candidates with their indices."""
-        if self.listed is None:
-            return self.entries()
-        indices = self._indices(self.listed).tolist()
-        return zip(indices, map(self.mirror.nodes.__getitem__, indices), strict=True)
-
-    def entries(self) -> Iterable[tuple[int, Node]]:
-        """Yield the candidates with the numbers of their entries in the answer."""
-        nodes, listed, wanted = self.mirror.nodes, self.listed, self.wanted
-        if listed is None and wanted is None:
-            return enumerate(nodes)
-        numbers = range(self.entry_count) if wanted is None else np.flatnonzero(wanted).tolist()
-        indices = numbers if listed is None else self._indices(listed).tolist()
-        # A map over the list's own method: a generator would cost each node another Python frame.
-        return zip(numbers, map(nodes.__getitem__, indices), strict=True)
-
-    @property
-    def entry_count(self) -> int:
-        """The length of the answer's vectors."""
-        return len(self.mirror.nodes) if self.listed is None else len(self.listed)
-
-    @property
-    def wanted_count(self) -> int:
-        """How many candidates there are."""
-        if self.wanted is not None:
-            return int(np.count_nonzero(self.wanted))
-        return len(self.mirror.nodes if self.listed is None else self.listed)
-
-    @property
-    def all_ruled_out(self) -> bool:
-        """Whether candidates were given, and none of them is left."""
-        given = self.wanted is not None or self.listed is not None
-        return given and not self.wanted_count
-
-    def those(self, wanted: NDArray[np.bool_]) -> "Nodes":
-        """Return the same nodes with the candidates that are in this mask too.
-
-        Shapes: wanted as the answer's vectors.
-        """
-        both = wanted if self.wanted is None else wanted & self.wanted
-        return Nodes(self.mirror, both, self.listed)
-
-    def kept(self) -> "Nodes":
-        """Return the same nodes at the same indices for good; the pods on them go on changing."""
-        mirror = replace(self.mirror, nodes=list(self.mirror.nodes))
-        return Nodes(mirror, self.wanted, self.listed)
-
-    def _indices(self, listed: NDArray[np.integer]) -> NDArray[np.integer]:
-        return listed if self.wanted is None else listed[self.wanted]
-
-    def pods_on(self, node_name: str) -> Mapping[str, PlacedPod]:
-        """Return the pods that count on a node, by UID."""
-        return MappingProxyType(self.mirror.on_node.get(node_name, {}))
-
-    @property
-    def objects(self) -> Mapping[ObjectKey, bytes]:
-        """Return the watched objects as JSON."""
-        return MappingProxyType(self.mirror.objects)
 
 
 def decode(changes: Iterable[pb.Change], known: Known) -> list[Step]:

@@ -41,6 +41,7 @@ from berth_sdk.testing.cluster import Cluster
 from berth_sdk.tracing import Tracing
 
 TIMEOUT_SECONDS = 10.0
+MAX_ALONE = 32
 
 
 class Refused(AssertionError):  # noqa: N818 - it reads as what happened
@@ -63,11 +64,16 @@ class Rejections:
         fits = self.status.code in {Code.SUCCESS, Code.SKIP}
         return [name for name in names if fits and name not in self.nodes]
 
+    def about(self, name: str) -> tuple[Status, Reason | None]:
+        """Return what is said of the pod, and why that node is turned down."""
+        return self.status, self.nodes.get(name)
+
 
 class Host:
     """One connection to a plugin, with a cluster of its own to show it.
 
-    Every method sends the changes made to `cluster` before it asks.
+    Every method sends the changes made to `cluster` before it asks. Filter and Score are asked about nodes
+    together, and about each alone; `once` leaves the second out, for plugins that count their calls.
     """
 
     def __init__(self, address: str, *, profile: str = "default-scheduler", epoch: str | None = None) -> None:
@@ -76,6 +82,7 @@ class Host:
         self.profile = profile
         self.epoch = epoch or uuid4().hex
         self.attempts: dict[str, int] = {}
+        self.once = self.needs_feasible = False
         self.metadata: tuple[tuple[str, str], ...] = ()
         # gRPC would send a socket's path as authority, which servers on Rust's h2 refuse (hyperium/h2 487).
         options = (("grpc.use_local_subchannel_pool", 1), ("grpc.default_authority", "localhost"))
@@ -116,7 +123,9 @@ class Host:
         request = identity_pb2.HandshakeRequest(
             host_name="berth-sdk-testing", host_version="1", supported_versions=[1]
         )
-        return await self.identity.Handshake(request, timeout=TIMEOUT_SECONDS)
+        introduced = await self.identity.Handshake(request, timeout=TIMEOUT_SECONDS)
+        self.needs_feasible = introduced.capabilities.score_needs_feasible
+        return introduced
 
     async def configure(
         self, arguments: Mapping[str, Any] | None = None, *, shadow: bool = False
@@ -194,19 +203,49 @@ class Host:
     async def filter(
         self, pod: Document, candidates: Iterable[str] | None = None, *, listed: bool = False
     ) -> Rejections:
-        """Return which nodes are turned down, and why; `listed` candidates are asked about by index."""
+        """Return which nodes are turned down, and why; `listed` candidates are asked about by index.
+
+        Raises: Refused: the plugin failed; AssertionError: a node has another verdict when it is asked about
+            alone, as the scheduler asks once the node has changed.
+        """
         await self.update()
+        names = self.cluster.names if candidates is None else list(candidates)
+        together = await self._filter(pod, None if candidates is None else names, listed=listed)
+        for name in self._alone(names):
+            alone = await self._filter(pod, [name], listed=listed)
+            _same(name, together.about(name), alone.about(name))
+        return together
+
+    async def _filter(self, pod: Document, candidates: list[str] | None, *, listed: bool) -> Rejections:
         asked = self._candidates(candidates, listed=listed)
         request = scheduling_pb2.FilterRequest(call=self.call(pod), candidates=asked)
         response = await self.scheduling.Filter(request, timeout=TIMEOUT_SECONDS, metadata=self.metadata)
         return self._rejections(response, self._entries(asked))
 
+    async def filter_status(self, pod: Document) -> Status:
+        """Return what Filter says of the pod, a failure too."""
+        await self.update()
+        request = scheduling_pb2.FilterRequest(call=self.call(pod))
+        response = await self.scheduling.Filter(request, timeout=TIMEOUT_SECONDS, metadata=self.metadata)
+        return _status(response.status)
+
     async def score(
         self, pod: Document, candidates: Iterable[str] | None = None, *, listed: bool = False
     ) -> dict[str, int] | None:
-        """Return the raw score of each node asked about, None if the plugin has no opinion."""
+        """Return the raw score of each node asked about, None if the plugin has no opinion.
+
+        Raises: Refused, AssertionError: as `filter`; a plugin with `score_needs_feasible` is asked about no
+            node alone.
+        """
         await self.update()
         only = None if candidates is None else set(candidates)
+        together = await self._score(pod, only, listed=listed)
+        for name in [] if self.needs_feasible else self._alone(list(together or ())):
+            alone = await self._score(pod, {name}, listed=listed)
+            _same(name, (together or {}).get(name), (alone or {}).get(name))
+        return together
+
+    async def _score(self, pod: Document, only: set[str] | None, *, listed: bool) -> dict[str, int] | None:
         asked = self._candidates(only, listed=listed)
         request = scheduling_pb2.ScoreRequest(call=self.call(pod), candidates=asked)
         response = await self.scheduling.Score(request, timeout=TIMEOUT_SECONDS, metadata=self.metadata)
@@ -215,8 +254,22 @@ class Host:
     async def filter_score(
         self, pod: Document, candidates: Iterable[str] | None = None, *, listed: bool = False
     ) -> tuple[Rejections, dict[str, int] | None]:
-        """Return both in one round trip; scores are those of the nodes asked about that pass."""
+        """Return both in one round trip; scores are those of the nodes asked about that pass.
+
+        Raises: Refused, AssertionError: as `filter`.
+        """
         await self.update()
+        names = self.cluster.names if candidates is None else list(candidates)
+        together, scores = await self._both(pod, None if candidates is None else names, listed=listed)
+        for name in self._alone(names):
+            alone, points = await self._both(pod, [name], listed=listed)
+            _same(name, together.about(name), alone.about(name))
+            _same(name, (scores or {}).get(name), (points or {}).get(name))
+        return together, scores
+
+    async def _both(
+        self, pod: Document, candidates: list[str] | None, *, listed: bool
+    ) -> tuple[Rejections, dict[str, int] | None]:
         wanted = self.cluster.names if candidates is None else list(candidates)
         asked = self._candidates(None if candidates is None else wanted, listed=listed)
         request = scheduling_pb2.FilterScoreRequest(call=self.call(pod), candidates=asked)
@@ -457,6 +510,8 @@ class Host:
     def _rejections(self, response: scheduling_pb2.FilterResponse, entries: list[str]) -> Rejections:
         assert response.generation == self.cluster.generation, response.generation
         status = _status(response.status)
+        if status.code is Code.ERROR:
+            raise Refused(status)
         assert response.HasField("verdicts") == (status.code is Code.SUCCESS), response
         if status.code is not Code.SUCCESS:
             return Rejections(status, {})
@@ -464,6 +519,10 @@ class Host:
         codes = unpack_verdicts(response.verdicts, table, len(entries)).codes
         rejected = {name: table[code - 1] for name, code in zip(entries, codes, strict=True) if code}
         return Rejections(status, rejected)
+
+    def _alone(self, names: list[str]) -> list[str]:
+        """Return the nodes that are asked about one by one, of all that were asked about."""
+        return [] if self.once else names[:MAX_ALONE]
 
     def _scores(
         self, response: scheduling_pb2.ScoreResponse, entries: list[str], only: set[str] | None
@@ -474,6 +533,12 @@ class Host:
         scores = unpack_scores(response.scores, len(entries)).tolist()
         pairs = zip(entries, scores, strict=True)
         return {name: score for name, score in pairs if only is None or name in only}
+
+
+def _same(name: str, together: object, alone: object) -> None:
+    """Raises: AssertionError unless the answers about a node are equal."""
+    if together != alone:
+        raise AssertionError(f"{name} asked about alone: {alone}, and together with the others: {together}")
 
 
 @asynccontextmanager
