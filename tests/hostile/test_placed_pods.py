@@ -13,8 +13,9 @@ from berth.objects.pod_spec import (
     Resources,
     WeightedPodAffinityTerm,
 )
-from berth.snapshot import placed_pods
-from berth.snapshot.placed_pods import LEAST_BYTES, MOST_BYTES, PlacedPods, PodQuery, PodsLike
+from berth.snapshot import pod_counts
+from berth.snapshot.placed_pods import PlacedPods, PodQuery, PodsLike
+from berth.snapshot.pod_counts import LEAST_BYTES, MOST_BYTES
 from berth.snapshot.pod_info import PodInfo
 from berth.testing.builders import make_pod
 from tests.hostile.cluster import Cluster, waiting
@@ -182,20 +183,19 @@ def test_a_class_of_pods_is_hashed_once():
 
 def test_columns_take_a_bounded_amount_whatever_the_number_of_nodes(monkeypatch):
     """Questions and terms that were not asked about for long give their columns up and are counted anew."""
-    monkeypatch.setattr(placed_pods, "LEAST_COLUMNS", 20)
+    monkeypatch.setattr(pod_counts, "LEAST_COLUMNS", 20)
     counts = PlacedPods(100_000)
     counts.add(7, PodInfo(make_pod(labels={"app": "web"}, affinity=anti_affinity(100))))
-    questions = [PodQuery((PodsLike(None, held.term.selector),)) for held in list(counts.held())]
+    terms = [term for held in counts.terms.held() for term in held.times]
+    questions = [PodQuery((PodsLike(None, term.term.selector),)) for term in terms]
 
     def ask():
-        for held in list(counts.held()):
-            counts.holders(held, 8)
         return [counts.count(question, 8).tolist() for question in questions]
 
     assert kept_bytes(ask) < 2 * MOST_BYTES * 1.1
     counts.add(7, PodInfo(make_pod(labels={"app": "web"})))
     assert [[0, 0, 0, 0, 0, 0, 0, 2]] * 100 == ask()
-    assert {1} == {int(counts.holders(held, 8)[7]) for held in counts.held()}
+    assert {1} == {int(counts.terms.on_rows(held, 8)[7]) for held in counts.terms.held()}
 
 
 def test_no_port_is_compared_with_all_others(cluster):

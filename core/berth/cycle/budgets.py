@@ -12,11 +12,16 @@ many there are; and as long as the namespace owes anything, cycles of its pods h
 
 So others wait for one such cycle, not for those of all pods that the namespace has in the queue.
 
+What a cycle does on account of placed pods (`CycleMeter.on_account_of`) is no part of its budget: where it is
+more than the budget, the namespaces of these pods owe it. And where one namespace after the other goes over,
+the budget is too small for this cluster: it is doubled, and what these namespaces owe is forgiven.
+
 Why, and with which figures: docs/decisions/0020-cycle-budget.md.
 """
 
 import logging
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -42,6 +47,9 @@ GROUP_SECONDS = 10.0
 ORDINARY_PODS_A_MEMBER = 10
 """A group's cycle may cost at least that for each of its pods."""
 
+SEVERAL_NAMESPACES = 4
+"""Where so many go over budget with no cycle within its budget between them, the budget is too small."""
+
 ITS_LAST_STEP = "its last step"
 
 WEIGHT = 1 / 256
@@ -60,6 +68,11 @@ BETWEEN_TURNS_SECONDS = 0.01
 def _ignore(profile: str) -> None:
     """Nothing is counted."""
     del profile
+
+
+def _release_none(namespaces: AbstractSet[str]) -> None:
+    """Nothing is held back."""
+    del namespaces
 
 
 class Debt(NamedTuple):
@@ -84,6 +97,10 @@ class CycleBudgets:
     ordinary_seconds: float = 0.0
     """What a pod costs whose cycle ends within its budget: a running average."""
     debts: dict[str, Debt] = field(default_factory=dict)
+    on_forgiven: Callable[[AbstractSet[str]], None] = _release_none
+    """Called with the namespaces whose pods were held back although the budget was at fault."""
+    exceeding: dict[str, float] = field(default_factory=dict)
+    """The budgets that namespaces went over since a cycle last kept within its own."""
     _cpu: CpuTime = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -122,10 +139,21 @@ class CycleBudgets:
         if meter is None or meter.settled:
             return
         meter.settled = True
+        for namespace, seconds in meter.others_seconds.items():
+            if seconds > meter.limit_seconds:
+                self._charge(namespace, seconds)
+                log.warning(
+                    "placed pods took more than a cycle's budget namespace=%s pod=%s used=%.3fs owed=%.1fs",
+                    namespace,
+                    info.pod.key,
+                    seconds,
+                    self._owed(namespace),
+                )
         if meter.used_seconds > meter.limit_seconds:
             meter.exceeded_in = meter.exceeded_in or ITS_LAST_STEP
         if not meter.exceeded_in:
             self.ordinary_seconds += WEIGHT * (meter.used_seconds / meter.pods - self.ordinary_seconds)
+            self.exceeding.clear()
             return
         pod = info.pod
         self._charge(pod.namespace, meter.used_seconds)
@@ -139,12 +167,15 @@ class CycleBudgets:
             meter.exceeded_in,
             self._owed(pod.namespace),
         )
+        self.exceeding.setdefault(pod.namespace, meter.limit_seconds / meter.pods)
+        if len(self.exceeding) >= SEVERAL_NAMESPACES:
+            self._raise()
 
     def hold(self, info: QueuedPodInfo) -> None:
         """Settle the cycle of a pod that goes back to the queue, and hold it back if it went over budget."""
         self.settle(info)
         meter, info.meter = info.meter, None
-        if meter is None or not meter.exceeded_in:
+        if meter is None or not meter.exceeded_in or not self._owed(info.pod.namespace):
             info.over_budget_count, info.over_budget_seconds, info.held_until = 0, 0.0, None
             return
         info.over_budget_count += 1
@@ -160,6 +191,20 @@ class CycleBudgets:
             info.over_budget_count,
             info.over_budget_seconds,
         )
+
+    def _raise(self) -> None:
+        """Double the budget, and forgive those who went over the one before."""
+        namespaces = frozenset(self.exceeding)
+        self.ordinary_seconds = min(2 * max(self.exceeding.values()), MOST_SECONDS) / ORDINARY_PODS
+        self.exceeding.clear()
+        for namespace in namespaces:
+            self.debts.pop(namespace, None)
+        log.warning(
+            "budget of scheduling cycles raised budget=%.3fs namespaces=%s",
+            ORDINARY_PODS * self.ordinary_seconds,
+            ",".join(sorted(namespaces)),
+        )
+        self.on_forgiven(namespaces)
 
     def _meter(self, limit_seconds: float, pods: int = 1) -> CycleMeter:
         return CycleMeter(limit_seconds, self._cpu, self.background.breathe, pods)

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from berth.framework.attempt import Attempt
+from berth.framework.cycle_budget import OverBudgetError
 from berth.framework.interface import MaybeAwaitable, Plugin
 from berth.framework.status import PluginError
 
@@ -73,6 +74,8 @@ class Answers(Generic[P, A]):
     def _put(self, plugin: P) -> MaybeAwaitable[A]:
         try:
             return self._ask(plugin)
+        except OverBudgetError:
+            raise
         except Exception as error:
             raise self._error(plugin, error) from error
 
@@ -82,6 +85,8 @@ class Answers(Generic[P, A]):
             return answer
         try:
             return await answer
+        except OverBudgetError:
+            raise
         except Exception as error:
             raise self._error(self._plugins[i], error) from error
 

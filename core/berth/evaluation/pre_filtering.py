@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from berth.evaluation.written import Written, note_written
 from berth.framework.attempt import Attempt
+from berth.framework.cycle_budget import OverBudgetError
 from berth.framework.interface import PreFilterPlugin, PreFilterResult
 from berth.framework.status import SUCCESS, Code, Status, failed, unresolvable
 
@@ -45,6 +46,8 @@ async def run_pre_filters(
         try:
             answer = plugin.pre_filter(state, attempt.pod, attempt.nodes)
             result = answer if isinstance(answer, PreFilterResult) else await answer
+        except OverBudgetError:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever a plugin raises fails this cycle, not the scheduler
             result = PreFilterResult(failed(error))
         if written is not None:

@@ -11,6 +11,7 @@ import numpy as np
 from berth.evaluation.asking import Answers
 from berth.evaluation.written import Written, note_written
 from berth.framework.attempt import Attempt
+from berth.framework.cycle_budget import OverBudgetError
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import (
     MAX_NODE_SCORE,
@@ -46,6 +47,8 @@ async def run_pre_scores(
         try:
             answer = plugin.pre_score(state, attempt.pod, attempt.nodes, feasible)
             status = answer if isinstance(answer, Status) else await answer
+        except OverBudgetError:
+            raise
         except Exception as error:
             raise PluginError(f'running PreScore plugin "{name}": {error}') from error
         if written is not None:

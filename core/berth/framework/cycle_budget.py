@@ -11,7 +11,8 @@ CPU that other tasks use while the cycle waits for something is not the cycle's.
 cycle/budgets.py; why, in docs/decisions/0020-cycle-budget.md.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from math import inf
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -76,6 +77,7 @@ class CycleMeter:
 
     __slots__ = (
         "_allowed_seconds",
+        "_aside_from",
         "_cpu",
         "_look_at",
         "_looked_at",
@@ -86,6 +88,7 @@ class CycleMeter:
         "breathe",
         "exceeded_in",
         "limit_seconds",
+        "others_seconds",
         "pods",
         "settled",
     )
@@ -106,6 +109,9 @@ class CycleMeter:
         """Whether what was used has been charged to an account."""
         self.breathe = breathe
         """Lets everything else have its turn."""
+        self.others_seconds: dict[str, float] = {}
+        """CPU of the cycle by namespace whose placed pods caused it: it is no part of the cycle's budget."""
+        self._aside_from: float | None = None
         self._allowed_seconds = limit_seconds
         self._cpu = cpu
         self._monotonic = cpu.clock.monotonic
@@ -115,10 +121,31 @@ class CycleMeter:
 
     @property
     def used_seconds(self) -> float:
-        """The CPU that the cycle has used."""
+        """The CPU that the cycle has used of its budget."""
+        if self._aside_from is not None:
+            return self._aside_from
         if self._look_at == inf:
             return self._used_before
         return self._used_before + self._ran(self._cpu.clock.monotonic())
+
+    @contextmanager
+    def on_account_of(self, namespaces: Mapping[str, int]) -> Iterator[None]:
+        """Charge what is done in this context to the namespaces, in these proportions, and not to the pod.
+
+        What takes no longer than `READ_SECONDS` is left to the pod.
+        """
+        before = self.used_seconds
+        self._aside_from = before
+        try:
+            yield
+        finally:
+            self._aside_from = None
+            seconds, total = self.used_seconds - before, sum(namespaces.values())
+            if seconds > READ_SECONDS and total:
+                self._used_before -= seconds
+                for namespace, share in namespaces.items():
+                    charged = self.others_seconds.get(namespace, 0.0) + seconds * share / total
+                    self.others_seconds[namespace] = charged
 
     def worked(self, where: str) -> bool:
         """Whether others are due their turn, now that `where` has done some work; `breathe` gives it to them.
@@ -165,7 +192,7 @@ class CycleMeter:
 
     def pause(self) -> None:
         """The cycle waits, or has ended."""
-        self._used_before = self.used_seconds
+        self._used_before += self._ran(self._cpu.clock.monotonic())
         self._look_at = inf
 
     def _ran(self, now: float) -> float:
@@ -193,6 +220,8 @@ class CycleMeter:
         return over
 
     def _spent(self, where: str) -> bool:
+        if self._aside_from is not None:
+            return False
         over = self._used_before + self._ran(self._looked_at) > self._allowed_seconds
         if over:
             self.exceeded_in = self.exceeded_in or where

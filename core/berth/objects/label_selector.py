@@ -134,10 +134,11 @@ class ValueRule(NamedTuple):
 
 def allowed(rules: Iterable[ValueRule], labels: Mapping[str, str]) -> bool:
     """Whether the labels meet all rules."""
-    met = True
-    for rule in rules:
-        met = met and rule.allows(labels.get(rule.key))
-    return met
+    # A loop, not `all`: a generator takes as long again for the one or two rules that most selectors have.
+    for rule in rules:  # noqa: SIM110
+        if not rule.allows(labels.get(rule.key)):
+            return False
+    return True
 
 
 def rules_of(requirements: Iterable[Requirement]) -> tuple[ValueRule, ...]:
@@ -178,22 +179,30 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
     """
     if selector is None:
         return NOTHING
-    equal = tuple(Requirement(key, "In", (value,)) for key, value in selector.match_labels.items())
-    for requirement in (*equal, *selector.match_expressions):
+    requirements = (*_equal(selector.match_labels), *selector.match_expressions)
+    for requirement in requirements:
         check_requirement(requirement)
-    return from_labels(selector.match_labels).and_also(selector.match_expressions)
+    return Selector(_canonical(requirements)) if requirements else EVERYTHING
 
 
 def from_labels(labels: Mapping[str, str]) -> Selector:
     """The selector that asks for exactly these labels."""
-    if not labels:
-        return EVERYTHING
-    return Selector(_canonical(tuple(Requirement(k, "In", (v,)) for k, v in labels.items())))
+    return Selector(_canonical(_equal(labels))) if labels else EVERYTHING
+
+
+def _equal(labels: Mapping[str, str]) -> tuple[Requirement, ...]:
+    return tuple([Requirement(key, "In", (value,)) for key, value in labels.items()])
 
 
 def _canonical(requirements: tuple[Requirement, ...]) -> tuple[Requirement, ...]:
-    sorted_values = (Requirement(r.key, r.operator, tuple(sorted(set(r.values)))) for r in requirements)
-    return tuple(sorted(set(sorted_values), key=lambda r: (r.key, r.operator, r.values)))
+    """The requirements in order, each once, and so are their values."""
+    if len(requirements) == 1 and len(requirements[0].values) <= 1:
+        return requirements
+    in_order = {
+        r if len(r.values) <= 1 else Requirement(r.key, r.operator, tuple(sorted(set(r.values))))
+        for r in requirements
+    }
+    return tuple(sorted(in_order, key=lambda r: (r.key, r.operator, r.values)))
 
 
 def check_requirement(requirement: Requirement, *, numeric: bool = False) -> None:

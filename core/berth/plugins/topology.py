@@ -8,15 +8,16 @@ up or spread out.
 Source: pkg/scheduler/framework/plugins/{podtopologyspread,interpodaffinity} (Kubernetes v1.36).
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.snapshot.affinity_terms import HeldTerm
+from berth.snapshot.affinity_terms import HeldTerms
 from berth.snapshot.columns import Ints, Mask
-from berth.snapshot.placed_pods import Division, PodQuery
+from berth.snapshot.placed_pods import PodQuery
+from berth.snapshot.pod_counts import Division
 from berth.snapshot.snapshot import Snapshot
 
 Domains: TypeAlias = Ints
@@ -49,7 +50,7 @@ class Topology:
         else:
             self.places = np.broadcast_to(_NOWHERE, (n,))
         self.labelled = self.apart or bool(np.all(self.places))
-        self.division = Division(key, self.places, _with_nodes(self.places, self.width))
+        self.division = Division(key, self.places, _with_nodes(self.places, self.width), self.apart)
         self.nbytes = self.division.nbytes if column.index else self.division.known.nbytes
 
 
@@ -89,7 +90,7 @@ def division(nodes: Snapshot, key: str, name: Hashable, counting: Callable[[Snap
         if mask.all():
             return every.division
         where = every.places * mask
-        return Division((key, name), where, _with_nodes(where, every.width))
+        return Division((key, name), where, _with_nodes(where, every.width), every.apart)
 
     return nodes.fact(("division", key, name), divide)
 
@@ -99,29 +100,19 @@ def count_in(nodes: Snapshot, key: str, question: PodQuery, of: Division | None 
 
     `of` is a division of the key's nodes, all of them where it is left out.
     """
-    every = topology(nodes, key)
-    of = every.division if of is None else of
-    if every.apart:
-        return _row_by_row(nodes.whole.count(question), None if of is every.division else of)
-    return _copied(nodes.count_in(question, of))
+    return _copied(nodes.count_in(question, topology(nodes, key).division if of is None else of))
 
 
-def holders_in(nodes: Snapshot, key: str, held: HeldTerm) -> Domains:
-    """How many placed pods in each domain hold the term, as `count_in`."""
-    every = topology(nodes, key)
-    if every.apart:
-        return _row_by_row(nodes.whole.holders(held), None)
-    return _copied(nodes.holders_in(held, every.division))
+def count_in_each(nodes: Snapshot, keys: Iterable[str], question: PodQuery) -> dict[str, Domains]:
+    """The same for all nodes by several keys, asked once, however large the question is."""
+    by_key = {key: topology(nodes, key).division for key in keys}
+    sums = nodes.placed.count_in_each(question, by_key.values())
+    return {key: _copied(of_key) for key, of_key in zip(by_key, sums, strict=True)}
 
 
-def _row_by_row(counts: Ints, of: Division | None) -> Domains:
-    domains = np.empty(counts.size + 1, dtype=np.int64)
-    domains[0] = 0
-    if of is None:
-        domains[1:] = counts
-    else:
-        np.multiply(counts, of.domain_of > 0, out=domains[1:])
-    return domains
+def holders_in(nodes: Snapshot, key: str, weights: Mapping[HeldTerms, int]) -> tuple[Domains, Domains]:
+    """How many placed pods in each domain hold one of these, and the sums of what they count."""
+    return nodes.placed.terms.in_domains(weights, topology(nodes, key).division)
 
 
 def _copied(sums: Domains) -> Domains:

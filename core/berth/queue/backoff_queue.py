@@ -7,6 +7,7 @@ Source: pkg/scheduler/backend/queue/backoff_queue.go (Kubernetes v1.36).
 
 import logging
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import chain
 from math import floor, inf
@@ -100,6 +101,14 @@ class BackoffQueue:
     def restore(self, key: str, record: QueuedPodInfo) -> None:
         """Put a record of this queue back in order after it changed."""
         next(heap for heap in self._heaps if key in heap).put(key, record)
+
+    def release(self, namespaces: AbstractSet[str]) -> None:
+        """Let pods of these namespaces that were held back wait no longer than their backoff."""
+        for record in [record for record in self.resting if record.pod.namespace in namespaces]:
+            if record.held_until is not None:
+                self.resting.remove(record.pod.key)
+                record.held_until = record.backoff_expiration = None
+                self.put(record.pod.key, record)
 
     def remove(self, key: str) -> QueuedPodInfo | None:
         """Take the record of that key out."""

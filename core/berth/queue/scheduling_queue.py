@@ -18,6 +18,7 @@ Source: pkg/scheduler/backend/queue/scheduling_queue.go PriorityQueue (Kubernete
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from berth.framework.background import Background
@@ -367,6 +368,11 @@ class SchedulingQueue:
                 self._in_flight.record(FORCE_ACTIVATE, None, pod)
             moved |= activated
         self._notify(moved)
+
+    def release(self, namespaces: AbstractSet[str]) -> None:
+        """Let pods of these namespaces come back that were held back although the budget was at fault."""
+        self._places.backoff.release(namespaces)
+        self._notify(True)
 
     def next_flush_time(self) -> float:
         """When `flush()` has something to do at the earliest, in seconds since the epoch.

@@ -104,6 +104,7 @@ class Scheduler:
         self.profiles = Profiles(extenders=bool(loaded.extenders), generic_workload=enabled(GENERIC_WORKLOAD))
         self.budgets = CycleBudgets(ports.clock, ports.background, self._metrics.over_budget)
         self.queue = self._new_queue(plugins, on_ready, max_in_unschedulable_seconds, shard_of)
+        self.budgets.on_forgiven = self.queue.release
         self.waiting_pods = WaitingPods(ports.background, ports.clock)
         self.pods_in_pre_bind = PodsInPreBind(ports.background)
         self.at_work: Counter[str] = Counter()

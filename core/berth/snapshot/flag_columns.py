@@ -109,6 +109,8 @@ class FlagColumns(Generic[T]):
         self._rows: dict[T, RowSet] = {}
         self._on_row: dict[int, Collection[T]] = {}
         self._few: _Few | None = None
+        self.things_version = 0
+        """Grows when a node has a thing that none had, or none has one any more."""
 
     @property
     def things(self) -> Collection[T]:
@@ -130,20 +132,29 @@ class FlagColumns(Generic[T]):
 
     def set_row(self, row: int, things: Collection[T]) -> None:
         """Say what one node has: distinct things, in a collection that stays as it is."""
-        self.drop_row(row)
-        if not things:
-            return
+        before, after = dict.fromkeys(self._on_row.get(row, ())), dict.fromkeys(things)
+        if things:
+            self._on_row[row] = things
+        else:
+            self._on_row.pop(row, None)
+        for thing in after:
+            if thing not in before:
+                self._add(thing, row)
+        self._discard([thing for thing in before if thing not in after], row)
+
+    def _add(self, thing: T, row: int) -> None:
         self._few = None
-        self._on_row[row] = things
-        for thing in things:
-            rows = self._rows.get(thing)
-            if rows is None:
-                rows = self._rows[thing] = RowSet()
-            rows.add(row, self._capacity)
+        rows = self._rows.get(thing)
+        if rows is None:
+            rows = self._rows[thing] = RowSet()
+            self.things_version += 1
+        rows.add(row, self._capacity)
 
     def drop_row(self, row: int) -> None:
         """Forget what a node has."""
-        gone = self._on_row.pop(row, ())
+        self._discard(self._on_row.pop(row, ()), row)
+
+    def _discard(self, gone: Collection[T], row: int) -> None:
         if gone:
             self._few = None
         for thing in gone:
@@ -151,6 +162,7 @@ class FlagColumns(Generic[T]):
             rows.discard(row, self._capacity)
             if not rows.count:
                 del self._rows[thing]
+                self.things_version += 1
         if len(gone) > len(self._rows):
             self._rows = dict(self._rows)  # a dictionary that had many more keys keeps their room otherwise
 

@@ -8,7 +8,7 @@ node has has no column: every such key is answered by one that is empty.
 A rule is then asked once for each distinct value and spread over the nodes as an array.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -136,6 +136,16 @@ class LabelColumns:
         self._columns: dict[str, LabelColumn] = {}
         self._sparse: Recent[str, LabelColumn] = Recent(MOST_SPARSE_BYTES)
         self._empty = LabelColumn(capacity)
+
+    @property
+    def keys(self) -> Collection[str]:
+        """The keys that some node has."""
+        return self._keys.things
+
+    @property
+    def keys_version(self) -> int:
+        """Grows when a node has a key that none had, or none has one any more."""
+        return self._keys.things_version
 
     def column(self, key: str) -> LabelColumn:
         """The key's column. Two calls give the same numbers for as long as no node's labels change."""

@@ -9,7 +9,7 @@ from berth.objects.pod import Pod
 from berth.objects.pod_requests import Units, placed_requests, resized
 from berth.objects.pod_template import PodTemplate
 from berth.objects.pod_volumes import PlacedVolume, placed_volumes
-from berth.snapshot.affinity_terms import HeldTerm, placed_terms
+from berth.snapshot.affinity_terms import HeldTerms, placed_terms
 
 
 class PodClass:
@@ -48,7 +48,7 @@ class Footprint(NamedTuple):
     claims: tuple[str, ...]
     volumes: tuple[PlacedVolume, ...]
     pod_class: PodClass
-    terms: tuple[HeldTerm, ...]
+    held: tuple[HeldTerms, ...]
 
 
 def _footprint(template: PodTemplate) -> Footprint:
@@ -128,9 +128,9 @@ class PodInfo:
         return self.footprint.pod_class
 
     @property
-    def terms(self) -> tuple[HeldTerm, ...]:
-        """The affinity terms that it has."""
-        return self.footprint.terms
+    def held(self) -> tuple[HeldTerms, ...]:
+        """The affinity terms that it has, those that count together in one."""
+        return self.footprint.held
 
     def counts_like(self, other: "PodInfo") -> bool:
         """Whether both, which are versions of one pod, count the same on a node."""

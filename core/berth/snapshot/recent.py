@@ -51,14 +51,18 @@ class Recent(dict[K, V | None], Generic[K, V]):
         """The value, without counting as asked for."""
         return self.get(key) if key in self else self._old.get(key)
 
+    def may_keep(self, size_bytes: int) -> bool:
+        """Whether a value that takes, with its key, so many bytes would be kept."""
+        return size_bytes + ENTRY_BYTES <= self._half_bytes
+
     def put(self, key: K, value: V, size_bytes: int) -> list[V]:
         """Keep a value that takes, with its key, so many bytes; answers the values that had to go.
 
         The key has none yet.
         """
-        size_bytes += ENTRY_BYTES
-        if size_bytes > self._half_bytes:
+        if not self.may_keep(size_bytes):
             return [value]
+        size_bytes += ENTRY_BYTES
         gone = self._age() if self._young_bytes + size_bytes > self._half_bytes else []
         self[key] = value
         self._sizes[key] = size_bytes

@@ -25,14 +25,14 @@ from berth.objects.host_ports import HostPort, HostPorts
 from berth.objects.node import Node
 from berth.objects.quantity import MAX_INT64
 from berth.objects.taint import Taint
-from berth.snapshot.affinity_terms import HeldTerm
 from berth.snapshot.columns import ByRow, Ints, Mask, Rows
 from berth.snapshot.label_columns import LabelColumn
 from berth.snapshot.node_columns import NodeColumns, says_the_same
 from berth.snapshot.node_info import NodeInfo
 from berth.snapshot.node_tree import NodeTree
-from berth.snapshot.placed_pods import Division, PlacedPods, PodQuery
+from berth.snapshot.placed_pods import PlacedPods, PodQuery
 from berth.snapshot.placed_volumes import PlacedVolumes
+from berth.snapshot.pod_counts import Division
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.recent import Recent, size_of
 from berth.snapshot.resource_columns import RowSums, write
@@ -184,6 +184,16 @@ class Snapshot:
         """The column of a label key, over the whole snapshot."""
         return self._columns.labels.column(key)
 
+    @property
+    def label_keys(self) -> Collection[str]:
+        """The label keys that some node of the whole snapshot has."""
+        return self._columns.labels.keys
+
+    @property
+    def label_keys_version(self) -> int:
+        """Grows whenever `label_keys` change."""
+        return self._columns.labels.keys_version
+
     def label_ids(self, key: str) -> Ints:
         """The number of each node's value of the label, -1 where it has none.
 
@@ -267,23 +277,12 @@ class Snapshot:
         """
         return self._placed.count(question, len(self._whole))[self.rows]
 
-    def holders(self, held: HeldTerm) -> Ints:
-        """How many placed pods on each node hold the affinity term.
-
-        Shapes: result int64 (n,).
-        """
-        return self._placed.holders(held, len(self._whole))[self.rows]
-
     def count_in(self, question: PodQuery, division: Division) -> Ints:
         """How many placed pods in each domain of the whole snapshot meet the question, not to be written to.
 
         Shapes: result int64 (width,). Cost: O(1) for domains of many nodes that were asked for before.
         """
         return self._placed.count_in(question, division)
-
-    def holders_in(self, held: HeldTerm, division: Division) -> Ints:
-        """How many placed pods in each domain of the whole snapshot hold the term, as `count_in`."""
-        return self._placed.holders_in(held, division)
 
     def answer(self, question: Hashable, compute: Callable[["Snapshot"], NDArray[Any]]) -> NDArray[Any]:
         """What `compute` says of the static columns, worked out once while they stay as they are.

@@ -171,7 +171,7 @@ async def test_3_5_4_derived_lists_follow_pods():
         volumes=({"persistentVolumeClaim": {"claimName": "data"}},),
     )
     snapshot = seen(cluster)
-    held = len(list(snapshot.placed.held())), dict(snapshot.claims)
+    held = len(list(snapshot.placed.terms.held())), dict(snapshot.claims)
     cluster.delete_pod()
 
     assert (1, {"default/data": 1}) == held

@@ -17,6 +17,7 @@ from berth.cycle.budgets import (
     NODE_SECONDS,
     ORDINARY_PODS,
     PAUSE_FOR_CPU,
+    SEVERAL_NAMESPACES,
     CycleBudgets,
 )
 from berth.framework.queued_pod import QueuedPodInfo
@@ -237,3 +238,54 @@ def test_the_log_says_who_and_how_much(office, caplog):
     assert "scheduling cycle exceeded its budget pod=default/greedy" in exceeded
     assert "in=Slow" in exceeded
     assert "pod held back pod=default/greedy seconds=30.0 over_budget_attempts=1" in held
+
+
+def test_a_budget_that_one_namespace_after_the_other_exceeds_is_doubled(office):
+    """Nothing but the budget can be at fault then: those who went over owe nothing."""
+    infos = [office.info(namespace=f"ns-{i}") for i in range(SEVERAL_NAMESPACES)]
+    for info in infos:
+        office.cycle(info, 2 * LEAST_SECONDS)
+
+    assert 2 * LEAST_SECONDS == pytest.approx(office.budgets.begin(infos[0], 0).limit_seconds)
+    assert {} == office.budgets.debts
+    assert office.held(infos[-1]) == 0
+
+
+def test_a_cycle_within_its_budget_ends_the_row(office):
+    for i in range(2 * SEVERAL_NAMESPACES):
+        office.cycle(office.info(namespace=f"ns-{i}"), 2 * LEAST_SECONDS)
+        if i % 2:
+            office.cycle(office.info(namespace="quiet"), 0.001)
+
+    assert LEAST_SECONDS == office.budgets.begin(office.info(namespace="quiet"), 0).limit_seconds
+
+
+def test_one_namespace_cannot_raise_the_budget(office):
+    for i in range(10 * SEVERAL_NAMESPACES):
+        office.cycle(office.info(f"p{i}"), 3 * LEAST_SECONDS)
+
+    assert LEAST_SECONDS == office.budgets.begin(office.info(namespace="quiet"), 0).limit_seconds
+
+
+def test_pods_that_were_held_back_for_the_budget_are_released(office):
+    released = []
+    office.budgets.on_forgiven = released.append
+    for i in range(SEVERAL_NAMESPACES):
+        office.cycle(office.info(namespace=f"ns-{i}"), 2 * LEAST_SECONDS)
+
+    assert [{f"ns-{i}" for i in range(SEVERAL_NAMESPACES)}] == released
+
+
+def test_work_that_placed_pods_cause_is_owed_by_their_namespaces(office):
+    info = office.info(namespace="quiet")
+    meter = office.budgets.begin(info, 0)
+    meter.resume()
+    with meter.on_account_of({"hostile": 99, "small": 1}):
+        office.clock.seconds += 10 * LEAST_SECONDS
+        assert meter.worked("InterPodAffinity"), "others are due their turn, and the cycle goes on"
+    meter.pause()
+    office.budgets.hold(info)
+
+    assert 0 == meter.used_seconds
+    assert ["hostile"] == list(office.budgets.debts)
+    assert office.held(info) == 0

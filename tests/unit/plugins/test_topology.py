@@ -71,8 +71,11 @@ def test_sums_follow(seed):
         cluster.cache.update_snapshot(nodes)
         for key in KEYS:
             assert anew(nodes, key, nodes.count(ANY)) == count_in(nodes, key, ANY).tolist()
-            for held in nodes.placed.held():
-                assert anew(nodes, key, nodes.holders(held)) == holders_in(nodes, key, held).tolist()
+            for held in nodes.placed.terms.held():
+                on_nodes_ = nodes.placed.terms.on_rows(held, len(nodes))
+                counts, sums = holders_in(nodes, key, {held: 3})
+                assert anew(nodes, key, on_nodes_) == counts.tolist()
+                assert (3 * counts).tolist() == sums.tolist()
 
 
 class ChangingCluster:

@@ -21,7 +21,8 @@ QUESTIONS = (
 
 def facts(snapshot):
     """What each node looks like, and what holds for all of them together."""
-    held = {term: snapshot.placed.holders(term, len(snapshot)).tolist() for term in snapshot.placed.held()}
+    terms = snapshot.placed.terms
+    held = {each: terms.on_rows(each, len(snapshot)).tolist() for each in terms.held()}
     return {
         "nodes": {name: node_facts(snapshot, row) for row, name in enumerate(snapshot.names)},
         "rows": {name: snapshot.row_of[name] == row for row, name in enumerate(snapshot.names)},

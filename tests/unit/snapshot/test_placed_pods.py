@@ -8,7 +8,7 @@ import pytest
 
 from berth.objects.label_selector import EVERYTHING, LabelSelector, Requirement, Selector, from_labels
 from berth.objects.pod_spec import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
-from berth.snapshot import placed_pods
+from berth.snapshot import pod_counts
 from berth.snapshot.affinity_terms import TermKind, affinity_term, placed_terms
 from berth.snapshot.placed_pods import PlacedPods, PodQuery, PodsLike
 from berth.snapshot.pod_info import PodInfo, claim_keys
@@ -73,12 +73,12 @@ def test_what_came_and_went_leaves_nothing():
 
     assert [0, 0, 0] == counts.count(PodQuery((ANYWHERE,)), 3).tolist()
     assert [0, 0, 0] == counts.count(PodQuery((WEB,)), 3).tolist()
-    assert [] == list(counts.held())
+    assert [] == list(counts.terms.held())
 
 
 def test_forgotten_questions_are_answered_anew(monkeypatch):
     """Only so many columns are kept; one that was dropped is filled again."""
-    monkeypatch.setattr(placed_pods, "MOST_BYTES", 3000)
+    monkeypatch.setattr(pod_counts, "MOST_BYTES", 3000)
     counts = counted()
     questions = [PodQuery((ANYWHERE,)), PodQuery((WEB,)), PodQuery((WEB,), terminating=False)]
     for question in questions:
@@ -103,17 +103,19 @@ def test_holders_of_a_term():
     away = Affinity(pod_anti_affinity=PodAffinity((zone,), (WeightedPodAffinityTerm(5, zone),)))
     counts = PlacedPods(3)
     counts.add(1, PodInfo(pod("a", affinity=away)))
-    required, preferred = sorted(counts.held(), key=lambda held: held.weight)
-    counts.holders(required, 3)
+    required, preferred = sorted(
+        counts.terms.held(), key=lambda held: held.kind is TermKind.PREFERRED_ANTI_AFFINITY
+    )
+    counts.terms.on_rows(required, 3)
     counts.add(2, PodInfo(pod("b", affinity=away)))
 
     assert (TermKind.REQUIRED_ANTI_AFFINITY, TermKind.PREFERRED_ANTI_AFFINITY) == (
         required.kind,
         preferred.kind,
     )
-    assert (0, 5) == (required.weight, preferred.weight)
-    assert [0, 1, 1] == counts.holders(required, 3).tolist()
-    assert [0, 1, 1] == counts.holders(preferred, 3).tolist()
+    assert (1, 5) == (required.weight(required.times), preferred.weight(preferred.times))
+    assert [0, 1, 1] == counts.terms.on_rows(required, 3).tolist()
+    assert [0, 1, 1] == counts.terms.on_rows(preferred, 3).tolist()
 
 
 IN_PROD = LabelSelector({"env": "prod"})
@@ -136,7 +138,7 @@ IN_PROD = LabelSelector({"env": "prod"})
 )
 def test_whom_a_term_means(term, namespace, labels, matches):
     """Namespaces listed, or selected, or the owner's own where neither is said."""
-    ready = affinity_term(term, make_pod("owner"))
+    ready = affinity_term(term, "default")
 
     assert matches is ready.matches(make_pod("other", namespace=namespace), labels)
 

@@ -39,11 +39,10 @@ class AntiAffinity:
         """Pods that a required term keeps apart from another in the same place."""
         simulated = scene.simulated
         terms = {
-            held
-            for pods in simulated.snapshot.pods
-            for info in pods.values()
-            for held in info.terms
+            term
+            for held in simulated.snapshot.placed.terms.held()
             if held.kind is TermKind.REQUIRED_ANTI_AFFINITY
+            for term in held.times
         }
         found = []
         concerned: dict[PodTemplate, bool] = {}
@@ -75,7 +74,7 @@ class AntiAffinity:
 
 def _concerned(pod: Pod, terms: set[HeldTerm]) -> bool:
     """Whether a term is the pod's own, or may match it; the plugin knows about namespaces' labels."""
-    if any(held.kind is TermKind.REQUIRED_ANTI_AFFINITY for held in PodInfo(pod).terms):
+    if any(held.kind is TermKind.REQUIRED_ANTI_AFFINITY for held in PodInfo(pod).held):
         return True
     return any(held.term.selector.matches(pod.labels) for held in terms)
 

@@ -7,15 +7,26 @@ from typing import NamedTuple
 import numpy as np
 
 from berth.framework.interface import ReasonCodes
+from berth.framework.pacing import Steps
 from berth.objects.pod import Pod
 from berth.plugins.in_tree import all_pass
-from berth.plugins.inter_pod_affinity.terms import OwnTerms, Wanted
-from berth.plugins.topology import Domains, count_in, holders_in, no_domains, on_nodes, places, topology
-from berth.snapshot.affinity_terms import HeldTerm, TermKind
+from berth.plugins.inter_pod_affinity.terms import OwnTerms
+from berth.plugins.topology import (
+    Domains,
+    count_in,
+    count_in_each,
+    holders_in,
+    no_domains,
+    on_nodes,
+    places,
+    topology,
+)
+from berth.snapshot.affinity_terms import HeldTerms, TermKind
 from berth.snapshot.columns import Ints, Mask, Rows
 from berth.snapshot.placed_pods import PodQuery
 from berth.snapshot.pod_info import PodClass, PodInfo
 from berth.snapshot.snapshot import Snapshot
+from berth.snapshot.term_holders import About
 
 NOT_NEAR, TOO_NEAR, NOT_WANTED = 1, 2, 3
 
@@ -34,7 +45,7 @@ class Neighbours:
     """How many placed pods matter to the incoming one, by domain; clones follow simulated pods.
 
     `near` counts pods that all of its affinity terms mean, once for each term; `away` those that one of its
-    anti-affinity terms means; `unwilling` those that hold an anti-affinity term which means it.
+    anti-affinity terms means, as often; `unwilling` those that hold an anti-affinity term which means it.
     """
 
     __slots__ = ("_effects", "_namespace_labels", "_pod", "_shifts", "away", "near", "terms", "unwilling")
@@ -47,7 +58,7 @@ class Neighbours:
         self.away: ByKey = {}
         self.unwilling: ByKey = {}
         self._shifts: dict[Counted, Ints] = {}
-        self._effects: dict[tuple[PodClass, tuple[HeldTerm, ...]], Counter[Counted]] = {}
+        self._effects: dict[tuple[PodClass, tuple[HeldTerms, ...]], Counter[Counted]] = {}
 
     def clone(self) -> "Neighbours":
         """A copy whose counts can change."""
@@ -58,40 +69,37 @@ class Neighbours:
         twin._effects = self._effects
         return twin
 
-    def count(self, nodes: Snapshot, about: tuple[HeldTerm, ...]) -> None:
-        """Count all placed pods; `about` are the terms of placed pods that mean the incoming one."""
-        for held in about:
-            if held.kind is TermKind.REQUIRED_ANTI_AFFINITY:
-                key = held.term.topology_key
-                _add(self.unwilling, key, holders_in(nodes, key, held))
-        if self.terms.affinity:
-            all_of_them = PodQuery(tuple(term.like for term in self.terms.affinity))
-            for term in self.terms.affinity:
-                key = term.topology_key
-                _add(self.near, key, count_in(nodes, key, all_of_them))
-        for term in self.terms.anti_affinity:
+    def count(self, nodes: Snapshot, about: About) -> Steps[None]:
+        """Count all placed pods, in steps; `about` are the terms of placed pods that mean the incoming one.
+
+        Where no node has a term's label there is nothing to count.
+        """
+        for key, weights in about.items():
+            against = {held: 1 for held in weights if held.kind is TermKind.REQUIRED_ANTI_AFFINITY}
+            if against:
+                self.unwilling[key], _ = holders_in(nodes, key, against)
+                yield
+        if self.terms.near:
+            keys = [key for key in self.terms.near_keys if key in nodes.label_keys]
+            counts = count_in_each(nodes, keys, PodQuery(self.terms.near))
+            self.near = {key: counts[key] * self.terms.near_keys[key] for key in keys}
+            yield
+        for term, times in self.terms.away.items():
             key = term.topology_key
-            _add(self.away, key, count_in(nodes, key, PodQuery((term.like,))))
+            if key in nodes.label_keys:
+                _add(self.away, key, count_in(nodes, key, PodQuery((term.like,))) * times)
+            yield
 
     @property
     def idle(self) -> bool:
         """Whether no node can be turned down."""
-        required = self.terms.affinity or self.terms.anti_affinity
+        required = self.terms.near or self.terms.away
         return not required and not any(_has_pods(domains) for domains in self.unwilling.values())
 
     def follow(self, other: PodInfo, node: Snapshot, sign: int) -> None:
         """Count a pod in or out on a table of one node."""
-        for held in other.terms:
-            if held.kind is TermKind.REQUIRED_ANTI_AFFINITY and held.term.matches(
-                self._pod, self._namespace_labels
-            ):
-                _bump(self.unwilling, held.term.topology_key, node, sign)
-        if self.terms.all_mean(other.pod):
-            for term in self.terms.affinity:
-                _bump(self.near, term.topology_key, node, sign)
-        for term in self.terms.anti_affinity:
-            if term.means(other.pod):
-                _bump(self.away, term.topology_key, node, sign)
+        for counted, times in self._effect(other).items():
+            _bump(getattr(self, counted.name), counted.key, node, sign * times)
 
     def follow_rows(self, others: Sequence[tuple[int, PodInfo]], nodes: Snapshot, sign: int) -> None:
         """Count pods in or out on rows of a table, each of which is simulated independently.
@@ -110,20 +118,20 @@ class Neighbours:
 
     def _effect(self, other: PodInfo) -> Counter[Counted]:
         """What the pod counts for, and how often."""
-        known = self._effects.get((other.pod_class, other.terms))
+        known = self._effects.get((other.pod_class, other.held))
         if known is None:
-            unwilling = (
-                Counted("unwilling", held.term.topology_key)
-                for held in other.terms
+            known = Counter(
+                Counted("unwilling", held.topology_key)
+                for held in other.held
                 if held.kind is TermKind.REQUIRED_ANTI_AFFINITY
-                and held.term.matches(self._pod, self._namespace_labels)
+                and any(each.term.matches(self._pod, self._namespace_labels) for each in held.times)
             )
-            near = self.terms.affinity if self.terms.all_mean(other.pod) else ()
-            away = (term for term in self.terms.anti_affinity if term.means(other.pod))
-            known = Counter(unwilling)
-            known.update(Counted("near", term.topology_key) for term in near)
-            known.update(Counted("away", term.topology_key) for term in away)
-            self._effects[other.pod_class, other.terms] = known
+            if self.terms.all_mean(other.pod):
+                known.update({Counted("near", key): times for key, times in self.terms.near_keys.items()})
+            for term, times in self.terms.away.items():
+                if term.means(other.pod):
+                    known[Counted("away", term.topology_key)] += times
+            self._effects[other.pod_class, other.held] = known
         return known
 
     def _pods(self, nodes: Snapshot, name: str, key: str) -> Ints:
@@ -141,14 +149,15 @@ class Neighbours:
         for code, name in ((NOT_WANTED, "unwilling"), (TOO_NEAR, "away")):
             for key in self._keys(name):
                 codes = np.where(self._pods(nodes, name, key) > 0, np.uint8(code), codes)
-        if not self.terms.affinity:
+        if not self.terms.near:
             return codes
-        first = self._first_by_row(nodes)
-        for term in self.terms.affinity:
-            unlabelled = places(nodes, term.topology_key) == 0
-            lacking = self._pods(nodes, "near", term.topology_key) <= 0
-            codes = np.where(np.where(first, unlabelled, lacking), np.uint8(NOT_NEAR), codes)
-        return codes
+        first, not_near = self._first_by_row(nodes), np.zeros(len(nodes), dtype=bool)
+        for key in self.terms.near_keys:
+            unlabelled = places(nodes, key) == 0
+            not_near |= np.where(first, unlabelled, self._pods(nodes, "near", key) <= 0)
+            if not_near.all():
+                break
+        return np.where(not_near, np.uint8(NOT_NEAR), codes)
 
     def _keys(self, name: str) -> set[str]:
         return {*getattr(self, name), *(key for kind, key in self._shifts if kind == name)}
@@ -217,19 +226,22 @@ class Neighbours:
 
         Shapes: result bool (n,).
         """
-        if not self.terms.affinity:
+        if not self.terms.near:
             return None
         first = not any(_has_pods(d) for d in self.near.values()) and self.terms.all_mean(self._pod)
-        failing = [_lacking(term, self.near, nodes, labels_only=first) for term in self.terms.affinity]
-        mask: Mask = np.logical_or.reduce(failing)
-        return mask
+        found = np.zeros(len(nodes), dtype=bool)
+        for key in self.terms.near_keys:
+            found |= _lacking(key, self.near, nodes, labels_only=first)
+            if found.all():
+                break
+        return found
 
 
-def _lacking(term: Wanted, near: ByKey, nodes: Snapshot, *, labels_only: bool) -> Mask:
-    if labels_only:
-        unlabelled: Mask = places(nodes, term.topology_key) == 0
+def _lacking(key: str, near: ByKey, nodes: Snapshot, *, labels_only: bool) -> Mask:
+    if labels_only or key not in near:
+        unlabelled: Mask = places(nodes, key) == 0
         return unlabelled
-    return on_nodes(nodes, term.topology_key, near[term.topology_key] <= 0)
+    return on_nodes(nodes, key, near[key] <= 0)
 
 
 def _anywhere(counts: ByKey, nodes: Snapshot) -> Mask | None:

@@ -9,6 +9,7 @@ from berth.framework.handle import Handle
 from berth.framework.interface import (
     EnqueueExtensions,
     FilterPlugin,
+    MaybeAwaitable,
     NormalizeScorePlugin,
     PreFilterResult,
     PreScorePlugin,
@@ -16,6 +17,7 @@ from berth.framework.interface import (
     ReasonCodes,
     Scores,
 )
+from berth.framework.pacing import Steps, paced
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed, unresolvable
 from berth.objects.pod import Pod
 from berth.plugins.counted_pods import CountsPods
@@ -61,15 +63,18 @@ class InterPodAffinity(
         self._own_terms = OwnTermsReader(handle.listers)
         self._terms_about = TermsAbout(handle.listers)
 
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[PreFilterResult]:
         """Count pods by domain; where no pod objects there is nothing to filter."""
+        return paced(state.meter, self.name, self._counted(state, pod, nodes))
+
+    def _counted(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Steps[PreFilterResult]:
         try:
-            terms = self._own_terms.read(pod)
+            terms = yield from self._own_terms.read(pod)
         except UnparsableTermError as error:
             return PreFilterResult(unresolvable(str(error)))
         state.write(OwnTerms, terms)
         neighbours = Neighbours(pod, terms, self._listers.namespace_labels(pod.namespace))
-        neighbours.count(nodes, self._terms_about.find(pod, nodes))
+        yield from neighbours.count(nodes, (yield from self._terms_about.find(pod, nodes, state.meter)))
         if neighbours.idle:
             return PreFilterResult(SKIP)
         state.write(Neighbours, neighbours)
@@ -90,20 +95,24 @@ class InterPodAffinity(
         """The same for some rows."""
         return None if has_terms(pod) else state.read(Neighbours).unwilling_on(nodes)
 
-    def pre_score(self, state: CycleState, pod: Pod, nodes: Snapshot, feasible: Mask) -> Status:
+    def pre_score(
+        self, state: CycleState, pod: Pod, nodes: Snapshot, feasible: Mask
+    ) -> MaybeAwaitable[Status]:
         """Add up the weights by domain; where no pod counts there is nothing to score."""
         del feasible
+        return paced(state.meter, self.name, self._added_up(state, pod, nodes))
+
+    def _added_up(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Steps[Status]:
         try:
-            terms = state.get(OwnTerms) or self._own_terms.read(pod)
+            terms = state.get(OwnTerms) or (yield from self._own_terms.read(pod))
         except UnparsableTermError as error:
             return failed(str(error))
         if self._ignore_others and not terms.preferred:
             return SKIP
         preferences = Preferences()
-        for term in terms.preferred:
-            preferences.add_own(term, nodes)
-        for held in self._terms_about.find(pod, nodes):
-            preferences.add_held(held, self._hard_weight, nodes)
+        yield from preferences.add_own(terms.preferred, nodes)
+        about = yield from self._terms_about.find(pod, nodes, state.meter)
+        yield from preferences.add_held(about, self._hard_weight, nodes)
         if not preferences.any:
             return SKIP
         state.write(Preferences, preferences)
@@ -137,14 +146,18 @@ class InterPodAffinity(
 
     def basis_generation(self, nodes: Snapshot) -> Hashable:
         """The version of who holds terms, and of namespaces' labels."""
-        return nodes.placed.holders_generation, self._listers.namespaces.generation
+        return nodes.placed.terms.generation, self._listers.namespaces.generation
 
     def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
         """Who holds the terms that mean the pod; None for a pod that has terms: these count any pods."""
         del state
         if has_terms(pod):
             return None
-        return tuple(map(nodes.placed.holders_version, self._terms_about.find(pod, nodes)))
+        about = self._terms_about.known(pod, nodes)
+        if about is None:
+            return None  # Answering works it out, so that the next pod has a basis.
+        version = nodes.placed.terms.version
+        return tuple([version(held) for weights in about.values() for held in weights])
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Pods that come, go or change labels; nodes that come or change labels."""

@@ -1,17 +1,19 @@
 """Adding up preferences: the incoming pod's, and those of placed pods that mean it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from berth.framework.interface import MAX_NODE_SCORE, Scores
+from berth.framework.pacing import Steps
 from berth.framework.score import TABLED
 from berth.plugins.inter_pod_affinity.terms import Wanted
 from berth.plugins.topology import Domains, count_in, holders_in, on_nodes, topology
-from berth.snapshot.affinity_terms import HeldTerm, TermKind
+from berth.snapshot.affinity_terms import TermKind
 from berth.snapshot.columns import Rows
 from berth.snapshot.placed_pods import PodQuery
 from berth.snapshot.snapshot import Snapshot
+from berth.snapshot.term_holders import About
 
 
 class Preferences:
@@ -24,28 +26,29 @@ class Preferences:
         self.any = False
         """Whether some pod counted anywhere, be it that its weights cancel out."""
 
-    def add_own(self, term: Wanted, nodes: Snapshot) -> None:
-        """Count the pods that a term of the incoming pod means."""
-        key = term.topology_key
-        self._add(key, count_in(nodes, key, PodQuery((term.like,))), term.weight)
+    def add_own(self, preferred: Mapping[Wanted, int], nodes: Snapshot) -> Steps[None]:
+        """Count the pods that terms of the incoming pod mean, in steps."""
+        for term, weight in preferred.items():
+            key = term.topology_key
+            if key in nodes.label_keys:
+                pods = count_in(nodes, key, PodQuery((term.like,)))
+                self._add(key, pods, pods * weight)
+            yield
 
-    def add_held(self, held: HeldTerm, hard_weight: int, nodes: Snapshot) -> None:
-        """Count the placed pods that hold a term which means the incoming pod."""
-        weight = {
-            TermKind.REQUIRED_AFFINITY: hard_weight,
-            TermKind.PREFERRED_AFFINITY: held.weight,
-            TermKind.PREFERRED_ANTI_AFFINITY: -held.weight,
-        }.get(held.kind, 0)
-        if weight:
-            key = held.term.topology_key
-            self._add(key, holders_in(nodes, key, held), weight)
+    def add_held(self, about: About, hard_weight: int, nodes: Snapshot) -> Steps[None]:
+        """Count the placed pods that hold terms which mean the incoming pod, in steps."""
+        for key, counting in about.items():
+            weights = {held: weight * _sign(held.kind, hard_weight) for held, weight in counting.items()}
+            weights = {held: weight for held, weight in weights.items() if weight}
+            if weights:
+                self._add(key, *holders_in(nodes, key, weights))
+                yield
 
-    def _add(self, key: str, domains: Domains, weight: int) -> None:
-        if not domains.max():
+    def _add(self, key: str, pods: Domains, sums: Domains) -> None:
+        if not pods.max():
             return
         self.any = True
-        domains *= weight
-        self._sums[key] = self._sums[key] + domains if key in self._sums else domains
+        self._sums[key] = self._sums[key] + sums if key in self._sums else sums
 
     def scores(self, nodes: Snapshot) -> Scores:
         """The sum over the domains that each node is in; may be negative.
@@ -74,6 +77,19 @@ class Preferences:
             return total
 
         return scores
+
+
+def _sign(kind: TermKind, hard_weight: int) -> int:
+    """What a term of that kind counts for each 1 of its weight."""
+    match kind:
+        case TermKind.REQUIRED_AFFINITY:
+            return hard_weight
+        case TermKind.REQUIRED_ANTI_AFFINITY:
+            return 0
+        case TermKind.PREFERRED_AFFINITY:
+            return 1
+        case _:
+            return -1
 
 
 def normalized(scores: Scores) -> Scores:

@@ -1,18 +1,21 @@
 """Which pods a term means: those of an incoming pod's terms, and terms of placed pods that mean it."""
 
-import sys
-from collections.abc import Hashable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
 
+from berth.framework.cycle_budget import CycleMeter
 from berth.framework.listers import Listers
+from berth.framework.pacing import Steps
 from berth.objects.label_selector import InvalidSelectorError
 from berth.objects.pod import Pod
 from berth.snapshot.affinity_terms import AffinityTerm, HeldTerm, TermKind, held_terms
-from berth.snapshot.placed_pods import PlacedPods, PodsLike
+from berth.snapshot.placed_pods import PodsLike
 from berth.snapshot.recent import Recent, size_of
 from berth.snapshot.snapshot import Snapshot
+from berth.snapshot.term_holders import About
 
 NO_LABELS: Mapping[str, str] = {}
 MOST_BYTES = 16 << 20
@@ -21,16 +24,19 @@ encode = msgspec.json.Encoder().encode
 
 
 class Wanted(NamedTuple):
-    """A term of an incoming pod: the pods that it means, over the domains of a label."""
+    """Pods that an incoming pod's term means, over the domains of a label."""
 
     like: PodsLike
     topology_key: str
-    weight: int = 0
 
     def means(self, pod: Pod) -> bool:
         """Whether the term means that pod."""
-        inside = self.like.namespaces is None or pod.namespace in self.like.namespaces
-        return inside and self.like.selector.matches(pod.labels)
+        return _means(self.like, pod)
+
+
+def _means(like: PodsLike, pod: Pod) -> bool:
+    inside = like.namespaces is None or pod.namespace in like.namespaces
+    return inside and like.selector.matches(pod.labels)
 
 
 class UnparsableTermError(ValueError):
@@ -38,35 +44,48 @@ class UnparsableTermError(ValueError):
 
 
 class OwnTerms(NamedTuple):
-    """The terms of an incoming pod."""
+    """The terms of an incoming pod, equal ones together."""
 
-    affinity: tuple[Wanted, ...] = ()
-    anti_affinity: tuple[Wanted, ...] = ()
-    preferred: tuple[Wanted, ...] = ()
-    """Weights of anti-affinity are negative."""
+    near: tuple[PodsLike, ...] = ()
+    """What required affinity means: pods that all of its terms mean."""
+    near_keys: Mapping[str, int] = {}
+    """How many terms of required affinity have that topology key."""
+    away: Mapping[Wanted, int] = {}
+    """How often the pod has a term of required anti-affinity."""
+    preferred: Mapping[Wanted, int] = {}
+    """The sum of the weights of a preferred term; those of anti-affinity are negative."""
 
     def all_mean(self, pod: Pod) -> bool:
         """Whether that pod satisfies every required affinity term; False where there is none."""
-        return bool(self.affinity) and all(term.means(pod) for term in self.affinity)
+        return bool(self.near) and all(_means(like, pod) for like in self.near)
 
 
 NO_TERMS = OwnTerms()
 
 
-def own_terms(pod: Pod, listers: Listers) -> OwnTerms:
+def own_terms(pod: Pod, listers: Listers) -> Steps[OwnTerms]:
     """The pod's terms, with namespace selectors resolved.
 
     Raises: UnparsableTermError naming the list.
     """
     held = {kind: _parsed(pod, kind) for kind in TermKind}
-    return OwnTerms(
-        tuple(_wanted(h, listers) for h in held[TermKind.REQUIRED_AFFINITY]),
-        tuple(_wanted(h, listers) for h in held[TermKind.REQUIRED_ANTI_AFFINITY]),
-        (
-            *(_wanted(h, listers) for h in held[TermKind.PREFERRED_AFFINITY]),
-            *(_wanted(h, listers, -1) for h in held[TermKind.PREFERRED_ANTI_AFFINITY]),
-        ),
-    )
+    near: dict[PodsLike, None] = {}
+    near_keys, away, preferred = Counter[str](), Counter[Wanted](), Counter[Wanted]()
+    for kind, terms in held.items():
+        for each in terms:
+            term = Wanted(meant(each.term, listers), each.term.topology_key)
+            match kind:
+                case TermKind.REQUIRED_AFFINITY:
+                    near[term.like] = None
+                    near_keys[term.topology_key] += 1
+                case TermKind.REQUIRED_ANTI_AFFINITY:
+                    away[term] += 1
+                case TermKind.PREFERRED_AFFINITY:
+                    preferred[term] += each.weight
+                case _:
+                    preferred[term] -= each.weight
+            yield
+    return OwnTerms(tuple(near), near_keys, away, preferred)
 
 
 def _parsed(pod: Pod, kind: TermKind) -> tuple[HeldTerm, ...]:
@@ -74,10 +93,6 @@ def _parsed(pod: Pod, kind: TermKind) -> tuple[HeldTerm, ...]:
         return held_terms(pod, kind)
     except InvalidSelectorError as error:
         raise UnparsableTermError(f"parsing pod: {kind.value}: {error}") from error
-
-
-def _wanted(held: HeldTerm, listers: Listers, sign: int = 1) -> Wanted:
-    return Wanted(meant(held.term, listers), held.term.topology_key, sign * held.weight)
 
 
 def meant(term: AffinityTerm, listers: Listers) -> PodsLike:
@@ -109,8 +124,8 @@ class OwnTermsReader:
         self._generation = 0
         self._known: Recent[bytes, OwnTerms] = Recent(MOST_BYTES)
 
-    def read(self, pod: Pod) -> OwnTerms:
-        """The pod's terms, with namespace selectors resolved.
+    def read(self, pod: Pod) -> Steps[OwnTerms]:
+        """The pod's terms, with namespace selectors resolved, in steps.
 
         Raises: UnparsableTermError naming the list.
         """
@@ -123,45 +138,28 @@ class OwnTermsReader:
         written = encode((pod.namespace, affinity.pod_affinity, affinity.pod_anti_affinity))
         known = self._known[written]
         if known is None:
-            known = own_terms(pod, self._listers)
-            self._known.put(written, known, len(written) + size_of(known))
+            known = yield from own_terms(pod, self._listers)
+            size = size_of((known.near, [*known.near_keys], [*known.away], [*known.preferred]))
+            self._known.put(written, known, len(written) + size)
         return known
 
 
 class TermsAbout:
-    """Finds the terms of placed pods that mean an incoming pod.
-
-    Pods of one class ask alike, so answers are remembered for as long as the same terms are held.
-    """
+    """Finds the terms of placed pods that mean an incoming pod; their owners are charged for it."""
 
     def __init__(self, listers: Listers) -> None:
         self._listers = listers
-        self._placed: PlacedPods | None = None
-        self._generation = 0
-        self._known: Recent[Hashable, tuple[HeldTerm, ...]] = Recent(MOST_BYTES)
 
-    def find(self, pod: Pod, nodes: Snapshot) -> tuple[HeldTerm, ...]:
-        """All terms, required and preferred, that placed pods hold and that mean the pod."""
-        if not nodes.placed.held():
-            return ()
-        self._forget_outdated(nodes.placed)
-        namespace_labels = self._listers.namespace_labels(pod.namespace)
-        question = (
-            pod.namespace,
-            frozenset(pod.labels.items()),
-            frozenset(namespace_labels.items()),
-        )
-        known = self._known[question]
-        if known is None:
-            known = tuple(
-                held
-                for held in nodes.placed.held_about(pod.labels)
-                if held.term.matches(pod, namespace_labels)
-            )
-            self._known.put(question, known, size_of(question) + sys.getsizeof(known))
-        return known
+    def known(self, pod: Pod, nodes: Snapshot) -> About | None:
+        """What `find` would return; None if that takes more than one step."""
+        labels = self._listers.namespace_labels(pod.namespace)
+        return nodes.placed.terms.known_about(pod, labels, nodes.label_keys, nodes.label_keys_version)
 
-    def _forget_outdated(self, placed: PlacedPods) -> None:
-        if placed is not self._placed or placed.terms_generation != self._generation:
-            self._known.clear()
-            self._placed, self._generation = placed, placed.terms_generation
+    def find(self, pod: Pod, nodes: Snapshot, meter: CycleMeter) -> Steps[About]:
+        """All terms, required and preferred, that placed pods hold and that mean the pod, in steps."""
+        known = self.known(pod, nodes)
+        if known is not None:
+            return known
+        terms, labels = nodes.placed.terms, self._listers.namespace_labels(pod.namespace)
+        with meter.on_account_of(terms.terms_by_namespace):
+            return (yield from terms.about(pod, labels, nodes.label_keys, nodes.label_keys_version))

@@ -11,6 +11,7 @@ import msgspec
 
 from berth.config.plugin_args import PodTopologySpreadArgs
 from berth.framework.handle import Handle
+from berth.framework.pacing import at_once
 from berth.objects.pod import Pod
 from berth.objects.pod_spec import Affinity, PodSpec
 from berth.plugins.inter_pod_affinity.terms import OwnTerms, OwnTermsReader
@@ -23,7 +24,7 @@ from berth.plugins.pod_topology_spread.constraints import (
 )
 from berth.plugins.required_affinity import RequiredAffinity
 from berth.plugins.tolerance import Tolerance
-from berth.plugins.topology import Domains, count_in, no_domains, topology
+from berth.plugins.topology import Domains, count_in, count_in_each, no_domains, topology
 from berth.snapshot.columns import Ints, Mask
 from berth.snapshot.placed_pods import PodQuery
 from berth.snapshot.snapshot import Snapshot
@@ -89,8 +90,8 @@ class Demands:
 
     def label_keys(self) -> Iterator[str]:
         """The pod labels that these read."""
-        terms = (*self.terms.affinity, *self.terms.anti_affinity)
-        selectors = (*(t.like.selector for t in terms), *(c.selector for c in self.constraints))
+        likes = (*self.terms.near, *(term.like for term in self.terms.away))
+        selectors = (*(like.selector for like in likes), *(c.selector for c in self.constraints))
         for selector in selectors:
             for requirement in selector.requirements:
                 yield requirement.key
@@ -109,7 +110,7 @@ class RuleReader:
 
         Raises: ValueError where a selector does not parse.
         """
-        return Demands(self._terms.read(pod), self._constraints.effective(pod, Action.HARD))
+        return Demands(at_once(self._terms.read(pod)), self._constraints.effective(pod, Action.HARD))
 
     def kinds(self, pods: Sequence[Pod]) -> list[list[Pod]]:
         """The pods by what they ask for; labels that no member's rule reads make no difference.
@@ -140,10 +141,10 @@ class RuleReader:
     ) -> Iterator[Even]:
         pod = firsts[kind]
         keys = frozenset(constraint.topology_key for constraint in constraints)
-        inclusion = Inclusion(pod, RequiredAffinity.of(pod), self._tolerance)
+        inclusion = Inclusion(pod, RequiredAffinity.of(pod), self._tolerance, keys)
         for constraint in constraints:
             key, selector = constraint.topology_key, constraint.selector
-            division = inclusion.division(nodes, constraint, keys)
+            division = inclusion.division(nodes, constraint)
             question = pods_counted(pod, selector)
             yield Even(
                 kind,
@@ -166,18 +167,18 @@ def _kind(pod: Pod, keys: set[str]) -> bytes:
 
 
 def _apart(kind: int, terms: OwnTerms, firsts: Sequence[Pod], nodes: Snapshot) -> Iterator[Apart]:
-    for term in terms.anti_affinity:
+    for term in terms.away:
         avoided = frozenset(i for i, pod in enumerate(firsts) if term.means(pod))
         if avoided:
             yield Apart(kind, avoided, topology(nodes, term.topology_key).places)
 
 
 def _near(kind: int, terms: OwnTerms, firsts: Sequence[Pod], nodes: Snapshot) -> Iterator[Near]:
-    if not terms.affinity:
+    if not terms.near:
         return
     sought = frozenset(i for i, pod in enumerate(firsts) if terms.all_mean(pod))
-    all_of_them = PodQuery(tuple(term.like for term in terms.affinity))
-    by_key = {t.topology_key: count_in(nodes, t.topology_key, all_of_them) > 0 for t in terms.affinity}
+    counts = count_in_each(nodes, terms.near_keys, PodQuery(terms.near))
+    by_key = {key: pods > 0 for key, pods in counts.items()}
     starts = kind in sought and not any(met.any() for met in by_key.values())
     for key, met in by_key.items():
         yield Near(kind, sought, starts, topology(nodes, key).places, met)

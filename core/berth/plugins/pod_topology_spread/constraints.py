@@ -3,7 +3,9 @@
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from functools import partial
+from hashlib import blake2b
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -12,22 +14,28 @@ from berth.config.plugin_args import PodTopologySpreadArgs
 from berth.framework.handle import Handle
 from berth.framework.listers import Listers
 from berth.objects.decode import decoder
-from berth.objects.label_selector import NOTHING, Requirement, Selector, compile_selector
+from berth.objects.label_selector import (
+    NOTHING,
+    InvalidSelectorError,
+    Requirement,
+    Selector,
+    compile_selector,
+)
 from berth.objects.pod import Pod
 from berth.objects.pod_spec import TopologySpreadConstraint
+from berth.objects.pod_template import PodTemplate
 from berth.plugins.controller_selector import controller_selector
 from berth.plugins.required_affinity import RequiredAffinity
 from berth.plugins.tolerance import Tolerance
 from berth.plugins.topology import division, with_all
 from berth.snapshot.columns import Mask
-from berth.snapshot.placed_pods import Division, PodQuery, PodsLike
-from berth.snapshot.recent import Recent, size_of
+from berth.snapshot.placed_pods import PodQuery, PodsLike
+from berth.snapshot.pod_counts import Division
 from berth.snapshot.snapshot import Snapshot
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 HONOR = "Honor"
-MOST_BYTES = 16 << 20
 
 
 class Action(StrEnum):
@@ -65,7 +73,6 @@ class Defaults:
         written = read_constraints(msgspec.json.encode(args.default_constraints))
         self.constraints = written if self.listed else SYSTEM_DEFAULTS
         self._listers: Listers = handle.listers
-        self._known: Recent[tuple[Action, bytes], tuple[Constraint, ...]] = Recent(MOST_BYTES)
 
     def effective(self, pod: Pod, action: Action) -> tuple[Constraint, ...]:
         """The constraints of that kind that hold for the pod.
@@ -73,7 +80,7 @@ class Defaults:
         Raises: InvalidSelectorError where a selector does not parse.
         """
         if pod.spec.topology_spread_constraints:
-            return self._of_pod(pod, action)
+            return _own(pod, action)
         wanted = [c for c in self.constraints if c.when_unsatisfiable == action]
         if not wanted:
             return ()
@@ -97,16 +104,24 @@ class Defaults:
             return False
         return not self.constraints or controller_selector(pod, self._listers).empty
 
-    def _of_pod(self, pod: Pod, action: Action) -> tuple[Constraint, ...]:
-        """The pod's own, prepared once for all pods that are written alike, as those of one workload are."""
-        own = pod.spec.topology_spread_constraints
-        written = action, encode((own, pod.labels))
-        known = self._known[written]
-        if known is None:
-            wanted = (c for c in own if c.when_unsatisfiable == action)
-            known = tuple(prepared(c, _selector(c, pod)) for c in wanted)
-            self._known.put(written, known, len(written[1]) + size_of(known))
-        return known
+
+def _own(pod: Pod, action: Action) -> tuple[Constraint, ...]:
+    """The pod's own, prepared once for all pods of its template. Raises: InvalidSelectorError."""
+    found = pod.template.derived(_HARD if action is Action.HARD else _SOFT)
+    if isinstance(found, InvalidSelectorError):
+        raise InvalidSelectorError(*found.args)
+    return found
+
+
+def _prepared(template: PodTemplate, action: Action) -> tuple[Constraint, ...] | InvalidSelectorError:
+    own = template.spec.topology_spread_constraints
+    try:
+        return tuple(prepared(c, _selector(c, template)) for c in own if c.when_unsatisfiable == action)
+    except InvalidSelectorError as error:
+        return error
+
+
+_HARD, _SOFT = partial(_prepared, action=Action.HARD), partial(_prepared, action=Action.SOFT)
 
 
 def prepared(constraint: TopologySpreadConstraint, selector: Selector) -> Constraint:
@@ -121,22 +136,35 @@ def prepared(constraint: TopologySpreadConstraint, selector: Selector) -> Constr
     )
 
 
-def _selector(constraint: TopologySpreadConstraint, pod: Pod) -> Selector:
-    selector = compile_selector(constraint.label_selector)
-    keys = [key for key in constraint.match_label_keys if key in pod.labels]
+def _selector(constraint: TopologySpreadConstraint, template: PodTemplate) -> Selector:
+    selector, labels = compile_selector(constraint.label_selector), template.labels
+    keys = [key for key in constraint.match_label_keys if key in labels]
     if selector == NOTHING or not keys:
         return selector
-    return selector.and_also(tuple(Requirement(key, "In", (pod.labels[key],)) for key in keys))
+    return selector.and_also(tuple(Requirement(key, "In", (labels[key],)) for key in keys))
 
 
 @dataclass(slots=True)
 class Inclusion:
-    """Which nodes count for a pod's constraints, of which it may have many: each policy is asked once."""
+    """Which nodes count for a pod's constraints, of which it may have many: each policy is asked once.
+
+    `keys` are labels that nodes need to have, those that the constraints spread over.
+    """
 
     pod: Pod
     required: RequiredAffinity
     tolerance: Tolerance
+    keys: frozenset[str] = frozenset()
     _asked: tuple[Snapshot, int, dict[str, Mask]] | None = None
+    _names: tuple[bytes, bytes, bytes] | None = None
+
+    def possible(self, nodes: Snapshot) -> bool:
+        """Whether some node has all the labels: only then is there a domain in which pods are counted."""
+        return len(self.keys) <= len(nodes.label_keys) and bool(self.with_keys(nodes.whole).any())
+
+    def with_keys(self, nodes: Snapshot) -> Mask:
+        """Which nodes have all the labels. Shapes: result bool (n,)."""
+        return self._once("keys", nodes, lambda whole: with_all(whole, self.keys))
 
     def mask(self, nodes: Snapshot, constraint: Constraint) -> Mask | None:
         """The nodes that the constraint's policies let count; None for all.
@@ -150,20 +178,28 @@ class Inclusion:
             masks.append(self._once("taints", nodes, self._tolerated))
         return np.logical_and.reduce(masks) if masks else None
 
-    def division(self, nodes: Snapshot, constraint: Constraint, keys: frozenset[str]) -> Division:
-        """The constraint's domains, of the nodes that have all keys and that its policies let count."""
+    def division(self, nodes: Snapshot, constraint: Constraint) -> Division:
+        """The constraint's domains, of the nodes that have all labels and that its policies let count."""
 
         def counting(whole: Snapshot) -> Mask:
-            with_keys, included = with_all(whole, keys), self.mask(whole, constraint)
+            with_keys, included = self.with_keys(whole), self.mask(whole, constraint)
             return with_keys if included is None else with_keys & included
 
-        return division(nodes, constraint.topology_key, (keys, *self.policies(constraint)), counting)
+        return division(nodes, constraint.topology_key, self.name(constraint), counting)
 
-    def policies(self, constraint: Constraint) -> tuple[Hashable, Hashable]:
-        """All that the mask depends on besides the nodes."""
+    def name(self, constraint: Constraint) -> Hashable:
+        """All that the nodes of the constraint's domains depend on besides the nodes themselves.
+
+        As digests: each of a pod's constraints asks with all of its keys, terms and tolerations.
+        """
+        if self._names is None:
+            tolerations = self.pod.spec.tolerations, self.tolerance.comparisons
+            self._names = _digest(sorted(self.keys)), _digest(self.required), _digest(tolerations)
+        keys, required, tolerated = self._names
         return (
-            self.required if constraint.honors_affinity else None,
-            (self.pod.spec.tolerations, self.tolerance.comparisons) if constraint.honors_taints else None,
+            keys,
+            required if constraint.honors_affinity else None,
+            tolerated if constraint.honors_taints else None,
         )
 
     def _tolerated(self, nodes: Snapshot) -> Mask:
@@ -177,6 +213,10 @@ class Inclusion:
         if policy not in known:
             known[policy] = ask(whole)
         return known[policy][nodes.rows]
+
+
+def _digest(value: Any) -> bytes:
+    return blake2b(encode(value), digest_size=32).digest()
 
 
 def pods_counted(pod: Pod, selector: Selector) -> PodQuery | None:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from berth.framework.interface import ReasonCodes
+from berth.framework.pacing import Steps
 from berth.objects.pod import Pod
 from berth.plugins.in_tree import all_pass
 from berth.plugins.pod_topology_spread.constraints import (
     Constraint,
     Inclusion,
     pods_counted,
-    topology_keys,
 )
 from berth.plugins.topology import (
     Domains,
@@ -23,7 +23,7 @@ from berth.plugins.topology import (
     places,
 )
 from berth.snapshot.columns import Ints, Mask
-from berth.snapshot.placed_pods import Division
+from berth.snapshot.pod_counts import Division
 from berth.snapshot.pod_info import PodClass, PodInfo
 from berth.snapshot.snapshot import Snapshot
 
@@ -94,16 +94,20 @@ class DomainDelta:
 
 
 class Spread:
-    """A pod's hard constraints with their tallies; clones follow simulated pods."""
+    """A pod's hard constraints with their tallies; clones follow simulated pods.
 
-    __slots__ = ("_deltas", "_inclusion", "_meaning", "constraints", "keys", "pod", "tallies")
+    Where no node has all of the labels that they spread over, every node lacks one, whatever pods there are,
+    and no domain has a node that counts: then nothing is tallied.
+    """
+
+    __slots__ = ("_deltas", "_inclusion", "_meaning", "_possible", "constraints", "pod", "tallies")
 
     def __init__(self, pod: Pod, constraints: Sequence[Constraint], inclusion: Inclusion) -> None:
         self.pod = pod
         self.constraints = constraints
-        self.keys = topology_keys(constraints)
         self.tallies: list[Tally] = []
         self._inclusion = inclusion
+        self._possible = True
         self._deltas: list[DomainDelta] = []
         self._meaning: dict[PodClass, tuple[bool, ...]] = {}
 
@@ -111,17 +115,22 @@ class Spread:
         """A copy whose tallies can change."""
         twin = Spread(self.pod, self.constraints, self._inclusion)
         twin.tallies = [Tally(tally.pods.copy(), tally.known.copy()) for tally in self.tallies]
+        twin._possible = self._possible
         twin._deltas = [delta.copy() for delta in self._deltas]
         twin._meaning = self._meaning
         return twin
 
-    def count(self, nodes: Snapshot) -> None:
-        """Count the placed pods on nodes that have all keys and that the constraint includes."""
+    def count(self, nodes: Snapshot) -> Steps[None]:
+        """Count the placed pods on nodes that have all keys and that the constraint includes, in steps."""
+        if not self._inclusion.possible(nodes):
+            self._possible, self.constraints = False, ()
+            return
         for constraint in self.constraints:
             key, eligible = constraint.topology_key, self._division(nodes, constraint)
             question = pods_counted(self.pod, constraint.selector)
             pods = no_domains(nodes, key) if question is None else count_in(nodes, key, question, eligible)
             self.tallies.append(Tally(pods, eligible.known.copy()))
+            yield
 
     def follow(self, other: PodInfo, node: Snapshot, sign: int) -> None:
         """Count a pod in or out on a table of one node.
@@ -163,6 +172,8 @@ class Spread:
 
         Shapes: result uint8 (n,).
         """
+        if not self._possible:
+            return np.full(len(nodes), MISSING_LABEL, dtype=np.uint8)
         if self._deltas:
             return self._codes_by_row(nodes)
         codes: ReasonCodes = all_pass(len(nodes))
@@ -195,4 +206,4 @@ class Spread:
 
     def _division(self, nodes: Snapshot, constraint: Constraint) -> Division:
         """The constraint's domains, of nodes of the whole snapshot that have all keys and count for it."""
-        return self._inclusion.division(nodes, constraint, self.keys)
+        return self._inclusion.division(nodes, constraint)

@@ -9,6 +9,7 @@ from berth.framework.handle import Handle
 from berth.framework.interface import (
     EnqueueExtensions,
     FilterPlugin,
+    MaybeAwaitable,
     NormalizeScorePlugin,
     PreFilterResult,
     PreScorePlugin,
@@ -16,6 +17,7 @@ from berth.framework.interface import (
     ReasonCodes,
     Scores,
 )
+from berth.framework.pacing import Steps, paced
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed
 from berth.objects.label_selector import InvalidSelectorError
 from berth.objects.pod import Pod
@@ -62,7 +64,7 @@ class PodTopologySpread(
         self._tolerance = Tolerance(handle)
         self._hints = Hints(lambda pod: self._defaults.effective(pod, Action.HARD))
 
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[PreFilterResult]:
         """Count pods by domain; without hard constraints there is nothing to filter."""
         try:
             constraints = self._defaults.effective(pod, Action.HARD)
@@ -70,8 +72,13 @@ class PodTopologySpread(
             return PreFilterResult(failed(f"get constraints from pod: {error}"))
         if not constraints:
             return PreFilterResult(SKIP)
-        spread = Spread(pod, constraints, self._inclusion(pod))
-        spread.count(nodes)
+        return paced(state.meter, self.name, self._counted(state, pod, constraints, nodes))
+
+    def _counted(
+        self, state: CycleState, pod: Pod, constraints: tuple[Constraint, ...], nodes: Snapshot
+    ) -> Steps[PreFilterResult]:
+        spread = Spread(pod, constraints, self._inclusion(pod, topology_keys(constraints)))
+        yield from spread.count(nodes)
         state.write(Spread, spread)
         return PreFilterResult()
 
@@ -80,7 +87,9 @@ class PodTopologySpread(
         del pod
         return state.read(Spread).codes(nodes)
 
-    def pre_score(self, state: CycleState, pod: Pod, nodes: Snapshot, feasible: Mask) -> Status:
+    def pre_score(
+        self, state: CycleState, pod: Pod, nodes: Snapshot, feasible: Mask
+    ) -> MaybeAwaitable[Status]:
         """Count pods by domain of the feasible nodes; without soft constraints there is nothing to score."""
         try:
             constraints = self._defaults.effective(pod, Action.SOFT)
@@ -88,19 +97,18 @@ class PodTopologySpread(
             return failed(f"get constraints from pod: {error}")
         if not constraints or not len(nodes):
             return SKIP
-        state.write(SoftSpread, self._soft(pod, constraints, nodes, feasible))
-        return SUCCESS
-
-    def _soft(
-        self, pod: Pod, constraints: tuple[Constraint, ...], nodes: Snapshot, feasible: Mask
-    ) -> SoftSpread:
         # Only the built-in defaults put up with nodes that lack a label: not every cluster has zones.
         require_all = bool(pod.spec.topology_spread_constraints) or self._defaults.listed
         needed = topology_keys(constraints) if require_all else frozenset()
-        spread = SoftSpread(self._inclusion(pod), nodes, feasible, needed)
-        for constraint in constraints:
-            spread.add(constraint)
-        return spread
+        spread = SoftSpread(self._inclusion(pod, needed), nodes, feasible)
+        return paced(state.meter, self.name, self._added_up(state, spread, constraints))
+
+    def _added_up(
+        self, state: CycleState, spread: SoftSpread, constraints: tuple[Constraint, ...]
+    ) -> Steps[Status]:
+        yield from spread.add_all(constraints)
+        state.write(SoftSpread, spread)
+        return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Scores:
         """How many pods each node's domains have, weighed by the number of domains; fewer is better."""
@@ -146,5 +154,5 @@ class PodTopologySpread(
         """Pods and nodes that come, go, or change what is counted."""
         return self._hints.registrations()
 
-    def _inclusion(self, pod: Pod) -> Inclusion:
-        return Inclusion(pod, RequiredAffinity.of(pod), self._tolerance)
+    def _inclusion(self, pod: Pod, keys: frozenset[str]) -> Inclusion:
+        return Inclusion(pod, RequiredAffinity.of(pod), self._tolerance, keys)

@@ -1,11 +1,13 @@
 """Counting for the soft constraints, and the score that comes of it."""
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from berth.framework.interface import MAX_NODE_SCORE, Scores
+from berth.framework.pacing import Steps
 from berth.framework.score import TABLED, round_half_away
 from berth.plugins.pod_topology_spread.constraints import (
     HOSTNAME,
@@ -20,10 +22,10 @@ from berth.plugins.topology import (
     on_nodes,
     places,
     topology,
-    with_all,
 )
 from berth.snapshot.columns import Ints, Mask, Rows
-from berth.snapshot.placed_pods import Division, PodQuery
+from berth.snapshot.placed_pods import PodQuery
+from berth.snapshot.pod_counts import Division
 from berth.snapshot.snapshot import Snapshot
 
 Floats = NDArray[np.float64]
@@ -36,16 +38,13 @@ class SoftSpread:
         where none does.
     """
 
-    __slots__ = ("_inclusion", "_left_out", "_needed", "_nodes", "_total", "_with_labels", "ignored")
+    __slots__ = ("_inclusion", "_left_out", "_nodes", "_total", "_with_labels", "ignored")
 
-    def __init__(
-        self, inclusion: Inclusion, nodes: Snapshot, feasible: Mask, needed_labels: frozenset[str]
-    ) -> None:
+    def __init__(self, inclusion: Inclusion, nodes: Snapshot, feasible: Mask) -> None:
         self._inclusion = inclusion
         self._nodes = nodes
-        self._needed = needed_labels
-        everywhere = all(labelled(nodes, key) for key in needed_labels)
-        self._with_labels: Mask | None = None if everywhere else with_all(nodes, needed_labels)
+        with_labels = inclusion.with_keys(nodes)
+        self._with_labels: Mask | None = None if with_labels.all() else with_labels
         self.ignored: Mask | None = None
         scored = feasible
         if self._with_labels is not None:
@@ -53,7 +52,16 @@ class SoftSpread:
         self._left_out: Rows = np.flatnonzero(~scored)
         self._total: Floats | None = None
 
-    def add(self, constraint: Constraint) -> None:
+    def add_all(self, constraints: Iterable[Constraint]) -> Steps[None]:
+        """Add what the constraints give, in steps; nothing where no node has all labels: each scores 0."""
+        if not self._inclusion.possible(self._nodes):
+            self._total = np.zeros(len(self._nodes), dtype=np.float64)
+            return
+        for constraint in constraints:
+            self._add(constraint)
+            yield
+
+    def _add(self, constraint: Constraint) -> None:
         """Add what a constraint gives: its domain's pods, weighed; nothing where a node lacks the label."""
         question = pods_counted(self._inclusion.pod, constraint.selector)
         give = self._by_node if constraint.topology_key == HOSTNAME else self._by_domain
@@ -85,13 +93,13 @@ class SoftSpread:
     def _division(self, constraint: Constraint) -> Division:
         """The domains of the nodes that count, those without the label among those whose value is empty."""
         nodes, key = self._nodes, constraint.topology_key
-        counted = self._inclusion.division(nodes, constraint, self._needed)
+        counted = self._inclusion.division(nodes, constraint)
         if not _has_both(nodes, key):
             return counted
-        mask = with_all(nodes, self._needed)
+        mask = self._inclusion.with_keys(nodes)
         included = self._inclusion.mask(nodes, constraint)
         where = _places_by_text(nodes, key) * (mask if included is None else mask & included)
-        name = "by text", key, self._needed, self._inclusion.policies(constraint)
+        name = "by text", key, self._inclusion.name(constraint)
         return Division(name, where, counted.known)
 
     def _scored_domains(self, key: str) -> Mask:
