@@ -11,7 +11,7 @@ JOBS ?= 2
 # What the checks say comes in one piece each, where make can do that.
 IN_ONE_PIECE := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: run test bench lint lint-python lint-types lint-proto lint-scripts lint-go lint-java lint-node lint-rust proto manifests dist images images-check docs release-check clean
+.PHONY: run test explore bench lint lint-python lint-types lint-proto lint-scripts lint-go lint-java lint-node lint-rust proto manifests dist images images-check docs release-check clean
 
 $(UV):
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,16 @@ run: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+# Property tests with examples that `make test` does not try, and every test in another order: a seed for each round.
+SEED ?= $(shell date +%s)
+ROUNDS ?= 1
+explore: $(STAMP)
+	@for seed in $$(seq $(SEED) $$(($(SEED) + $(ROUNDS) - 1))); do \
+		$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m hypothesis --hypothesis-profile=explore \
+			--hypothesis-seed=$$seed --randomly-seed=$$seed $(ARGS) \
+		|| { echo "found with seed $$seed; again: make explore SEED=$$seed JOBS=$(JOBS) ARGS='$(ARGS)'"; exit 1; }; \
+	done
 
 bench: $(STAMP)
 	$(BIN)/python -m tests.benchmarks $(ARGS)

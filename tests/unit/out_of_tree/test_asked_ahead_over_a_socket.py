@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from berth.cache.cache import Cache
@@ -209,9 +209,7 @@ STEPS = st.lists(
 )
 
 
-@settings(
-    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow], phases=[Phase.generate]
-)
+@settings(max_examples=4, deadline=None, phases=[Phase.generate])
 @given(before=STEPS, after=STEPS)
 def test_asked_ahead_over_a_socket_as_asked_at_its_turn(before, after):
     """Placements, statuses and scores are the same, whatever is refused, restarted or changed meanwhile."""

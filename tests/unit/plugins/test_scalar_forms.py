@@ -1,11 +1,13 @@
 """A plugin's answer for one row, or for some rows, is what its vector form has there."""
 
 import random
+from functools import partial
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from berth.cache.cache import Cache
@@ -31,6 +33,7 @@ from berth.objects.pod_spec import (
     WeightedPodAffinityTerm,
 )
 from berth.plugins.registry import IN_TREE
+from berth.plugins.resource_shares import EXACT_BELOW
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod
 from berth.testing.handles import make_plugin
@@ -48,16 +51,14 @@ SCORERS_OF_ROWS = [
 ]
 
 law = settings(max_examples=60, deadline=None)
-# Some have no form for rows: where floats are not exact for an amount, or a resource has no place in the
-# columns.
-law_of_rows = settings(law, max_examples=25, suppress_health_check=[HealthCheck.filter_too_much])
+law_of_rows = settings(law, max_examples=25)
 
 MAX = 2**63 - 1
 GPU, BEYOND = "example.com/gpu", "example.com/r69"
 NAMES = ("cpu", "memory", "ephemeral-storage", GPU, BEYOND)
 MORE_THAN_PLACES = {f"example.com/r{i}": "1" for i in range(70)}
 PORTS = [*product((0, 80, 443), ("", "10.0.0.1", "10.0.0.2"), ("TCP", "UDP"))]
-EDGES = (0, 1, 2**46 - 1, 2**46, 2**53 + 1, MAX // 100, MAX // 100 + 1, MAX - 1, MAX)
+EDGES = (0, 1, EXACT_BELOW - 1, EXACT_BELOW, 2**53 + 1, MAX // 100, MAX // 100 + 1, MAX - 1, MAX)
 NODES = ("n0", "n1", "n2")
 APPS = ({"app": "web"}, {"app": "db"})
 KEYS = ("host", "zone")
@@ -70,32 +71,47 @@ def some_of(things, most=5):
     return CHANCE.sample(things, CHANCE.randint(1, min(most, len(things))))
 
 
-def number():
+class Range(NamedTuple):
+    """Resources and their largest amount, what a node offers in any case, and strategies."""
+
+    names: tuple[str, ...] = NAMES
+    most: int = MAX
+    offered: tuple[dict[str, str], ...] = ({}, MORE_THAN_PLACES)
+    strategies: tuple[str, ...] = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
+
+
+# A form for rows takes resources that have a place in the columns, and amounts for which floats are exact.
+WITH_A_FORM_FOR_ROWS = Range(NAMES[:-1], EXACT_BELOW - 1, ({GPU: "3"},), ("LeastAllocated",))
+
+
+def number(most):
     """A small amount, one at which arithmetic changes, or any."""
-    return CHANCE.choice((CHANCE.randint(0, 300), CHANCE.choice(EDGES), CHANCE.randint(0, MAX)))
+    edges = [edge for edge in EDGES if edge <= most]
+    return CHANCE.choice((CHANCE.randint(0, 300), CHANCE.choice(edges), CHANCE.randint(0, most)))
 
 
-def amounts():
+def amounts(within):
     """Amounts of some resources, as they are written."""
-    return {name: f"{number()}m" if name == "cpu" else str(number()) for name in some_of(NAMES)}
+    drawn = {name: number(within.most) for name in some_of(within.names)}
+    return {name: f"{amount}m" if name == "cpu" else str(amount) for name, amount in drawn.items()}
 
 
-def weights():
+def weights(within):
     """Some resources with weights."""
-    return tuple(ResourceSpec(name=name, weight=CHANCE.randint(1, 100)) for name in some_of(NAMES))
+    return tuple(ResourceSpec(name=name, weight=CHANCE.randint(1, 100)) for name in some_of(within.names))
 
 
-def strategy():
+def strategy(within):
     """A way to score."""
-    kind = CHANCE.choice(("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"))
+    kind = CHANCE.choice(within.strategies)
     if kind != "RequestedToCapacityRatio":
-        return ScoringStrategy(type=kind, resources=weights())
+        return ScoringStrategy(type=kind, resources=weights(within))
     shape = [
         UtilizationShapePoint(utilization=at, score=CHANCE.randint(0, 10))
         for at in sorted(some_of(range(101)))
     ]
     param = RequestedToCapacityRatioParam(shape=tuple(shape))
-    return ScoringStrategy(type=kind, resources=weights(), requested_to_capacity_ratio=param)
+    return ScoringStrategy(type=kind, resources=weights(within), requested_to_capacity_ratio=param)
 
 
 def made(make, count=200):
@@ -103,77 +119,92 @@ def made(make, count=200):
     return st.sampled_from([make() for _ in range(count)])
 
 
-AMOUNTS = made(amounts)
-CONTAINERS = made(
-    lambda: Container(
-        "c",
-        "app",
-        Resources(requests=amounts()),
-        tuple(ContainerPort(port, ip, protocol) for port, ip, protocol in some_of(PORTS, 3)),
-    )
-)
-ARGS = {
-    "InterPodAffinity": st.just(InterPodAffinityArgs()),
-    "NodeResourcesFit": made(lambda: NodeResourcesFitArgs(scoring_strategy=strategy())),
-    "NodeResourcesBalancedAllocation": made(lambda: NodeResourcesBalancedAllocationArgs(resources=weights())),
-}
+class Parts:
+    """What pods, nodes and arguments are put together from, within a range."""
+
+    def __init__(self, within):
+        self.within = within
+        self.amounts = made(partial(amounts, within))
+        self.containers = made(partial(container, within))
+        self.arguments = {
+            "InterPodAffinity": st.just(InterPodAffinityArgs()),
+            "NodeResourcesFit": made(lambda: NodeResourcesFitArgs(scoring_strategy=strategy(within))),
+            "NodeResourcesBalancedAllocation": made(
+                lambda: NodeResourcesBalancedAllocationArgs(resources=weights(within))
+            ),
+        }
 
 
-def affinity():
-    """One or two terms of each kind, each about one app."""
+def container(within):
+    """A container that asks for amounts and ports."""
+    ports = tuple(ContainerPort(port, ip, protocol) for port, ip, protocol in some_of(PORTS, 3))
+    return Container("c", "app", Resources(requests=amounts(within)), ports)
+
+
+ANY, FOR_ROWS = Parts(Range()), Parts(WITH_A_FORM_FOR_ROWS)
+
+
+def affinity(some_apps):
+    """Terms of each kind: about each of some apps those that are required."""
 
     def side():
-        terms = [
-            PodAffinityTerm(LabelSelector(labels), topology_key=key) for labels, key in product(APPS, KEYS)
-        ]
-        required, preferred = CHANCE.sample(terms, CHANCE.randint(1, 2)), CHANCE.sample(terms, 2)
+        required = [about(app, CHANCE.choice(KEYS)) for app in some_apps()]
+        preferred = CHANCE.sample(TERMS, 2)
         weighted = (WeightedPodAffinityTerm(CHANCE.randint(1, 100), term) for term in preferred)
         return PodAffinity(tuple(required), tuple(weighted))
 
     return Affinity(pod_affinity=side(), pod_anti_affinity=side())
 
 
-AFFINITIES = made(lambda: affinity() if CHANCE.random() < 0.7 else None)
+def about(app, key):
+    return PodAffinityTerm(LabelSelector(app), topology_key=key)
+
+
+TERMS = [about(app, key) for app, key in product(APPS, KEYS)]
+SOME_TERMS = made(lambda: affinity(lambda: some_of(APPS)) if CHANCE.random() < 0.7 else None)
+TERMS_ABOUT_ALL = made(lambda: affinity(lambda: APPS))
 
 
 @st.composite
-def pods(draw, name, node_name=""):
+def pods(draw, parts, name, node_name="", terms=SOME_TERMS):
     """A pod that asks for this and that, perhaps as a whole; one on a node may have affinity terms."""
-    containers = [draw(CONTAINERS) for _ in range(draw(st.integers(1, 2)))]
-    at_once = Resources(requests=draw(AMOUNTS)) if draw(st.booleans()) else None
+    containers = [draw(parts.containers) for _ in range(draw(st.integers(1, 2)))]
+    at_once = Resources(requests=draw(parts.amounts)) if draw(st.booleans()) else None
     return make_pod(
         name,
         labels=draw(st.sampled_from(APPS)),
         containers=containers,
         resources=at_once,
-        affinity=draw(AFFINITIES) if node_name else None,
+        affinity=draw(terms) if node_name else None,
         node_name=node_name,
     )
 
 
 @st.composite
-def clusters(draw):
-    """A cache with nodes and pods on them; perhaps with more resources than have a place."""
+def clusters(draw, parts):
+    """A cache with nodes and pods on them, one of which has terms about any pod."""
     cache = Cache()
     for name in NODES[: draw(st.integers(1, len(NODES)))]:
-        more = draw(st.sampled_from(({}, MORE_THAN_PLACES)))
+        more = draw(st.sampled_from(parts.within.offered))
         pods_allowed = {"pods": str(draw(st.integers(0, 3)))}
-        labels = {"host": name} | draw(st.sampled_from(({}, {"zone": "a"}, {"zone": "b"})))
-        allocatable = {**more, **draw(AMOUNTS), **pods_allowed}
+        labels = {"host": name} | draw(st.sampled_from(({"zone": "a"}, {"zone": "b"}, {})))
+        allocatable = {**more, **draw(parts.amounts), **pods_allowed}
         cache.add_node(make_node(name, labels=labels, allocatable=allocatable))
-    for i in range(draw(st.integers(0, 3))):
-        cache.add_pod(draw(pods(f"placed{i}", draw(st.sampled_from(NODES)))))
+    for i in range(draw(st.integers(1, 3))):
+        terms, on = (SOME_TERMS, draw(st.sampled_from(NODES))) if i else (TERMS_ABOUT_ALL, NODES[0])
+        cache.add_pod(draw(pods(parts, f"placed{i}", on, terms)))
     return cache
 
 
 @st.composite
-def cases(draw, kind):
+def cases(draw, kind, parts):
     """A plugin, a pod, and a cluster before and after pods came."""
-    plugin = make_plugin(kind, draw(ARGS.get(kind.__name__, st.none())))
-    cache, snapshot = draw(clusters()), Snapshot()
+    plugin = make_plugin(kind, draw(parts.arguments.get(kind.__name__, st.none())))
+    cache, snapshot = draw(clusters(parts)), Snapshot()
     cache.update_snapshot(snapshot)
-    later = [draw(pods(f"later{i}", draw(st.sampled_from(NODES)))) for i in range(draw(st.integers(0, 2)))]
-    return plugin, draw(pods("p0")), cache, snapshot, later
+    nodes = st.sampled_from(NODES)
+    later = [draw(pods(parts, f"later{i}", draw(nodes))) for i in range(draw(st.integers(0, 2)))]
+    return plugin, draw(pods(parts, "p0")), cache, snapshot, later
 
 
 def place(cache, snapshot, pods_to_place):
@@ -189,17 +220,17 @@ def on_one_basis(plugin, state, pod, nodes, change):
     return before == plugin.basis(state, pod, nodes)
 
 
-def a_filter(data, kind):
+def a_filter(data, kind, parts=ANY):
     """A plugin that filters, its state after a PreFilter that asks it, and the rest of a case."""
-    plugin, pod, *cluster = data.draw(cases(kind))
+    plugin, pod, *cluster = data.draw(cases(kind, parts))
     state, nodes = CycleState(), cluster[1]
     assume(not (isinstance(plugin, PreFilterPlugin) and plugin.pre_filter(state, pod, nodes).status.skip))
     return plugin, state, pod, *cluster
 
 
-def a_scorer(data, kind):
+def a_scorer(data, kind, parts=ANY):
     """The same of a plugin that scores, after PreScore with all nodes."""
-    plugin, pod, *cluster = data.draw(cases(kind))
+    plugin, pod, *cluster = data.draw(cases(kind, parts))
     state, nodes = CycleState(), cluster[1]
     everywhere = np.ones(len(nodes), dtype=bool)
     assume(not (isinstance(plugin, PreScorePlugin) and plugin.pre_score(state, pod, nodes, everywhere).skip))
@@ -253,7 +284,7 @@ def assert_alike(of_rows, of_all, cache, nodes, later):
 @given(data=st.data())
 def test_codes_of_some_rows(kind, data):
     """The codes of any rows are those of the vector form, also once other pods are there."""
-    plugin, state, pod, *cluster = a_filter(data, kind)
+    plugin, state, pod, *cluster = a_filter(data, kind, FOR_ROWS)
     codes = plugin.filter_rows(state, pod, cluster[1])
     assert_alike(codes, lambda: plugin.filter(state, pod, cluster[1]), *cluster)
 
@@ -263,7 +294,7 @@ def test_codes_of_some_rows(kind, data):
 @given(data=st.data())
 def test_scores_of_some_rows(kind, data):
     """The raw scores of any rows are those of the vector form, also once other pods are there."""
-    plugin, state, pod, *cluster = a_scorer(data, kind)
+    plugin, state, pod, *cluster = a_scorer(data, kind, FOR_ROWS)
     scores = plugin.score_rows(state, pod, cluster[1])
     assert_alike(scores, lambda: plugin.score(state, pod, cluster[1]), *cluster)
 

@@ -41,8 +41,7 @@ _ports = st.sampled_from(((), (), (ContainerPort(80),)))
 
 
 @st.composite
-def _placed(draw, name, with_ports):
-    on = draw(_nodes)
+def _placed(draw, name, on, with_ports):
     # Two pods with one port are never on one node, unless a client bypassed the scheduler.
     ports = () if on in with_ports else draw(_ports)
     if ports:
@@ -94,7 +93,8 @@ def contests(draw, *, follows=True):
         for i, name in enumerate(NODE_NAMES)
     ]
     with_ports = set()
-    placed = [draw(_placed(f"p{i}", with_ports)) for i in range(draw(st.integers(3, 9)))]
+    on = [*NODE_NAMES, *NODE_NAMES, *draw(st.lists(_nodes, max_size=3))]  # Most pods fit nowhere.
+    placed = [draw(_placed(f"p{i}", name, with_ports)) for i, name in enumerate(on)]
     budgets = [budget("web", WEB, draw(st.integers(0, 1))), budget("db", DB, 0, disrupted=("p1",))]
     nominated = [draw(_incoming(f"next{i}", follows=False)) for i in range(draw(st.integers(0, 1)))]
     pod = draw(_incoming("high", follows=follows))

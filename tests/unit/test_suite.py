@@ -1,0 +1,39 @@
+"""What the suite keeps to."""
+
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.statistics import collector, describe_statistics
+
+from tests.suite import filtered_too_much, reasons_of_skips
+
+
+@pytest.mark.parametrize(("kept", "too_much"), [(40, True), (60, False)])
+def test_a_strategy_that_filters_most_of_what_it_draws(kept, too_much):
+    """Hypothesis's own statistics say so, in the words that are looked for."""
+    found = []
+
+    @settings(suppress_health_check=[HealthCheck.filter_too_much], database=None, derandomize=True)
+    @given(st.randoms(use_true_random=False))
+    def filtering(chance):
+        assume(chance.randrange(100) < kept)
+
+    with collector.with_value(lambda counts: found.append(describe_statistics(counts))):
+        filtering()
+
+    assert [too_much] == [filtered_too_much(each) for each in found]
+
+
+def test_nothing_was_drawn():
+    assert not filtered_too_much("")
+
+
+def test_reasons_of_skips():
+    """One line each, however many tests have it."""
+    reports = [
+        SimpleNamespace(longrepr=("f", i, reason)) for i, reason in enumerate(["a", "Skipped: b", "b"])
+    ]
+
+    assert ["SKIPPED [2] b", "SKIPPED [1] a"] == reasons_of_skips(reports)
