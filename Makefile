@@ -29,7 +29,7 @@ run: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
-# Property tests with examples that `make test` does not try, and every test in another order: a seed for each round.
+# The property tests with examples that `make test` does not try, in another order: a seed for each round.
 SEED ?= $(shell date +%s)
 ROUNDS ?= 1
 explore: $(STAMP)

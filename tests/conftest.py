@@ -5,7 +5,7 @@ import os
 import pytest
 from hypothesis import settings
 
-from tests.suite import ORDER_SEED, filtered_too_much, reasons_of_skips
+from tests.suite import LOOP_VARIABLE, LOOPS, ORDER_SEED, filtered_too_much, loop_of, reasons_of_skips
 
 # As `berth` has it, before gRPC is imported: tests start programs while they make calls.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
@@ -22,6 +22,26 @@ def pytest_configure(config):
     """Shuffle the tests in the same way every time."""
     if getattr(config.option, "randomly_seed", None) == "default":
         config.option.randomly_seed = ORDER_SEED
+
+
+def pytest_asyncio_loop_factories(item):
+    """Run a test on one of the event loops that are shipped."""
+    name = loop_of(item.nodeid)
+    return {name: LOOPS[name]}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _loop_of_module(request):
+    """Have the processes that a module's tests share run on one of the event loops that are shipped."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(LOOP_VARIABLE, loop_of(request.node.nodeid))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _loop_of_test(request, monkeypatch):
+    """Have the processes that a test starts run on one of the event loops that are shipped."""
+    monkeypatch.setenv(LOOP_VARIABLE, loop_of(request.node.nodeid))
 
 
 @pytest.hookimpl(wrapper=True)

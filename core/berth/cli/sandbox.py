@@ -108,6 +108,7 @@ def up(
     from berth.sandbox.containers import Images  # noqa: PLC0415 (see above)
     from berth.sandbox.dataset import DatasetError  # noqa: PLC0415 (see above)
     from berth.scheduler.loop.event_loop import run  # noqa: PLC0415 (see above)
+    from berth.serving.errors import StartError  # noqa: PLC0415 (see above)
 
     rbac = authorization_mode == "RBAC"
     try:
@@ -125,7 +126,7 @@ def up(
             port=port, rbac=rbac, images=Images.parse(images), release=named(release), **settings
         )
         run(_serve(options, kubeconfig, sources))
-    except (SandboxError, DatasetError) as error:
+    except (SandboxError, DatasetError, StartError) as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(_USAGE_ERROR)
 

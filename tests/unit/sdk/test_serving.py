@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from berth_plugin_proto import queueing_pb2, scheduling_pb2
 from berth_plugin_proto import scheduling_pb2 as core_pb2
-from berth_sdk import AddressError, Plugin, Server, Tracing
+from berth_sdk import AddressError, Plugin, SdkError, Server, Tracing, serve
 from berth_sdk.dispatch import LONGEST_ERROR, failure_of
 from berth_sdk.errors import ContractError, TraceError
 from berth_sdk.serving import READINESS
@@ -110,6 +110,13 @@ async def test_addresses_that_are_not_served(tmp_path, address, complaint):
     with pytest.raises(AddressError, match=complaint):
         await server.start()
     await server.stop(0)
+
+
+def test_an_event_loop_that_there_is_not(tmp_path, monkeypatch):
+    """Another name than those of the two loops is refused in words."""
+    monkeypatch.setenv("BERTH_EVENT_LOOP", "trio")
+    with pytest.raises(SdkError, match="BERTH_EVENT_LOOP: 'trio' is no event loop"):
+        serve(Passes(), f"unix:{tmp_path}/x.sock")
 
 
 async def test_an_address_in_use_is_refused(tmp_path):

@@ -3,10 +3,14 @@
 import asyncio
 import ctypes
 import gc
+import os
 import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from berth.serving.errors import StartError
+
+LOOP_VARIABLE = "BERTH_EVENT_LOOP"
 ALLOCATIONS_BEFORE_A_LOOK = 50_000
 LOOKS_BEFORE_THE_NEXT_GENERATION = 20
 SWITCH_SECONDS = 0.001
@@ -18,16 +22,34 @@ while the other computes: five milliseconds, as is Python's default, add up to a
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
-    """Run to the end, on uvloop where that is installed."""
+    """Run to the end, on uvloop where that is installed, or on the loop that BERTH_EVENT_LOOP names.
+
+    Raises: StartError where that is none.
+    """
     sys.setswitchinterval(SWITCH_SECONDS)
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    try:
+        factory = _loop_factory(os.environ.get(LOOP_VARIABLE, ""))
+    except StartError:
+        main.close()
+        raise
+    with asyncio.Runner(loop_factory=factory) as runner:
         runner.run(main)
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def _loop_factory(wanted: str) -> Callable[[], asyncio.AbstractEventLoop] | None:
+    if wanted == "asyncio":
+        return None
+    if wanted not in {"", "uvloop"}:
+        raise StartError(
+            f"{LOOP_VARIABLE}: {wanted!r} is no event loop: set asyncio or uvloop, or leave it out"
+        )
     try:
-        import uvloop  # noqa: PLC0415 - optional
+        import uvloop  # noqa: PLC0415 - has no wheel for every platform
     except ImportError:
+        if wanted:
+            raise StartError(
+                f"{LOOP_VARIABLE}: uvloop is not installed: install it, or set asyncio"
+            ) from None
         return None
     factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
     return factory

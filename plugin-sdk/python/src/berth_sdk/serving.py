@@ -17,7 +17,7 @@ from berth_plugin_proto import queueing_pb2, scheduling_pb2, state_pb2
 from berth_sdk import queueing, scheduling
 from berth_sdk import sync as state
 from berth_sdk.dispatch import TOO_LATE, UNARY, Dispatch, Failure, Unary, failure_of
-from berth_sdk.errors import AddressError
+from berth_sdk.errors import AddressError, SdkError
 from berth_sdk.pages import METRICS, STATE, Pages, as_json
 from berth_sdk.plugin import Plugin
 from berth_sdk.replies import Replies
@@ -30,6 +30,7 @@ from berth_sdk.waiting import begin
 log = logging.getLogger(__name__)
 
 PACKAGE = "berth.plugin.v1"
+LOOP_VARIABLE = "BERTH_EVENT_LOOP"
 READINESS = f"{PACKAGE}.SchedulingService"
 REASON_KEY = "berth-reason"
 MAX_MESSAGE_BYTES = 64 << 20  # replies and calls grow with the cluster; Sync stays below 4 MiB by itself
@@ -313,21 +314,31 @@ def serve(
         metrics_address: `host:port` for /metrics and /state; BERTH_METRICS_ADDRESS if not given.
         ttrpc: Whether ttrpc is served beside gRPC on a unix socket.
 
-    Raises: AddressError: the address can't be served; TraceError: the environment asks for the impossible.
+    The event loop is uvloop's where that is installed, or the one that BERTH_EVENT_LOOP names.
+
+    Raises: AddressError: the address can't be served; TraceError: the environment asks for the impossible;
+        SdkError: there is no such event loop.
     """
     where = address or os.environ.get("BERTH_PLUGIN_ADDRESS")
     if not where:
         raise AddressError("no address: give one, or set BERTH_PLUGIN_ADDRESS")
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=_loop_factory(os.environ.get(LOOP_VARIABLE, ""))) as runner:
         make = partial(Server, plugin, where, credentials=credentials, ttrpc=ttrpc)
         runner.run(_serve(make, grace_seconds, metrics_address))
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return the quicker event loop's where that is installed."""
+def _loop_factory(wanted: str) -> Callable[[], asyncio.AbstractEventLoop] | None:
+    if wanted == "asyncio":
+        return None
+    if wanted not in {"", "uvloop"}:
+        raise SdkError(
+            f"{LOOP_VARIABLE}: {wanted!r} is no event loop: set asyncio or uvloop, or leave it out"
+        )
     try:
-        import uvloop  # noqa: PLC0415 - optional
+        import uvloop  # noqa: PLC0415 - has no wheel for every platform
     except ImportError:
+        if wanted:
+            raise SdkError(f"{LOOP_VARIABLE}: uvloop is not installed: install it, or set asyncio") from None
         return None
     factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
     return factory

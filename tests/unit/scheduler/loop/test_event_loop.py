@@ -1,10 +1,13 @@
 """How the process is run."""
 
+import asyncio
 import platform
+import sys
 
 import pytest
 
-from berth.scheduler.loop.event_loop import give_back_what_is_free
+from berth.scheduler.loop.event_loop import LOOP_VARIABLE, give_back_what_is_free, run
+from berth.serving.errors import StartError
 from tests.benchmarks.start import resident_mebibytes
 
 BLOCKS, BLOCK_BYTES, ONE_STAYS_IN = 20_000, 3_000, 100
@@ -21,3 +24,43 @@ def test_free_memory_is_given_back():
 
     assert len(staying) * ONE_STAYS_IN == BLOCKS
     assert before - resident_mebibytes("self") > BLOCKS * BLOCK_BYTES / (1 << 20) / 2
+
+
+async def loops(found):
+    found.append(type(asyncio.get_running_loop()).__module__.partition(".")[0])
+
+
+@pytest.mark.parametrize(
+    ("named", "used"),
+    [(None, "uvloop"), ("", "uvloop"), ("uvloop", "uvloop"), ("asyncio", "asyncio")],
+)
+def test_the_event_loop(named, used, monkeypatch):
+    """uvloop, unless the other one is named."""
+    monkeypatch.delenv(LOOP_VARIABLE)
+    if named is not None:
+        monkeypatch.setenv(LOOP_VARIABLE, named)
+    found = []
+    run(loops(found))
+
+    assert [used] == found
+
+
+def test_asyncio_where_uvloop_is_not_installed(monkeypatch):
+    monkeypatch.delenv(LOOP_VARIABLE)
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    found = []
+    run(loops(found))
+
+    assert ["asyncio"] == found
+
+
+@pytest.mark.parametrize(
+    ("named", "problem"),
+    [("trio", "'trio' is no event loop: set asyncio or uvloop"), ("uvloop", "uvloop is not installed")],
+)
+def test_an_event_loop_that_there_is_not(named, problem, monkeypatch):
+    monkeypatch.setenv(LOOP_VARIABLE, named)
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+
+    with pytest.raises(StartError, match=problem):
+        run(loops([]))
