@@ -12,7 +12,9 @@ KEYWORDS = frozenset({"by", "on", "and", "or", "unless", "without", "ignoring", 
 JOINS = frozenset({"on", "ignoring", "group_left", "group_right"})
 LISTS = frozenset({"by", "on", "without", "ignoring", "group_left", "group_right"})
 OF_COUNTERS = frozenset({"rate", "increase"})
-TARGET = frozenset({"namespace", "job", "instance", "pod", "service", "endpoint", "container"})
+TARGET = frozenset(
+    {"namespace", "job", "instance", "exported_namespace", "pod", "service", "endpoint", "container"}
+)
 """Labels that Prometheus gives to what it scrapes."""
 TOKEN = re.compile(
     r"""(?P<text>"[^"]*") | (?P<range>\[[^\]]*\]) | (?P<matchers>\{[^}]*\})

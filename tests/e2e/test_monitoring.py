@@ -11,9 +11,22 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from berth.operator.conditions import (
+    ARGUMENTS_ACCEPTED,
+    AVAILABLE,
+    DEGRADED,
+    DESCHEDULING,
+    LEADING,
+    PLUGINS_READY,
+    PROGRESSING,
+    Condition,
+)
+from berth.operator.kinds import Key
+from berth.operator.metrics import OperatorMetrics
 from berth.sandbox.free_port import free_port
 from berth.telemetry.metric_families import COUNTERS, HISTOGRAMS
 from berth_sdk.metrics import Held, Meter
+from tests.e2e.alert_cases import CASES, document
 from tests.e2e.promql import MONITORING, TARGET, expressions, rules, uses
 from tests.e2e.running import bound, cluster, decided, some_pods
 
@@ -79,7 +92,7 @@ async def exported(tmp_path):
             await running.reach(lambda pods: all(map(decided, pods)), "one turned down")
             scheduler = await asyncio.to_thread(running.surface.read, "/metrics")
             plugin = await asyncio.to_thread(read, f"http://127.0.0.1:{port}/metrics")
-    return Exported(scheduler.decode(), plugin.decode(), refusing())
+    return Exported(scheduler.decode(), plugin.decode(), refusing(), of_an_operator())
 
 
 def refusing():
@@ -87,6 +100,14 @@ def refusing():
     meter = Meter("refusing", "1")
     meter.refused("GENERATION_GONE")
     return meter.text(Held(0, 0, 0, 0))
+
+
+def of_an_operator():
+    """What an operator exports that has looked at a Scheduler."""
+    metrics = OperatorMetrics()
+    metrics.explain_api(unreachable=False)
+    metrics.conditions(Key("n", "a"), [Condition("Available", True, "ReplicasAvailable", "")])
+    return metrics.text().decode()
 
 
 def read(url):
@@ -124,24 +145,54 @@ def test_every_alert_has_a_runbook():
     index = (ROOT / "docs/runbooks/README.md").read_text()
 
     for alert, page in pages.items():
-        assert (ROOT / "docs/runbooks" / page).read_text().startswith(f"# {alert}\n")
+        titles = (ROOT / "docs/runbooks" / page).read_text().partition("\n")[0].removeprefix("# ").split(", ")
+        assert alert in titles
         assert f"| {alert} | [{page}]({page}) |" in index
     assert {*pages.values(), "README.md"} == {path.name for path in (ROOT / "docs/runbooks").iterdir()}
 
 
-def test_rules_by_promtool(tmp_path):
-    """Prometheus's own tool takes the rules, and what the dashboards' panels ask for."""
-    promtool = shutil.which("promtool")
-    if promtool is None:
+def test_every_alert_has_its_cases():
+    """One that fires and one that does not."""
+    assert sorted(CASES) == sorted(rule["alert"] for rule in rules())
+
+
+def test_every_condition_has_an_alert():
+    """Each type of condition that the operator writes to Schedulers is read by an alert."""
+    types = {AVAILABLE, PROGRESSING, DEGRADED, PLUGINS_READY, DESCHEDULING, ARGUMENTS_ACCEPTED, LEADING}
+    read = {kind for rule in rules() for kind in types if f'type="{kind}"' in rule["expr"]}
+
+    assert types == read
+
+
+@pytest.fixture
+def promtool(tmp_path):
+    """A function that runs Prometheus's own tool; the rules of the alerts are in the file that it gives."""
+    found = shutil.which("promtool")
+    if found is None:
         pytest.skip("promtool is not installed (Debian: package prometheus)")
     document = yaml.safe_load((MONITORING / "rules.yaml").read_text())
+
+    def run(*command, panels=()):
+        groups = [*document["spec"]["groups"], *([{"name": "dashboards", "rules": panels}] if panels else ())]
+        (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
+        done = subprocess.run([found, *command], capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert 0 == done.returncode, done.stdout + done.stderr
+
+    return run
+
+
+def test_rules_by_promtool(promtool):
+    """Prometheus's own tool takes the rules, and what the dashboards' panels ask for."""
     panels = [
         {"record": f"panel:{number}", "expr": expression.replace("$__rate_interval", "5m")}
         for number, (_, expression, _) in enumerate(expressions())
     ]
-    groups = [*document["spec"]["groups"], {"name": "dashboards", "rules": panels}]
-    file = tmp_path / "rules.yaml"
-    file.write_text(yaml.safe_dump({"groups": groups}))
-    done = subprocess.run([promtool, "check", "rules", file], capture_output=True, text=True, check=False)
 
-    assert 0 == done.returncode, done.stdout + done.stderr
+    promtool("check", "rules", "rules.yaml", panels=panels)
+
+
+def test_alerts_by_promtool(promtool, tmp_path):
+    """Each alert fires where it is to, and not for standbys, other Schedulers or kube-scheduler."""
+    (tmp_path / "tests.yaml").write_text(yaml.safe_dump(document(rules(), "rules.yaml")))
+
+    promtool("test", "rules", "tests.yaml")

@@ -178,6 +178,12 @@ class LeaderElector:
         """Who holds the lease, as it was last seen; empty while that is not known, or there is no holder."""
         return str(self._seen[0]) if self._seen is not None else ""
 
+    def is_held(self) -> bool:
+        """Whether the lease is held by any process, kube-scheduler included, as it was last seen."""
+        if self.leading:
+            return self.is_fresh()
+        return bool(self.holder) and self._clock.monotonic() < self._runs_out_at
+
     async def acquire(self) -> None:
         """Campaign until this process leads."""
         while not await self._won():

@@ -101,7 +101,8 @@ class ExplainApi:
                 await self._delete()
             return
         reachable = self._is_reachable(found)
-        self._metrics.explain_api(available=found is not None and _available(found) == "True")
+        refused = found is not None and _available(found) == "False"
+        self._metrics.explain_api(unreachable=self._is_ready() and (refused or not reachable))
         if found is not None and not self._is_ours(found):
             self._failed(f"APIService {EXPLAIN_API} is not the operator's, and is left as it is; delete it")
         elif reachable and self._is_ready():

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
 
-from berth.operator.conditions import TYPES, Condition
+import berth
+from berth.operator.conditions import Condition
 from berth.operator.kinds import EXPLAIN_API, Key
 
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -15,6 +16,10 @@ class OperatorMetrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
+        self._shown: dict[Key, dict[tuple[str, str], bool]] = {}
+        Info("berth_operator", "The operator's version.", registry=self._registry).info(
+            {"version": berth.__version__}
+        )
         self._reconciles = Counter(
             "berth_operator_reconciles",
             "Schedulers looked at, by result.",
@@ -32,21 +37,21 @@ class OperatorMetrics:
         )
         self._conditions = Gauge(
             "berth_operator_scheduler_condition",
-            "1 where a Scheduler's condition holds.",
-            ["namespace", "name", "type"],
+            "1 where a Scheduler's condition holds, by its reason.",
+            ["namespace", "name", "type", "reason"],
             registry=self._registry,
         )
 
         self._explain_api = Gauge(
-            "berth_operator_explain_api_available",
-            "1 while the API server reaches schedulers for explanations; no series where it is not to.",
+            "berth_operator_explain_api_unreachable",
+            "1 while schedulers are ready and the API server does not reach them for explanations.",
             ["apiservice"],
             registry=self._registry,
         )
 
-    def explain_api(self, *, available: bool) -> None:
-        """Show whether explanations are served through the API server."""
-        self._explain_api.labels(EXPLAIN_API).set(available)
+    def explain_api(self, *, unreachable: bool) -> None:
+        """Show whether the API server does not reach schedulers that are ready."""
+        self._explain_api.labels(EXPLAIN_API).set(unreachable)
 
     def reconciled(self, result: str, seconds: float) -> None:
         """Count a look."""
@@ -59,12 +64,13 @@ class OperatorMetrics:
 
     def conditions(self, key: Key, found: Iterable[Condition]) -> None:
         """Show a Scheduler's conditions, and none that it has no more."""
-        holds = {one.type: one.holds for one in found}
-        for kind in TYPES:
-            if kind in holds:
-                self._conditions.labels(*key, kind).set(holds[kind])
-            elif (*key, kind) in self._conditions._metrics:  # noqa: SLF001 (remove() of what is not there raises)
-                self._conditions.remove(*key, kind)
+        shown = {(one.type, one.reason): one.holds for one in found}
+        for kind, reason in self._shown.pop(key, {}).keys() - shown.keys():
+            self._conditions.remove(*key, kind, reason)
+        for (kind, reason), holds in shown.items():
+            self._conditions.labels(*key, kind, reason).set(holds)
+        if shown:
+            self._shown[key] = shown
 
     def forget(self, key: Key) -> None:
         """Show a Scheduler no longer."""

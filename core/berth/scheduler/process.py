@@ -42,11 +42,12 @@ from berth.live_page.history import History
 from berth.live_page.node_map import NodeMap
 from berth.live_page.recent_attempts import RecentAttempts
 from berth.out_of_tree.lifecycle.conditions import Condition
+from berth.scheduler.identity import identity_of
 from berth.scheduler.leading.campaign import Campaign
 from berth.scheduler.leading.election import LeaseEvents, new_campaigns, write_guard
 from berth.scheduler.leading.fence import Fence, Mirror, View
 from berth.scheduler.leading.leadership import Leadership
-from berth.scheduler.leading.leaderships import Leaderships, lease_failures, margins, shard_of_records
+from berth.scheduler.leading.leaderships import Leaderships, held, lease_failures, margins, shard_of_records
 from berth.scheduler.leading.lease_condition import LeaseCondition
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.scheduler.loop.control_thread import ControlThread
@@ -159,6 +160,7 @@ class Process:
         """
         loaded = options.loaded
         self._options = options
+        self.identity = identity_of(loaded, transports.requests.host)
         self._on_ready = on_ready
         self._prepared = self._stopping = False
         self._preparing = asyncio.Lock()
@@ -348,6 +350,7 @@ class Process:
     def _new_pages(self, turns: LoopTurns, explain_access: ExplainAccess) -> StatusPages:
         return StatusPages(
             options=self._options,
+            identity=self.identity,
             scheduler=self.scheduler,
             metrics=self.metrics,
             attempts=self.attempts,
@@ -367,6 +370,7 @@ class Process:
         """Let the gauges mirror the parts."""
         metrics, scheduler = self.metrics, self.scheduler
         metrics.requests.watch(transports.requests.host, [each.counts for each in transports], BOUNDS)
+        metrics.show_identity(self.identity._asdict())
         metrics.watch_tracing(tracing)
         metrics.watch_plugins(self.upkeep.conditions)
         metrics.watch_set_aside(partial(set_aside_total, self.mirrors), partial(set_aside_now, self.mirrors))
@@ -385,6 +389,7 @@ class Process:
             metrics.watch_leadership(partial(self.leaderships.leading, election.resource_name))
             metrics.watch_leases(partial(margins, election.resource_name, self.campaigns))
             metrics.watch_lease_failures(partial(lease_failures, election.resource_name, self.campaigns))
+            metrics.watch_holders(partial(held, election.resource_name, self.campaigns))
 
     def _every_mirror(self) -> tuple[Mirror, ...]:
         """All kinds that are watched now: plugins come and go, and the kinds that only they watch."""

@@ -67,6 +67,8 @@ class Endpoints:
     """What pods request and are limited to; empty in a process that does not lead."""
     pages: Mapping[str, Page] = field(default_factory=dict)
     """More to GET, by path."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """What every answer says of the process."""
 
 
 class SecureServer:
@@ -92,6 +94,7 @@ class SecureServer:
         """Serve on a listening socket."""
         gate = Gate(review, always_allowed, clients)
         app = web.Application(middlewares=[gate.pass_through], client_max_size=MOST_BODY_BYTES)
+        app.on_response_prepare.append(partial(_say_who, endpoints.headers))
         _Handlers(endpoints).mount(app)
         runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=STOP_SECONDS)
         await runner.setup()
@@ -181,6 +184,10 @@ class _Handlers:
     async def _configuration(self, _request: web.Request) -> web.Response:
         body = msgspec.json.encode({"componentconfig": self._endpoints.configuration()})
         return web.Response(body=body, content_type="application/json")
+
+
+async def _say_who(headers: Mapping[str, str], _: web.Request, response: web.StreamResponse) -> None:
+    response.headers.update(headers)
 
 
 async def _cache(report: Callable[[], Awaitable[Mapping[str, Any]]], _request: web.Request) -> web.Response:

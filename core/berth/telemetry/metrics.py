@@ -119,6 +119,17 @@ class SchedulerMetrics:
         text = "Tries in a row to acquire or renew a lease that failed; 0 where another process holds it."
         self._watch("berth_lease_failures", text, "name", failures)
 
+    def watch_holders(self, held: Callable[[], Mapping[str, float]]) -> None:
+        """Show whether any process holds each lease, as this one last saw it."""
+        text = "Whether any process holds the lease, kube-scheduler included, as this one last saw it."
+        self._watch("berth_lease_held", text, "name", held)
+
+    def show_identity(self, labels: Mapping[str, str]) -> None:
+        """Show Berth's version, the release that is followed, the cluster and the lease."""
+        text = "Berth's version, the kube-scheduler that it follows, the cluster and the lease; always 1."
+        values = {tuple(labels.values()): 1.0}
+        self._state.mirrored.append(Mirror("berth_scheduler_info", text, tuple(labels), lambda: values))
+
     def watch_tracing(self, tracing: Tracing) -> None:
         """Show what became of traces."""
 

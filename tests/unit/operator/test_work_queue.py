@@ -79,12 +79,18 @@ def test_metrics():
     metrics = OperatorMetrics()
     metrics.reconciled("success", 0.01)
     metrics.applied("Deployment")
-    metrics.conditions(A, [Condition("Available", True, "", ""), Condition("Degraded", False, "", "")])
+    metrics.conditions(A, [Condition("Available", True, "R", ""), Condition("Degraded", False, "S", "")])
     text = metrics.text().decode()
     assert 'berth_operator_reconciles_total{result="success"} 1.0' in text
     assert 'berth_operator_applied_total{kind="Deployment"} 1.0' in text
-    assert 'berth_operator_scheduler_condition{name="a",namespace="n",type="Available"} 1.0' in text
-    assert 'berth_operator_scheduler_condition{name="a",namespace="n",type="Degraded"} 0.0' in text
+    series = 'berth_operator_scheduler_condition{name="a",namespace="n",'
+    assert f'{series}reason="R",type="Available"}} 1.0' in text
+    assert f'{series}reason="S",type="Degraded"}} 0.0' in text
+    metrics.conditions(A, [Condition("Available", False, "T", "")])
+    text = metrics.text().decode()
+    assert [f'{series}reason="T",type="Available"}} 0.0'] == [
+        line for line in text.splitlines() if line.startswith(series)
+    ]
 
     metrics.forget(A)
     metrics.forget(B)

@@ -69,6 +69,14 @@ async def fetch(client, path, method="GET", **options):
         return response.status, await response.text()
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/metrics", "/none"])
+async def test_every_answer_says_who_gave_it(serve, path):
+    """Those that are refused and those that there are none for, too."""
+    endpoints = make_endpoints(headers={"Berth-Version": "1"})
+    async with serve(endpoints, review=forbid_all) as client, client.get(path) as response:
+        assert "1" == response.headers["Berth-Version"]
+
+
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
 async def test_health_needs_no_leave(serve, path):
     """Health is for everybody, and one word when all is well."""

@@ -50,6 +50,10 @@ class Campaign:
         """How many tries in a row failed for that."""
         return self._elector.failures
 
+    def is_held(self) -> bool:
+        """Whether any process holds the lease, as far as this one knows."""
+        return self._elector.is_held()
+
     def is_fresh(self) -> bool:
         """Whether this process can prove that it leads, now."""
         return self._elector.is_fresh()

@@ -48,6 +48,11 @@ def lease_failures(resource_name: str, campaigns: Mapping[str, Campaign]) -> dic
     return {lease_name(resource_name, shard): float(each.failures) for shard, each in campaigns.items()}
 
 
+def held(resource_name: str, campaigns: Mapping[str, Campaign]) -> dict[str, float]:
+    """Whether a lease is held by any process, as this one last saw it, by lease."""
+    return {lease_name(resource_name, shard): float(each.is_held()) for shard, each in campaigns.items()}
+
+
 class Leaderships:
     """Leaderships by shard, in the order in which the shards are listed."""
 

@@ -21,6 +21,7 @@ from berth.explain.attempt_log import AttemptLog
 from berth.framework.clock import SYSTEM_CLOCK
 from berth.live_page.collecting import Collected, Collector
 from berth.objects.pod import Pod
+from berth.scheduler.identity import Identity
 from berth.scheduler.leading.leaderships import Leaderships
 from berth.scheduler.loop.loop_turns import LoopTurns
 from berth.scheduler.pages.cache_debugger import CacheDebugger
@@ -47,6 +48,7 @@ class StatusPages:
     """
 
     options: ProcessOptions
+    identity: Identity
     scheduler: Scheduler
     metrics: SchedulerMetrics
     attempts: AttemptLog
@@ -91,6 +93,7 @@ class StatusPages:
             cache=lambda: ask(self.debugger.report),
             open_metrics=partial(self.metrics.text, open_metrics=True),
             resource_metrics=self._resource_metrics,
+            headers=self.identity.headers(),
             pages={
                 "/debug/sizes": SizesPage(self, self.turn, self.turns).answer,
                 **component_pages(self.options.flags, self.scheduler.feature_enabled),
