@@ -28,9 +28,11 @@ from berth.out_of_tree.errors import (
     OutOfTimeError,
     PluginFailedError,
     ProtocolError,
+    RequestTooLargeError,
     SidecarError,
 )
 from berth.out_of_tree.lifecycle.connection import Connection
+from berth.out_of_tree.limits import ENVELOPE_BYTES, MESSAGE_BYTES
 from berth.out_of_tree.plugin_metrics import PluginMetrics
 from berth.out_of_tree.time_budget import seconds_left
 from berth.out_of_tree.transport.call_attributes import rpc_outcome, rpc_request
@@ -111,7 +113,8 @@ class Caller:
     async def ask(self, name: str, request: Any, state: CycleState, read: Callable[[Any], R]) -> R:
         """What is read out of the plugin's response to a request of its scheduling service.
 
-        Raises: NotConnectedError, OutOfTimeError, CallFailedError, PluginFailedError, ProtocolError.
+        Raises: NotConnectedError, OutOfTimeError, RequestTooLargeError, CallFailedError, PluginFailedError,
+            ProtocolError.
         """
         seconds = min(self.connection.seconds_for(name), seconds_left(state, name))
         if seconds <= 0:
@@ -178,10 +181,15 @@ class Caller:
             raise self._failure(name, second) from second
 
     def _sent(self, stub: Any, name: str, request: Any, metadata: Metadata, seconds: float) -> Awaitable[Any]:
-        """The response to come. Raises: NotConnectedError."""
+        """The response to come. Raises: NotConnectedError, RequestTooLargeError."""
         if stub is None:
             why = self.connection.last_error or "waiting for it"
             raise NotConnectedError(self.plugin, f"not connected: {why}")
+        if (size := request.ByteSize()) > MESSAGE_BYTES - ENVELOPE_BYTES:
+            text = (
+                f"{name} was not asked: with the pod it takes {size} bytes, a message {MESSAGE_BYTES} at most"
+            )
+            raise RequestTooLargeError(self.plugin, text)
         response: Awaitable[Any] = getattr(stub, name)(request, timeout=seconds, metadata=metadata)
         return response
 

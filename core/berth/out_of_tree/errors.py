@@ -6,6 +6,7 @@ SidecarError               the call has failed; the extension point's failure po
 │   └── LateError          it did not answer in time
 ├── PluginFailedError      the plugin answered that something broke on its side
 ├── OutOfTimeError         the cycle's time was used up before the plugin could be asked
+├── RequestTooLargeError   the pod makes the request larger than any message may be; nothing was sent
 └── ProtocolError          the plugin answered what the protocol does not allow
     └── RefusedError       it refused its arguments
 """
@@ -40,6 +41,10 @@ class PluginFailedError(SidecarError):
 
 class OutOfTimeError(SidecarError):
     """The cycle has no time left for the call."""
+
+
+class RequestTooLargeError(SidecarError):
+    """The request would be larger than a message may be: it was not sent, and says nothing of the plugin."""
 
 
 class ProtocolError(SidecarError):

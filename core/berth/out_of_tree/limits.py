@@ -5,6 +5,8 @@ What is past a limit is cut, paced or refused where it is read; docs/protocol.md
 
 MESSAGE_BYTES = 4 << 20
 """gRPC's own default, and the bound of what the host sends: room for verdicts and scores of 400,000 nodes."""
+ENVELOPE_BYTES = 16 << 10
+"""What a transport may put around a request or a change within one message."""
 METADATA_BYTES = 8 << 10
 """Headers and trailers of a call, a status' text among them."""
 UNANSWERED = 1024

@@ -6,6 +6,7 @@ so that a plugin that reconnects resumes, and a call can carry what the stream h
 Source: proto/berth/plugin/v1/state.proto; docs/protocol.md "State".
 """
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import takewhile
@@ -18,11 +19,14 @@ from berth.objects.pod import Pod
 from berth.out_of_tree.cluster_state.nominations import NOTHING, News, Nominations
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.cluster_state.watched_objects import WatchedObjects
+from berth.out_of_tree.limits import ENVELOPE_BYTES, MESSAGE_BYTES
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.row_journal import RowJournal
 from berth.snapshot.snapshot import Snapshot
 from berth.snapshot.snapshot_step import SnapshotStep
 from berth_plugin_proto import identity_pb2, state_pb2
+
+log = logging.getLogger(__name__)
 
 KEPT_DELTAS = 512
 CHUNK_BYTES = 1 << 20
@@ -360,10 +364,17 @@ def _upsert(info: PodInfo, data: bytes, attempt: int | None = None) -> state_pb2
 def _in_chunks(changes: list[state_pb2.Change], commit: state_pb2.Commit) -> Iterator[state_pb2.SyncRequest]:
     chunk, size = state_pb2.Chunk(), 0
     for change in changes:
-        size += change.ByteSize()
+        more = change.ByteSize()
+        if more > MESSAGE_BYTES - ENVELOPE_BYTES:
+            # Whoever may write such an object would end every plugin's stream, again after each reconnection.
+            log.warning(
+                "object left out of plugins' state change=%s bytes=%d", change.WhichOneof("change"), more
+            )
+            continue
+        size += more
         if size > CHUNK_BYTES and chunk.changes:
             yield state_pb2.SyncRequest(chunk=chunk)
-            chunk, size = state_pb2.Chunk(), change.ByteSize()
+            chunk, size = state_pb2.Chunk(), more
         chunk.changes.append(change)
     if chunk.changes:
         yield state_pb2.SyncRequest(chunk=chunk)

@@ -149,7 +149,7 @@ class Ttrpc(asyncio.Protocol):
             rest.metadata.add(key=key, value=value)
         # Fields of a message may come apart: what names the call is the same each time.
         message = head + rest.SerializeToString()
-        if problem := self._refusal(len(message)):
+        if problem := self._refusal():
             answer.set_exception(problem)
             return answer
         number, self._next = self._next, self._next + 2
@@ -160,13 +160,11 @@ class Ttrpc(asyncio.Protocol):
         self._transport.write(HEADER.pack(len(message), number, REQUEST, 0) + message)
         return answer
 
-    def _refusal(self, size: int) -> RpcError | None:
-        """Why a request of that size is not written now."""
+    def _refusal(self) -> RpcError | None:
+        """Why no request is written now."""
         if self.ended.done():
             return RpcError(grpc.StatusCode.UNAVAILABLE, str(self.ended.result()))
         code = grpc.StatusCode.RESOURCE_EXHAUSTED
-        if size > MESSAGE_BYTES:
-            return RpcError(code, f"a request of {size} bytes, at most {MESSAGE_BYTES} are sent")
         if self._full:
             return RpcError(code, f"{UNWRITTEN_BYTES} bytes of requests were not read yet")
         if len(self._waiting) >= UNANSWERED:

@@ -218,15 +218,6 @@ async def test_stream_ids_are_odd_and_grow():
     assert [1, 3, 5] == [ttrpc.HEADER.unpack_from(frame)[1] for frame in wire.written]
 
 
-async def test_a_request_that_is_too_long_is_not_sent():
-    """The plugin would end the connection."""
-    connection, wire = connected()
-    refused = await refusal(asked(connection, node_name="n" * limits.MESSAGE_BYTES))
-
-    assert grpc.StatusCode.RESOURCE_EXHAUSTED is refused.code
-    assert [] == wire.written
-
-
 async def test_no_more_requests_than_a_bound_are_unanswered():
     """What is beyond fails at once."""
     connection, wire = connected()
