@@ -2,6 +2,7 @@ package berth
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -111,8 +112,13 @@ func (c *call) chosen(nodeName string) (*corev1.Pod, *corev1.Node, error) {
 
 func (c *call) key() PodKey { return attemptOf(c.head.Pod) }
 
-// failure is the status of an author's failure.
+// failure is the status of an author's failure, which is logged: the
+// scheduler may go on without it.
 func (c *call) failure(err error) *pb.Status {
+	var known *contractError
+	if !errors.As(err, &known) || !known.logged {
+		failures.write("plugin", c.plugin.Name, "error", err.Error())
+	}
 	return &pb.Status{Code: pb.Code_CODE_ERROR, Reasons: []string{c.plugin.Name + ": " + err.Error()}}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 
 	"google.golang.org/grpc/codes"
@@ -53,12 +52,15 @@ func asCallError(err error) *callError {
 
 // contractError says what an author's function did that can't be sent; the
 // attempt fails with this text.
-type contractError struct{ text string }
+type contractError struct {
+	text   string
+	logged bool
+}
 
 func (e *contractError) Error() string { return e.text }
 
 func broken(format string, arguments ...any) error {
-	return &contractError{fmt.Sprintf(format, arguments...)}
+	return &contractError{text: fmt.Sprintf(format, arguments...)}
 }
 
 // guarded calls the author's function; a panic is an error of the function's.
@@ -66,7 +68,7 @@ func guarded(name string, function func()) (err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
 			logPanic(name, problem)
-			err = broken("%s: %v", name, problem)
+			err = &contractError{fmt.Sprintf("%s: %v", name, problem), true}
 		}
 	}()
 	function()
@@ -74,5 +76,5 @@ func guarded(name string, function func()) (err error) {
 }
 
 func logPanic(name string, problem any) {
-	slog.Error("plugin function failed", "function", name, "error", problem, "stack", string(debug.Stack()))
+	failures.write("function", name, "error", problem, "stack", string(debug.Stack()))
 }

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use prost::Message;
 
 use crate::errors::{CallError, guarded, guarded_later};
+use crate::log::log_failure;
 use crate::outcomes::{Code, PodKey, Profile, Reply, Status};
 use crate::pb;
 use crate::plugin::Functions;
@@ -84,8 +85,9 @@ impl<'a> Turn<'a> {
 }
 
 impl Functions {
-    /// The status of an author's failure.
+    /// The status of an author's failure, which is logged: the scheduler may go on without it.
     pub(crate) fn failure(&self, text: &str) -> pb::Status {
+        log_failure("answer failed", &self.name, text);
         pb::Status { code: pb::Code::Error.into(), reasons: vec![format!("{}: {text}", self.name)] }
     }
 

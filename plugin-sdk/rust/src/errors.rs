@@ -8,7 +8,7 @@ use std::pin::Pin;
 
 use tonic::Code;
 
-use crate::log::{Level, log};
+use crate::log::log_failure;
 
 /// Configure the profile, then repeat the call.
 pub(crate) const NOT_CONFIGURED: &str = "NOT_CONFIGURED";
@@ -92,6 +92,6 @@ fn failed(name: &str, panic: &(dyn Any + Send)) -> String {
         .map(ToString::to_string)
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "a panic without a text".into());
-    log(Level::Error, "plugin function failed", &[("function", &name), ("error", &text)]);
+    log_failure("plugin function failed", name, &text);
     format!("{name}: {text}")
 }

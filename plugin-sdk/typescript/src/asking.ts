@@ -1,6 +1,7 @@
 /** Asking the author's functions; what they throw fails the attempt, never the process. */
 
 import { ContractError, describe } from "./errors.ts";
+import { failures } from "./failurelog.ts";
 import type { Status as StatusMessage } from "./generated/berth/plugin/v1/common.ts";
 import { log } from "./log.ts";
 import { Code, type Maybe, type Status, statusOf } from "./outcomes.ts";
@@ -35,7 +36,10 @@ export function verdict(name: string, question: () => unknown): Maybe<StatusMess
   return then(
     () => then(() => ask(name, question), statusOf),
     packStatus,
-    (error) => ({ code: Code.ERROR, reasons: [describe(error)] }),
+    (error) => {
+      report(name, error);
+      return { code: Code.ERROR, reasons: [describe(error)] };
+    },
   );
 }
 
@@ -44,7 +48,7 @@ export function tell(name: string, question: () => unknown): Maybe<unknown> {
   return then(
     () => ask(name, question),
     () => undefined,
-    (error) => log.warn("ignored", { error: describe(error) }),
+    (error) => report(name, error),
   );
 }
 
@@ -79,19 +83,24 @@ export function packStatus(status: Status): StatusMessage {
 }
 
 /**
- * The status of an author's failure.
+ * The status of an author's failure, which is logged: the scheduler may go on without it.
  * @throws the error itself if it is another.
  */
 export function failure(plugin: Plugin, error: unknown): StatusMessage {
   if (!(error instanceof ContractError)) throw error;
+  report(plugin.name, error);
   return { code: Code.ERROR, reasons: [`${plugin.name}: ${error.message}`] };
 }
 
 function failed(name: string, error: unknown): never {
   if (error instanceof ContractError) throw error;
-  log.error("plugin function failed", {
-    function: name,
-    stack: error instanceof Error ? error.stack : String(error),
-  });
-  throw new ContractError(`${name}: ${describe(error)}`);
+  failures.failed({ function: name, stack: error instanceof Error ? error.stack : String(error) });
+  const broken = new ContractError(`${name}: ${describe(error)}`);
+  broken.logged = true;
+  throw broken;
+}
+
+/** Log what is wrong with an answer; an exception is logged where it is thrown. */
+function report(of: string, error: unknown): void {
+  if (!(error instanceof ContractError && error.logged)) failures.failed({ of, error: describe(error) });
 }

@@ -23,7 +23,10 @@ export class ArgumentError extends SdkError {
 }
 
 /** A plugin function failed, or returned something that can't be sent. */
-export class ContractError extends SdkError {}
+export class ContractError extends SdkError {
+  /** Whether the log has it already, with its stack. */
+  logged = false;
+}
 
 /** The plugin can't be served at this address. */
 export class AddressError extends SdkError {}

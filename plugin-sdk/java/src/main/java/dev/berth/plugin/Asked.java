@@ -44,8 +44,9 @@ final class Asked {
     }
   }
 
-  /** The status of an author's failure. */
+  /** The status of an author's failure, which is logged: the scheduler may go on without it. */
   Common.Status failure(ContractException problem) {
+    problem.report(session.traits.name);
     return Common.Status.newBuilder()
         .setCode(Common.Code.CODE_ERROR)
         .addReasons(session.traits.name + ": " + problem.getMessage())
