@@ -123,6 +123,7 @@ class StatusPages:
         )
 
     def _explanations(self) -> "Mount":
+        from berth.scheduler.loop.fair_turn import FairTurn  # noqa: PLC0415
         from berth.scheduler.pages.explaining import (  # noqa: PLC0415 (see endpoints)
             ExplainingHere,
             merged_nodes,
@@ -131,7 +132,9 @@ class StatusPages:
         )
 
         watched = self.debugger.pods.objects
-        explainer = new_explainer(self.scheduler, self.attempts, self.turn, watched)
+        queue = self.scheduler.queue
+        turn = FairTurn(self.turn, lambda: bool(queue.sizes().active), SYSTEM_CLOCK)
+        explainer = new_explainer(self.scheduler, self.attempts, turn, watched)
         here = ExplainingHere(
             identity=self.explain_access.identity,
             leaderships=self.leaderships,
