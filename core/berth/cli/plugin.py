@@ -8,6 +8,7 @@ import click
 
 from berth.cli.asking import Server, asks_a_server
 from berth.cli.failing import fail
+from berth.cli.initializing import init
 from berth.cli.plugin_resource import Keeper
 from berth.cli.recording import record, replay
 from berth.cli.verifying import verify
@@ -31,7 +32,7 @@ COLUMNS = ("name", "version", "state", "circuit", "shadow", "profiles", "address
 
 @click.group()
 def plugin() -> None:
-    """Plugins of a running scheduler, listed, attached, shadowed, recorded; verify and replay need none."""
+    """Plugins of a running scheduler, listed, attached, shadowed, recorded; init, verify need none."""
 
 
 @plugin.command("list")
@@ -162,7 +163,7 @@ def shadow(name: str, server: Server, *, off: bool, namespace: str, kubeconfig: 
     click.echo(answer["message"])
 
 
-for verb in (verify, record, replay):
+for verb in (init, verify, record, replay):
     plugin.add_command(verb)
 
 

@@ -1,0 +1,155 @@
+"""`berth plugin init`: projects that build and pass their tests outside of this repository."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+from fnmatch import fnmatch
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from berth.cli import main
+from berth.conformance.project import IN_CHECKOUT, LANGUAGES
+from tests import java_toolchain
+from tests.go_toolchain import GO_SDK, run_go
+from tests.node_toolchain import MODULES, install, run_node
+from tests.rust_toolchain import RUST_SDK, needs_cargo, run_cargo
+
+NAME = "rack-aware"
+
+
+def make(folder, language, *options):
+    """Run the command; where the project is, and what was said."""
+    project = folder / NAME
+    command = ["plugin", "init", NAME, "--language", language, "--directory", str(project), *options]
+    outcome = CliRunner().invoke(main, command)
+    assert 0 == outcome.exit_code, outcome.output
+    return project
+
+
+def test_python(tmp_path):
+    """The Python project's tests pass, with the SDK as it is installed here."""
+    project = make(tmp_path, "python")
+
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:cacheprovider"],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={key: value for key, value in os.environ.items() if not key.startswith("PYTEST")},
+    )
+
+    assert 0 == done.returncode, done.stdout
+    assert "3 passed" in done.stdout
+
+
+def test_go(tmp_path):
+    """The Go project's tests pass against the SDK at a path."""
+    project = make(tmp_path, "go", "--sdk", str(GO_SDK))
+
+    done = run_go("test", "./...", folder=project, capture=True)
+
+    assert 0 == done.returncode, done.stdout
+    assert "example.com/rack-aware" in done.stdout
+
+
+@needs_cargo
+def test_rust(tmp_path):
+    """The Rust project's tests pass against the SDK at a path."""
+    project = make(tmp_path, "rust", "--sdk", str(RUST_SDK))
+    shutil.copy(RUST_SDK / "template/Cargo.lock", project)  # versions that are at hand already
+
+    done = run_cargo("test", folder=project, capture=True)
+
+    assert 0 == done.returncode, done.stdout
+    assert "3 passed" in done.stdout
+
+
+async def test_typescript(tmp_path):
+    """The TypeScript project's tests pass with the SDK among its modules."""
+    await asyncio.to_thread(install)
+    project = make(tmp_path, "typescript")
+    (project / "node_modules").symlink_to(MODULES)
+
+    done = await asyncio.to_thread(
+        run_node, "--conditions=berth-source", "--test", f"{NAME}.test.ts", folder=project, capture=True
+    )
+
+    assert 0 == done.returncode, done.stdout
+    assert "pass 3" in done.stdout
+
+
+@pytest.mark.skipif(bool(java_toolchain.missing()), reason=java_toolchain.missing())
+def test_java(tmp_path):
+    """The Java project's tests pass with the SDK from Maven's repository on this machine."""
+    java_toolchain.install()
+    project = make(tmp_path, "java")
+
+    done = java_toolchain.run_mvn("test", folder=project)
+
+    assert 0 == done.returncode, done.stdout
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_whole(tmp_path, language):
+    """A project names the plugin everywhere, and has an image file and a SchedulerPlugin for it."""
+    project = make(tmp_path, language)
+    texts = {
+        str(path.relative_to(project)): path.read_text()
+        for path in project.rglob("*")
+        if path.is_file() and path.name != "go.sum"
+    }
+
+    assert [] == [name for name, text in texts.items() if "hello" in f"{name} {text}".lower()]
+    assert NAME == yaml.safe_load(texts["plugin.yaml"])["metadata"]["name"]
+    assert "plugin-sdk/" not in texts["Dockerfile"]
+    assert "ENTRYPOINT" in texts["Dockerfile"]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_path_to_the_sdk(tmp_path, language):
+    """--sdk is written where the language's tool reads it."""
+    sdk = tmp_path / "sdk" / "somewhere"
+    sdk.mkdir(parents=True)
+
+    project = make(tmp_path, language, "--sdk", str(sdk))
+
+    assert str(sdk) in (project / LANGUAGES[language].manifest).read_text()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_file_of_a_template(language):
+    """A template's files are in its project, or are among those that a project has of its own."""
+    template = IN_CHECKOUT / language / "template"
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=template, capture_output=True, text=True, check=True
+    ).stdout.split()
+    own = ("README.md", "Dockerfile", "image.toml", "Cargo.lock")
+
+    assert set(LANGUAGES[language].files) == {
+        name for name in listed if not any(fnmatch(name, each) for each in own)
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["No Name"], "use small letters, digits and dashes"),
+        (["here"], "is there already"),
+        (["fine", "--sdk", "nowhere"], "--sdk nowhere: there is no such file or folder"),
+    ],
+)
+def test_refusals(tmp_path, monkeypatch, arguments, said):
+    """What can't be made is refused with the reason, and nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").mkdir()
+
+    outcome = CliRunner().invoke(main, ["plugin", "init", *arguments])
+
+    assert 2 == outcome.exit_code
+    assert said in outcome.output
+    assert [tmp_path / "here"] == list(tmp_path.iterdir())
