@@ -17,8 +17,8 @@ LANGUAGES = ("python", "go", "typescript", "rust", "java")
     "--sdk",
     type=click.Path(path_type=Path),
     help="The SDK from this machine instead of its registry, for as long as none is published there: for "
-    "Python, Go and Rust the folder plugin-sdk/LANGUAGE of a checkout; of what `make dist` builds the .tgz for "
-    "TypeScript and the folder maven for Java.",
+    "Python, Go and Rust the folder plugin-sdk/LANGUAGE of a checkout; of what `make dist` builds the .tgz "
+    "for TypeScript and the folder maven for Java.",
 )
 def init(name: str, language: str, directory: Path | None, sdk: Path | None) -> None:
     """Make a project for the plugin NAME: source, tests, image file, and a SchedulerPlugin.
