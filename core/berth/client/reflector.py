@@ -26,6 +26,7 @@ from berth.client.errors import (
     ClientError,
     DeadlineError,
     ExpiredError,
+    NotFoundError,
     ObjectError,
     RejectedError,
     RelistError,
@@ -138,6 +139,8 @@ class Reflector(Generic[T]):
         self._sleep = sleep
         self._rng = rng or Random()
         self._backoff = Backoff(0.2, cap=30.0, rng=self._rng)
+        # A kind that is not served may be a CustomResourceDefinition away: asking is cheap, and it is wanted.
+        self._absent = Backoff(0.2, cap=0.8, rng=self._rng)
         self._known: KnownObjects[T] = KnownObjects()
         self._relist = True
         self._turn_ends = 0.0
@@ -201,12 +204,15 @@ class Reflector(Generic[T]):
             if failure is None:
                 return
         asked = failure.retry_after_seconds if isinstance(failure, ThrottledError) else 0.0
-        await self._sleep(max(self._backoff.next(), asked))
+        backoff = self._absent if isinstance(failure, NotFoundError) else self._backoff
+        await self._sleep(max(backoff.next(), asked))
 
     def _note(self, error: Exception) -> None:
         self.statistics.errors += 1
+        again = isinstance(error, NotFoundError) and self.last_error == str(error)
         self.last_error = str(error)
-        log.warning("watch interrupted: resource=%s error=%s", self.source.resource.plural, error)
+        if not again:
+            log.warning("watch interrupted: resource=%s error=%s", self.source.resource.plural, error)
         if isinstance(error, ObjectError):
             # Not shown to us, or there is no such kind any more: nothing is missed, and it is listed anew.
             self._refused = error

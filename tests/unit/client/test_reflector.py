@@ -358,6 +358,17 @@ async def test_backoff_grows(clock, caplog):
     assert "500" in reflector.last_error
 
 
+async def test_a_kind_that_is_served_later(clock, caplog):
+    """A kind that the server does not have is asked for again within two seconds, however long that lasts."""
+    lists = [refusal(404, "the server could not find the requested resource")] * 50
+    async with mirrored(clock, [*lists, page(10)]) as (_, handler, _wire):
+        await handler.until("synced")
+
+    assert 50 == len(clock.slept)
+    assert max(clock.slept) < 2
+    assert 1 == caplog.text.count("watch interrupted: resource=pods error=")
+
+
 async def test_watch_closed_at_once(clock):
     """A server that ends each watch at once is not asked in a hot loop."""
     async with mirrored(clock, [page(10)], [], [], [], [event("ADDED", pod("a", 11)), STAY]) as (
