@@ -25,9 +25,7 @@ pytestmark = pytest.mark.e2e
 
 ROOT = Path(__file__).parents[2]
 FILES = {
-    "scheduler": ROOT / "core/images/scheduler.Dockerfile",
-    "operator": ROOT / "core/images/operator.Dockerfile",
-    "descheduler": ROOT / "core/images/descheduler.Dockerfile",
+    **{path.stem: path for path in ROOT.glob("core/images/*.Dockerfile")},
     **{path.parent.name: path for path in ROOT.glob("out-of-tree-plugins/*/Dockerfile")},
     "hello in Python": ROOT / "plugin-sdk/python/template/Dockerfile",
     "hello in Go": ROOT / "plugin-sdk/go/template/Dockerfile",

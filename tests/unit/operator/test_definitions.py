@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from berth.operator.definitions import plugin_definition, scheduler_definition
 from berth.operator.definitions.__main__ import write
 from tests.unit.operator.kit import PLUGINS, SCHEDULERS, plugin, scheduler, serving
 
@@ -286,3 +287,24 @@ def test_written_out(tmp_path):
     """The definitions that are shipped are those of the source."""
     for path in write(tmp_path):
         assert (tmp_path / path).read_text() == (KUSTOMIZE / path).read_text(), "run `make manifests`"
+
+
+def undescribed(schema, path):
+    """The fields without a text, by their paths."""
+    for name, field in schema.get("properties", {}).items():
+        if not field.get("description"):
+            yield f"{path}.{name}"
+        yield from undescribed(field, f"{path}.{name}")
+    for inner in ("items", "additionalProperties"):
+        if isinstance(schema.get(inner), dict):
+            yield from undescribed(schema[inner], path)
+
+
+@pytest.mark.parametrize(
+    "definition", [scheduler_definition(), plugin_definition()], ids=["Scheduler", "Plugin"]
+)
+def test_kubectl_explains_every_field(definition):
+    """Each field of each version has a text, which `kubectl explain` shows with the default."""
+    versions = [one["schema"]["openAPIV3Schema"] for one in definition["spec"]["versions"]]
+
+    assert [] == [field for version in versions for field in undescribed(version, "")]

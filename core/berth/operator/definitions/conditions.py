@@ -1,23 +1,35 @@
 """The status that both kinds share: conditions as Kubernetes' own kinds have them."""
 
-from berth.operator.definitions.schema import Schema, choice, fields, keyed, rule, text
+from berth.operator.definitions.schema import Schema, choice, fields, keyed, of, rule, text
 
 _REASON_LENGTH = 1024
 _MESSAGE_LENGTH = 32768
+GENERATION: Schema = {
+    "description": "The generation of the spec that this was said of.",
+    "type": "integer",
+    "format": "int64",
+}
 
 
 def conditions(about: str) -> Schema:
     """A list of conditions, distinguished by their types."""
     condition = fields(
         {
-            "type": text(longest=316),
-            "status": choice(("True", "False", "Unknown")),
-            "observedGeneration": {"type": "integer", "format": "int64", "minimum": 0},
-            "lastTransitionTime": {"type": "string", "format": "date-time"},
+            "type": text("What it is about.", longest=316),
+            "status": choice(("True", "False", "Unknown"), "Whether it holds."),
+            "observedGeneration": {**GENERATION, "minimum": 0},
+            "lastTransitionTime": {
+                "description": "Since when it has had this status.",
+                "type": "string",
+                "format": "date-time",
+            },
             "reason": text(
-                longest=_REASON_LENGTH, shortest=1, pattern="^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
+                "The cause, in a word for programs.",
+                longest=_REASON_LENGTH,
+                shortest=1,
+                pattern="^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
             ),
-            "message": text(longest=_MESSAGE_LENGTH),
+            "message": text("The cause, for people.", longest=_MESSAGE_LENGTH),
         },
         required=("type", "status", "lastTransitionTime", "reason", "message"),
     )
@@ -48,11 +60,11 @@ def definition(
 ) -> Schema:
     """A namespaced CustomResourceDefinition of berth.dev with one version."""
     properties = {
-        "apiVersion": {"type": "string"},
-        "kind": {"type": "string"},
-        "metadata": {"type": "object"},
-        "spec": spec,
-        "status": status,
+        "apiVersion": {"description": "The group and version, berth.dev/v1alpha1.", "type": "string"},
+        "kind": {"description": f"The kind, {names['kind']}.", "type": "string"},
+        "metadata": {"description": "Standard object's metadata.", "type": "object"},
+        "spec": of(spec, "What it is to be."),
+        "status": of(status, "How it is; written by the operator."),
     }
     # The names of what is made of it have to stay DNS labels.
     short = rule("self.metadata.name.size() <= 40", "give it a name of 40 characters or fewer")

@@ -32,7 +32,11 @@ _MACROS = "hourly|daily|midnight|weekly|monthly|yearly|annually"
 def descheduler() -> Schema:
     """Give the field's schema."""
     policy = fields(
-        {"profiles": listed(free(), most=MAX_POLICY_PROFILES, minItems=1)},
+        {
+            "profiles": listed(
+                free(), "Its profiles, as the descheduler takes them.", most=MAX_POLICY_PROFILES, minItems=1
+            )
+        },
         "A DeschedulerPolicy of descheduler/v1alpha2; its apiVersion and kind may be left out.",
         required=("profiles",),
         x__kubernetes__preserve__unknown__fields=True,

@@ -1,8 +1,8 @@
 """The kind SchedulerPlugin: one out-of-tree plugin, a sidecar or a server of its own."""
 
 from berth.config.catalogue import ExtensionPoint
-from berth.config.out_of_tree.sidecars import POLICY_POINTS, SIDECAR_POINTS
-from berth.operator.definitions.conditions import AGE, condition_column, conditions, definition
+from berth.config.out_of_tree.sidecars import DEFAULT_POLICY, POLICY_POINTS, SIDECAR_POINTS
+from berth.operator.definitions.conditions import AGE, GENERATION, condition_column, conditions, definition
 from berth.operator.definitions.profile_schema import MAX_PROFILES, policy_choice
 from berth.operator.definitions.schema import (
     TEXT_LENGTH,
@@ -99,7 +99,9 @@ def _sidecar() -> dict[str, Schema]:
     """The container that runs it."""
     return {
         "image": text("The image that runs as a sidecar of the scheduler.", longest=TEXT_LENGTH, shortest=1),
-        "imagePullPolicy": choice(("Always", "IfNotPresent", "Never"), default="IfNotPresent"),
+        "imagePullPolicy": choice(
+            ("Always", "IfNotPresent", "Never"), "When the image is pulled.", default="IfNotPresent"
+        ),
         "command": listed(text(longest=TEXT_LENGTH), "The sidecar's command.", most=64),
         "args": listed(text(longest=TEXT_LENGTH), "The sidecar's arguments.", most=64),
         "env": free_list("The sidecar's environment, as a container's."),
@@ -163,7 +165,13 @@ def _calls() -> dict[str, Schema]:
             minItems=1,
         ),
         "failurePolicy": fields(
-            {point: policy_choice() for point in POLICIES},
+            {
+                point: policy_choice(
+                    f"At {point}: Fail the pod's attempt, or Ignore the call; "
+                    f"{DEFAULT_POLICY[ExtensionPoint(point)]} if not given."
+                )
+                for point in POLICIES
+            },
             "What a failing call means, by extension point.",
         ),
         "exemptPods": _exempt(),
@@ -221,7 +229,7 @@ def _reachable() -> Schema:
 def _status() -> Schema:
     return fields(
         {
-            "observedGeneration": {"type": "integer", "format": "int64"},
+            "observedGeneration": GENERATION,
             "schedulers": listed(text(), "The schedulers that run it.", most=64),
             "accepted": fields(
                 {"arguments": free("Those, if it was given any.")},

@@ -49,7 +49,9 @@ def _profile() -> Schema:
                 shortest=1,
                 default="default-scheduler",
             ),
-            "percentageOfNodesToScore": integer("How many feasible nodes are enough.", least=0, most=100),
+            "percentageOfNodesToScore": integer(
+                "How many feasible nodes are enough; the scheduler's if not given.", least=0, most=100
+            ),
             "plugins": fields(set_of, "What is switched on and off, by extension point."),
             "pluginConfig": keyed(arguments, "name", "Arguments of plugins.", most=_MAX_PLUGINS),
         }
@@ -57,7 +59,10 @@ def _profile() -> Schema:
 
 
 def _plugin_set(point: str) -> Schema:
-    weighed = {"name": text(shortest=1), "weight": integer("How much its scores count.", least=0)}
+    weighed = {
+        "name": text("The plugin.", shortest=1),
+        "weight": integer("How much its scores count; 1 if 0 or not given.", least=0),
+    }
     one_star = rule(
         "!self.exists(p, p.name == '*') || self.size() == 1",
         "'*' switches everything off; remove the other entries of `disabled`, or '*'",
@@ -67,14 +72,16 @@ def _plugin_set(point: str) -> Schema:
             "enabled": keyed(
                 fields(weighed, required=("name",)),
                 "name",
+                "Plugins that are switched on, in this order, after those that are on by default.",
                 most=_MAX_PLUGINS,
                 rules=[
                     rule("!self.exists(p, p.name == '*')", "name each plugin; '*' works in `disabled` only")
                 ],
             ),
             "disabled": keyed(
-                fields({"name": text(shortest=1)}, required=("name",)),
+                fields({"name": text("The plugin; * for all.", shortest=1)}, required=("name",)),
                 "name",
+                "Plugins of the default that are switched off.",
                 most=_MAX_PLUGINS,
                 rules=[one_star],
             ),
@@ -85,19 +92,31 @@ def _plugin_set(point: str) -> Schema:
 
 def extenders() -> Schema:
     """The list of HTTP extenders."""
+    files = {"certFile": "The client's certificate", "keyFile": "Its key", "caFile": "The authority"}
+    data = {"certData": "The client's certificate", "keyData": "Its key", "caData": "The authority"}
     tls = fields(
         {
-            "insecure": flag(),
-            "serverName": text(),
-            **{name: text(longest=4096) for name in ("certFile", "keyFile", "caFile")},
-            **{name: text(longest=65536, format="byte") for name in ("certData", "keyData", "caData")},
-        }
+            "insecure": flag("Whether the extender's certificate is not verified; false if not given."),
+            "serverName": text("The name in its certificate; that of urlPrefix if not given."),
+            **{name: text(f"{about}, a file in PEM.", longest=4096) for name, about in files.items()},
+            **{
+                name: text(f"{about} in PEM, as base64; wins over the file.", longest=65536, format="byte")
+                for name, about in data.items()
+            },
+        },
+        "How its server is verified, and who the scheduler is to it.",
     )
     managed = fields(
-        {"name": text(shortest=1), "ignoredByScheduler": flag()},
+        {
+            "name": text("The resource.", shortest=1),
+            "ignoredByScheduler": flag("Whether NodeResourcesFit leaves it out; false if not given."),
+        },
         required=("name",),
     )
-    verbs = {verb: text(longest=128) for verb in ("filterVerb", "preemptVerb", "prioritizeVerb", "bindVerb")}
+    verbs = {
+        f"{verb}Verb": text(f"The path at which it is asked to {verb}; never asked if empty.", longest=128)
+        for verb in ("filter", "preempt", "prioritize", "bind")
+    }
     extender = fields(
         {
             "urlPrefix": text(
@@ -112,11 +131,15 @@ def extenders() -> Schema:
             ),
             **verbs,
             "weight": integer("How much its scores count.", least=1),
-            "enableHTTPS": flag(),
+            "enableHTTPS": flag("Whether it is spoken to by HTTPS; false if not given."),
             "tlsConfig": tls,
-            "httpTimeout": duration(),
-            "nodeCacheCapable": flag(),
-            "managedResources": listed(managed, most=32),
+            "httpTimeout": duration("How long an answer may take; 5s if not given."),
+            "nodeCacheCapable": flag("Whether it is sent names instead of nodes; false if not given."),
+            "managedResources": listed(
+                managed,
+                "It is asked about pods that request one of these; about all if there are none.",
+                most=32,
+            ),
             "ignorable": flag("Whether pods are scheduled without it when it does not answer."),
         },
         required=("urlPrefix",),

@@ -1,6 +1,6 @@
 """The kind Scheduler: one scheduler, with its profiles and the plugins beside it."""
 
-from berth.operator.definitions.conditions import AGE, condition_column, conditions, definition
+from berth.operator.definitions.conditions import AGE, GENERATION, condition_column, conditions, definition
 from berth.operator.definitions.descheduler_schema import descheduler, in_tree_plugins_alone, short_name
 from berth.operator.definitions.profile_schema import MAX_PROFILES, extenders, profiles
 from berth.operator.definitions.schema import (
@@ -88,10 +88,18 @@ def _spec() -> Schema:
                 most=MAX_PLUGINS,
             ),
             "extenders": extenders(),
-            "percentageOfNodesToScore": integer("How many feasible nodes are enough.", least=0, most=100),
+            "percentageOfNodesToScore": integer(
+                "How many feasible nodes are enough; all nodes are looked at if it is 0 or not given.",
+                least=0,
+                most=100,
+            ),
             "parallelism": integer("Kept for compatibility; Berth works on all nodes at once.", least=1),
-            "podInitialBackoffSeconds": integer("How long a pod waits after its first failure.", least=1),
-            "podMaxBackoffSeconds": integer("The longest a pod waits after failures.", least=1),
+            "podInitialBackoffSeconds": integer(
+                "Seconds that a pod waits after its first failure; 1 if not given.", least=1
+            ),
+            "podMaxBackoffSeconds": integer(
+                "Seconds that a pod waits at most after failures; 10 if not given.", least=1
+            ),
             "clientConnection": _client_connection(),
             "featureGates": mapping({"type": "boolean"}, "Feature gates, as kube-scheduler's.", most=128),
             "replicas": integer(
@@ -101,7 +109,9 @@ def _spec() -> Schema:
             "image": text(
                 "The scheduler's image; the operator's choice if not given.", longest=TEXT_LENGTH, shortest=1
             ),
-            "imagePullPolicy": choice(("Always", "IfNotPresent", "Never"), default="IfNotPresent"),
+            "imagePullPolicy": choice(
+                ("Always", "IfNotPresent", "Never"), "When the image is pulled.", default="IfNotPresent"
+            ),
             "resources": resources("What the scheduler's container asks for."),
             "telemetry": _telemetry(),
             "rollout": _rollout(),
@@ -117,8 +127,8 @@ def _spec() -> Schema:
 def _client_connection() -> Schema:
     return fields(
         {
-            "qps": of_number("Requests a second; a negative number means no limit."),
-            "burst": integer("How many requests may come at once.", least=0),
+            "qps": of_number("Requests a second; a negative number means no limit. 50 if not given."),
+            "burst": integer("How many requests may come at once; 100 if not given.", least=0),
         },
         "How fast it may talk to the API server.",
     )
@@ -156,6 +166,7 @@ def _leader_election() -> Schema:
                 shortest=1,
             ),
         },
+        "How replicas choose the one that schedules.",
         rules=[renew, retry],
     )
 
@@ -173,7 +184,7 @@ def _telemetry() -> Schema:
                     )
                 ],
             ),
-            "protocol": choice(("grpc", "http/protobuf"), default="grpc"),
+            "protocol": choice(("grpc", "http/protobuf"), "How the collector is spoken to.", default="grpc"),
             "samplingRatePerMillion": integer(
                 "How many of a million attempts are traced; all of them without it.", least=0, most=1_000_000
             ),
@@ -199,19 +210,27 @@ def _telemetry() -> Schema:
         required=("endpoint",),
     )
     logging = fields(
-        {"format": choice(("text", "json"), default="text"), "verbosity": integer(least=0, most=10)}
+        {
+            "format": choice(("text", "json"), "How lines are written.", default="text"),
+            "verbosity": integer("How much is logged; 0 if not given.", least=0, most=10),
+        },
+        "The log of the scheduler's container.",
     )
     metrics = fields(
         {
             "serviceMonitor": flag("Whether a ServiceMonitor is kept where that kind exists.", default=True),
             "interval": duration("How often metrics are scraped.", default="30s"),
-        }
+        },
+        "How metrics are scraped.",
     )
     page = flag(
         "Whether the secure port serves /live, a page about nodes, queue and decisions.",
         default=False,
     )
-    return fields({"tracing": tracing, "logging": logging, "metrics": metrics, "livePage": page})
+    return fields(
+        {"tracing": tracing, "logging": logging, "metrics": metrics, "livePage": page},
+        "Traces, logs, metrics and the live page.",
+    )
 
 
 def _rollout() -> Schema:
@@ -237,11 +256,11 @@ def _rollout() -> Schema:
 
 
 def _pod() -> Schema:
-    labels = mapping(text(longest=63), most=64)
+    labels = mapping(text(longest=63), "As a pod's.", most=64)
     return fields(
         {
             "labels": labels,
-            "annotations": mapping(text(longest=65536), most=64),
+            "annotations": mapping(text(longest=65536), "As a pod's.", most=64),
             "nodeSelector": labels,
             "tolerations": free_list("As a pod's."),
             "affinity": free("As a pod's."),
@@ -251,7 +270,10 @@ def _pod() -> Schema:
                 "Who schedules the scheduler's own pods; not itself.", shortest=1, default="default-scheduler"
             ),
             "imagePullSecrets": keyed(
-                fields({"name": text(shortest=1)}, required=("name",)), "name", "As a pod's.", most=16
+                fields({"name": text("A Secret of the namespace.", shortest=1)}, required=("name",)),
+                "name",
+                "As a pod's.",
+                most=16,
             ),
         },
         "What its pods have beside the scheduler.",
@@ -261,22 +283,24 @@ def _pod() -> Schema:
 def _status() -> Schema:
     plugin = fields(
         {
-            "name": text(),
-            "ready": flag(),
-            "message": text(longest=TEXT_LENGTH),
+            "name": text("The SchedulerPlugin."),
+            "ready": flag("Whether it is ready in every pod."),
+            "message": text("What keeps it from being ready.", longest=TEXT_LENGTH),
         },
         required=("name", "ready"),
     )
     return fields(
         {
-            "observedGeneration": {"type": "integer", "format": "int64"},
-            "replicas": integer(),
-            "readyReplicas": integer(),
-            "updatedReplicas": integer(),
-            "selector": text(longest=TEXT_LENGTH),
+            "observedGeneration": GENERATION,
+            "replicas": integer("How many pods there are."),
+            "readyReplicas": integer("How many of them are ready."),
+            "updatedReplicas": integer("How many of them have the present spec."),
+            "selector": text("The labels of its pods.", longest=TEXT_LENGTH),
             "configurationHash": text("Of the configuration that was last rolled out.", longest=64),
-            "profiles": listed(text(longest=NAME_LENGTH), most=MAX_PROFILES),
-            "plugins": keyed(plugin, "name", most=MAX_PLUGINS),
+            "profiles": listed(
+                text(longest=NAME_LENGTH), "The scheduler names of its profiles.", most=MAX_PROFILES
+            ),
+            "plugins": keyed(plugin, "name", "How each plugin is.", most=MAX_PLUGINS),
             "conditions": conditions(
                 "Available, Progressing, Degraded, PluginsReady, Descheduling, ArgumentsAccepted, Leading."
             ),

@@ -146,4 +146,6 @@ def resources(about: str) -> Schema:
         ],
     }
     amounts = mapping(amount, most=32)
-    return fields({"requests": amounts, "limits": amounts}, about)
+    requests = of(amounts, "What has to be free on its node, by resource; nothing if not given.")
+    limits = of(amounts, "What it may use at most, by resource; no limit if not given.")
+    return fields({"requests": requests, "limits": limits}, about)
