@@ -34,8 +34,11 @@ class Cache:
     `pod_groups` says which pods each group has; with the gate GenericWorkload, that is, and None without.
     """
 
-    def __init__(self, pod_groups: PodGroupStates | None = None) -> None:
+    def __init__(
+        self, pod_groups: PodGroupStates | None = None, *, resizes_count_by_pod: bool = False
+    ) -> None:
         self.pod_groups = pod_groups
+        self._by_pod = resizes_count_by_pod
         self._nodes: dict[str, NodeInfo] = {}
         self._tree = NodeTree()
         self._pods: dict[str, PodInfo] = {}
@@ -127,7 +130,7 @@ class Cache:
                 raise PodStateError(f"pod {pod.uid}({pod.key}) was already in added state")
             self._replace(known, pod)
         else:
-            self._place(PodInfo(pod))
+            self._place(PodInfo(pod, by_pod=self._by_pod))
         if self.pod_groups is not None:
             self.pod_groups.add(pod)
 
@@ -276,7 +279,7 @@ class Cache:
 
     def _replace(self, known: PodInfo, pod: Pod) -> None:
         """Take over another version of a pod; it is observed now, whatever it was."""
-        newer = PodInfo(pod)
+        newer = PodInfo(pod, by_pod=self._by_pod)
         same_place = pod.node_name == known.pod.node_name and pod.uid == known.uid
         if not (same_place and newer.counts_like(known)):
             self._take_out(known)

@@ -40,13 +40,15 @@ def pod_requests(
     pod: Pod,
     *,
     use_status: bool = False,
+    by_pod: bool = False,
     pod_level: bool = True,
     defaults: Mapping[str, int] = NO_DEFAULTS,
 ) -> Nanos:
     """The pod's effective requests, by resource name, in nano units.
 
-    `use_status` takes a resize under way into account, `pod_level` lets `spec.resources` replace sums, and
-    `defaults` fills in what a container has no key for.
+    `use_status` takes a resize under way into account: `by_pod` with the largest sum over containers, else
+    with each container's largest. `pod_level` lets `spec.resources` replace sums, and `defaults` fills in
+    what a container has no key for.
     """
     if not (use_status and _may_resize(pod)):
         return _spec_requests(pod.spec, pod_level=pod_level, defaults=defaults)
@@ -55,7 +57,10 @@ def pod_requests(
     def of(container: Container) -> Nanos:
         return _container(container, statuses.get(container.name), defaults, infeasible=infeasible)
 
-    total = _over_containers(pod.spec, of)
+    if by_pod:
+        total = _largest_of_pod(pod, statuses, defaults, infeasible=infeasible)
+    else:
+        total = _over_containers(pod.spec, of)
     if pod_level and pod.spec.resources is not None:
         total.update(_pod_level(pod, infeasible=infeasible))
     _add(total, _parsed(pod.spec.overhead))
@@ -116,8 +121,10 @@ def non_zero_requests(pod: Pod) -> tuple[int, int]:
     return placed_requests(pod)[1]
 
 
-def placed_requests(pod: Pod) -> tuple[Units, tuple[int, int]]:
-    """Both `accounted_requests` and `non_zero_requests`, with the sum made once for most pods.
+def placed_requests(pod: Pod, *, by_pod: bool = False) -> tuple[Units, tuple[int, int]]:
+    """What the pod counts for on its node, and CPU and memory with scoring's defaults (`non_zero_requests`).
+
+    A resize under way counts as in `pod_requests`.
 
     Pods of one controller ask for the same: for containers alone, what that comes to is remembered.
     """
@@ -126,7 +133,7 @@ def placed_requests(pod: Pod) -> tuple[Units, tuple[int, int]]:
         if sum(map(len, asked)) <= REMEMBERED_AMOUNTS:
             requests, non_zero = _together(asked)
             return dict(requests), non_zero
-    return _placed_requests(pod)
+    return _placed_requests(pod, by_pod=by_pod)
 
 
 def _is_containers_alone(pod: Pod) -> bool:
@@ -143,15 +150,15 @@ def _together(requests: tuple[tuple[tuple[str, Amount], ...], ...]) -> tuple[Uni
     return _placed_requests(Pod.of(spec=PodSpec(containers=containers)))
 
 
-def _placed_requests(pod: Pod) -> tuple[Units, tuple[int, int]]:
-    total = pod_requests(pod, use_status=True)
+def _placed_requests(pod: Pod, *, by_pod: bool = False) -> tuple[Units, tuple[int, int]]:
+    total = pod_requests(pod, use_status=True, by_pod=by_pod)
     requests = in_units(total)
     if not _defaults_are_idle(pod):
         missing = NON_ZERO_DEFAULTS
         if has_pod_level_requests(pod):
             missing = {name: amount for name, amount in NON_ZERO_DEFAULTS.items() if name not in total}
         if missing:
-            total = pod_requests(pod, use_status=True, defaults=missing)
+            total = pod_requests(pod, use_status=True, by_pod=by_pod, defaults=missing)
     return requests, (milli(total.get(CPU, 0)), whole(total.get(MEMORY, 0)))
 
 
@@ -230,6 +237,44 @@ def _container(
     request = _parsed(container.resources.requests)
     if status is not None and status.resources is not None:
         request = _resized(request, status.resources, status.allocated_resources, infeasible=infeasible)
+    return _with_defaults(request, defaults)
+
+
+def _largest_of_pod(
+    pod: Pod, statuses: Mapping[str, ContainerStatus], defaults: Mapping[str, int], *, infeasible: bool
+) -> Nanos:
+    """The largest of what the whole pod asks for, was allotted and has; an infeasible wish does not count.
+
+    Source: component-helpers resource AggregateContainerRequests (Kubernetes v1.37).
+    """
+
+    def wished(container: Container) -> Nanos:
+        return _with_defaults(_parsed(container.resources.requests), defaults)
+
+    def allotted(container: Container) -> Nanos:
+        status = statuses.get(container.name)
+        if status is not None and status.allocated_resources is not None:
+            return _with_defaults(_parsed(status.allocated_resources), defaults)
+        return {} if infeasible else wished(container)
+
+    def held(container: Container) -> Nanos:
+        status = statuses.get(container.name)
+        if status is not None and status.resources is not None:
+            return _with_defaults(_parsed(status.resources.requests), defaults)
+        return allotted(container)
+
+    total = {} if infeasible else _over_containers(pod.spec, wished)
+    own = pod.status
+    if own.allocated_resources is not None and own.resources is not None:
+        _raise_to(total, _parsed(own.allocated_resources))
+        _raise_to(total, _parsed(own.resources.requests))
+    else:
+        _raise_to(total, _over_containers(pod.spec, allotted))
+        _raise_to(total, _over_containers(pod.spec, held))
+    return total
+
+
+def _with_defaults(request: Nanos, defaults: Mapping[str, int]) -> Nanos:
     for name, amount in defaults.items():
         request.setdefault(name, amount)
     return request

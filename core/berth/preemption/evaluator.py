@@ -23,7 +23,7 @@ from berth.framework.handle import Handle
 from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo, NominatingMode, PostFilterResult
 from berth.framework.preempting import GroupPreemptionRequest, PreemptionRequest
 from berth.framework.runtime import Framework
-from berth.framework.status import SUCCESS, PluginError, Status, failed, unschedulable
+from berth.framework.status import SUCCESS, Code, PluginError, Status, failed, unschedulable
 from berth.objects.pod import Pod
 from berth.preemption.candidates import Candidate, best_candidates
 from berth.preemption.dry_run import DryRun
@@ -37,6 +37,8 @@ from berth.preemption.search import Candidates, find_candidates
 from berth.preemption.units import victim_units
 from berth.preemption.victims import Budgets
 
+END_OF_TIME = 253402300799.0
+"""9999-12-31T23:59:59Z, later than any pod starts. Units: seconds since the epoch."""
 ASYNC_PREEMPTION = "SchedulerAsyncPreemption"
 
 
@@ -58,13 +60,22 @@ class Evaluator:
         self._frameworks = frameworks
         self._metrics = metrics or NoPreemptionMetrics()
         self._screening = screening or Screening()
-        self._budgets = Budgets(handle.listers.pod_disruption_budgets)
+        rules = handle.rules
+        self._budgets = Budgets(
+            handle.listers.pod_disruption_budgets, empty_matches_all=rules.empty_selectors_match_all
+        )
+        self._says_what_it_found = rules.preemption_says_what_it_found
+        self._unstarted_are_youngest = rules.unstarted_pods_are_the_youngest
         self._nominated = NominatedPods(handle.nominator)
         self._evictions = Evictions(handle, self._metrics)
 
     @property
     def _framework(self) -> Framework:
         return self._frameworks[self._handle.profile_name]
+
+    def _start_of_unstarted(self) -> float:
+        """When a victim that has not started counts as started. Units: seconds since the epoch."""
+        return END_OF_TIME if self._unstarted_are_youngest else self._handle.clock.now()
 
     def attempted(self) -> None:
         """Count an attempt, whatever comes of it."""
@@ -81,7 +92,7 @@ class Evaluator:
         handle = self._handle
         placed = (info for pods in handle.snapshot.pods for info in pods.values())
         units = victim_units(placed, handle.listers.pod_groups, request.group)
-        found = await GroupSearch(request.trial, self._budgets, handle.clock.now()).candidate(units)
+        found = await GroupSearch(request.trial, self._budgets, self._start_of_unstarted()).candidate(units)
         if isinstance(found, Status):
             return found
         preemptor = Preemptor(request.group, request.pods)
@@ -119,7 +130,7 @@ class Evaluator:
         """What tries the pod on nodes of the current snapshot."""
         handle, pod, attempt = self._handle, request.pod, self._attempt(request)
         beneath = self._screening.beneath(pod.priority, handle.snapshot)
-        nominated, now = self._nominated.beside(pod, handle.snapshot), handle.clock.now()
+        nominated, now = self._nominated.beside(pod, handle.snapshot), self._start_of_unstarted()
         return DryRun(self._framework, attempt, beneath, self._budgets, nominated, now)
 
     def _attempt(self, request: PreemptionRequest) -> Attempt:
@@ -132,7 +143,7 @@ class Evaluator:
             left = await self._left_by_extenders(request, candidates.found)
         except PluginError as error:
             return PostFilterResult(failed(error))
-        best = best_candidates(left, self._handle.clock.now())
+        best = best_candidates(left, self._start_of_unstarted())
         if not best:
             return PostFilterResult(unschedulable("no candidate node for preemption"))
         chosen = best[self._handle.random.randrange(len(best))]
@@ -161,7 +172,13 @@ class Evaluator:
             status = await self._evictions.carry_out(plugin, alone(pod), chosen)
             if not status.ok:
                 return PostFilterResult(status)
-        return PostFilterResult(SUCCESS, NominatingInfo(NominatingMode.OVERRIDE, chosen.node_name))
+        found = Status(Code.SUCCESS, (_found(chosen),)) if self._says_what_it_found else SUCCESS
+        return PostFilterResult(found, NominatingInfo(NominatingMode.OVERRIDE, chosen.node_name))
+
+
+def _found(chosen: Candidate) -> str:
+    victims = f"preempting {len(chosen.victims)} victims"
+    return f"preemption: found a potential placement for pod on node {chosen.node_name}, {victims}"
 
 
 def _none_found(candidates: Candidates) -> PostFilterResult:

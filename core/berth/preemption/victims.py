@@ -40,8 +40,9 @@ class Budgets:
     Cost: O(budgets) steps in Python for pods of labels not seen before, one numpy step a victim after that.
     """
 
-    def __init__(self, budgets: Store[PodDisruptionBudget]) -> None:
+    def __init__(self, budgets: Store[PodDisruptionBudget], *, empty_matches_all: bool = False) -> None:
         self._budgets = budgets
+        self._empty_matches_all = empty_matches_all
         self._generation = -1
         self._protecting: dict[str, list[tuple[Selector, int]]] = {}
         self._meaning: dict[PodClass, Rows] = {}
@@ -86,7 +87,8 @@ class Budgets:
         known = self._meaning.get(victim.pod_class)
         if known is None:
             labels = victim.pod.labels
-            pairs = self._protecting.get(victim.pod.namespace, ()) if labels else ()
+            protected = bool(labels) or self._empty_matches_all
+            pairs = self._protecting.get(victim.pod.namespace, ()) if protected else ()
             known = np.array([i for selector, i in pairs if selector.matches(labels)], dtype=np.intp)
             self._meaning[victim.pod_class] = known
         disrupted = self._disrupted.get((victim.pod.namespace, victim.pod.name))
@@ -100,7 +102,7 @@ class Budgets:
         self._protecting, self._meaning, self._disrupted = {}, {}, {}
         allowed: list[int] = []
         for budget in self._budgets:
-            selector = _selector(budget)
+            selector = _selector(budget, empty_matches_all=self._empty_matches_all)
             if selector is not None:
                 self._protecting.setdefault(budget.namespace, []).append((selector, len(allowed)))
                 for name in budget.status.disrupted_pods:
@@ -109,10 +111,11 @@ class Budgets:
         self._allowed = np.array(allowed, dtype=np.int64)
 
 
-def _selector(budget: PodDisruptionBudget) -> Selector | None:
-    """What the budget protects; None for one that protects nothing: no selector, an empty or a broken one."""
+def _selector(budget: PodDisruptionBudget, *, empty_matches_all: bool) -> Selector | None:
+    """What the budget protects; None where that is nothing: no selector, a broken or an idle empty one."""
     try:
         selector = compile_selector(budget.spec.selector)
     except InvalidSelectorError:
         return None
-    return None if selector.empty or selector.nothing else selector
+    idle = selector.nothing or (selector.empty and not empty_matches_all)
+    return None if idle else selector

@@ -100,7 +100,7 @@ class Scheduler:
         self.unassigned: Store[Pod] = Store()
         """The pods that are on no node."""
         self.snapshot = Snapshot()
-        self.cache = Cache(self.pod_groups)
+        self.cache = Cache(self.pod_groups, resizes_count_by_pod=loaded.gates.rules.resizes_count_by_pod)
         self.profiles = Profiles(extenders=bool(loaded.extenders), generic_workload=enabled(GENERIC_WORKLOAD))
         self.budgets = CycleBudgets(ports.clock, ports.background, self._metrics.over_budget)
         self.queue = self._new_queue(plugins, on_ready, max_in_unschedulable_seconds, shard_of)

@@ -81,11 +81,12 @@ class PodInfo:
 
     __slots__ = ("footprint", "pod")
 
-    def __init__(self, pod: Pod) -> None:
+    def __init__(self, pod: Pod, *, by_pod: bool = False) -> None:
+        """Work out the footprint; a resize under way counts as in `pod_requests`."""
         template = pod.template
         footprint = template.derived(_of_terminating if pod.terminating else _footprint)
         if _resizes(pod):
-            requests, non_zero = placed_requests(pod)
+            requests, non_zero = placed_requests(pod, by_pod=by_pod)
             footprint = footprint._replace(requests=requests, non_zero=non_zero)
         if template.has_ephemeral_claims:
             footprint = footprint._replace(volumes=placed_volumes(pod))

@@ -19,11 +19,33 @@ class Rules:
     release: Release
     pod_group_condition: str
     """The type of the condition that says what came of a PodGroup (kubernetes/kubernetes#139743)."""
+    resizes_count_by_pod: bool = False
+    """Whether a pod that is being resized counts with the largest of three sums over its containers: what it
+    asks for, was allotted and has; else with the sum of each container's largest (#140047)."""
+    preemption_says_what_it_found: bool = False
+    """Whether the message of a pod that preempts names the node and counts the victims (#140180)."""
+    configures_all_without_names: bool = False
+    """Whether a claim's configuration that names all requests is allocated with none named (KEP-4815)."""
+    empty_selectors_match_all: bool = False
+    """Whether the empty selector of a spread constraint or a disruption budget matches all pods of its
+    namespace, also those without labels; else none (#141340, #141785)."""
+    unstarted_pods_are_the_youngest: bool = False
+    """Whether a victim that has not started is less important than all that have; else it counts as started
+    now (#140999)."""
 
 
 _OF_1_36: Final = Rules(release=(1, 36), pod_group_condition="PodGroupScheduled")
-_OF_1_37: Final = replace(_OF_1_36, release=(1, 37), pod_group_condition="PodGroupInitiallyScheduled")
-_OF_1_38: Final = replace(_OF_1_37, release=(1, 38))
+_OF_1_37: Final = replace(
+    _OF_1_36,
+    release=(1, 37),
+    pod_group_condition="PodGroupInitiallyScheduled",
+    resizes_count_by_pod=True,
+    preemption_says_what_it_found=True,
+    configures_all_without_names=True,
+)
+_OF_1_38: Final = replace(
+    _OF_1_37, release=(1, 38), empty_selectors_match_all=True, unstarted_pods_are_the_youngest=True
+)
 
 RULES: Final[Mapping[Release, Rules]] = MappingProxyType(
     {rules.release: rules for rules in (_OF_1_36, _OF_1_37, _OF_1_38)}

@@ -18,6 +18,7 @@ from berth.objects.resource_claims import (
     DeviceResult,
     ResourceClaim,
 )
+from berth.plugins.dynamic_resources.asking import Ask
 from berth.plugins.dynamic_resources.inventory import Device
 from berth.plugins.dynamic_resources.picking import Features, Pick
 from berth.snapshot.node_matching import NAME_FIELD
@@ -32,7 +33,8 @@ def allocation(
     """The claim's allocation with these devices, for use from that node."""
     return Allocation(
         DeviceAllocation(
-            tuple(_result(pick, features, chance) for pick in picks), tuple(_configuration(claim, picks))
+            tuple(_result(pick, features, chance) for pick in picks),
+            tuple(_configuration(claim, picks, features)),
         ),
         _node_selector([pick.device for pick in picks], node_name),
     )
@@ -55,7 +57,9 @@ def _result(pick: Pick, features: Features, chance: random.Random) -> DeviceResu
     )
 
 
-def _configuration(claim: ResourceClaim, picks: Sequence[Pick]) -> Iterator[AllocatedConfiguration]:
+def _configuration(
+    claim: ResourceClaim, picks: Sequence[Pick], features: Features
+) -> Iterator[AllocatedConfiguration]:
     asks = {pick.ask.name: pick.ask for pick in picks}
     for name, ask in asks.items():
         for config in ask.device_class.spec.config:
@@ -63,7 +67,15 @@ def _configuration(claim: ResourceClaim, picks: Sequence[Pick]) -> Iterator[Allo
     names = {name for ask in asks.values() for name in (ask.request, ask.name)}
     for config in claim.spec.devices.config:
         if _concerns(config, names):
-            yield AllocatedConfiguration(FROM_CLAIM, config.requests, config.opaque)
+            unnamed = features.configures_all_without_names and _names_all(config, claim, asks.values())
+            yield AllocatedConfiguration(FROM_CLAIM, () if unnamed else config.requests, config.opaque)
+
+
+def _names_all(config: DeviceConfiguration, claim: ResourceClaim, asks: Iterable[Ask]) -> bool:
+    """Whether every request is named, by itself or by the alternative that was taken."""
+    taken = {ask.request: ask.name for ask in asks}
+    names = ((each.name, taken.get(each.name, each.name)) for each in claim.spec.devices.requests)
+    return all(not set(config.requests).isdisjoint(either) for either in names)
 
 
 def _concerns(config: DeviceConfiguration, names: set[str]) -> bool:

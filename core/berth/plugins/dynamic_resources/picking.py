@@ -33,6 +33,7 @@ class Features:
     shared_counters: bool = True
     consumable_capacity: bool = True
     binding_conditions: bool = True
+    configures_all_without_names: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,7 @@ class DynamicResources(
             shared_counters=enabled("DRAPartitionableDevices"),
             consumable_capacity=enabled("DRAConsumableCapacity"),
             binding_conditions=reported,
+            configures_all_without_names=handle.rules.configures_all_without_names,
         )
         self._extended = enabled("DRAExtendedResource")
         self._alternatives = enabled("DRAPrioritizedList")

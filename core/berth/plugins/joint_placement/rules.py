@@ -20,7 +20,6 @@ from berth.plugins.pod_topology_spread.constraints import (
     Constraint,
     Defaults,
     Inclusion,
-    pods_counted,
 )
 from berth.plugins.required_affinity import RequiredAffinity
 from berth.plugins.tolerance import Tolerance
@@ -104,6 +103,7 @@ class RuleReader:
         self._terms = OwnTermsReader(handle.listers)
         self._constraints = Defaults(PodTopologySpreadArgs(), handle)
         self._tolerance = Tolerance(handle)
+        self._empty_matches_all = handle.rules.empty_selectors_match_all
 
     def demands(self, pod: Pod) -> Demands:
         """What the pod requires of others.
@@ -141,11 +141,11 @@ class RuleReader:
     ) -> Iterator[Even]:
         pod = firsts[kind]
         keys = frozenset(constraint.topology_key for constraint in constraints)
-        inclusion = Inclusion(pod, RequiredAffinity.of(pod), self._tolerance, keys)
+        inclusion = Inclusion(pod, RequiredAffinity.of(pod), self._tolerance, keys, self._empty_matches_all)
         for constraint in constraints:
             key, selector = constraint.topology_key, constraint.selector
             division = inclusion.division(nodes, constraint)
-            question = pods_counted(pod, selector)
+            question = inclusion.question(constraint)
             yield Even(
                 kind,
                 frozenset(

@@ -155,6 +155,8 @@ class Inclusion:
     required: RequiredAffinity
     tolerance: Tolerance
     keys: frozenset[str] = frozenset()
+    empty_matches_all: bool = False
+    """Whether a selector that asks nothing counts all pods of the namespace."""
     _asked: tuple[Snapshot, int, dict[str, Mask]] | None = None
     _names: tuple[bytes, bytes, bytes] | None = None
 
@@ -165,6 +167,10 @@ class Inclusion:
     def with_keys(self, nodes: Snapshot) -> Mask:
         """Which nodes have all the labels. Shapes: result bool (n,)."""
         return self._once("keys", nodes, lambda whole: with_all(whole, self.keys))
+
+    def question(self, constraint: Constraint) -> PodQuery | None:
+        """The question for the pods that the constraint counts; None where it counts none."""
+        return pods_counted(self.pod, constraint.selector, empty_matches_all=self.empty_matches_all)
 
     def mask(self, nodes: Snapshot, constraint: Constraint) -> Mask | None:
         """The nodes that the constraint's policies let count; None for all.
@@ -219,12 +225,12 @@ def _digest(value: Any) -> bytes:
     return blake2b(encode(value), digest_size=32).digest()
 
 
-def pods_counted(pod: Pod, selector: Selector) -> PodQuery | None:
+def pods_counted(pod: Pod, selector: Selector, *, empty_matches_all: bool) -> PodQuery | None:
     """The question for pods beside this one that the selector means; terminating ones do not count.
 
-    A selector that asks nothing counts none, although the pod itself counts as matched: upstream's behaviour.
+    Up to Kubernetes v1.37 a selector that asks nothing counts none, although the pod itself is matched.
     """
-    if selector.empty:
+    if selector.empty and not empty_matches_all:
         return None
     return PodQuery((PodsLike(frozenset((pod.namespace,)), selector),), terminating=False)
 

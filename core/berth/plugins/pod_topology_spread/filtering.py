@@ -12,7 +12,6 @@ from berth.plugins.in_tree import all_pass
 from berth.plugins.pod_topology_spread.constraints import (
     Constraint,
     Inclusion,
-    pods_counted,
 )
 from berth.plugins.topology import (
     Domains,
@@ -127,7 +126,7 @@ class Spread:
             return
         for constraint in self.constraints:
             key, eligible = constraint.topology_key, self._division(nodes, constraint)
-            question = pods_counted(self.pod, constraint.selector)
+            question = self._inclusion.question(constraint)
             pods = no_domains(nodes, key) if question is None else count_in(nodes, key, question, eligible)
             self.tallies.append(Tally(pods, eligible.known.copy()))
             yield

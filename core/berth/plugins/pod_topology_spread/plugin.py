@@ -155,4 +155,5 @@ class PodTopologySpread(
         return self._hints.registrations()
 
     def _inclusion(self, pod: Pod, keys: frozenset[str]) -> Inclusion:
-        return Inclusion(pod, RequiredAffinity.of(pod), self._tolerance, keys)
+        everything = self.handle.rules.empty_selectors_match_all
+        return Inclusion(pod, RequiredAffinity.of(pod), self._tolerance, keys, everything)

@@ -13,7 +13,6 @@ from berth.plugins.pod_topology_spread.constraints import (
     HOSTNAME,
     Constraint,
     Inclusion,
-    pods_counted,
 )
 from berth.plugins.topology import (
     count_in,
@@ -63,7 +62,7 @@ class SoftSpread:
 
     def _add(self, constraint: Constraint) -> None:
         """Add what a constraint gives: its domain's pods, weighed; nothing where a node lacks the label."""
-        question = pods_counted(self._inclusion.pod, constraint.selector)
+        question = self._inclusion.question(constraint)
         give = self._by_node if constraint.topology_key == HOSTNAME else self._by_domain
         given = give(constraint, question)
         self._total = given if self._total is None else np.add(self._total, given, out=self._total)

@@ -147,7 +147,7 @@ def finished(answer):
 class Cluster:
     """A plugin over nodes, slices, classes and claims, asked the way a cycle asks."""
 
-    def __init__(self, *, nodes=("n0", "n1"), slices=(), classes=None, claims=(), gates=None, args=None):
+    def __init__(self, *, nodes=("n0", "n1"), slices=(), classes=None, claims=(), args=None, **handle):
         made = [make_node(n) if isinstance(n, str) else n for n in nodes]
         self.nodes = table(made)
         self.listers = Listers()
@@ -159,7 +159,7 @@ class Cluster:
         ):
             for obj in objects:
                 store.put(obj)
-        self.handle = make_handle(self.nodes, listers=self.listers, gates=gates, claim_writer=self.writer)
+        self.handle = make_handle(self.nodes, listers=self.listers, claim_writer=self.writer, **handle)
         self.plugin = DynamicResources(args or DynamicResourcesArgs(), self.handle)
         self.state = CycleState()
 
