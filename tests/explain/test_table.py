@@ -4,6 +4,7 @@ import pytest
 
 from tests.explain.asking import Asked
 from tests.explain.pending_pods import CASES, DEFAULT
+from tests.failures.reporting import reports
 
 
 async def cluster_of(case):
@@ -15,6 +16,10 @@ async def cluster_of(case):
     return cluster
 
 
+@reports(
+    "pod-pending",
+    answer="`berth explain pod`: the cause first, of gates, groups, volumes, devices, any plugin",
+)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 async def test_the_true_cause_stands_first(case):
     cluster = await cluster_of(case)

@@ -2,6 +2,9 @@
 
 PARTS = {
     "Pods on their way to a node": {
+        "pod-pending": "a pod fits on no node, is gated, or waits for its group",
+        "devices-missing": "the devices of a claim can't be allocated",
+        "pre-bind-fails": "PreBind fails: a volume that could not be provisioned, a write that was refused",
         "permit-waits": "a plugin keeps the pod at Permit, such as a gang's",
         "pre-bind-waits": "PreBind takes long: a volume that is not provisioned, devices, a plugin",
         "post-bind-fails": "PostBind of a plugin of this process fails",
@@ -12,6 +15,7 @@ PARTS = {
     "API server": {
         "not-listed": "a kind can't be listed, so that scheduling does not begin",
         "object-set-aside": "an object can't be taken in, for what is written in it or for a bug",
+        "nomination-not-written": "a nomination can't be written",
         "status-not-written": "a pod's status can't be written",
         "watch-breaks": "a list or watch is refused, or breaks off, later",
         "events-dropped": "more events wait to be written than are kept",
@@ -28,6 +32,9 @@ PARTS = {
         "handshake-wrong": "a plugin's handshake is refused: its name, its version, what it announces",
         "kind-not-listed": "a kind that a plugin wants to see is not there, or not to be listed",
         "plugin-late": "a plugin is slow, or hangs",
+        "action-fails": "Reserve, Permit or PreBind of a plugin fails",
+        "hints-fail": "a plugin's queueing hints fail",
+        "sort-keys-fail": "sort keys of a plugin that orders the queue fail",
         "gate-fails": "PreEnqueue of a plugin fails",
         "plugin-away": "no process answers at a plugin's address",
         "plugin-garbled": "a plugin's answers break the protocol",
@@ -53,6 +60,8 @@ PARTS = {
     },
     "Answers, traces, pages": {
         "answer-refused": "a command reaches no scheduler, or gets no answer",
+        "no-api-service": "explanations through the API server have no ready scheduler",
+        "recording-ends": "the recording of a scheduler can't be written",
         "live-page-away": "the scheduler behind the live page does not answer",
         "traces-not-exported": "a collector does not take traces",
     },

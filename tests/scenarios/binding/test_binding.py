@@ -6,6 +6,7 @@ from berth.client.errors import NotSentError, RejectedError
 from berth.client.pods import Rejected
 from berth.framework.status import SKIP, failed, unschedulable
 from berth.objects.pod import PodCondition
+from tests.failures.reporting import reports
 from tests.fakes import Binds, PostBinds, PreBinds, Reserves
 from tests.scenarios.binding.plugins import Nothing, SlowPreBind, Waits, waits
 from tests.scenarios.events.listening import Listening
@@ -289,6 +290,7 @@ async def failing(*plugins):
     return cluster, [e.old.node_name for e in listening.entries() if e.event.label == "AssignedPodDelete"]
 
 
+@reports("pre-bind-fails", condition="`PodScheduled=False`: `SchedulerError`, with plugin and cause")
 async def test_5_8_3_and_11_7_4_an_error_wakes_waiting_pods_before_the_pod_goes_back():
     """AssignedPodDelete, without restriction; then the condition says SchedulerError."""
     cluster, left = await failing(PreBinds("P", failed("broken")))

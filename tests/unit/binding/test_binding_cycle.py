@@ -95,6 +95,7 @@ async def test_the_node_is_announced_while_the_pod_waits():
     assert 1 == len(w.waiting_pods)
 
 
+@reports("nomination-not-written", log="`nomination not written`, with the cause; the binding goes on")
 async def test_an_announcement_that_fails_stops_nothing(caplog):
     def cut(w):
         w.writer.failure = ConnectionError("cut")

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from berth.cli import main
 from berth.cli.reaching import Cluster
+from tests.failures.reporting import reports
 from tests.unit.explaining_at_work import RBAC, explaining, explanation, gang, pod
 from tests.unit.scheduler_at_work import eventually
 
@@ -115,6 +116,7 @@ async def test_the_secure_port(jane):
     assert "--token" in complaints
 
 
+@reports("no-api-service", answer="`berth explain`: that no scheduler is ready, and how to ask one directly")
 async def test_without_an_api_service(jane):
     """The error says why there may be none, and what to do without."""
     services = jane.cluster.sandbox.store.collection("apiservices.apiregistration.k8s.io")

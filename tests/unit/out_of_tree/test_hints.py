@@ -17,6 +17,7 @@ from berth.out_of_tree.queueing import hint_asker
 from berth.out_of_tree.queueing.waiting_hints import news_from
 from berth_plugin_proto import identity_pb2, queueing_pb2
 from berth_sdk import testing as documents
+from tests.failures.reporting import reports
 from tests.unit.out_of_tree.scripted import NAME, Scripted, hosted, rejected, until
 
 HINTS = identity_pb2.EXTENSION_POINT_QUEUEING_HINTS
@@ -214,6 +215,7 @@ async def test_too_many_events_for_a_slow_plugin(monkeypatch):
         release.set()
 
 
+@reports("hints-fail", log="`hints failed, the pods are queued`, with the cause")
 @pytest.mark.parametrize(
     "answer",
     [
@@ -222,9 +224,10 @@ async def test_too_many_events_for_a_slow_plugin(monkeypatch):
         b"\xff\xff",
     ],
 )
-async def test_an_error_means_queue(answer):
+async def test_an_error_means_queue(answer, caplog):
     """Whatever goes wrong with a question, the pods are tried again."""
     assert ["a", "b"] == await queued_for_a_node(asking(answer), "a", "b", count=2)
+    assert "hints failed, the pods are queued error=plugin scripted: " in caplog.text
 
 
 async def test_what_the_host_can_tell_is_not_asked():

@@ -4,6 +4,7 @@ from berth.client import Api, load_endpoint
 from berth.objects.decode import from_document
 from berth.objects.resource_claims import ResourceClaim
 from berth.scheduler.writing.claim_writer import ApiClaimWriter
+from tests.failures.reporting import reports
 from tests.unit.client.conftest import transport_to
 from tests.unit.scheduler_at_work import eventually, node, scheduling
 
@@ -90,6 +91,7 @@ def results(claim):
     return [(r["pool"], r["device"]) for r in claim["status"]["allocation"]["devices"]["results"]]
 
 
+@reports("devices-missing", condition="`PodScheduled=False`: `cannot allocate all claims`")
 async def test_devices_come_with_the_node(tmp_path):
     """Each pod goes where its device is; one that finds none goes once a claim gives its device back."""
     objects = [node("n0"), node("n1"), device_class(), slice_of("n0", "a"), slice_of("n1", "b", "b")]

@@ -15,6 +15,7 @@ from berth.tape.files import TapeFile
 from berth.tape.header import Header
 from berth.tape.recording import make_room
 from berth.tape.spans import EVENT, FLUSH, Span
+from tests.failures.reporting import reports
 from tests.unit.simulation.kit import cluster, pod
 
 
@@ -99,6 +100,11 @@ def test_a_disk_that_does_not_write_ends_the_recording_and_blocks_nothing(tmp_pa
     assert file.written == 100
 
 
+@reports(
+    "recording-ends",
+    metric="`berth_recording_spans_total` by result",
+    log="a line with the system's words, such as `No space left on device`",
+)
 def test_a_full_disk_ends_the_recording(header, caplog):
     file = TapeFile(Path("/dev/full"), header, 1 << 20)
     for _ in range(10):

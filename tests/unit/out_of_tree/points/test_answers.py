@@ -466,6 +466,7 @@ async def test_wrong_patch(patch, says):
     assert [] == harness.writer.patches
 
 
+@reports("action-fails", answer="`berth plugin describe`: Last failures, and whether they failed the pod")
 @pytest.mark.parametrize(
     ("call", "point"),
     [
@@ -481,8 +482,11 @@ async def test_action_policy(call, point, policy):
         await harness.up()
         answer = await getattr(harness.plugin, call)(cycle(), harness.pod(), "n0")
         answer = getattr(answer, "status", answer)
+        (failure,) = description(harness.host.versions[NAME], (), ())["lastFailures"]
 
     assert (Code.ERROR if policy is FAIL else Code.SUCCESS) is answer.code
+    assert (point.value, policy.value) == (failure["point"], failure["policy"])
+    assert "status code 0 means nothing" in failure["error"]
 
 
 async def test_permit_waits():

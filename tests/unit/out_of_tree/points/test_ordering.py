@@ -23,6 +23,7 @@ from berth_fair_share import FairShare
 from berth_plugin_proto import identity_pb2, queueing_pb2
 from berth_sdk import Plugin
 from berth_sdk.serving import Server
+from tests.failures.reporting import reports
 from tests.unit.out_of_tree.scripted import NAME, PROFILE, Harness, Scripted, running, until
 
 QUEUE_SORT = identity_pb2.EXTENSION_POINT_QUEUE_SORT
@@ -214,6 +215,7 @@ async def test_a_late_plugin_holds_up_no_pod(path, monkeypatch):
         assert 1 == harness.counts["changed"]
 
 
+@reports("sort-keys-fail", log="`pods queued without sort keys`, with the cause")
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
@@ -221,7 +223,7 @@ async def test_a_late_plugin_holds_up_no_pod(path, monkeypatch):
         (lambda request: keys(request, *range(9)), "a sort key of 9 parts, at most 8"),
     ],
 )
-async def test_an_answer_that_is_none(path, monkeypatch, answer, why):
+async def test_an_answer_that_is_none(path, monkeypatch, answer, why, caplog):
     """A wrong answer is a failure of the plugin, its pods are queued without keys, and it is asked again."""
     monkeypatch.setattr(sort_key_asker, "RETRY_SECONDS", 0.0)
     plugin, answers = Scripted(QUEUE_SORT), [answer, lambda request: keys(request, 3)]
@@ -235,6 +237,7 @@ async def test_an_answer_that_is_none(path, monkeypatch, answer, why):
         harness.add("p")
         await until(lambda: harness.queue.sizes().active == 1)
         assert why in harness.connection.last_failure
+        assert "pods queued without sort keys error=plugin scripted: " in caplog.text
         await until(lambda: harness.queue.record("default", "p").sort_key[0] == 3)
 
 
