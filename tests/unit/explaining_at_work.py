@@ -12,6 +12,7 @@ import aiohttp
 
 from berth.aggregated_api import kinds
 from berth.aggregated_api.leaders import ANNOTATION
+from berth.aggregated_api.replicas import AUDIENCE
 from berth.config import load
 from berth.config.flags.feature_gates import FeatureGates
 from berth.operator.certificates import Authorities
@@ -120,6 +121,12 @@ def viewer(user, namespace):
     }
 
 
+def reached_pod():
+    """The pod of the schedulers, by the address that they publish: it proves that address to others."""
+    document = pod("berth-system", "schedulers", "none")
+    return document | {"status": {"podIP": LOOPBACK, "phase": "Running"}}
+
+
 def cluster_viewer(user):
     """The binding of the role that shows nodes, profiles and queues."""
     return {
@@ -161,12 +168,20 @@ async def explaining(tmp_path, profiles, *objects, **process_options):
         }
         for name, text in {**kubeconfigs, "admin": sandbox.kubeconfig()}.items():
             (tmp_path / name).write_text(text)
+        (tmp_path / "replica-token").write_text(sandbox.access.issue(account, [AUDIENCE]))
+        sandbox.load([reached_pod()])
         ports = []
         for number, profile in enumerate(profiles):
             ports.append(free_port())
             text = CONFIGURATION.format(kubeconfig=tmp_path / "scheduler", profile=profile)
             serving = Serving(LOOPBACK, ports[-1], *map(str, files))
-            options = ProcessOptions(load(text, gates=GATES), serving=serving, seed=1, **process_options)
+            options = ProcessOptions(
+                load(text, gates=GATES),
+                serving=serving,
+                seed=1,
+                replica_token_file=str(tmp_path / "replica-token"),
+                **process_options,
+            )
             await stack.enter_async_context(_scheduling(options))
             sandbox.load([slice_of(number, ports[-1])])
         sandbox.load(api_service(authorities.bundle()))

@@ -10,6 +10,7 @@ import msgspec
 
 from berth.client.api import Api
 from berth.client.resources import LEASES
+from berth.client.wire import bounded
 
 ANNOTATION = "explain.berth.dev/leader"
 MOST_LEASES = 500
@@ -39,8 +40,9 @@ class Leader(msgspec.Struct, frozen=True):
     """Whether that leader holds the lease."""
 
 
-class _Metadata(msgspec.Struct):
+class _Metadata(msgspec.Struct, rename="camel"):
     name: str = ""
+    creation_timestamp: str = ""
     annotations: dict[str, str] | None = None
 
 
@@ -58,10 +60,17 @@ class _Leases(msgspec.Struct):
 
 
 async def leaders(api: Api, namespace: str) -> list[Leader]:
-    """The leaders, present and former, by the leases of a namespace. Raises: ClientError, MsgspecError."""
+    """The leaders, present and former, by the leases of a namespace, the oldest lease first.
+
+    Raises: ClientError, MsgspecError.
+    """
     body = await api.call("GET", LEASES.collection(namespace), query={"limit": MOST_LEASES})
-    found = (_leader(lease) for lease in msgspec.json.decode(body, type=_Leases).items)
+    leases = sorted(_read(body).items, key=lambda lease: lease.metadata.creation_timestamp)
+    found = map(_leader, leases)
     return [leader for leader in found if leader is not None]
+
+
+_read = bounded(msgspec.json.Decoder(_Leases).decode)
 
 
 def _leader(lease: _Lease) -> Leader | None:

@@ -16,9 +16,9 @@ from berth.aggregated_api.discovery import (
 )
 from berth.aggregated_api.errors import NoSuchObjectError, UnavailableError
 from berth.aggregated_api.kinds import GROUP, GROUP_VERSION, KINDS, PROFILE, QUEUE, Json, Kind
+from berth.aggregated_api.replicas import SENT_ON_BY
 from berth.aggregated_api.request_info import is_name, is_profile_name
 from berth.aggregated_api.routing import Asked, Explanation
-from berth.aggregated_api.sending_on import SENT_ON_BY
 from berth.aggregated_api.status import http_status
 
 _RETRY_SECONDS = 1

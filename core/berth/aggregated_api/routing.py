@@ -16,7 +16,7 @@ docs/decisions/0031-explanations-through-the-api-server.md
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -89,6 +89,8 @@ class Routing:
 
     pods: Reader
     here: Here
+    own_leases: Container[str]
+    """Names of the leases for which this process campaigns: no other one speaks for its profiles."""
     leaders: Callable[[], Awaitable[list[Leader]]]
     send_on: Callable[[Leader, Asked], Awaitable[Explanation]]
     merged: Callable[[Sequence[Explanation], Sequence[str]], Explanation]
@@ -106,7 +108,7 @@ class Routing:
             return await self._first_that_knows(asked, was_sent_on=was_sent_on)
         if self.here.serves(profile) and self.here.leads(profile):
             return await self._here(asked, profile)
-        found = [one for one in await self._leaders() if profile in one.published.profiles]
+        found = self._of(profile, await self._leaders())
         if not found and not self.here.serves(profile):
             return await self._here(asked, profile)
         leader = next((one for one in found if one.current), None)
@@ -118,6 +120,16 @@ class Routing:
                 f"{leader.published.identity} leads"
             )
         return await self.send_on(leader, asked)
+
+    def _of(self, profile: str, found: Sequence[Leader]) -> list[Leader]:
+        """The profile's leaders by one lease: one of ours for a profile of ours, else the oldest that has it.
+
+        Whoever writes leases may write one for any profile, but none that was there before.
+        """
+        saying = [one for one in found if profile in one.published.profiles]
+        if self.here.serves(profile):
+            return [one for one in saying if one.lease in self.own_leases]
+        return saying[:1]
 
     async def _profile(self, asked: Asked) -> str:
         if asked.kind is POD_GROUP:

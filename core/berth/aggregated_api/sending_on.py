@@ -1,7 +1,8 @@
 """Has the leader answer: the same request, sent to its secure port as this scheduler's own.
 
-The user was authorized here. The leader is asked with this process's own bearer token, which it has reviewed,
-and the token goes to no server but the one whose certificate the lease names.
+The user was authorized here. The leader is asked with a token that only replicas take (replicas.py), once it
+is proven that a scheduler's pod has the address that the lease names, and over TLS with the certificate that
+it names.
 """
 
 import asyncio
@@ -13,10 +14,10 @@ import msgspec
 
 from berth.aggregated_api.errors import NoSuchObjectError, UnavailableError
 from berth.aggregated_api.leaders import Leader
+from berth.aggregated_api.replicas import SENT_ON_BY
 from berth.aggregated_api.routing import Asked, Explanation
 from berth.client.errors import ClientError
 
-SENT_ON_BY = "X-Berth-Sent-On-By"
 ANSWER_SECONDS = 25.0
 """Less than what a client and the API server in front wait: the error that comes of it says who is late."""
 _OK = 200
@@ -24,12 +25,15 @@ _NOT_FOUND = 404
 
 
 class SendingOn:
-    """Asks leaders; `authorization` gives the header of this process's own credentials, "" for none."""
+    """Asks leaders; `authorization` gives the header by which one knows this process, "" for none.
+
+    It raises where the leader's address is not proven: ClientError, OSError.
+    """
 
     def __init__(
         self,
         identity: str,
-        authorization: Callable[[], Awaitable[str]],
+        authorization: Callable[[Leader], Awaitable[str]],
         answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
         self._identity = identity
@@ -47,7 +51,9 @@ class SendingOn:
         if not published.address or not published.certificate:
             raise UnavailableError(f"{who}, and serves no secure port")
         try:
-            headers = {"Authorization": await self._authorization(), SENT_ON_BY: self._identity}
+            headers = {SENT_ON_BY: self._identity}
+            if authorization := await self._authorization(leader):
+                headers["Authorization"] = authorization
             url = f"https://{published.address}{path}"
             trusted = aiohttp.Fingerprint(bytes.fromhex(published.certificate))
             async with asyncio.timeout(self._answer_seconds):

@@ -17,7 +17,7 @@ from importlib.resources import files
 import msgspec
 from aiohttp import web
 
-from berth.aggregated_api.sending_on import SENT_ON_BY
+from berth.aggregated_api.replicas import SENT_ON_BY
 from berth.framework.clock import Clock
 from berth.live_page.collecting import Collected
 from berth.live_page.paths import NODES, ROOT, STATE

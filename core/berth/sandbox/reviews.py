@@ -36,8 +36,11 @@ def review(request: Request, resource: Resource, namespace: str, access: Access)
 def _status(kind: str, spec: Json, user: User, namespace: str, access: Access) -> Json:
     match kind:
         case "TokenReview":
-            found = access.by_token(str(spec.get("token", "")))
-            return {"authenticated": True, "user": found.document()} if found else {"authenticated": False}
+            audiences = [str(each) for each in spec.get("audiences") or ()]
+            found = access.by_token(str(spec.get("token", "")), audiences)
+            if found is None:
+                return {"authenticated": False}
+            return {"authenticated": True, "user": found.document(), "audiences": audiences}
         case "SelfSubjectReview":
             return {"userInfo": user.document()}
         case "SelfSubjectRulesReview":
@@ -88,7 +91,8 @@ def issue_token(rest: Rest, request: Request, namespace: str, name: str, access:
     assert accounts is not None
     metadata = rest.read(accounts, namespace, name).decode()["metadata"]
     document = content.read_document(request, "TokenRequest")
-    token = access.issue(service_account(namespace, name, metadata["uid"]))
+    audiences = (document.get("spec") or {}).get("audiences") or ()
+    token = access.issue(service_account(namespace, name, metadata["uid"]), audiences)
     status = {"token": token, "expirationTimestamp": meta.timestamp(rest.clock() + _TOKEN_SECONDS)}
     head = {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1"}
     kept = document.get("metadata") or {}

@@ -47,7 +47,14 @@ from berth.scheduler.leading.campaign import Campaign
 from berth.scheduler.leading.election import LeaseEvents, new_campaigns, write_guard
 from berth.scheduler.leading.fence import Fence, Mirror, View
 from berth.scheduler.leading.leadership import Leadership
-from berth.scheduler.leading.leaderships import Leaderships, held, lease_failures, margins, shard_of_records
+from berth.scheduler.leading.leaderships import (
+    Leaderships,
+    held,
+    lease_failures,
+    lease_name,
+    margins,
+    shard_of_records,
+)
 from berth.scheduler.leading.lease_condition import LeaseCondition
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.scheduler.loop.control_thread import ControlThread
@@ -337,15 +344,19 @@ class Process:
         )
 
     def _new_port(self, control: ControlThread, reviews: Transport, identity: str) -> SecurePort:
-        election = self._options.loaded.configuration.leader_election
         return SecurePort(
             self._options.serving,
-            pages=self._new_pages(control.turns, ExplainAccess(reviews, election, identity)),
+            pages=self._new_pages(control.turns, self._explain_access(reviews, identity)),
             review=DelegatedAccess(Api(reviews)),
             api=Api(reviews),
             control=control,
             synced=self.first_sync.synced,
         )
+
+    def _explain_access(self, reviews: Transport, identity: str) -> ExplainAccess:
+        election = self._options.loaded.configuration.leader_election
+        own = frozenset(lease_name(election.resource_name, shard.name) for shard in self._shards)
+        return ExplainAccess(reviews, election, identity, own, self._options.replica_token_file)
 
     def _new_pages(self, turns: LoopTurns, explain_access: ExplainAccess) -> StatusPages:
         return StatusPages(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
+from berth.aggregated_api.replicas import token_file
 from berth.client.transport import REQUEST_SECONDS
 from berth.config.loading import Loaded
 from berth.config.out_of_tree.sidecars import SidecarSpec, SocketDirectory
@@ -48,6 +49,8 @@ class ProcessOptions:
     """The folder to record to, empty for not at all."""
     record_most_bytes: int = 1 << 30
     serving: Serving = field(default_factory=Serving)
+    replica_token_file: str = field(default_factory=token_file)
+    """What other replicas know this process by."""
     live_page: bool = False
     """Whether /live is served."""
     flags: Mapping[str, Any] = field(default_factory=dict)

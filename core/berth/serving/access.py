@@ -32,6 +32,8 @@ class Asked(NamedTuple):
     path: str
     user: User | None = None
     resource: ResourceAttributes | None = None
+    audience: str = ""
+    """Whom the token has to be for; empty for the API server."""
 
 
 Review = Callable[[Asked], Awaitable[Access | None]]

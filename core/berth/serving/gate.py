@@ -15,6 +15,7 @@ from typing import Any
 
 from aiohttp import web
 
+from berth.aggregated_api.replicas import AUDIENCE, SENT_ON_BY
 from berth.aggregated_api.request_info import ResourceAttributes, resource_of
 from berth.aggregated_api.status import http_status
 from berth.serving.access import Access, Asked, Clients, Review, by_no_certificate
@@ -83,6 +84,7 @@ class Gate:
             path,
             self._clients(_certificate(request), request.headers),
             resource_of(request.method, path, watch="watch" in request.query),
+            AUDIENCE if SENT_ON_BY in request.headers else "",
         )
         try:
             access = await self._review(asked)

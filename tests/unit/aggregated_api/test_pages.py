@@ -206,7 +206,7 @@ def leader(server, **changes):
     return Leader("l", Published(**{**said, "profiles": ("berth",), **changes}))
 
 
-async def bearer():
+async def bearer(_leader):
     return "Bearer t"
 
 
@@ -255,7 +255,7 @@ async def test_a_leader_that_cannot_be_asked(changes, text):
 async def test_no_token_to_ask_the_leader_with():
     """A token file that is gone is named, and the leader is sent nothing."""
 
-    async def none():
+    async def none(_leader):
         raise ConfigurationError("token", "", "no such file", "mount it")
 
     async with serving(explain, allow_all) as server:

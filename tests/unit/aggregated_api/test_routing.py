@@ -33,12 +33,12 @@ class ApiServer:
         assert 500 == query["limit"]
         return json.dumps({"items": self.leases}).encode()
 
-    def lease(self, name, holder, published):
+    def lease(self, name, holder, published, created="2026-01-02T00:00:00Z"):
         """One more lease."""
         annotations = (
             {ANNOTATION: published} if isinstance(published, str) else {ANNOTATION: published.text()}
         )
-        metadata = {"name": name, "annotations": annotations}
+        metadata = {"name": name, "annotations": annotations, "creationTimestamp": created}
         self.leases.append({"metadata": metadata, "spec": {"holderIdentity": holder}})
 
 
@@ -77,8 +77,8 @@ def published(identity="b", *profiles):
 def routing(profile="ours", *, leads=False, knows=True, group="", known=(), theirs=None):
     """A scheduler beside those of the leases `known`; `theirs` has what these answer, by identity."""
     api = ApiServer(profile)
-    for name, holder, said in known:
-        api.lease(name, holder, said)
+    for lease in known:
+        api.lease(*lease)
 
     async def send_on(leader, asked):
         answer = (theirs or {}).get(leader.published.identity)
@@ -89,6 +89,7 @@ def routing(profile="ours", *, leads=False, knows=True, group="", known=(), thei
     return Routing(
         pods=api,
         here=Here(leads=leads, knows=knows, group=group),
+        own_leases={"l"},
         leaders=lambda: leaders(api, "berth-system"),
         send_on=send_on,
         merged=lambda answers, failures: {
@@ -100,6 +101,17 @@ def routing(profile="ours", *, leads=False, knows=True, group="", known=(), thei
 
 async def answered(route, asked=POD, *, was_sent_on=False):
     return (await route.explain(asked, was_sent_on=was_sent_on))["answered"]
+
+
+async def test_a_lease_of_another_name_speaks_for_no_profile_of_ours():
+    """Who may write leases may name any address in one, and any age is younger than what was there."""
+    forged = ("a", "evil", published("evil", "ours", "theirs"), "2026-02-01T00:00:00Z")
+
+    assert "b" == await answered(routing(known=[forged, ("l", "b", published())]))
+    with pytest.raises(UnavailableError, match="no scheduler leads"):
+        await answered(routing(known=[forged]))
+    known = [forged, ("m", "c", published("c", "theirs"))]
+    assert "c" == await answered(routing("theirs", known=known))
 
 
 async def test_the_leader_answers():

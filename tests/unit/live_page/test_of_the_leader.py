@@ -5,7 +5,7 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 
 from berth.aggregated_api.errors import UnavailableError
-from berth.aggregated_api.sending_on import SENT_ON_BY
+from berth.aggregated_api.replicas import SENT_ON_BY
 from berth.live_page.collecting import Collected
 from berth.live_page.node_map import version_of
 from berth.live_page.of_the_leader import TRIES, OfTheLeader

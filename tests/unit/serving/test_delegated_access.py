@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from berth.aggregated_api.replicas import AUDIENCE
 from berth.client.errors import DeadlineError
 from berth.serving.access import Access, Asked
 from berth.serving.delegated_access import KEPT_SECONDS, MAX_KEPT, STRANGERS_AT_ONCE, DelegatedAccess
@@ -22,6 +23,7 @@ class ApiServer:
     def __init__(self):
         self.seen = []
         self.error = None
+        self.audiences = []
 
     async def create(self, resource, namespace, body):
         if self.error:
@@ -30,7 +32,8 @@ class ApiServer:
         self.seen.append((resource.plural, namespace, spec))
         if resource.plural == "tokenreviews":
             user = USERS.get(spec["token"])
-            return json.dumps({"status": {"authenticated": bool(user), "user": user or {}}}).encode()
+            status = {"authenticated": bool(user), "user": user or {}, "audiences": self.audiences}
+            return json.dumps({"status": status}).encode()
         wanted = {"path": "/metrics", "verb": "get"}
         allowed = spec["user"] == "jane" and spec["nonResourceAttributes"] == wanted
         return json.dumps({"status": {"allowed": allowed}}).encode()
@@ -54,6 +57,27 @@ def server():
 async def test_verdict(server, asked, expected):
     """The token says who it is, the access review whether they may."""
     assert expected == await DelegatedAccess(server)(asked)
+
+
+async def test_another_replica_is_known_by_a_token_that_is_for_replicas(server):
+    """The API server's own tokens, for which an authenticator names no audience or another one, are none."""
+    asked = Asked("t-jane", "get", "/metrics", audience=AUDIENCE)
+    for said in ([], ["https://kubernetes.default.svc"]):
+        server.audiences = said
+        assert None is await DelegatedAccess(server)(asked)
+    server.audiences = [AUDIENCE]
+    assert Access("jane", True) == await DelegatedAccess(server)(asked)
+
+    reviews = [spec for plural, _, spec in server.seen if plural == "tokenreviews"]
+    assert [[AUDIENCE]] * 3 == [spec["audiences"] for spec in reviews]
+
+
+async def test_the_two_kinds_of_tokens_are_not_mistaken_for_each_other(server):
+    """What is kept of one answer says nothing of the other."""
+    access = DelegatedAccess(server)
+
+    assert Access("jane", True) == await access(Asked("t-jane", "get", "/metrics"))
+    assert None is await access(Asked("t-jane", "get", "/metrics", audience=AUDIENCE))
 
 
 async def test_review_names_the_groups(server):

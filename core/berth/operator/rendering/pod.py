@@ -5,7 +5,9 @@ not see each other's files.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
+from berth.aggregated_api.replicas import AUDIENCE, TOKEN_FILE
 from berth.operator.kinds import SERVING_SECRET, Json, Key
 from berth.operator.rendering.configuration import (
     CERTIFICATES,
@@ -50,6 +52,11 @@ _TOKEN_SOURCES: list[Json] = [
     {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
     {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": _NAMESPACE}]}},
 ]
+# By which schedulers know each other; no plugin gets it.
+_REPLICA_TOKEN: Json = {"name": "replica-token", "mountPath": str(Path(TOKEN_FILE).parent), "readOnly": True}
+_REPLICA_TOKEN_SOURCE: Json = {
+    "serviceAccountToken": {"audience": AUDIENCE, "path": Path(TOKEN_FILE).name, "expirationSeconds": 3607}
+}
 _REQUESTS: Json = {"requests": {"cpu": "100m", "memory": "256Mi"}}
 _PLUGIN_REQUESTS: Json = {"requests": {"cpu": "50m", "memory": "64Mi"}}
 
@@ -127,6 +134,7 @@ def _scheduler(spec: Json, key: Key, configuration: Configuration, image: str) -
             {"name": "plugins", "mountPath": _PLUGINS_FOLDER, "readOnly": True},
             {"name": "serving", "mountPath": _SERVING_FOLDER, "readOnly": True},
             _TOKEN,
+            _REPLICA_TOKEN,
             *(_socket_mount(plugin) for plugin in _sidecars(configuration)),
             *(_tls_mount(plugin) for plugin in _over_tls(configuration)),
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 (the container's own)
@@ -262,6 +270,7 @@ def _volumes(key: Key, configuration: Configuration, config_map: str) -> Sequenc
         {"name": "plugins", "configMap": {"name": f"{base_name(key)}-plugins"}},
         _serving_volume(key),
         {"name": _TOKEN["name"], "projected": {"sources": _TOKEN_SOURCES}},
+        {"name": _REPLICA_TOKEN["name"], "projected": {"sources": [_REPLICA_TOKEN_SOURCE]}},
         {"name": "tmp", "emptyDir": {"sizeLimit": "16Mi"}},
         *({"name": _socket_volume(name), "emptyDir": {"sizeLimit": "1Mi"}} for name in names),
         *({"name": _tmp_volume(name), "emptyDir": {"sizeLimit": "16Mi"}} for name in names),

@@ -3,7 +3,7 @@
 Source: staging/src/k8s.io/apiserver/pkg/endpoints/filters/{authentication,authorization}.go (v1.36).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from berth.sandbox.access.attributes import Asked, User
@@ -21,8 +21,8 @@ class Access(Protocol):
     def user(self, headers: Mapping[str, str]) -> User:
         """Give who sends a request. Raises: ApiError when the token is not known."""
 
-    def by_token(self, token: str) -> User | None:
-        """Give whose token that is."""
+    def by_token(self, token: str, audiences: Sequence[str] = ()) -> User | None:
+        """Give whose token that is, if it is one for these audiences."""
 
     def allows(self, user: User, asked: Asked) -> bool:
         """Say whether the user may."""
@@ -36,8 +36,8 @@ class Access(Protocol):
     def rules(self, user: User, namespace: str) -> list[Json]:
         """Give the rules that hold for a user."""
 
-    def issue(self, user: User) -> str:
-        """Make a token."""
+    def issue(self, user: User, audiences: Sequence[str] = ()) -> str:
+        """Make a token for these audiences, for the API where none is named."""
 
 
 class _Everybody:
@@ -48,9 +48,9 @@ class _Everybody:
         del headers
         return ADMINISTRATOR
 
-    def by_token(self, token: str) -> User | None:
+    def by_token(self, token: str, audiences: Sequence[str] = ()) -> User | None:
         """Give the administrator."""
-        del token
+        del token, audiences
         return ADMINISTRATOR
 
     def allows(self, user: User, asked: Asked) -> bool:
@@ -72,8 +72,9 @@ class _Everybody:
             {"verbs": ["*"], "nonResourceURLs": ["*"]},
         ]
 
-    def issue(self, user: User) -> str:
+    def issue(self, user: User, audiences: Sequence[str] = ()) -> str:
         """Make a token that says nothing."""
+        del audiences
         return f"sandbox-token-for-{user.name}"
 
 
@@ -95,9 +96,9 @@ class Gate:
             raise ApiError(401, "Unauthorized", "Unauthorized")
         return user
 
-    def by_token(self, token: str) -> User | None:
-        """Give whose token that is."""
-        return self._tokens.user(token)
+    def by_token(self, token: str, audiences: Sequence[str] = ()) -> User | None:
+        """Give whose token that is, if it is one for these audiences."""
+        return self._tokens.user(token, audiences)
 
     def allows(self, user: User, asked: Asked) -> bool:
         """Say whether the user may."""
@@ -131,6 +132,6 @@ class Gate:
         """Give the rules that hold for a user."""
         return list(self._rbac.rules(user, namespace))
 
-    def issue(self, user: User) -> str:
-        """Make a token."""
-        return self._tokens.issue(user)
+    def issue(self, user: User, audiences: Sequence[str] = ()) -> str:
+        """Make a token for these audiences, for the API where none is named."""
+        return self._tokens.issue(user, audiences)

@@ -5,7 +5,7 @@ Source: pkg/serviceaccount and staging/src/k8s.io/apiserver/pkg/authentication (
 """
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from berth.sandbox.access.attributes import User
@@ -26,17 +26,22 @@ class Tokens:
 
     def __init__(self) -> None:
         self._users: dict[str, User] = {}
+        self._audiences: dict[str, tuple[str, ...]] = {}
         self.administrator = self.issue(ADMINISTRATOR)
 
-    def issue(self, user: User) -> str:
-        """Make a token for the user."""
+    def issue(self, user: User, audiences: Sequence[str] = ()) -> str:
+        """Make a token for the user, good for these audiences; for the API itself where none is named."""
         token = secrets.token_urlsafe(24)
         self._users[token] = user
+        if audiences:
+            self._audiences[token] = tuple(audiences)
         return token
 
-    def user(self, token: str) -> User | None:
-        """Give the account of the token, None if it is not known."""
-        return self._users.get(token)
+    def user(self, token: str, audiences: Sequence[str] = ()) -> User | None:
+        """Give the account of the token, None if it is not known or not for any of these audiences."""
+        meant = self._audiences.get(token, ())
+        known = not set(meant).isdisjoint(audiences) if audiences else not meant
+        return self._users.get(token) if known else None
 
     def authenticate(self, headers: Mapping[str, str]) -> User | None:
         """Give who sent the request; without a token that is the anonymous user, with a wrong one none.

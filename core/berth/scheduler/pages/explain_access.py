@@ -12,10 +12,13 @@ import msgspec
 
 from berth.aggregated_api.errors import UnavailableError
 from berth.aggregated_api.leaders import ANNOTATION, Leader, Published, leaders
+from berth.aggregated_api.replicas import authorization
 from berth.aggregated_api.routing import Explanation, Here, Routing
 from berth.client.api import Api
 from berth.client.errors import ClientError
-from berth.client.transport import Transport
+from berth.client.resources import PODS
+from berth.client.transport import Query, Transport
+from berth.client.wire import decode_page
 from berth.config.shards import Shard
 from berth.config.types import LeaderElection
 
@@ -45,6 +48,10 @@ class ExplainAccess:
     requests: Transport
     election: LeaderElection
     identity: str
+    own_leases: frozenset[str]
+    """Names of the leases for which this process campaigns."""
+    token_file: str
+    """What other replicas know this process by (berth.aggregated_api.replicas)."""
 
     def pages(
         self, here: Here, merged: Callable[[Sequence[Explanation], Sequence[str]], Explanation]
@@ -57,6 +64,7 @@ class ExplainAccess:
         routing = Routing(
             pods=Api(self.requests),
             here=here,
+            own_leases=self.own_leases,
             leaders=self._leaders,
             send_on=SendingOn(self.identity, self._authorization),
             merged=merged,
@@ -89,7 +97,8 @@ class ExplainAccess:
         """Whether that is another replica, which leads for one of these profiles now."""
         published = leader.published
         shared = not set(profiles).isdisjoint(published.profiles)
-        return leader.current and shared and published.identity != self.identity
+        ours = leader.lease in self.own_leases
+        return leader.current and ours and shared and published.identity != self.identity
 
     async def _leaders(self) -> list[Leader]:
         """Those of the namespace. Raises: ClientError, MsgspecError."""
@@ -97,7 +106,21 @@ class ExplainAccess:
             return []
         return await leaders(Api(self.requests), self.election.resource_namespace)
 
-    async def _authorization(self) -> str:
-        authorization = self.requests.authorization
-        header = authorization.current()
-        return await authorization.refresh() if header is None else header
+    async def _authorization(self, leader: Leader) -> str:
+        """The header by which the leader knows this process. Raises: ClientError, OSError."""
+        header = authorization(self.token_file)
+        if header:
+            await self._prove(leader)
+        return header
+
+    async def _prove(self, leader: Leader) -> None:
+        """Raise OSError unless a pod of the schedulers' namespace has the address that the leader published.
+
+        Who may write a lease can write any address into it, but gives no pod an address.
+        """
+        host = leader.published.address.rpartition(":")[0].strip("[]")
+        namespace = self.election.resource_namespace
+        query: Query = {"fieldSelector": f"status.podIP={host}", "limit": 1}
+        body = await Api(self.requests).call("GET", PODS.collection(namespace), query=query)
+        if not decode_page(body).items:
+            raise OSError(f"no pod in namespace {namespace} has the address {host}")

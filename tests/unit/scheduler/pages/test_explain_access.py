@@ -6,7 +6,12 @@ import json
 import pytest
 
 from berth.aggregated_api import kinds
+from berth.aggregated_api.leaders import ANNOTATION, Published
+from berth.aggregated_api.replicas import AUDIENCE
 from berth.sandbox.access.identity import service_account
+from berth.sandbox.free_port import LOOPBACK
+from berth.serving.access import Access
+from tests.unit.aggregated_api.serving import serving
 from tests.unit.explaining_at_work import JANE, OSCAR, ask, explaining, explanation, gang, pod
 
 
@@ -106,7 +111,41 @@ async def test_who_may_explain_nothing(cluster):
     token = cluster.sandbox.access.issue(service_account("team-a", "robot"))
     forged = {"X-Remote-User": "root", "X-Remote-Group": "system:masters", "X-Berth-Sent-On-By": "a"}
     for url in (cluster.sandbox.url, f"https://127.0.0.1:{cluster.ports[0]}"):
-        assert 403 == (await ask(url, explanation("team-a", "p"), token, **forged))[0]
+        assert (await ask(url, explanation("team-a", "p"), token, **forged))[0] in (401, 403)
+
+
+@pytest.mark.parametrize("has_pod", [True, False])
+async def test_a_lease_that_names_another_server(cluster, has_pod):
+    """It is sent no token where no pod has the address, and never one that the API server takes."""
+    token, seen = cluster.sandbox.access.issue(JANE), []
+
+    async def review(question):
+        seen.append(question.token)
+        return Access("evil", allowed=False)
+
+    async def nothing(_asked, **_how):
+        return {}
+
+    async with serving(nothing, review) as evil:
+        host = LOOPBACK if has_pod else "localhost"
+        said = Published("evil", f"{host}:{evil.port}", evil.fingerprint, ("third",))
+        cluster.sandbox.load([lease("evil", said)])
+        code, status = await ask(cluster.sandbox.url, explanation("team-a", "r"), token)
+
+    assert (503, has_pod) == (code, bool(seen))
+    assert has_pod or "no pod in namespace berth-system has the address localhost" in status["message"]
+    assert [None] * len(seen) == [cluster.sandbox.access.by_token(one) for one in seen]
+    assert all(cluster.sandbox.access.by_token(one, [AUDIENCE]) for one in seen)
+
+
+def lease(name, said):
+    """A lease of the schedulers' namespace, held by who says that."""
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": name, "namespace": "berth-system", "annotations": {ANNOTATION: said.text()}},
+        "spec": {"holderIdentity": said.identity},
+    }
 
 
 async def test_discovery(cluster):
