@@ -2,8 +2,8 @@
 
 use std::fmt::{Display, Write as _};
 use std::str::FromStr;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 static LEAST: AtomicU8 = AtomicU8::new(Level::Info as u8);
@@ -83,7 +83,7 @@ impl FailureLog {
 
 /// Writes that a function of the author failed, unless there are too many such lines.
 pub(crate) fn log_failure(message: &str, of: &str, text: &str) {
-    let admitted = FAILURES.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).admits(Instant::now());
+    let admitted = FAILURES.lock().unwrap_or_else(PoisonError::into_inner).admits(Instant::now());
     match admitted {
         None => (),
         Some(0) => log(Level::Error, message, &[("of", &of), ("error", &text)]),

@@ -45,6 +45,8 @@ class PluginListFile:
         self._keep_objects = keep_objects
         self._sleep = sleep
         self._content: bytes | None = None
+        self._unread = ""
+        """Why it could not be read when it was looked at last."""
 
     async def follow(self) -> None:
         """Look for changes until cancelled."""
@@ -57,8 +59,9 @@ class PluginListFile:
         try:
             content = self._path.read_bytes()
         except OSError as error:
-            log.warning("list of plugins not read file=%s error=%s", self._path, error.strerror or error)
+            self._complain(str(error.strerror or error))
             return
+        self._unread = ""
         if content == self._content:
             return
         self._content = content
@@ -74,6 +77,12 @@ class PluginListFile:
         for spec in wanted.values():
             if self._known.get(spec.name) != spec:
                 await self._take(spec)
+
+    def _complain(self, why: str) -> None:
+        """Say it once, not with every look."""
+        if why != self._unread:
+            self._unread = why
+            log.warning("list of plugins not read file=%s error=%s", self._path, why)
 
     async def _take(self, spec: SidecarSpec) -> None:
         self._known[spec.name] = spec
