@@ -135,6 +135,9 @@ CASES = {
     "BerthPluginArgumentsRefused": Case(
         condition("ArgumentsAccepted", "Refused", 0), condition("ArgumentsAccepted", "Accepted", 1)
     ),
+    "BerthKubernetesUntested": Case(
+        condition("KubernetesTested", "NewerThanTried", 0), condition("KubernetesTested", "Tested", 1)
+    ),
     "BerthExplanationsNotServed": Case(
         {series(UNREACHABLE, job="berth-operator"): same(1)},
         {series(UNREACHABLE, job="berth-operator"): same(0)},

@@ -16,6 +16,7 @@ from berth.operator.conditions import (
     AVAILABLE,
     DEGRADED,
     DESCHEDULING,
+    KUBERNETES_TESTED,
     LEADING,
     PLUGINS_READY,
     PROGRESSING,
@@ -159,6 +160,7 @@ def test_every_alert_has_its_cases():
 def test_every_condition_has_an_alert():
     """Each type of condition that the operator writes to Schedulers is read by an alert."""
     types = {AVAILABLE, PROGRESSING, DEGRADED, PLUGINS_READY, DESCHEDULING, ARGUMENTS_ACCEPTED, LEADING}
+    types.add(KUBERNETES_TESTED)
     read = {kind for rule in rules() for kind in types if f'type="{kind}"' in rule["expr"]}
 
     assert types == read

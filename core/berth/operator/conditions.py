@@ -19,6 +19,7 @@ from berth.operator.rendering.names import sidecar_name
 
 AVAILABLE, PROGRESSING, DEGRADED, PLUGINS_READY = "Available", "Progressing", "Degraded", "PluginsReady"
 DESCHEDULING, ARGUMENTS_ACCEPTED, LEADING = "Descheduling", "ArgumentsAccepted", "Leading"
+KUBERNETES_TESTED = "KubernetesTested"
 PLUGIN = "plugin.berth.dev/"
 """How the types of conditions begin by which a scheduler reports its plugins on its own pod."""
 # What a container waits for in the ordinary course of a start.

@@ -138,6 +138,7 @@ class Operator:
         self._scopes = settings.namespaces or ("",)
         self._open: set[str] = set()
         self._monitors = False
+        self._server = ""
         self._synced = False
         lease = settings.lease
         self._elector = LeaderElector(leases, lease, new_identity()) if lease is not None else None
@@ -150,6 +151,7 @@ class Operator:
             self._metrics,
             issuing=self._issuing,
             settings=lambda: replace(settings.schedulers, service_monitors=self._monitors),
+            server=lambda: self._server,
             now=lambda: _now().strftime("%Y-%m-%dT%H:%M:%SZ"),
         )
         self._explain_api = ExplainApi(
@@ -242,6 +244,7 @@ class Operator:
         # A namespace that may not be listed, or is not there, does not keep the others waiting.
         await asyncio.wait(opening, return_when=asyncio.FIRST_COMPLETED)
         await self._look_for_monitors()
+        await self._ask_version()
         self._synced = True
         self._settings.on_ready()
         if self._elector is not None:
@@ -299,8 +302,19 @@ class Operator:
     async def _follow_kinds(self) -> None:
         while True:
             await asyncio.sleep(LOOK_FOR_KINDS_SECONDS)
-            if await self._look_for_monitors():
+            found, upgraded = await self._look_for_monitors(), await self._ask_version()
+            if found or upgraded:
                 self._look_at_everything()
+
+    async def _ask_version(self) -> bool:
+        """Ask which Kubernetes the API server is of; says whether it is another one than before."""
+        try:
+            answer = msgspec.json.decode(await self._api.call("GET", "/version"), type=dict[str, Any])
+        except (ClientError, msgspec.DecodeError) as error:
+            log.warning("not known which Kubernetes the API server is of: error=%s", error)
+            return False
+        before, self._server = self._server, str(answer.get("gitVersion", ""))
+        return before != self._server
 
     async def _look_for_monitors(self) -> bool:
         """Find out whether ServiceMonitors exist; says whether they are new."""

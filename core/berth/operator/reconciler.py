@@ -15,6 +15,7 @@ from berth.operator.arguments_condition import accepted, arguments_accepted
 from berth.operator.conditions import (
     ARGUMENTS_ACCEPTED,
     DEGRADED,
+    KUBERNETES_TESTED,
     LEADING,
     Condition,
     Problem,
@@ -27,6 +28,7 @@ from berth.operator.issuing import Issuing
 from berth.operator.kept_objects import Applied, KeptObjects, apply
 from berth.operator.kinds import PLUGINS, SCHEDULERS, VERSION, Json, Key, key_of
 from berth.operator.kube_scheduler import check_kube_scheduler
+from berth.operator.kubernetes_condition import kubernetes_tested
 from berth.operator.leading_condition import leading
 from berth.operator.metrics import OperatorMetrics
 from berth.operator.observed import Observed
@@ -53,6 +55,9 @@ _ORDINARY = frozenset(
     }
 )
 
+# Conditions whose good state is no event of a new Scheduler.
+_GOOD_IS_NO_NEWS = frozenset({DEGRADED, ARGUMENTS_ACCEPTED, LEADING, KUBERNETES_TESTED})
+
 
 class Reconciler:
     """Brings what is kept for Schedulers in line with them."""
@@ -66,6 +71,7 @@ class Reconciler:
         *,
         issuing: Issuing,
         settings: Callable[[], Settings],
+        server: Callable[[], str],
         now: Callable[[], str],
     ) -> None:
         self._api = api
@@ -74,6 +80,7 @@ class Reconciler:
         self._metrics = metrics
         self._issuing = issuing
         self._settings = settings
+        self._server = server
         self._now = now
         self._objects = KeptObjects(api, observed, metrics, self._drifted)
 
@@ -154,7 +161,7 @@ class Reconciler:
         found = conditions(deployment, pods, states, problem, self._observed.mount_failures(pods))
         cron_job = self._objects.found("CronJob", key.namespace, descheduler_name(key))
         found += descheduling(scheduler["spec"].get("descheduler"), cron_job)
-        found += [*arguments_accepted(states, pods), *leading(pods)]
+        found += [*arguments_accepted(states, pods), *leading(pods), *kubernetes_tested(self._server())]
         self._metrics.conditions(key, found)
         self._announce("Scheduler", scheduler, found)
         status = scheduler_status(
@@ -208,7 +215,7 @@ class Reconciler:
             bad = one.holds == (one.type == DEGRADED) and one.reason not in _ORDINARY
             if old is not None and _is_known(one, old, bad=bad):
                 continue
-            if old is None and not bad and one.type in (DEGRADED, ARGUMENTS_ACCEPTED, LEADING):
+            if old is None and not bad and one.type in _GOOD_IS_NO_NEWS:
                 continue
             note = f"{one.type}={one.holds}: {one.message}" if one.message else f"{one.type}={one.holds}"
             self._say_of(kind, document, "Warning" if bad else "Normal", one.reason, note)

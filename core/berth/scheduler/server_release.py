@@ -17,6 +17,7 @@ from berth.client.errors import ClientError
 from berth.client.transport import Transport
 from berth.config.flags.command_line import Options, Settings, read_settings
 from berth.config.releases.release import DEFAULT, PREVIEWS, Release, followed, shown
+from berth.config.releases.tried import untried
 
 log = logging.getLogger(__name__)
 
@@ -95,6 +96,9 @@ def _release_beside(version: str) -> Release:
         )
         return DEFAULT
     log.info("The API server is of Kubernetes %s", version)
+    remark = untried(version)
+    if remark is not None:
+        log.warning("%s", remark.text)
     return release
 
 

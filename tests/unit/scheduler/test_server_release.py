@@ -45,6 +45,15 @@ class Later:
         return answer
 
 
+async def test_an_untried_server_is_warned_of(tmp_path, caplog, monkeypatch):
+    """The start says that nothing newer was tried; it goes on."""
+    monkeypatch.setattr("berth.config.releases.tried.NEWEST", (1, 35))
+    with caplog.at_level(logging.WARNING):
+        await started(tmp_path)
+
+    assert "Kubernetes 1.36 is newer than 1.35, the newest that this version" in caplog.text
+
+
 async def test_the_server_is_waited_for(monkeypatch, caplog):
     """Nothing is decided before the release is known; the log says once what is waited for."""
     monkeypatch.setattr("berth.scheduler.server_release.PAUSE_SECONDS", 0.0)

@@ -302,7 +302,8 @@ def _status() -> Schema:
             ),
             "plugins": keyed(plugin, "name", "How each plugin is.", most=MAX_PLUGINS),
             "conditions": conditions(
-                "Available, Progressing, Degraded, PluginsReady, Descheduling, ArgumentsAccepted, Leading."
+                "Available, Progressing, Degraded, PluginsReady, KubernetesTested, Descheduling, "
+                "ArgumentsAccepted, Leading."
             ),
         }
     )
