@@ -1,4 +1,8 @@
-"""`python -m tests.hostile [ROW ...]`: play hostile rows against real processes, and what others noticed."""
+"""`python -m tests.hostile [ROW ...]`: play hostile rows against real processes, and what others noticed.
+
+`python -m tests.hostile growth [WORD ...]` counts instead how work grows with each field that may repeat (of
+those that have one of the words), and what as much of it costs as the API server takes.
+"""
 
 import argparse
 import asyncio
@@ -9,6 +13,7 @@ from dataclasses import asdict
 import click
 
 from tests.benchmarks.tables import Table
+from tests.hostile import growth
 from tests.hostile.cases import CASES
 from tests.hostile.playing import play
 
@@ -45,6 +50,9 @@ def main():
     )
     parser.add_argument("--json", action="store_true", help="a line of JSON for each row")
     options = parser.parse_args()
+    if options.rows[:1] == ["growth"]:
+        show_growth(options.rows[1:])
+        return
     if unknown := set(options.rows) - set(CASES):
         parser.error(f"no such row: {', '.join(sorted(unknown))}; see --list")
     if options.list:
@@ -68,6 +76,18 @@ def main():
         sys.stdout.flush()
     if not options.json:
         table.show()
+
+
+def show_growth(words):
+    """Count each row of the growth table."""
+    table = Table("work by entries of a field, at 1.5 MB of JSON", growth.HEADINGS)
+    for row in growth.ROWS:
+        if not words or any(word in row.field for word in words):
+            counted = growth.at_the_limit(row)
+            table.add(*counted)
+            click.echo(f"| {' | '.join(counted)} |")
+            sys.stdout.flush()
+    table.show()
 
 
 def cells(outcome):

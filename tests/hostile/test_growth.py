@@ -1,0 +1,13 @@
+"""Every field that may repeat costs what its number says, at each stage that reads it."""
+
+import pytest
+
+from tests.hostile.growth import MOST_GROWTH, ROWS, growths
+
+FEW = 80
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.kind}: {row.field}")
+def test_an_entry_costs_the_same_however_many_there_are(row):
+    """Counted at 80, 160 and 320; `python -m tests.hostile growth` has the API server's own limit."""
+    assert {} == {where: growth for where, growth in growths(row, FEW).items() if growth > MOST_GROWTH}
