@@ -5,12 +5,16 @@ PARTS = {
         "pod-pending": "a pod fits on no node, is gated, or waits for its group",
         "devices-missing": "the devices of a claim can't be allocated",
         "pre-bind-fails": "PreBind fails: a volume that could not be provisioned, a write that was refused",
+        "nothing-binds": "no Bind plugin and no extender binds the pod",
         "permit-waits": "a plugin keeps the pod at Permit, such as a gang's",
         "pre-bind-waits": "PreBind takes long: a volume that is not provisioned, devices, a plugin",
         "post-bind-fails": "PostBind of a plugin of this process fails",
         "attempt-breaks": "a plugin of this process, or the scheduler itself, breaks in an attempt",
         "group-fails": "a pod group does not fit, or its attempt breaks",
         "gang-waits": "a pod of a gang waits for minCount, because of what another pod of it lacks",
+    },
+    "HTTP extenders": {
+        "extender-ignored": "an extender that is ignorable fails, or one that scores",
     },
     "API server": {
         "not-listed": "a kind can't be listed, so that scheduling does not begin",

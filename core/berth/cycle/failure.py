@@ -70,6 +70,8 @@ class FailureHandler:
             return
         self.queue.nominator.add(info.pod, nominating)
         if not status.rejected and status.error is None:
+            # As in kube-scheduler nothing is written to the pod: no plugin says why.
+            log.warning("pod goes back without a reason pod=%s code=%s", info.pod.key, status.code)
             return
         self._tell(info, status, nominating or KEEP_NOMINATION)
 

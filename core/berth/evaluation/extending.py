@@ -56,7 +56,7 @@ async def _filter(extender: Extender, attempt: Attempt, left: Mask) -> ExtenderV
     except Exception as error:
         if not extender.ignorable:
             raise PluginError(str(error)) from error
-        log.warning("extender passed over extender=%s error=%s", extender.name, error)
+        _pass_over(extender, attempt, "filter", error)
         return None
 
 
@@ -81,7 +81,7 @@ async def add_priorities(extenders: Sequence[Extender], attempt: Attempt, scores
     try:
         while answers:
             extender, answer = answers.pop(0)
-            part = await _priorities(extender, answer, [node.metadata.name for node in nodes])
+            part = await _priorities(extender, answer, [node.metadata.name for node in nodes], attempt)
             if part is not None:
                 scores.totals += part.final * part.weight
                 scores.parts.append(part)
@@ -89,11 +89,13 @@ async def add_priorities(extenders: Sequence[Extender], attempt: Attempt, scores
         drop_unread(answer for _, answer in answers)
 
 
-async def _priorities(extender: Extender, answer: Answer, names: Sequence[str]) -> PluginScores | None:
+async def _priorities(
+    extender: Extender, answer: Answer, names: Sequence[str], attempt: Attempt
+) -> PluginScores | None:
     try:
         by_name = await answer
     except Exception as error:  # noqa: BLE001 - without its scores the others' decide
-        log.warning("no scores from extender extender=%s error=%s", extender.name, error)
+        _pass_over(extender, attempt, "prioritize", error)
         return None
     raw = np.array([by_name.get(name, 0) for name in names], dtype=np.int64)
     final = raw * (MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY)
@@ -116,10 +118,16 @@ async def run_extender_preemption(
         except Exception as error:
             if not extender.ignorable:
                 raise PluginError(str(error)) from error
-            log.warning("extender passed over extender=%s error=%s", extender.name, error)
+            _pass_over(extender, attempt, "preempt", error)
             continue
         left = _with_victims(extender, answer)
     return left
+
+
+def _pass_over(extender: Extender, attempt: Attempt, verb: str, error: Exception) -> None:
+    """Report a failure that costs the pod nothing: in the log, and at the attempt, where explain shows it."""
+    log.warning("extender passed over extender=%s verb=%s error=%s", extender.name, verb, error)
+    attempt.record.ignore(f"{verb}: extender {extender.name}: {error}")
 
 
 def _with_victims(extender: Extender, answer: Mapping[str, Victims]) -> dict[str, Victims]:

@@ -156,11 +156,13 @@ async def test_a_rejection_undoes_and_wakes_the_others_last(points):
     assert (set(), 1) == (w.waits().rejectors, w.waits().consecutive_errors_count)
 
 
-async def test_a_pod_that_no_plugin_binds_goes_back_without_an_event():
+@reports("nothing-binds", log="`pod goes back without a reason`")
+async def test_a_pod_that_no_plugin_binds_goes_back_without_an_event(caplog):
     w = await run(bind=[Binds("B", SKIP)])
 
     assert undone(w)
     assert ([], []) == (w.notes, w.conditions)
+    assert ["pod goes back without a reason pod=default/p0 code=Skip"] == caplog.messages
 
 
 async def test_a_group_that_fails_ends_pre_bind():

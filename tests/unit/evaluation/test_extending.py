@@ -13,6 +13,7 @@ from berth.framework.status import Code, PluginError, Status
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
 from berth.testing.handles import FixedNominator
+from tests.failures.reporting import reports
 from tests.fakes import Binds, Rejects, Scores, attempt_at, empty, framework, given, make_core, new_record
 
 NODES = table([make_node("n0"), make_node("n1"), make_node("n2")])
@@ -116,11 +117,19 @@ async def test_failure():
     assert (Code.ERROR, "cut") == (status.code, status.message)
 
 
-async def test_ignorable_failure():
+@reports(
+    "extender-ignored",
+    log="`extender passed over`, with its verb and the cause",
+    answer="`berth explain pod`: at the attempt",
+)
+async def test_ignorable_failure(caplog):
     """An ignorable extender that fails leaves everything as it was."""
-    answer = await found(profile(Extends(filter=OSError("cut"), ignorable=True)))
+    attempt, runs = attempt_at(NODES, None), profile(Extends(filter=OSError("cut"), ignorable=True))
+    answer = await search().find(runs, attempt, empty(runs))
 
     assert ["n0", "n1", "n2"] == feasible(answer)
+    assert ("filter: extender ext: cut",) == attempt.record.ignored
+    assert "extender passed over extender=ext verb=filter error=cut" in caplog.text
 
 
 async def test_not_interested():
