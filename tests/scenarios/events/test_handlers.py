@@ -86,14 +86,13 @@ async def test_1_7_5_a_deletion_carries_the_object_that_went():
 
 
 async def test_1_7_6_some_kinds_are_only_looked_up():
-    """Namespaces, budgets, services and controllers are no events, even to who registered everything."""
+    """Budgets, services and controllers are no events; namespaces only for plugins that name them."""
     listening = Listening()
     listening.cluster.add(Namespace(metadata=ObjectMeta(name="ns", uid="ns", labels={"a": "b"})))
 
     assert [] == listening.heard()
     assert {"a": "b"} == listening.cluster.core.listers.namespace_labels("ns")
     assert {
-        "Namespace",
         "PodDisruptionBudget",
         "Service",
         "ReplicationController",
@@ -114,6 +113,7 @@ async def test_1_7_7_what_the_default_profile_waits_for():
         | Do.UPDATE_NODE_LABEL
         | Do.UPDATE_NODE_TAINT
         | Do.UPDATE_NODE_DECLARED_FEATURE,
+        "Namespace": add_update | Do.DELETE,
         "PersistentVolume": add_update,
         "PersistentVolumeClaim": add_update,
         "storage.k8s.io/CSINode": add_update,

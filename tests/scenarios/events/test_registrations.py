@@ -90,6 +90,8 @@ REGISTERED = {
     "InterPodAffinity": [
         (On.POD, Do.ADD | Do.UPDATE_POD_LABEL | Do.DELETE, True),
         (On.NODE, ADD_LABEL, True),
+        (On.NODE, Do.DELETE, True),
+        (On.NAMESPACE, Do.ADD | Do.DELETE | Do.UPDATE, True),
     ],
     "PodTopologySpread": [
         (On.POD, Do.ADD | Do.UPDATE_POD_LABEL | Do.UPDATE_POD_TOLERATION | Do.DELETE, True),

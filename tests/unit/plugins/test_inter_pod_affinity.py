@@ -110,8 +110,8 @@ def namespaces(**labels):
         pytest.param(LabelSelector(), True, id="every namespace"),
         pytest.param(
             LabelSelector({}, (Requirement("team", "NotIn", ("a",)),)),
-            True,
-            id="one that matches no labels means every namespace",
+            False,
+            id="one that matches no labels does not mean every namespace",
         ),
     ],
 )
@@ -232,7 +232,7 @@ def test_normalize(raw, expected):
 )
 def test_pod_hint(pod, old, new, hint):
     """A pod helps when it comes to be wanted, or is in the way no more."""
-    on_pod, _ = make_plugin(InterPodAffinity).events_to_register()
+    on_pod, *_ = make_plugin(InterPodAffinity).events_to_register()
 
     assert hint == on_pod.hint(pod, old, new)
 
@@ -258,7 +258,7 @@ X, Y, BARE = NODES[0], NODES[2], NODES[3]
 )
 def test_node_hint(pod, old, new, hint):
     """A node helps when it enters a domain that is needed, or leaves one that is avoided."""
-    _, on_node = make_plugin(InterPodAffinity).events_to_register()
+    _, on_node, *_ = make_plugin(InterPodAffinity).events_to_register()
 
     assert hint == on_node.hint(pod, old, new)
 

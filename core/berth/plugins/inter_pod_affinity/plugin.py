@@ -23,7 +23,7 @@ from berth.objects.pod import Pod
 from berth.plugins.counted_pods import CountsPods
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.inter_pod_affinity.filtering import Neighbours
-from berth.plugins.inter_pod_affinity.hints import registrations
+from berth.plugins.inter_pod_affinity.hints import AffinityHints
 from berth.plugins.inter_pod_affinity.scoring import Preferences, normalized
 from berth.plugins.inter_pod_affinity.terms import (
     OwnTerms,
@@ -62,6 +62,7 @@ class InterPodAffinity(
         self._listers = handle.listers
         self._own_terms = OwnTermsReader(handle.listers)
         self._terms_about = TermsAbout(handle.listers)
+        self._hints = AffinityHints(handle, self._terms_about)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[PreFilterResult]:
         """Count pods by domain; where no pod objects there is nothing to filter."""
@@ -160,5 +161,5 @@ class InterPodAffinity(
         return tuple([version(held) for weights in about.values() for held in weights])
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """Pods that come, go or change labels; nodes that come or change labels."""
-        return registrations()
+        """Pods, nodes and namespaces that come, go or change labels."""
+        return self._hints.registrations()

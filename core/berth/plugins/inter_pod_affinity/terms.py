@@ -7,18 +7,18 @@ from typing import NamedTuple
 import msgspec
 
 from berth.framework.cycle_budget import CycleMeter
-from berth.framework.listers import Listers
+from berth.framework.listers import NO_LABELS, Listers
 from berth.framework.pacing import Steps
 from berth.objects.label_selector import InvalidSelectorError
 from berth.objects.pod import Pod
-from berth.snapshot.affinity_terms import AffinityTerm, HeldTerm, TermKind, held_terms
+from berth.snapshot.affinity_terms import HeldTerm, TermKind, held_terms
 from berth.snapshot.placed_pods import PodsLike
 from berth.snapshot.recent import Recent, size_of
 from berth.snapshot.snapshot import Snapshot
 from berth.snapshot.term_holders import About
 
-NO_LABELS: Mapping[str, str] = {}
 MOST_BYTES = 16 << 20
+PREFERRED = frozenset({TermKind.PREFERRED_AFFINITY, TermKind.PREFERRED_ANTI_AFFINITY})
 
 encode = msgspec.json.Encoder().encode
 
@@ -73,7 +73,7 @@ def own_terms(pod: Pod, listers: Listers) -> Steps[OwnTerms]:
     near_keys, away, preferred = Counter[str](), Counter[Wanted](), Counter[Wanted]()
     for kind, terms in held.items():
         for each in terms:
-            term = Wanted(meant(each.term, listers), each.term.topology_key)
+            term = Wanted(_meant(each, listers), each.term.topology_key)
             match kind:
                 case TermKind.REQUIRED_AFFINITY:
                     near[term.like] = None
@@ -95,19 +95,20 @@ def _parsed(pod: Pod, kind: TermKind) -> tuple[HeldTerm, ...]:
         raise UnparsableTermError(f"parsing pod: {kind.value}: {error}") from error
 
 
-def meant(term: AffinityTerm, listers: Listers) -> PodsLike:
+def _meant(held: HeldTerm, listers: Listers) -> PodsLike:
     """The pods that an incoming pod's term means.
 
-    Placed pods are matched without their namespace's labels after the selector was resolved, so that a
-    selector which also matches no labels at all means every namespace: upstream's behaviour.
+    Upstream v1.36 to v1.38 take a namespace selector that matches no labels, such as NotIn, for every
+    namespace (kubernetes/kubernetes#141526). A required term that does so keeps a pod from every node, so
+    here only the empty selector means that; preferred terms, which choose between nodes, choose as upstream.
     """
-    chosen = term.namespace_selector
-    if chosen.matches(NO_LABELS):
-        return PodsLike(None, term.selector)
+    chosen, namespaces = held.term.namespace_selector, held.term.namespaces
+    if chosen.empty or (held.kind in PREFERRED and chosen.matches(NO_LABELS)):
+        return PodsLike(None, held.term.selector)
     if chosen.nothing:
-        return PodsLike(term.namespaces, term.selector)
+        return PodsLike(namespaces, held.term.selector)
     more = (namespace.name for namespace in listers.namespaces if chosen.matches(namespace.labels))
-    return PodsLike(term.namespaces.union(more), term.selector)
+    return PodsLike(namespaces.union(more), held.term.selector)
 
 
 def has_terms(pod: Pod) -> bool:
@@ -154,6 +155,14 @@ class TermsAbout:
         """What `find` would return; None if that takes more than one step."""
         labels = self._listers.namespace_labels(pod.namespace)
         return nodes.placed.terms.known_about(pod, labels, nodes.label_keys, nodes.label_keys_version)
+
+    def blocking_keys(self, pod: Pod, nodes: Snapshot) -> frozenset[str]:
+        """The topology keys over which required anti-affinity of placed pods may apply to the pod."""
+        about = self.known(pod, nodes)
+        if about is None:
+            return frozenset(nodes.label_keys)
+        kind = TermKind.REQUIRED_ANTI_AFFINITY
+        return frozenset(key for key, lists in about.items() if any(held.kind is kind for held in lists))
 
     def find(self, pod: Pod, nodes: Snapshot, meter: CycleMeter) -> Steps[About]:
         """All terms, required and preferred, that placed pods hold and that mean the pod, in steps."""

@@ -72,7 +72,7 @@ class Watched:
 
 
 LOOKED_UP = (
-    Watched(resources.NAMESPACES, Namespace, lambda listers: listers.namespaces),
+    Watched(resources.NAMESPACES, Namespace, lambda listers: listers.namespaces, EventResource.NAMESPACE),
     Watched(resources.SERVICES, Service, lambda listers: listers.services),
     Watched(
         resources.REPLICATION_CONTROLLERS,
