@@ -49,14 +49,14 @@ def kustomized(folder: Path) -> list[dict[str, Any]]:
 
 
 def write_installations(folder: Path, version: str) -> None:
-    """Write install.yaml, beside kube-scheduler, and replace.yaml, in its place, with the definitions."""
+    """Write crds.yaml, then install.yaml, beside kube-scheduler, and replace.yaml, in its place."""
     crds = _built(KUSTOMIZE / "crds")
     (folder / "crds.yaml").write_text(crds, encoding="utf-8")
     for name, overlay in (("install.yaml", "secondary"), ("replace.yaml", "default")):
         header = _HEADER.format(
-            version=version, of=f"the overlay {overlay}", remark="apply it with --server-side."
+            version=version, of=f"the overlay {overlay}", remark="crds.yaml comes before it."
         )
-        text = f"{header}{crds}---\n{_built(KUSTOMIZE / 'overlays' / overlay)}"
+        text = f"{header}{_built(KUSTOMIZE / 'overlays' / overlay)}"
         (folder / name).write_text(text, encoding="utf-8")
 
 

@@ -1,6 +1,5 @@
 """What docs/install.md says to do to manifests does what it says."""
 
-import asyncio
 import re
 import subprocess
 
@@ -8,9 +7,7 @@ import pytest
 import yaml
 
 from berth.config.flags.command_line import parse_flags
-from berth.sandbox import Options, serve
 from tests.go_toolchain import ROOT
-from tests.release.manifests import KUBECTL, write_installations
 
 PAGE = (ROOT / "docs/install.md").read_text(encoding="utf-8")
 STATIC_POD = """\
@@ -82,28 +79,3 @@ def test_nothing_else_of_the_static_pod_changes(changed):
         del wanted["spec"]["containers"][0][field], changed["spec"]["containers"][0][field]
 
     assert wanted == changed
-
-
-async def test_one_file_installs(tmp_path):
-    """`kubectl apply --server-side` takes install.yaml, at the latest the second time, as the page says."""
-    write_installations(tmp_path, "0.1.0")
-    async with await serve(Options()) as sandbox:
-        sandbox.write_kubeconfig(tmp_path / "kubeconfig")
-        said = [await apply(tmp_path) for _ in range(2)]
-
-        schedulers = [each.decode() for each in sandbox.store.collection("schedulers.berth.dev").entries()]
-
-    assert 0 == said[1][0], said
-    assert ["main"] == [each["metadata"]["name"] for each in schedulers]
-
-
-async def apply(folder):
-    """Apply install.yaml; the exit code and what was said."""
-    process = await asyncio.create_subprocess_exec(
-        KUBECTL,
-        *("--kubeconfig", folder / "kubeconfig", "apply", "--server-side", "-f", folder / "install.yaml"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    output, _ = await process.communicate()
-    return process.returncode, output.decode()
