@@ -151,9 +151,7 @@ function filterEach(plugin: Plugin, pod: Pod, asked: Candidates): Verdicts {
     if (answer === undefined || answer === null) return;
     if (answer !== last) {
       // Most nodes are turned down for the reason of the one before.
-      const { code, reasons } = statusOf(answer);
-      if (reasons.length !== 1) throw new ContractError("filter answers nothing, a text or a Reason");
-      [last, row] = [answer, table.code({ code, text: reasons[0] as string })];
+      [last, row] = [answer, table.row(answer)];
     }
     codes[entry] = row;
   });

@@ -3,8 +3,8 @@
 import type { ObjectKey } from "./generated/berth/plugin/v1/state.ts";
 import { type Mirror, objectKey } from "./mirror.ts";
 import type { Node } from "./objects.ts";
-import type { PlacedPod } from "./outcomes.ts";
-import type { Mask } from "./packing.ts";
+import type { Answer, PlacedPod, Verdicts } from "./outcomes.ts";
+import { type Mask, ReasonTable } from "./packing.ts";
 
 const NONE: ReadonlyMap<string, PlacedPod> = new Map();
 
@@ -33,11 +33,40 @@ export class Nodes {
     return node;
   }
 
-  /** The candidates with their indices. */
+  /** Whether the answer for that node matters. */
+  isAsked(index: number): boolean {
+    return !this.candidates || this.candidates[index] === 1;
+  }
+
+  /**
+   * The candidates with their indices: often fewer than `length`. A vector has an entry for each node all the
+   * same: make it with `verdicts` or `scores`, or write the entry at the index.
+   */
   *asked(): IterableIterator<[number, Node]> {
     for (const [index, node] of this.#mirror.nodes.entries()) {
-      if (!this.candidates || this.candidates[index]) yield [index, node];
+      if (this.isAsked(index)) yield [index, node];
     }
+  }
+
+  /**
+   * The answer of filterNodes: why each node that is asked about is turned down, nothing where it passes.
+   * @throws ContractError if an answer is none of a filter.
+   */
+  verdicts(reject: (index: number, node: Node) => Answer): Verdicts {
+    const codes = new Uint8Array(this.length);
+    const table = new ReasonTable();
+    for (const [index, node] of this.asked()) {
+      const answer = reject(index, node);
+      if (answer !== undefined && answer !== null) codes[index] = table.row(answer);
+    }
+    return { codes, reasons: table.reasons };
+  }
+
+  /** The answer of scoreNodes: the score of each node that is asked about. */
+  scores(score: (index: number, node: Node) => number): number[] {
+    const points = new Array<number>(this.length).fill(0);
+    for (const [index, node] of this.asked()) points[index] = score(index, node);
+    return points;
   }
 
   /** The pods that count on a node, by UID. */

@@ -7,12 +7,14 @@ import type {
   Scores as ScoresMessage,
 } from "./generated/berth/plugin/v1/scheduling.ts";
 import {
+  type Answer,
   type Code,
   Normalization,
   type Points,
   type Reason,
   type Scores,
   type SortKey,
+  statusOf,
   type Verdicts,
 } from "./outcomes.ts";
 
@@ -185,6 +187,16 @@ export function isScores(answer: Points | Scores): answer is Scores {
 export class ReasonTable {
   readonly reasons: Reason[] = [];
   readonly #rows = new Map<string, number>();
+
+  /**
+   * The code of a filter's answer.
+   * @throws ContractError if it is none.
+   */
+  row(answer: Answer): number {
+    const { code, reasons } = statusOf(answer);
+    if (reasons.length !== 1) throw new ContractError("filter answers nothing, a text or a Reason");
+    return this.code({ code, text: reasons[0] as string });
+  }
 
   /** The code of a reason. */
   code(reason: Reason): number {

@@ -26,6 +26,7 @@ test("a node is turned down with the author's reason, and only candidates are as
     return node.metadata.name === "n1" ? "node(s) full" : undefined;
   };
   await using host = await running(made({ filter }), nodes);
+  host.once = true;
 
   const { rejected, passing } = await host.filter(pod, ["n1", "n2"]);
 
@@ -60,6 +61,7 @@ test("a plugin knows in whose shadow it is, when it is configured and when it is
     preFilter: () => void known.push(currentCall().shadow),
   });
   await using host = await running(plugin, nodes);
+  host.once = true;
 
   await host.configure({}, { shadow: true });
   await host.configure({});
@@ -85,7 +87,7 @@ for (const [claim, functions, expected] of [
   test(`${claim} fails the attempt with a text that says so`, async () => {
     await using host = await running(made(functions), nodes);
 
-    const { status } = await host.filter(pod);
+    const status = await host.filterStatus(pod);
 
     assert.equal(status.code, Code.ERROR);
     assert.match(status.reasons.join(), expected);
@@ -271,7 +273,7 @@ test("a filter or score that answers with a promise fails the attempt, and its r
   await using host = await running(made({ filter: late }), nodes);
   await using other = await running(made({ score: late }), nodes);
 
-  const { status } = await host.filter(pod);
+  const status = await host.filterStatus(pod);
 
   assert.match(status.reasons.join(), /filter has to answer at once, not with a promise/);
   await assert.rejects(other.score(pod), /score has to answer at once, not with a promise/);

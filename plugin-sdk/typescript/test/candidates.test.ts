@@ -119,3 +119,37 @@ function indices(...listed: number[]): Buffer {
   for (const [i, index] of listed.entries()) packed.writeUInt32LE(index, 4 * i);
   return packed;
 }
+
+test("builders make vectors with an entry for each node", async () => {
+  await using host = await running(
+    definePlugin({
+      name: "builds",
+      filterNodes: (_pod, nodes) => nodes.verdicts((index) => (index === 1 ? "the second" : undefined)),
+      scoreNodes: (_pod, nodes) => nodes.scores((index) => 10 * index),
+    }),
+    ["a", "b", "c"].map((name) => makeNode(name)),
+  );
+
+  const { passing, scores } = await host.filterScore(makePod("p"), ["b", "c"]);
+
+  assert.deepEqual(["c"], passing);
+  assert.deepEqual({ c: 20 }, scores);
+});
+
+test("a vector of the asked nodes alone ends a test", async () => {
+  await using host = await running(
+    definePlugin({ name: "appends", scoreNodes: (_pod, nodes) => [...nodes.asked()].map(() => 1) }),
+    ["a", "b", "c"].map((name) => makeNode(name)),
+  );
+
+  await assert.rejects(host.score(makePod("p")), /expected 3 scores, got 1/);
+});
+
+test("an error ends a test with the plugin's text", async () => {
+  const filter = () => {
+    throw new Error("out of luck");
+  };
+  await using host = await running(definePlugin({ name: "fails", filter }), [makeNode("a")]);
+
+  await assert.rejects(host.filter(makePod("p")), /out of luck/);
+});

@@ -49,6 +49,7 @@ test("objects of watched kinds are mirrored, and the plugin hears of them", asyn
     filter: undefined,
   });
   await using host = await running(plugin, nodes);
+  host.once = true;
 
   host.cluster.putObject(key, { height: 42 });
   await host.filter(pod);
@@ -72,6 +73,7 @@ test("a nominated pod is where it is nominated, until it is assumed", async () =
     },
   });
   await using host = await running(plugin, nodes);
+  host.once = true;
 
   for (const [node, stage] of [
     ["n0", PodStage.NOMINATED],

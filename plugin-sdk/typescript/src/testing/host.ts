@@ -42,6 +42,8 @@ import { Cluster, encode } from "./cluster.ts";
 
 const TIMEOUT_MILLISECONDS = 10_000;
 
+const MAX_ALONE = 32;
+
 /** The plugin answered with a status that is no success. */
 export class Refused extends Error {
   readonly status: Status;
@@ -57,6 +59,11 @@ export interface Verdict {
   readonly status: Status;
   readonly rejected: ReadonlyMap<string, Reason>;
   readonly passing: readonly string[];
+}
+
+/** Both answers. */
+export interface Scored extends Verdict {
+  readonly scores: Record<string, number> | undefined;
 }
 
 /** A node with pods simulated as removed from it and added to it. */
@@ -89,6 +96,9 @@ export class Host implements AsyncDisposable {
   epoch: string;
   /** Whether nodes that are asked about are listed by their indices, not by a bitmap. */
   listed = false;
+  /** Whether no node is asked about alone after all were asked about together: for plugins that count their calls. */
+  once = false;
+  #needsFeasible = false;
   readonly client: Client;
   readonly #attempts = new Map<string, number>();
   readonly #answers: SyncResponse[] = [];
@@ -124,8 +134,11 @@ export class Host implements AsyncDisposable {
   }
 
   /** The plugin's introduction. */
-  handshake(): Promise<HandshakeResponse> {
-    return this.ask(Identity.handshake, { hostName: "testing", hostVersion: "1", supportedVersions: [1] });
+  async handshake(): Promise<HandshakeResponse> {
+    const said = { hostName: "testing", hostVersion: "1", supportedVersions: [1] };
+    const answer = await this.ask<HandshakeResponse>(Identity.handshake, said);
+    this.#needsFeasible = answer.capabilities?.scoreNeedsFeasible ?? false;
+    return answer;
   }
 
   /** Configure the profile, or its shadow; the plugin's errors. */
@@ -195,27 +208,67 @@ export class Host implements AsyncDisposable {
     };
   }
 
-  /** Which nodes are turned down, and why. */
+  /**
+   * Which nodes are turned down, and why. It asks about the nodes together, and about each alone as the scheduler
+   * does once a node has changed.
+   * @throws Refused where the plugin failed; AssertionError where a node's verdict is another one alone.
+   */
   async filter(pod: Pod, candidates?: readonly string[]): Promise<Verdict> {
     await this.update();
+    const together = await this.#filter(pod, candidates);
+    for (const name of this.#alone(candidates)) {
+      assert.deepEqual(about(name, await this.#filter(pod, [name])), about(name, together), alone(name));
+    }
+    return together;
+  }
+
+  /** What Filter says of the pod, a failure too. */
+  async filterStatus(pod: Pod): Promise<Status> {
+    await this.update();
+    const request = { call: this.call(pod), candidates: undefined };
+    return statusIn((await this.ask<pb.FilterResponse>(Scheduling.filter, request)).status);
+  }
+
+  async #filter(pod: Pod, candidates?: readonly string[]): Promise<Verdict> {
     const request = { call: this.call(pod), candidates: this.#candidates(candidates) };
     return this.#verdict(await this.ask<pb.FilterResponse>(Scheduling.filter, request), candidates);
   }
 
-  /** The raw score of each node asked about; undefined if the plugin has no opinion. */
+  /**
+   * The raw score of each node asked about; undefined if the plugin has no opinion.
+   * @throws as filter; a plugin with scoreNeedsFeasible is asked about no node alone.
+   */
   async score(pod: Pod, candidates?: readonly string[]): Promise<Record<string, number> | undefined> {
     await this.update();
+    const together = await this.#score(pod, candidates);
+    for (const name of together && !this.#needsFeasible ? this.#alone(candidates) : []) {
+      assert.equal((await this.#score(pod, [name]))?.[name], together?.[name], alone(name));
+    }
+    return together;
+  }
+
+  async #score(pod: Pod, candidates?: readonly string[]): Promise<Record<string, number> | undefined> {
     const request = { call: this.call(pod), candidates: this.#candidates(candidates) };
     const response = await this.ask<pb.ScoreResponse>(Scheduling.score, request);
     return this.#scores(response, candidates);
   }
 
-  /** Both in one round trip; scores are those of the nodes that pass. */
-  async filterScore(
-    pod: Pod,
-    candidates?: readonly string[],
-  ): Promise<Verdict & { readonly scores: Record<string, number> | undefined }> {
+  /**
+   * Both in one round trip; scores are those of the nodes that pass.
+   * @throws as filter.
+   */
+  async filterScore(pod: Pod, candidates?: readonly string[]): Promise<Scored> {
     await this.update();
+    const together = await this.#filterScore(pod, candidates);
+    for (const name of this.#alone(candidates)) {
+      const one = await this.#filterScore(pod, [name]);
+      assert.deepEqual(about(name, one), about(name, together), alone(name));
+      assert.equal(one.scores?.[name], together.scores?.[name], alone(name));
+    }
+    return together;
+  }
+
+  async #filterScore(pod: Pod, candidates?: readonly string[]): Promise<Scored> {
     const request = { call: this.call(pod), candidates: this.#candidates(candidates) };
     const { filter, score } = await this.ask<pb.FilterScoreResponse>(Scheduling.filterScore, request);
     assert(filter);
@@ -458,6 +511,11 @@ export class Host implements AsyncDisposable {
     return asked && this.listed ? names.filter((name) => asked.includes(name)) : names;
   }
 
+  /** The nodes that are asked about one by one, of all that were asked about. */
+  #alone(candidates: readonly string[] | undefined): readonly string[] {
+    return this.once ? [] : (candidates ?? this.cluster.names).slice(0, MAX_ALONE);
+  }
+
   #bitmap(names: readonly string[]): Buffer {
     return packBits(this.cluster.names.map((name) => names.includes(name)));
   }
@@ -465,6 +523,7 @@ export class Host implements AsyncDisposable {
   #verdict(response: pb.FilterResponse, asked?: readonly string[]): Verdict {
     assert.equal(response.generation, this.cluster.generation);
     const status = statusIn(response.status);
+    if (status.code === Code.ERROR) throw new Refused(status);
     assert.equal(response.verdicts !== undefined, status.code === Code.SUCCESS);
     const entries = this.#entries(asked);
     const { codes, reasons } = unpackVerdicts(response.verdicts, entries.length);
@@ -516,6 +575,14 @@ export async function running(
     throw error;
   }
   return host;
+}
+
+function about(name: string, { status, rejected }: Verdict): [Status, Reason | undefined] {
+  return [status, rejected.get(name)];
+}
+
+function alone(name: string): string {
+  return `${name} has another answer alone than together with the others`;
 }
 
 function statusIn(message: StatusMessage | undefined): Status {
