@@ -127,7 +127,7 @@ final class Binding {
   /** What became of the attempt; a pod that will not be asked about again is forgotten. */
   static Scheduling.CycleDoneResponse cycleDone(Asked asked, Scheduling.CycleDoneRequest request) {
     int number = request.getOutcomeValue();
-    Outcome.Result[] results = Outcome.Result.values();
+    CycleOutcome[] results = CycleOutcome.values();
     if (number < 1 || number > results.length) {
       throw CallException.invalid("outcome " + number + " is none");
     }
@@ -137,7 +137,7 @@ final class Binding {
       PodKey key = PodKey.of(asked.head.getPod());
       ContractException.tell("cycleDone", () -> plugin.cycleDone(key, outcome));
     }
-    if (outcome.result() == Outcome.Result.BOUND || outcome.result() == Outcome.Result.ABORTED) {
+    if (outcome.result() == CycleOutcome.BOUND || outcome.result() == CycleOutcome.ABORTED) {
       asked.session.pods.forget(asked.head.getPod().getUid());
     }
     return Scheduling.CycleDoneResponse.getDefaultInstance();

@@ -3,8 +3,8 @@ package dev.berth.plugin;
 import java.util.function.LongSupplier;
 
 /**
- * Lines about methods of the author that fail, unless there are too many: one that fails at every pod does not fill
- * the disk. The next line says how many were left out.
+ * Lines about methods of the author that fail, unless there are too many: one that fails at every
+ * pod does not fill the disk. The next line says how many were left out.
  */
 final class FailureLog {
   static final int LINES_AT_ONCE = 20;
@@ -22,7 +22,9 @@ final class FailureLog {
     looked = now.getAsLong();
   }
 
-  /** Writes the line, with the stack of what was thrown if anything was, where there is room for it. */
+  /**
+   * Writes the line, with the stack of what was thrown if anything was, where there is room for it.
+   */
   void failed(String text, Throwable thrown) {
     int before = admits();
     if (before >= 0) {

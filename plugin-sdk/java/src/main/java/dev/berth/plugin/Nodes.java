@@ -8,6 +8,8 @@ import java.util.Arrays;
 import java.util.Collection;
 import java.util.Collections;
 import java.util.Map;
+import java.util.function.IntFunction;
+import java.util.function.IntToLongFunction;
 import java.util.stream.IntStream;
 
 /**
@@ -149,9 +151,37 @@ public final class Nodes {
     return count;
   }
 
-  /** The indices of the nodes that are asked about. */
+  /**
+   * The indices of the nodes that are asked about: often fewer than {@link #size}. A vector has an
+   * entry for each node all the same: make it with {@link #verdicts} or {@link #scores}, or write
+   * the entry at the index.
+   */
   public IntStream asked() {
     return askedEntries().map(this::index);
+  }
+
+  /**
+   * The answer of {@link Plugin.FilterNodes}: why each node that is asked about is turned down,
+   * null where it passes.
+   */
+  public Verdicts verdicts(IntFunction<Reason> reject) {
+    Verdicts verdicts = new Verdicts(size());
+    asked()
+        .forEach(
+            at -> {
+              Reason reason = reject.apply(at);
+              if (reason != null) {
+                verdicts.reject(at, reason);
+              }
+            });
+    return verdicts;
+  }
+
+  /** The answer of {@link Plugin.ScoreNodes}: the score of each node that is asked about. */
+  public long[] scores(IntToLongFunction score) {
+    long[] points = new long[size()];
+    asked().forEach(at -> points[at] = score.applyAsLong(at));
+    return points;
   }
 
   /** A node's index by name, -1 if there is none. */

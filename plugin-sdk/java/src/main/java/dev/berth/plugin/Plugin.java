@@ -55,7 +55,10 @@ public interface Plugin {
 
   /** A verdict on all nodes at once. */
   interface FilterNodes extends Plugin {
-    /** Answers for the nodes that are asked about; what is said of others is ignored. */
+    /**
+     * Answers with a verdict for each node, asked about or not: {@link Nodes#verdicts} makes them.
+     * What is said of nodes that are not asked about is ignored.
+     */
     Verdicts filterNodes(Pod pod, Nodes nodes);
   }
 
@@ -73,7 +76,10 @@ public interface Plugin {
 
   /** How good all nodes are, at once. */
   interface ScoreNodes extends Plugin {
-    /** A number for each node by index; null: no opinion on this pod. */
+    /**
+     * A number for each node by index, asked about or not: {@link Nodes#scores} makes them; null: no
+     * opinion on this pod.
+     */
     long[] scoreNodes(Pod pod, Nodes nodes);
   }
 

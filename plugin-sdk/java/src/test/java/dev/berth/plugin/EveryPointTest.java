@@ -76,7 +76,7 @@ class EveryPointTest {
   @Test
   void anExceptionFailsTheAttemptWithItsText() {
     try (Host host = Host.of(plugin, NODES)) {
-      Status status = host.filter(Make.pod("broken")).status();
+      Status status = host.filterStatus(Make.pod("broken"));
 
       String text = "slots: preFilter: java.lang.IllegalStateException: no such slot";
       assertEquals(Status.error(text), status);
@@ -192,7 +192,7 @@ class EveryPointTest {
       Answer.ToReserve patch = host.preBind(pod, "a");
       Status bound = host.bind(pod, "a", Map.of("k", "v"));
       host.postBind(pod, "a");
-      host.cycleDone(pod, new Outcome(Outcome.Result.BOUND, "a", false));
+      host.cycleDone(pod, new Outcome(CycleOutcome.BOUND, "a", false));
 
       assertEquals(MetadataPatch.annotate(Slots.SLOT, "0").annotations(), annotations(patch));
       assertEquals(Status.SKIP, bound);

@@ -79,6 +79,7 @@ class ListedCandidatesTest {
   }
 
   private void answersAsABitmap(Host host) {
+    host.once = true;
     for (boolean lists : new boolean[] {false, true}) {
       host.listsCandidates = lists;
 

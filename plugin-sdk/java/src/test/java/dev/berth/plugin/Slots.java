@@ -148,7 +148,7 @@ public final class Slots
   @Override
   public void cycleDone(PodKey key, Outcome outcome) {
     heard.add("done " + key + " " + outcome.result());
-    if (outcome.result() != Outcome.Result.BOUND) {
+    if (outcome.result() != CycleOutcome.BOUND) {
       reserved.values().forEach(there -> there.remove(key.uid(), key.attempt()));
     }
   }

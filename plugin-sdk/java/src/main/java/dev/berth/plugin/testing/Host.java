@@ -11,6 +11,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.google.protobuf.ByteString;
 import dev.berth.plugin.Answer;
 import dev.berth.plugin.ClusterEvent;
+import dev.berth.plugin.Code;
 import dev.berth.plugin.MetadataPatch;
 import dev.berth.plugin.Nomination;
 import dev.berth.plugin.Outcome;
@@ -41,6 +42,7 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
@@ -60,6 +62,8 @@ public final class Host implements AutoCloseable {
    */
   static final long PATIENCE_SECONDS = 60;
 
+  private static final int MAX_ALONE = 32;
+
   private static final AtomicInteger EPOCHS = new AtomicInteger();
 
   /** What the plugin is shown. */
@@ -70,6 +74,14 @@ public final class Host implements AutoCloseable {
    * for each node. A scheduler does so where they are few of many.
    */
   public boolean listsCandidates;
+
+  /**
+   * Asks about no node alone after all were asked about together: for plugins that count their
+   * calls.
+   */
+  public boolean once;
+
+  private boolean needsFeasible;
 
   private final Path folder;
   private final Server server;
@@ -154,7 +166,10 @@ public final class Host implements AutoCloseable {
             .setHostName("berth.plugin.testing")
             .addSupportedVersions(1)
             .build();
-    return IdentityServiceGrpc.newBlockingStub(channel).handshake(request);
+    Identity.HandshakeResponse answer =
+        IdentityServiceGrpc.newBlockingStub(channel).handshake(request);
+    needsFeasible = answer.getCapabilities().getScoreNeedsFeasible();
+    return answer;
   }
 
   /** Configures the profile, and gives what the plugin finds wrong. */
@@ -201,9 +216,31 @@ public final class Host implements AutoCloseable {
             .getStatus());
   }
 
-  /** Asks about all nodes, or those of these names. */
+  /**
+   * Asks about all nodes, or those of these names: together, and about each alone as the scheduler
+   * does once a node has changed.
+   *
+   * @throws AssertionError where the plugin failed, or a node's verdict is another one alone
+   */
   public Verdict filter(Pod pod, String... nodeNames) {
     update();
+    Verdict together = askToFilter(pod, nodeNames);
+    for (String name : alone(nodeNames)) {
+      same(name, together.about(name), askToFilter(pod, name).about(name));
+    }
+    return together;
+  }
+
+  /** What Filter says of the pod, a failure too. */
+  public Status filterStatus(Pod pod) {
+    update();
+    return status(
+        stub()
+            .filter(Scheduling.FilterRequest.newBuilder().setCall(call(pod)).build())
+            .getStatus());
+  }
+
+  private Verdict askToFilter(Pod pod, String... nodeNames) {
     Scheduling.FilterRequest.Builder request =
         Scheduling.FilterRequest.newBuilder().setCall(call(pod));
     if (nodeNames.length > 0) {
@@ -212,9 +249,22 @@ public final class Host implements AutoCloseable {
     return verdict(stub().filter(request.build()), List.of(nodeNames));
   }
 
-  /** The scores of all nodes, or of those of these names; empty for no opinion. */
+  /**
+   * The scores of all nodes, or of those of these names; empty for no opinion. Asks as {@link
+   * #filter}; a plugin that scores feasible nodes only is asked about none alone.
+   */
   public Map<String, Long> score(Pod pod, String... nodeNames) {
     update();
+    Map<String, Long> together = askToScore(pod, nodeNames);
+    if (!needsFeasible && !together.isEmpty()) {
+      for (String name : alone(nodeNames)) {
+        same(name, together.get(name), askToScore(pod, name).get(name));
+      }
+    }
+    return together;
+  }
+
+  private Map<String, Long> askToScore(Pod pod, String... nodeNames) {
     Scheduling.ScoreRequest.Builder request =
         Scheduling.ScoreRequest.newBuilder().setCall(call(pod));
     if (nodeNames.length > 0) {
@@ -234,9 +284,32 @@ public final class Host implements AutoCloseable {
   /** A verdict, and the scores of the nodes that pass. */
   public record FilterScore(Verdict verdict, Map<String, Long> scores) {}
 
-  /** Asks both in one round trip, about all nodes or those of these names. */
+  /** Asks both in one round trip, about all nodes or those of these names, as {@link #filter}. */
   public FilterScore filterScore(Pod pod, String... nodeNames) {
     update();
+    FilterScore together = askForBoth(pod, nodeNames);
+    for (String name : alone(nodeNames)) {
+      FilterScore one = askForBoth(pod, name);
+      same(name, together.verdict().about(name), one.verdict().about(name));
+      same(name, together.scores().get(name), one.scores().get(name));
+    }
+    return together;
+  }
+
+  /** The nodes that are asked about one by one, of all that were asked about. */
+  private List<String> alone(String... nodeNames) {
+    List<String> names = nodeNames.length > 0 ? List.of(nodeNames) : cluster.names;
+    return once ? List.of() : List.copyOf(names.subList(0, Math.min(names.size(), MAX_ALONE)));
+  }
+
+  private static void same(String name, Object together, Object alone) {
+    if (!Objects.equals(together, alone)) {
+      throw new AssertionError(
+          name + " asked about alone: " + alone + ", and together with the others: " + together);
+    }
+  }
+
+  private FilterScore askForBoth(Pod pod, String... nodeNames) {
     Scheduling.FilterScoreRequest.Builder request =
         Scheduling.FilterScoreRequest.newBuilder().setCall(call(pod));
     if (nodeNames.length > 0) {
@@ -489,6 +562,9 @@ public final class Host implements AutoCloseable {
 
   private Verdict verdict(Scheduling.FilterResponse response, List<String> asked) {
     Status status = status(response.getStatus());
+    if (status.code() == Code.ERROR) {
+      throw new AssertionError("Filter answered ERROR: " + String.join("; ", status.reasons()));
+    }
     Scheduling.Verdicts verdicts = response.getVerdicts();
     if (response.hasVerdicts() != status.equals(Status.SUCCESS)) {
       throw new AssertionError("verdicts go with a success and nothing else: " + response);
