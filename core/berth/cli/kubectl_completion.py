@@ -11,6 +11,7 @@ import click
 from click.shell_completion import ShellComplete
 
 from berth.cli.main import main
+from berth.cli.printing import printed
 
 NO_FILES = ":4"
 """Cobra's directive that names of files are no completions."""
@@ -19,7 +20,8 @@ NO_FILES = ":4"
 def kubectl_complete_berth() -> None:
     """Print the completions."""
     *words, unfinished = sys.argv[1:] or [""]
-    for found in ShellComplete(main, {}, "kubectl berth", "").get_completions(words, unfinished):
-        if found.type == "plain":
-            click.echo(f"{found.value}\t{found.help}" if found.help else found.value)
-    click.echo(NO_FILES)
+    with printed():
+        for found in ShellComplete(main, {}, "kubectl berth", "").get_completions(words, unfinished):
+            if found.type == "plain":
+                click.echo(f"{found.value}\t{found.help}" if found.help else found.value)
+        click.echo(NO_FILES)

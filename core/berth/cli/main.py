@@ -11,6 +11,7 @@ import click
 
 from berth.cli.distributions import named_where_absent
 from berth.cli.ending import ended_by_signals
+from berth.cli.printing import printed
 
 # Nothing here multiplies matrices, for which NumPy starts a thread for each core where it is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -53,6 +54,11 @@ class Verbs(click.Group):
             return None
         command: click.Command = getattr(import_module(f"berth.cli.{cmd_name}"), cmd_name)
         return command
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run the command line; what is printed passes berth.cli.printing."""
+        with printed():
+            return super().main(*args, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb; ends the program with what to install where a package is absent."""

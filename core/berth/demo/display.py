@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
-from rich.console import Group
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -22,7 +22,8 @@ def display() -> Iterator[Show]:
     if not sys.stdout.isatty():
         yield _as_line
         return
-    with Live(auto_refresh=False) as live:
+    # Not by way of berth.cli.printing: what moves the cursor is this program's own.
+    with Live(console=Console(file=sys.__stdout__), auto_refresh=False) as live:
 
         def show(progress: Progress, seconds: float, rate: float) -> None:
             live.update(_as_table(progress, seconds, rate), refresh=True)

@@ -8,14 +8,24 @@ export const whole = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0
 export const byName = new Intl.Collator(undefined, { numeric: true }).compare;
 const short = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 3 });
 
+// Users write parts of texts: what hides, or turns the direction of writing, is shown as JSON writes it.
+const HIDDEN = /(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu;
+const escaped = (found) =>
+  found.split("").map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`).join("");
+
+export function shown(text) {
+  return String(text).replace(HIDDEN, escaped);
+}
+
 export function say(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  const visible = shown(text);
+  if (element.textContent !== visible) element.textContent = visible;
 }
 
 export function make(name, className = "", text = "") {
   const element = document.createElement(name);
   if (className) element.className = className;
-  if (text) element.textContent = text;
+  if (text) element.textContent = shown(text);
   return element;
 }
 
@@ -99,7 +109,7 @@ function button(cell, text, press) {
   const found = cell.querySelector("button") ?? cell.appendChild(make("button"));
   found.type = "button";
   say(found, "Explain");
-  found.setAttribute("aria-label", text);
+  found.setAttribute("aria-label", shown(text));
   found.onclick = press;
 }
 
@@ -116,8 +126,8 @@ export function inUse(element) {
 
 export function options(select, wanted) {
   const current = [...select.options].map((option) => `${option.value}\n${option.text}`).join("\n");
-  if (current === wanted.map(([value, text]) => `${value}\n${text}`).join("\n")) return;
+  if (current === wanted.map(([value, text]) => `${value}\n${shown(text)}`).join("\n")) return;
   const chosen = select.options.length ? select.value : null;
-  select.replaceChildren(...wanted.map(([value, text]) => new Option(text, value)));
+  select.replaceChildren(...wanted.map(([value, text]) => new Option(shown(text), value)));
   if (wanted.some(([value]) => value === chosen)) select.value = chosen;
 }

@@ -1,7 +1,7 @@
 // The live page: polls state.json, and shows nodes, queue, decisions, plugins and one attempt.
 
 import { showCharts } from "./charts.js";
-import { $, brief, clock, duration, integers, inUse, make, options, say, table, whole } from "./elements.js";
+import { $, brief, clock, duration, integers, inUse, make, options, say, shown, table, whole } from "./elements.js";
 import { nodesVersion, setUpNodes, showNodes, takeNodes } from "./nodes.js";
 
 const EVERY = 1000;
@@ -200,7 +200,7 @@ async function explain(title, resource, name) {
     const answer = await fetch(url, { cache: "no-store" });
     if (!answer.ok) throw new Error(await reason(answer));
     const found = await answer.json();
-    if ($("explained").textContent !== title) return;
+    if ($("explained").textContent !== shown(title)) return;
     const first = [["Cause", found.cause], ["Remedy", found.remedy]].filter(([, text]) => text);
     const lines = first.map(([name, text]) => {
       const line = make("p", "", ` ${text}`);
