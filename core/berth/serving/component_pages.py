@@ -15,33 +15,35 @@ import msgspec
 from aiohttp import web
 
 from berth import __version__
+from berth.config.releases.release import EffectiveVersion, shown
 from berth.framework.clock import SYSTEM_CLOCK
 from berth.serving.endpoints import Page
 
 NAME = "kube-scheduler"
 API_VERSION = "config.k8s.io/v1beta1"
-RELEASE = "1.36"
 GROUP, VERSION = "config.k8s.io", "v1beta1"
 NOTICE = "Warning: this page is for people; its form may change at any time."
 
 
-def component_pages(flags: Mapping[str, Any], enabled: Callable[[str], bool]) -> Mapping[str, Page]:
-    """The pages whose gates are on, by path."""
+def component_pages(
+    flags: Mapping[str, Any], enabled: Callable[[str], bool], version: EffectiveVersion
+) -> Mapping[str, Page]:
+    """The pages whose gates are on, by path; `version` is of the kube-scheduler that is followed."""
     pages: dict[str, Page] = {}
     if enabled("ComponentFlagz"):
         shown = {name: _shown(value) for name, value in sorted(flags.items())}
         pages["/flagz"] = _page("Flagz", lambda: {"flags": shown}, lambda: shown)
     if enabled("ComponentStatusz"):
-        status = _Status(_shown(flags.get("emulated-version") or RELEASE))
+        status = _Status(version)
         pages["/statusz"] = _page("Statusz", status.document, status.lines)
     return pages
 
 
 class _Status:
-    def __init__(self, emulated_version: str) -> None:
+    def __init__(self, version: EffectiveVersion) -> None:
         self._started = datetime.fromtimestamp(SYSTEM_CLOCK.now(), UTC)
         self._since = SYSTEM_CLOCK.monotonic()
-        self._emulated_version = emulated_version
+        self._version = version
 
     def document(self) -> dict[str, Any]:
         """The fields of a Statusz."""
@@ -49,7 +51,8 @@ class _Status:
             "startTime": self._started.strftime("%Y-%m-%dT%H:%M:%SZ"),
             "uptimeSeconds": int(SYSTEM_CLOCK.monotonic() - self._since),
             "binaryVersion": __version__,
-            "emulationVersion": self._emulated_version,
+            "emulationVersion": shown(self._version.emulated),
+            "followedRelease": shown(self._version.binary),
             "goVersion": f"python {platform.python_version()}",
         }
 
@@ -60,7 +63,8 @@ class _Status:
             "Up": f"{int(SYSTEM_CLOCK.monotonic() - self._since)} s",
             "Python version": platform.python_version(),
             "Binary version": __version__,
-            "Emulation version": self._emulated_version,
+            "Emulation version": shown(self._version.emulated),
+            "Followed release": shown(self._version.binary),
         }
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from berth.aggregated_api.authentication_config import AuthenticationConfig
 from berth.aggregated_api.kinds import KINDS
 from berth.aggregated_api.leaders import leaders
@@ -10,6 +12,7 @@ from berth.aggregated_api.users import User
 from berth.client import Api, load_endpoint
 from berth.client.resources import PODS
 from berth.config import load, parse_feature_gates
+from berth.config.releases.release import effective
 from berth.live_page.paths import STATE
 from berth.operator.rendering import Settings
 from berth.operator.rendering.rights import cluster_roles
@@ -225,3 +228,11 @@ async def test_device_taint_rules(tmp_path):
 
     assert [] == ledger.denied
     assert set() == ledger.spare([ruled])
+
+
+@pytest.mark.parametrize(("release", "needed"), [((1, 36), False), ((1, 37), True), ((1, 38), True)])
+def test_device_taint_rules_by_default(release, needed):
+    """From 1.37 on their gate is on without any setting, so that their role is needed."""
+    loaded = load(CONFIGURATION.format(kubeconfig="k"), gates=parse_feature_gates([], effective(release)))
+
+    assert needed == (TAINT_RULES in cluster_roles(loaded, [], Settings("x", release=release)))

@@ -7,6 +7,7 @@ import threading
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
+from berth.config.releases.release import effective
 from berth.serving.component_pages import component_pages
 from berth.serving.profiling import profiling_pages
 
@@ -25,14 +26,14 @@ async def ask(pages, path, **headers):
 
 
 def component(enabled=lambda _: True):
-    return component_pages(FLAGS, enabled)
+    return component_pages(FLAGS, enabled, effective((1, 37), (1, 36)))
 
 
 @pytest.mark.parametrize(
     ("path", "lines"),
     [
         ("/flagz", ["secure-port=10259", "leader-elect=true", "feature-gates=A=true,B=false"]),
-        ("/statusz", ["Up=0 s", "Emulation version=1.36"]),
+        ("/statusz", ["Up=0 s", "Emulation version=1.36", "Followed release=1.37"]),
     ],
 )
 async def test_text_for_people(path, lines):

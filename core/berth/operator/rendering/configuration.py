@@ -11,6 +11,7 @@ from berth.config.dump import yaml_text
 from berth.config.out_of_tree.plugin_list import parse_plugin_list
 from berth.config.out_of_tree.sidecars import SidecarSpec, catalogue_of
 from berth.config.reading.own_documents import PLUGIN_LIST
+from berth.config.releases.release import DEFAULT, Release, effective
 from berth.config.types import API_VERSION, KIND
 from berth.operator.errors import ConfigurationProblemError, MissingPluginError
 from berth.operator.kinds import VERSION, Json, Key
@@ -45,8 +46,12 @@ class Configuration:
     """The SchedulerPlugins, in the order of the Scheduler's list."""
 
 
-def configuration(scheduler: Json, found: Mapping[str, Json], lease: Key) -> Configuration:
+def configuration(
+    scheduler: Json, found: Mapping[str, Json], lease: Key, release: Release = DEFAULT
+) -> Configuration:
     """Give the checked configuration of a Scheduler; `found` holds the SchedulerPlugins of its namespace.
+
+    Feature gates are those of the release that it is to follow.
 
     Raises: MissingPluginError, ConfigurationProblemError.
     """
@@ -63,7 +68,7 @@ def configuration(scheduler: Json, found: Mapping[str, Json], lease: Key) -> Con
         f"{name}={str(on).lower()}" for name, on in sorted((spec.get("featureGates") or {}).items())
     )
     texts = yaml_text(document), yaml_text(listed)
-    return Configuration(*texts, gates, _checked(*texts, gates), plugins)
+    return Configuration(*texts, gates, _checked(*texts, gates, release), plugins)
 
 
 def address(plugin: Json) -> str:
@@ -157,12 +162,11 @@ def _tls(plugin: Json) -> Json:
     return {**made, "serverName": given["serverName"]} if given.get("serverName") else made
 
 
-def _checked(scheduler_yaml: str, plugins_yaml: str, gates: Sequence[str]) -> Loaded:
+def _checked(scheduler_yaml: str, plugins_yaml: str, gates: Sequence[str], release: Release) -> Loaded:
     try:
         specs: tuple[SidecarSpec, ...] = parse_plugin_list(plugins_yaml, "plugins")
-        return load(
-            scheduler_yaml, gates=parse_feature_gates(gates), out_of_tree=catalogue_of(specs), read=_no_file
-        )
+        parsed = parse_feature_gates(gates, effective(release))
+        return load(scheduler_yaml, gates=parsed, out_of_tree=catalogue_of(specs), read=_no_file)
     except ConfigError as error:
         raise ConfigurationProblemError(*complaint_lines(error)) from error
 

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from berth.config.releases.release import Release, shown
 from berth.operator.kinds import GROUP, Json, Key, key_of
 from berth.operator.rendering.configuration import SECURE_PORT, Configuration, configuration
 from berth.operator.rendering.descheduler import descheduler_objects
@@ -44,14 +45,14 @@ def plan(scheduler: Json, plugins: Mapping[str, Json], settings: Settings) -> Pl
     Raises: PlanError when it cannot work.
     """
     key = key_of(scheduler)
-    made = configuration(scheduler, plugins, lease(scheduler))
-    fingerprint = _fingerprint(made)
+    made = configuration(scheduler, plugins, lease(scheduler), settings.release)
+    fingerprint = _fingerprint(made, settings.release)
     objects = tuple(_marked(one) for one in _objects(scheduler, key, made, fingerprint, settings))
     return Plan(objects, made, fingerprint)
 
 
-def _fingerprint(made: Configuration) -> str:
-    static = "\n".join((made.scheduler_yaml, *made.feature_gates))
+def _fingerprint(made: Configuration, release: Release) -> str:
+    static = "\n".join((made.scheduler_yaml, *made.feature_gates, shown(release)))
     return hashlib.sha256(static.encode()).hexdigest()[:16]
 
 

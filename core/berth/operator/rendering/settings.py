@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from berth.config.releases.release import DEFAULT, Release
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -11,6 +13,8 @@ class Settings:
     authority: str = ""
     """Certificates that clients of schedulers are to trust, in PEM."""
     service_monitors: bool = False
+    release: Release = DEFAULT
+    """The release of Kubernetes that schedulers follow: the API server's."""
     role: str = "berth-scheduler"
     """The name of the role that all schedulers need."""
     affinity_role: str = "berth-scheduler-affinity"

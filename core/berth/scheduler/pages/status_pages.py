@@ -96,7 +96,9 @@ class StatusPages:
             headers=self.identity.headers(),
             pages={
                 "/debug/sizes": SizesPage(self, self.turn, self.turns).answer,
-                **component_pages(self.options.flags, self.scheduler.feature_enabled),
+                **component_pages(
+                    self.options.flags, self.scheduler.feature_enabled, self.options.loaded.gates.version
+                ),
                 **(profiling_pages(self.turns.loop, self.loop_thread) if profiled else {}),
                 **({} if self.live is None else self._live_pages(self.live)),
             },
