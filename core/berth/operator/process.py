@@ -139,11 +139,7 @@ class Operator:
         self._scopes = settings.namespaces or ("",)
         self._open: set[str] = set()
         self._monitors = False
-<<<<<<< HEAD
         self._server = ""
-=======
-        self._release = settings.schedulers.release
->>>>>>> 38695be4 (A watch on upstream, and rights and pages by release)
         self._synced = False
         lease = settings.lease
         self._elector = LeaderElector(leases, lease, new_identity()) if lease is not None else None
@@ -155,14 +151,8 @@ class Operator:
             self._recorder,
             self._metrics,
             issuing=self._issuing,
-<<<<<<< HEAD
-            settings=lambda: replace(settings.schedulers, service_monitors=self._monitors),
+            settings=self._found_settings,
             server=lambda: self._server,
-=======
-            settings=lambda: replace(
-                settings.schedulers, service_monitors=self._monitors, release=self._release
-            ),
->>>>>>> 38695be4 (A watch on upstream, and rights and pages by release)
             now=lambda: _now().strftime("%Y-%m-%dT%H:%M:%SZ"),
         )
         self._explain_api = ExplainApi(
@@ -173,6 +163,12 @@ class Operator:
             namespace=settings.namespace,
             settings=settings.schedulers,
         )
+
+    def _found_settings(self) -> Settings:
+        """The operator's choices for schedulers, with what it found in the cluster."""
+        chosen = self._settings.schedulers
+        release = followed(self._server) or chosen.release
+        return replace(chosen, service_monitors=self._monitors, release=release)
 
     async def serve(self) -> SecureServer | None:
         """Serve health and metrics. Raises: StartError when the port is taken."""
@@ -254,7 +250,6 @@ class Operator:
     async def _lead(self, opening: Sequence[asyncio.Task[None]]) -> None:
         # A namespace that may not be listed, or is not there, does not keep the others waiting.
         await asyncio.wait(opening, return_when=asyncio.FIRST_COMPLETED)
-        await self._ask_for_release()
         await self._look_for_monitors()
         await self._ask_version()
         self._synced = True
@@ -314,7 +309,6 @@ class Operator:
     async def _follow_kinds(self) -> None:
         while True:
             await asyncio.sleep(LOOK_FOR_KINDS_SECONDS)
-<<<<<<< HEAD
             found, upgraded = await self._look_for_monitors(), await self._ask_version()
             if found or upgraded:
                 self._look_at_everything()
@@ -328,22 +322,6 @@ class Operator:
             return False
         before, self._server = self._server, str(answer.get("gitVersion", ""))
         return before != self._server
-=======
-            upgraded = await self._ask_for_release()
-            if await self._look_for_monitors() or upgraded:
-                self._look_at_everything()
-
-    async def _ask_for_release(self) -> bool:
-        """Find out which release schedulers follow; says whether it became another."""
-        try:
-            version = msgspec.json.decode(await self._api.call("GET", "/version"))
-        except ClientError as error:
-            log.warning("not known of which release the API server is: error=%s", error)
-            return False
-        before = self._release
-        self._release = followed(str(version.get("gitVersion"))) or before
-        return self._release != before
->>>>>>> 38695be4 (A watch on upstream, and rights and pages by release)
 
     async def _look_for_monitors(self) -> bool:
         """Find out whether ServiceMonitors exist; says whether they are new."""
