@@ -6,8 +6,10 @@ from typing import Any
 import msgspec
 
 from berth.framework.cluster_event import QueueingHint
+from berth.objects.api_object import ObjectMeta
 from berth.objects.csi_migration import migration_of
 from berth.objects.pod import Pod
+from berth.objects.pod_template import PodTemplate
 from berth.objects.pod_volumes import claim_use, claim_uses, has_disks, lasting_sources, named_claims
 from berth.objects.storage import PersistentVolumeClaim
 from berth.plugins.queueing import expected, queue_if
@@ -19,7 +21,22 @@ def claim_not_found(name: str) -> str:
 
 
 def volumes_signature(pod: Pod) -> Hashable:
-    """The pod's volumes but for those made of config maps and secrets, and whose claims they name."""
+    """The pod's volumes but for those made of config maps and secrets, and whose claims they name.
+
+    Worked out once for all plugins and pods of a template, unless claims bear the pods' names.
+    """
+    template = pod.template
+    return _signature(pod) if template.has_ephemeral_claims else template.derived(_signature_of_template)
+
+
+def _signature_of_template(template: PodTemplate) -> Hashable:
+    metadata = ObjectMeta(
+        namespace=template.namespace, labels=template.labels, owner_references=template.owner_references
+    )
+    return _signature(Pod(metadata=metadata, template=template))
+
+
+def _signature(pod: Pod) -> Hashable:
     sources = lasting_sources(pod)
     if not sources:
         return ()

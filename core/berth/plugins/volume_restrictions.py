@@ -20,10 +20,12 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.interface import (
     EnqueueExtensions,
     FilterPlugin,
+    MaybeAwaitable,
     PreFilterResult,
     Reason,
     ReasonCodes,
 )
+from berth.framework.pacing import Steps, paced
 from berth.framework.status import SKIP, unresolvable
 from berth.objects.pod import Pod
 from berth.objects.pod_features import PodFeature
@@ -99,13 +101,15 @@ class VolumeRestrictions(InTreePlugin, CountsPods, FilterPlugin, EnqueueExtensio
         state.write(Restrictions, Restrictions(tuple(disks(pod)), frozenset(claims), conflicts))
         return PreFilterResult()
 
-    def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:
+    def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[ReasonCodes]:
         """Answer 1 where a disk is taken, else 2 while a claim is in use."""
         del pod
-        known = state.read(Restrictions)
+        return paced(state.meter, self.name, self._codes(state.read(Restrictions), nodes))
+
+    def _codes(self, known: Restrictions, nodes: Snapshot) -> Steps[ReasonCodes]:
         codes = np.where(known.conflicts + known.shift > 0, np.uint8(CLAIM_IN_USE), all_pass(len(nodes)))
         if known.disks:
-            codes[taken(nodes, known.disks)] = NO_DISK
+            codes[(yield from taken(nodes, known.disks))] = NO_DISK
         return codes
 
     def sign_pod(self, pod: Pod) -> Hashable:
@@ -127,15 +131,18 @@ class VolumeRestrictions(InTreePlugin, CountsPods, FilterPlugin, EnqueueExtensio
         ]
 
 
-def taken(nodes: Snapshot, wanted: tuple[Disk, ...]) -> Mask:
-    """Where one of the disks is in use in a way that leaves no room for another pod.
+def taken(nodes: Snapshot, wanted: tuple[Disk, ...]) -> Steps[Mask]:
+    """Where one of the disks is in use in a way that leaves no room for another pod, in steps.
 
     Shapes: result bool (n,).
     """
     everywhere = np.zeros(len(nodes.whole), dtype=bool)
+    rows: set[int] = set()
     for disk in wanted:
         for rival in rivals(disk):
-            everywhere[list(nodes.volumes.rows(rival))] = True
+            rows.update(nodes.volumes.rows(rival))
+        yield
+    everywhere[[*rows]] = True
     here: Mask = everywhere[nodes.rows]
     if nodes.own_pods:
         for i in nodes.unsure(here).tolist():

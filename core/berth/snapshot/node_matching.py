@@ -45,6 +45,8 @@ def matching_nodes(nodes: Snapshot, selector: NodeSelector) -> Mask:
     mask = np.zeros(len(nodes), dtype=bool)
     for term in selector.node_selector_terms:
         mask |= matching_term(nodes, term)
+        if mask.all():
+            break
     return mask
 
 

@@ -13,10 +13,12 @@ from berth.framework.handle import Handle
 from berth.framework.interface import (
     EnqueueExtensions,
     FilterPlugin,
+    MaybeAwaitable,
     PreFilterPlugin,
     PreFilterResult,
     ReasonCodes,
 )
+from berth.framework.pacing import Steps, paced
 from berth.framework.status import SKIP, Status, failed, unresolvable, unschedulable
 from berth.objects.csi_migration import CsiVolume, migration_of
 from berth.objects.pod import Pod
@@ -66,12 +68,18 @@ class NodeVolumeLimits(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExten
         self._drivers = DriverColumns(handle.listers.csi_nodes)
         self._scaling = handle.feature_enabled("VolumeLimitScaling")
 
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[PreFilterResult]:
         """Find the volumes; a pod without claims and without volumes that drivers took over is skipped."""
         del nodes
+        return paced(state.meter, self.name, self._found(state, pod))
+
+    def _found(self, state: CycleState, pod: Pod) -> Steps[PreFilterResult]:
         if not any(migration_of(v) or claim_use(pod, v) for v in pod.spec.volumes):
             return PreFilterResult(SKIP)
-        counted = [self._resolver.counted(volume) for volume in placed_volumes(pod)]
+        counted = []
+        for volume in placed_volumes(pod):
+            counted.append(self._resolver.counted(volume))
+            yield
         wrong = next((c for c in counted if isinstance(c, Missing | Broken)), None)
         verdict = None
         if wrong is not None:
