@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 UV := $(BIN)/uv
 STAMP := $(VENV)/.synced
 ARGS ?=
-JOBS ?= 2
+# More than the cores of a small machine: many tests wait for leases, deadlines and processes.
+JOBS ?= 3
 
 # What the checks say comes in one piece each, where make can do that.
 IN_ONE_PIECE := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)

@@ -5,7 +5,15 @@ import os
 import pytest
 from hypothesis import settings
 
-from tests.suite import LOOP_VARIABLE, LOOPS, ORDER_SEED, filtered_too_much, loop_of, reasons_of_skips
+from tests.suite import (
+    LOOP_VARIABLE,
+    LOOPS,
+    ORDER_SEED,
+    filtered_too_much,
+    loop_of,
+    reasons_of_skips,
+    slow_ones_first,
+)
 
 # As `berth` has it, before gRPC is imported: tests start programs while they make calls.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
@@ -22,6 +30,12 @@ def pytest_configure(config):
     """Shuffle the tests in the same way every time."""
     if getattr(config.option, "randomly_seed", None) == "default":
         config.option.randomly_seed = ORDER_SEED
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Begin with what takes longest."""
+    items[:] = slow_ones_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 
 
 def pytest_asyncio_loop_factories(item):

@@ -12,6 +12,8 @@ LOOP_VARIABLE = "BERTH_EVENT_LOOP"
 """Where it is set, every test and every process that it starts runs on the loop that it names."""
 FORCED_LOOP = os.environ.get(LOOP_VARIABLE, "")
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+COMPILING = {f"tests.{name}" for name in ("go_toolchain", "java_toolchain", "rust_toolchain", "without_sdk")}
+WAITING = ("tests/e2e/", "tests/hostile/")
 ORDER_SEED = 1
 """Of the order of tests, unless another one is given."""
 _TRIED = re.compile(r"(\d+) passing, (\d+) failing, and (\d+) invalid test cases")
@@ -33,3 +35,28 @@ def reasons_of_skips(reports):
 def loop_of(node_id):
     """The name of the event loop for a test or module: half of them have each, the same ones every time."""
     return FORCED_LOOP or sorted(LOOPS)[crc32(node_id.encode()) % len(LOOPS)]
+
+
+def slow_ones_first(items, workers):
+    """The tests in an order in which each of so many workers begins with its share of the slow ones.
+
+    Workers get an equal part each, one part after the other, and take what another has not come to: the tests
+    that are left at the end are quick ones, and compilers begin while there is much else to do.
+    """
+    slow = sorted(filter(_haste, items), key=_haste, reverse=True)
+    quick = [item for item in items if not _haste(item)]
+    shares = [
+        (len(quick) * worker // workers, len(quick) * (worker + 1) // workers) for worker in range(workers)
+    ]
+    return [
+        item
+        for worker, (begin, end) in enumerate(shares)
+        for item in (*slow[worker::workers], *quick[begin:end])
+    ]
+
+
+def _haste(item):
+    """2 for a test whose module compiles programs, 1 for one that starts processes and waits for them."""
+    if any(getattr(each, "__module__", "") in COMPILING for each in vars(item.module).values()):
+        return 2
+    return int(item.nodeid.startswith(WAITING))

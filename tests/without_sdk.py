@@ -17,6 +17,7 @@ from pathlib import Path
 
 import grpc_tools
 
+from tests import rust_toolchain
 from tests.go_toolchain import GO_SDK, ROOT, build, run_go
 from tests.node_toolchain import NODE, install
 
@@ -25,6 +26,7 @@ PROTO = ROOT / "proto"
 BUILD = ROOT / "build/without-sdk"
 MADE_IN_PLACE = {"__pycache__", "build", "pluginv1", "target"}
 JAR, MAIN = "same-label-0.1.0.jar", "berth.samelabel.Main"
+RUST_PROGRAM = "debug/same-label"
 
 
 class NotHereError(Exception):
@@ -78,7 +80,8 @@ def _missing_libraries(libraries: Iterable[str]) -> list[str]:
 
 
 def _rust(made: Path) -> None:
-    _run("cargo", "build", "--locked", folder=WITHOUT_SDK / "rust", CARGO_TARGET_DIR=str(made))
+    (made / "debug").mkdir(exist_ok=True)
+    rust_toolchain.build("same-label", made / RUST_PROGRAM, folder=WITHOUT_SDK / "rust")
 
 
 def _java(made: Path) -> None:
@@ -136,7 +139,7 @@ PROGRAMS = {
         _python,
         environment=lambda made: {"PYTHONPATH": str(made)},
     ),
-    WITHOUT_SDK / "rust": Program(lambda made: (str(made / "debug/same-label"),), _rust, tools=("cargo",)),
+    WITHOUT_SDK / "rust": Program(lambda made: (str(made / RUST_PROGRAM),), _rust, tools=("cargo",)),
 }
 
 

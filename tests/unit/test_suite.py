@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.statistics import collector, describe_statistics
 
-from tests.suite import filtered_too_much, reasons_of_skips
+from tests.suite import filtered_too_much, reasons_of_skips, slow_ones_first
 
 
 @pytest.mark.parametrize(("kept", "too_much"), [(40, True), (60, False)])
@@ -28,6 +28,25 @@ def test_a_strategy_that_filters_most_of_what_it_draws(kept, too_much):
 
 def test_nothing_was_drawn():
     assert not filtered_too_much("")
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_slow_ones_come_first(workers):
+    """Each worker's part begins with its share: what compiles, then what waits, then all else as it was."""
+    compiling = SimpleNamespace(build=SimpleNamespace(__module__="tests.rust_toolchain"))
+    plain = SimpleNamespace()
+    waiting = [SimpleNamespace(nodeid=f"tests/e2e/test_{i}.py::test", module=plain) for i in range(6)]
+    compiled = [SimpleNamespace(nodeid=f"tests/unit/test_{i}.py::test", module=compiling) for i in range(6)]
+    quick = [SimpleNamespace(nodeid=f"tests/unit/quick_{i}.py::test", module=plain) for i in range(6)]
+    ordered = slow_ones_first([*quick, *waiting, *compiled], workers)
+    size = len(ordered) // workers
+    parts = [ordered[size * worker : size * (worker + 1)] for worker in range(workers)]
+
+    assert [*quick] == [item for item in ordered if item in quick]
+    for part in parts:
+        third = size // 3
+        assert all(item in compiled for item in part[:third])
+        assert all(item in waiting for item in part[third : 2 * third])
 
 
 def test_reasons_of_skips():
