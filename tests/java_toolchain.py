@@ -66,6 +66,20 @@ def install() -> None:
         stamp.write_text(sources)
 
 
+def javadoc(folder: Path) -> None:
+    """Write what javadoc makes of the SDK into a folder, once the SDK is installed.
+
+    Raises: RuntimeError with what javadoc said.
+    """
+    words = ("-quiet", "-notimestamp", "-Xdoclint:none", "-classpath", str(TEMPLATE / "target/lib/*"))
+    sources = ("-sourcepath", str(JAVA_SDK / "src/main/java"), "-subpackages", "dev.berth.plugin")
+    done = subprocess.run(
+        ["javadoc", *words, *sources, "-d", str(folder)], check=False, text=True, capture_output=True
+    )
+    if done.returncode:
+        raise RuntimeError(f"javadoc: {done.stdout}{done.stderr}")
+
+
 def program(folder: Path) -> list[str]:
     """How the program of a module is started; `install` has built it."""
     return [str(shutil.which("java")), *JVM, "-jar", str(folder / "target/plugin.jar")]

@@ -89,8 +89,10 @@ def crate(folder: Path) -> None:
 
 
 def maven_artefact(folder: Path) -> None:
-    """Lay out the Java SDK, its jar and its pom, as a Maven repository has it."""
-    if reason := java_toolchain.missing():
+    """Lay out the Java SDK as a Maven repository has it: jar, pom, jars of its sources and its javadoc."""
+    if reason := java_toolchain.missing() or (
+        "" if shutil.which("javadoc") else "no javadoc on this machine"
+    ):
         raise ToolMissingError(reason)
     java_toolchain.install()
     place = Path("dev/berth/berth-plugin-sdk") / version()
@@ -99,6 +101,21 @@ def maven_artefact(folder: Path) -> None:
     for suffix in ("jar", "pom"):
         name = f"berth-plugin-sdk-{version()}.{suffix}"
         shutil.copyfile(java_toolchain.BUILD / "repository" / place / name, target / name)
+    stem = target / f"berth-plugin-sdk-{version()}"
+    _jar(Path(f"{stem}-sources.jar"), java_toolchain.JAVA_SDK / "src/main/java")
+    with TemporaryDirectory() as pages:
+        java_toolchain.javadoc(Path(pages))
+        _jar(Path(f"{stem}-javadoc.jar"), Path(pages))
+
+
+def _jar(archive: Path, folder: Path) -> None:
+    """Pack a folder's files, whose bytes alone decide the archive's."""
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as jar:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                entry = zipfile.ZipInfo(str(path.relative_to(folder)), _MOMENT)
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                jar.writestr(entry, path.read_bytes())
 
 
 def cluster_files(folder: Path) -> None:

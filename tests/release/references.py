@@ -70,18 +70,7 @@ def java(folder: Path) -> str:
     if reason:
         raise ToolMissingError(reason)
     _install(java_toolchain.install)
-    libraries = java_toolchain.TEMPLATE / "target/lib/*"
-    sources = java_toolchain.JAVA_SDK / "src/main/java"
-    words = (
-        "-quiet",
-        "-notimestamp",
-        "-Xdoclint:none",
-        "-classpath",
-        str(libraries),
-        "-sourcepath",
-        str(sources),
-    )
-    run(["javadoc", *words, "-d", str(folder / _TREE), "-subpackages", _PACKAGE])
+    java_toolchain.javadoc(folder / _TREE)
     return f"[The package {_PACKAGE}]({_TREE}/index.html), by javadoc.\n"
 
 
