@@ -64,14 +64,15 @@ class Conditions:
         """Say how things are at first, which is no news to anybody."""
         self._by_kind[kind] = Condition(kind, holds, reason, "", self._now())
 
-    def put(self, kind: Kind, reason: str, message: str = "", *, holds: bool) -> None:
-        """Say how things are; `since` moves only where that is news."""
+    def put(self, kind: Kind, reason: str, message: str = "", *, holds: bool) -> bool:
+        """Say how things are, and whether that is news; `since` moves where it comes to hold, or ceases."""
         message = bounded(message, REFUSAL_BYTES)
         known = self._by_kind.get(kind)
         if known is not None and (known.holds, known.reason, known.message) == (holds, reason, message):
-            return
+            return False
         turned = known is None or known.holds is not holds
         since = self._now() if known is None or turned else known.since
         condition = self._by_kind[kind] = Condition(kind, holds, reason, message, since)
         if turned:
             self._on_change(self._plugin, condition)
+        return True

@@ -274,16 +274,18 @@ class Connection:
         self.show_arguments()
 
     def show_arguments(self) -> None:
-        """Say whether the plugin took the arguments that it is to have."""
+        """Say whether the plugin took the arguments that it is to have; one that is away has not said."""
+        if self._identity is None:
+            return
         refusals = self.arguments.refusals
+        if not refusals:
+            self.conditions.put(Kind.ARGUMENTS_ACCEPTED, "Accepted", holds=True)
+            return
         text = "; ".join(error for errors in refusals.values() for error in errors)
-        if refusals:
-            self.log.warning(
-                "plugin refuses arguments, goes on with those before plugin=%s error=%s", self.spec.name, text
-            )
-            text = f"{text}; the arguments before go on serving"
-        reason = "Refused" if refusals else "Accepted"
-        self.conditions.put(Kind.ARGUMENTS_ACCEPTED, reason, text, holds=not refusals)
+        serving = f"{text}; the arguments before go on serving"
+        if self.conditions.put(Kind.ARGUMENTS_ACCEPTED, "Refused", serving, holds=False):
+            line = "plugin refuses arguments, goes on with those before plugin=%s error=%s"
+            self.log.warning(line, self.spec.name, text)
 
     async def release(self, profile: str) -> None:
         """The profile does not use the plugin any more."""
@@ -394,9 +396,9 @@ class Connection:
             self.settled.set()
             raise ProtocolError(self.spec.name, text)
         self.conditions.put(Kind.CONFIGURED, "Accepted", holds=True)
-        self.show_arguments()
         self._introduced(answer)
         self._identity = identity
+        self.show_arguments()
 
     def _introduced(self, answer: identity_pb2.HandshakeResponse) -> None:
         """Take over what the plugin says of itself."""

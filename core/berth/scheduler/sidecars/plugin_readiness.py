@@ -21,10 +21,17 @@ def plugin_conditions(attaching: Attaching) -> Iterator[Json]:
 
 
 def _conditions(attaching: Attaching, name: str) -> Iterator[Json]:
-    """Whether the plugin is ready, and whether it took its arguments: then with their digest."""
+    """Whether the plugin is ready, and whether it took its arguments: then with their digest.
+
+    One that is away took those of an earlier entry, if any: nothing is said of the present ones.
+    """
     by_type = {each["type"]: each for each in attaching.describe(name)["conditions"]}
-    yield {**by_type[Kind.READY], "type": f"{TYPE_PREFIX}{name}"}
-    if (arguments := by_type.get(Kind.ARGUMENTS_ACCEPTED)) is not None:
+    ready, arguments = by_type[Kind.READY], by_type.get(Kind.ARGUMENTS_ACCEPTED)
+    yield {**ready, "type": f"{TYPE_PREFIX}{name}"}
+    if arguments is None:
+        return
+    if arguments["status"] != "True":
+        yield {**arguments, "type": f"{ARGUMENTS_PREFIX}{name}"}
+    elif ready["status"] == "True":
         digest = arguments_digest(attaching.entry_arguments(name))
-        message = digest if arguments["status"] == "True" else arguments["message"]
-        yield {**arguments, "type": f"{ARGUMENTS_PREFIX}{name}", "message": message}
+        yield {**arguments, "type": f"{ARGUMENTS_PREFIX}{name}", "message": digest}

@@ -370,6 +370,22 @@ async def test_refused_arguments_of_a_list(folder, caplog):
         assert harness.attaching.conditions()["colours", "ArgumentsAccepted"] == 1.0
 
 
+async def test_a_plugin_that_is_away_has_accepted_nothing(folder, monkeypatch):
+    """Arguments that come while the plugin is away are offered when it is back, and may be refused then."""
+    monkeypatch.setattr(connection_module, "FIRST_BACKOFF_SECONDS", 1.0)
+    plugin = Colours("v1")
+    async with at_work(folder, plugin) as harness:
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE))
+        connection = harness.host.versions["colours"].connection
+        connection.hang_up("the test says so")
+        await until(lambda: not connection.ready)
+        await harness.attaching.attach(wanted(folder, "v1", colour="none"), insists=True)
+        await until(lambda: connection.starts == 2)
+
+        assert ["n0"] == await harness.fitting()
+        assert ("False", "Refused") == accepted(harness)[:2]
+
+
 async def test_arguments_that_were_accepted_before(folder):
     """An entry may say which arguments the plugin took before: they serve a scheduler that starts anew."""
     async with at_work(folder, Colours("v1")) as harness:

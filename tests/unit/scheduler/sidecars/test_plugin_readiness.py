@@ -62,3 +62,4 @@ async def test_shown_on_its_own_pod(tmp_path, monkeypatch):
                 lambda: shown(sandbox, "arguments.plugin.berth.dev/picky") == ("True", arguments_digest(None))
             )
             await server.stop(0)
+            await eventually(lambda: shown(sandbox, "arguments.plugin.berth.dev/picky") == (None, ""))
