@@ -9,7 +9,7 @@ from berth.config.reading.document import read_document
 from berth.config.reading.own_documents import SHARD_LIST, own_document
 from berth.config.reading.tree import to_plain
 from berth.operator.errors import ConfigurationProblemError
-from berth.operator.kinds import VERSION, Json
+from berth.operator.kinds import PLUGIN_SECRETS, VERSION, Json
 
 # Of the file, what a Scheduler has under the same name.
 _SAME: Final = (
@@ -127,7 +127,7 @@ def _plugin_notes(sidecars: Sequence[SidecarSpec]) -> Iterator[str]:
 
 
 def _secret(sidecar: SidecarSpec) -> str:
-    return f"{sidecar.name}-tls"
+    return f"{PLUGIN_SECRETS}{sidecar.name}-tls"
 
 
 def _notes(written: Json) -> Iterator[str]:

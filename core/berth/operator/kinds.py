@@ -41,6 +41,8 @@ AUTHORITY: Final = "berth-operator-ca"
 """Secret and ConfigMap in the operator's namespace: its certificate authority, with and without keys."""
 SERVING_SECRET: Final = "berth-serving-certificates"  # noqa: S105 (a name)
 """The Secret with what the schedulers of a namespace serve with; to others the operator has no right."""
+PLUGIN_SECRETS: Final = "berth-plugin-"
+"""What Secrets have in their names that SchedulerPlugins may refer to; a kustomization may prefix names."""
 
 FIELD_MANAGER: Final = "berth-operator"
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"

@@ -105,7 +105,7 @@ def test_left_out(convert):
 
     assert "clientConnection.kubeconfig is left out" in stderr
     assert "enableProfiling is left out" in stderr
-    assert "plugins far: tls: create the Secret far-tls" in stderr
+    assert "plugins far: tls: create the Secret berth-plugin-far-tls" in stderr
 
 
 def test_gates(convert):

@@ -157,7 +157,9 @@ def test_user_of_its_own():
 
 def test_tls():
     """A plugin at host:port is dialled with its Secret's certificates, which the scheduler alone mounts."""
-    far = kit.plugin("far", address="plugins.team:50051", tls={"secretName": "far-tls", "serverName": "far"})
+    far = kit.plugin(
+        "far", address="plugins.team:50051", tls={"secretName": "berth-plugin-far-tls", "serverName": "far"}
+    )
     result = made(GPU, far)
     (_, listed) = files(result)["plugins.yaml"]["plugins"]
 
@@ -166,7 +168,7 @@ def test_tls():
     assert {**{key: f"{folder}/{name}" for key, name in expected.items()}, "serverName": "far"} == listed[
         "tls"
     ]
-    assert [("tls-far", "far-tls")] == [
+    assert [("tls-far", "berth-plugin-far-tls")] == [
         (one["name"], one["secret"]["secretName"])
         for one in pod(result)["volumes"]
         if one["name"].startswith("tls-")
@@ -276,6 +278,34 @@ def test_metrics_where_the_user_says():
     (sidecar,) = pod(made(kit.plugin(metricsPort=9463, env=[own])))["initContainers"]
 
     assert [own] == [one for one in sidecar["env"] if one["name"] == own["name"]]
+
+
+def secret_in_env(name):
+    return [{"name": "A", "valueFrom": {"secretKeyRef": {"name": name, "key": "k"}}}]
+
+
+@pytest.mark.parametrize(
+    ("plugin", "field"),
+    [
+        ({"env": secret_in_env("berth-operator-ca")}, "env.valueFrom.secretKeyRef: berth-operator-ca"),
+        ({"env": [{"name": "B", "value": "1"}, *secret_in_env("db")]}, "env.valueFrom.secretKeyRef: db"),
+        ({"env": secret_in_env("")}, "env.valueFrom.secretKeyRef: "),
+    ],
+)
+def test_secrets_that_are_none_for_plugins(plugin, field):
+    """Who writes a SchedulerPlugin reads by it what the kubelet mounts: no other Secret of the namespace."""
+    with pytest.raises(ConfigurationProblemError, match="is no Secret for plugins") as caught:
+        made(kit.plugin(**plugin))
+    assert field in str(caught.value)
+    far = kit.plugin("far", address="h:1", tls={"secretName": "berth-serving-certificates"})
+    with pytest.raises(ConfigurationProblemError, match=r"tls\.secretName: berth-serving-certificates"):
+        made(far)
+
+
+def test_a_secret_for_plugins():
+    (sidecar,) = pod(made(kit.plugin(env=secret_in_env("team-berth-plugin-db"))))["initContainers"]
+
+    assert secret_in_env("team-berth-plugin-db")[0] in sidecar["env"]
 
 
 @pytest.mark.parametrize(

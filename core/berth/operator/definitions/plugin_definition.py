@@ -20,6 +20,7 @@ from berth.operator.definitions.schema import (
     rule,
     text,
 )
+from berth.operator.kinds import PLUGIN_SECRETS
 
 _OF_SIDECARS = (
     "command",
@@ -104,7 +105,10 @@ def _sidecar() -> dict[str, Schema]:
         ),
         "command": listed(text(longest=TEXT_LENGTH), "The sidecar's command.", most=64),
         "args": listed(text(longest=TEXT_LENGTH), "The sidecar's arguments.", most=64),
-        "env": free_list("The sidecar's environment, as a container's."),
+        "env": free_list(
+            f"The sidecar's environment, as a container's; Secrets that it names have {PLUGIN_SECRETS} in "
+            "their names."
+        ),
         "resources": resources("What the sidecar asks for."),
         "runAsUser": integer(
             "The user that the sidecar runs as, one of its own where its image allows; the scheduler's "
@@ -141,7 +145,8 @@ def _reached() -> dict[str, Schema]:
             {
                 "secretName": text(
                     "A Secret of the same namespace with ca.crt, tls.crt and tls.key: the authority of "
-                    "the plugin's certificate, and what the scheduler shows it.",
+                    "the plugin's certificate, and what the scheduler shows it. Its name has "
+                    f"{PLUGIN_SECRETS} in it.",
                     shortest=1,
                 ),
                 "serverName": text("The name in the plugin's certificate, if it is not its host's."),

@@ -14,7 +14,7 @@ from berth.config.reading.own_documents import PLUGIN_LIST
 from berth.config.releases.release import DEFAULT, Release, effective
 from berth.config.types import API_VERSION, KIND
 from berth.operator.errors import ConfigurationProblemError, MissingPluginError
-from berth.operator.kinds import VERSION, Json, Key
+from berth.operator.kinds import PLUGIN_SECRETS, VERSION, Json, Key
 from berth.operator.rendering.names import sidecar_name
 from berth.operator.rendering.nesting import DEEPEST, too_deep
 
@@ -101,8 +101,28 @@ def _check(scheduler: Json, plugins: Sequence[Json]) -> None:
         if sidecar_name(one) == sidecar_name(other)
     ]
     lines += _port_clashes(plugins)
+    lines += [line for plugin in plugins for line in _secrets_of_others(plugin)]
     if lines:
         raise ConfigurationProblemError(*lines)
+
+
+def _secrets_of_others(plugin: Json) -> Iterator[str]:
+    """Why Secrets that a plugin names are none for plugins.
+
+    Who writes SchedulerPlugins can read by them what the kubelet reads, the operator's own key included, and
+    has no right to read Secrets. The operator has none either: a Secret's name is all that it can go by.
+    """
+    spec, name = plugin["spec"], plugin["metadata"]["name"]
+    sources = [(one.get("valueFrom") or {}).get("secretKeyRef") for one in spec.get("env") or ()]
+    named = [("env.valueFrom.secretKeyRef", source.get("name")) for source in sources if source]
+    if "tls" in spec:
+        named.append(("tls.secretName", spec["tls"]["secretName"]))
+    for field, secret in named:
+        if PLUGIN_SECRETS not in str(secret):
+            yield (
+                f"SchedulerPlugin {name}: {field}: {secret} is no Secret for plugins; "
+                f"give one whose name has {PLUGIN_SECRETS} in it"
+            )
 
 
 def _port_clashes(plugins: Sequence[Json]) -> Iterator[str]:
