@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from fnmatch import fnmatch
 
 import pytest
@@ -14,7 +15,7 @@ from click.testing import CliRunner
 from berth.cli import main
 from berth.conformance.project import IN_CHECKOUT, LANGUAGES
 from tests import java_toolchain
-from tests.go_toolchain import GO_SDK, run_go
+from tests.go_toolchain import GO_SDK, ROOT, run_go
 from tests.node_toolchain import MODULES, install, run_node
 from tests.rust_toolchain import RUST_SDK, needs_cargo, run_cargo
 
@@ -133,6 +134,24 @@ def test_every_file_of_a_template(language):
     assert set(LANGUAGES[language].files) == {
         name for name in listed if not any(fnmatch(name, each) for each in own)
     }
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_distributions(language):
+    """The wheel with the command and the archive that it is built of have the template's files."""
+    wheel = tomllib.loads((ROOT / "core/distributions/conformance/pyproject.toml").read_text())
+    archive = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    places = [f"plugin-sdk/{language}/template/{name}" for name in LANGUAGES[language].files]
+    targets = wheel["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+
+    assert places == [
+        path
+        for path in archive["tool"]["hatch"]["build"]["targets"]["sdist"]["force-include"]
+        if path in places
+    ]
+    assert [f"berth/conformance/templates/{language}/{name}" for name in LANGUAGES[language].files] == [
+        targets[f"../../../{place}"] for place in places
+    ]
 
 
 @pytest.mark.parametrize(
