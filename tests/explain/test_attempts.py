@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.cli.explained import page
+from berth.aggregated_api.text_pages import page
 from berth.framework.status import failed, unschedulable
 from tests.explain.asking import Asked, Refuses, as_json
 from tests.explain.pending_pods import DEFAULT, GPU

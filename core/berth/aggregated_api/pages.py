@@ -20,6 +20,7 @@ from berth.aggregated_api.replicas import SENT_ON_BY
 from berth.aggregated_api.request_info import is_name, is_profile_name
 from berth.aggregated_api.routing import Asked, Explanation
 from berth.aggregated_api.status import http_status
+from berth.aggregated_api.text_pages import PAGES
 
 _RETRY_SECONDS = 1
 
@@ -66,6 +67,8 @@ class ExplainPages:
         head = {"apiVersion": GROUP_VERSION, "kind": kind.name}
         metadata = {"metadata": {"name": name, **({"namespace": namespace} if namespace else {})}}
         explanation = {**head, **metadata, **msgspec.to_builtins(found)}
+        if request.headers.get("Accept", "").startswith("text/plain"):
+            return web.Response(text="".join(f"{line}\n" for line in PAGES[kind](explanation)))
         if wants_table(request.headers.get("Accept", "")):
             return _json(_table(kind, explanation))
         return _json(explanation)

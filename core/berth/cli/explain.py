@@ -5,14 +5,8 @@ from functools import partial
 import click
 
 from berth.aggregated_api.kinds import NODE, POD, POD_GROUP, PROFILE
-from berth.cli.explained import (
-    node_page,
-    overview_output,
-    page,
-    pod_group_page,
-    profile_page,
-    show,
-)
+from berth.aggregated_api.text_pages import node_page, page, pod_group_page, profile_page
+from berth.cli.explained import overview_output, show
 from berth.cli.reaching import (
     Explanations,
     asks_for_explanations,

@@ -3,7 +3,8 @@
 import click
 
 from berth.aggregated_api.kinds import QUEUE
-from berth.cli.explained import overview_output, queue_page, show
+from berth.aggregated_api.text_pages import queue_page
+from berth.cli.explained import overview_output, show
 from berth.cli.reaching import Explanations, asks_for_explanations
 
 

@@ -25,7 +25,7 @@ from berth.live_page.paths import ROOT
 LOOPBACK = "127.0.0.1"
 TIMEOUT_SECONDS = 60.0
 PASSED_ON = (ROOT, EXPLANATIONS)
-ASKED = ("If-None-Match",)
+ASKED = ("Accept", "If-None-Match")
 ANSWERED = ("Content-Type", "ETag", "Retry-After")
 
 Token = Callable[[], Awaitable[str]]

@@ -9,6 +9,7 @@ from berth.aggregated_api.kinds import ROOT
 from berth.aggregated_api.leaders import Leader, Published
 from berth.aggregated_api.routing import Asked
 from berth.aggregated_api.sending_on import SendingOn
+from berth.aggregated_api.text_pages import profile_page
 from berth.client.errors import ConfigurationError
 from berth.serving.access import Access, allow_all
 from tests.unit.aggregated_api.serving import POD, client, serving
@@ -44,6 +45,27 @@ async def test_an_explanation(kubectl):
     named = {"metadata": {"name": "p", "namespace": "default"}}
 
     assert (200, HEAD | named | EXPLANATION) == await fetch(kubectl, POD)
+
+
+async def test_the_page_of_the_command():
+    """Who asks for text, as the live page does, gets what the command prints."""
+    profile = {"profile": "p", "cause": "All is well.", "rejectedBy": [], "messages": [], "extenders": []}
+    answer = {**profile, "plugins": {"filter": ["NodeName"]}}
+
+    async def explain_profile(_asked, *, was_sent_on):
+        del was_sent_on
+        return answer
+
+    path, asked = kinds.PROFILE.path("", "p"), {"Accept": "text/plain"}
+    async with (
+        serving(explain_profile, allow_all) as server,
+        client(server) as session,
+        session.get(path, headers=asked) as response,
+    ):
+        text = await response.text()
+
+    assert [*profile_page(answer)] == text.splitlines()
+    assert "text/plain" == response.content_type
 
 
 async def test_how_to_explain(kubectl):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.cli.explained import page as page_of
+from berth.aggregated_api.text_pages import page as page_of
 
 ATTEMPT = {
     "attempt": 1,
@@ -15,6 +15,7 @@ ATTEMPT = {
     "feasibleNodes": 0,
     "cycleMilliseconds": 8.8,
     "traceId": "5216",
+    "ignored": [],
 }
 
 

@@ -197,32 +197,14 @@ async function explain(title, resource, name) {
   $("explanation").showModal();
   try {
     const url = here(`../apis/explain.berth.dev/v1alpha1/${resource}/${encodeURIComponent(name)}`);
-    const answer = await fetch(url, { cache: "no-store" });
+    const answer = await fetch(url, { cache: "no-store", headers: { Accept: "text/plain" } });
     if (!answer.ok) throw new Error(await reason(answer));
-    const found = await answer.json();
+    const page = await answer.text();
     if ($("explained").textContent !== shown(title)) return;
-    const first = [["Cause", found.cause], ["Remedy", found.remedy]].filter(([, text]) => text);
-    const lines = first.map(([name, text]) => {
-      const line = make("p", "", ` ${text}`);
-      line.prepend(make("strong", "", `${name}:`));
-      return line;
-    });
-    body.replaceChildren(...lines, make("pre", "", outline(found)));
+    body.replaceChildren(make("pre", "", page));
   } catch (error) {
     body.replaceChildren(make("p", "bad", `Not explained: ${error.message}`));
   }
-}
-
-// A document as indented lines, without what is empty.
-function outline(value, indent = "") {
-  const named = ([name, item]) => [Array.isArray(value) ? "-" : `${name}:`, item];
-  const lines = Object.entries(value).map(named).flatMap(([name, item]) => {
-    if (["", null, false].includes(item) || (typeof item === "object" && !Object.keys(item).length)) return [];
-    if (typeof item !== "object") return [`${indent}${name} ${item}`];
-    const within = outline(item, `${indent}  `);
-    return within && [name === "-" ? `${indent}- ${within.trimStart()}` : `${indent}${name}\n${within}`];
-  });
-  return lines.join("\n");
 }
 
 // ---------------------------------------------------------------- what the reader does
