@@ -1,6 +1,7 @@
 """The files of a release, each kind built by its language's own tool into one folder.
 
 FOLDER/*.whl, berth_scheduler-VERSION.tar.gz     for pip and uv: `--find-links FOLDER`
+FOLDER/constraints.txt                           for pip and uv: `--constraint`, versions that were tried
 FOLDER/berth-plugin-sdk-VERSION.tgz              for npm
 FOLDER/go/                                       for go: `GOPROXY=file://FOLDER/go`
 FOLDER/berth-plugin-sdk-VERSION.crate            for cargo
@@ -42,6 +43,13 @@ def wheels(folder: Path, *chosen: str) -> None:
     """Build a wheel of each distribution, or of those that uv's words choose."""
     run([UV, "build", "--quiet", "--wheel", *(chosen or ["--all-packages"]), "--out-dir", folder])
     (folder / ".gitignore").unlink(missing_ok=True)
+
+
+def constraints(folder: Path) -> None:
+    """Write the versions that the wheels were tried with, of what others make, as pip's constraints."""
+    words = ("--frozen", "--all-packages", "--no-dev", "--no-emit-workspace", "--no-hashes", "--no-annotate")
+    text = run([UV, "export", "--quiet", *words, "--no-header", "--format", "requirements-txt"])
+    (folder / "constraints.txt").write_text(text, encoding="utf-8")
 
 
 def source_archive(folder: Path) -> None:
@@ -146,6 +154,7 @@ KINDS: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
             "out-of-tree-plugins/*/src",
         ),
     ),
+    "constraints": (constraints, ("pyproject.toml", "uv.lock", "tests/release/dist.py")),
     "sources": (source_archive, ("pyproject.toml", "core")),
     "npm": (npm_package, ("package-lock.json", "plugin-sdk/typescript/src", "plugin-sdk/typescript/*.json")),
     "go": (go_module, ("plugin-sdk/go",)),

@@ -4,18 +4,21 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.go_toolchain import ROOT
 from tests.release.dist import UV, built
 
 
 def environment(folder: Path, *distributions: str) -> Path:
-    """Make the environment; gives its programs' folder. Dependencies have the versions of uv.lock."""
-    wheels = built("wheels")
-    locked = folder.with_suffix(".txt")
-    export = ("export", "--quiet", "--frozen", "--no-emit-workspace", "--no-hashes", "--output-file", locked)
-    _uv(*export, at=ROOT)
+    """Make the environment; gives its programs' folder. Dependencies have the versions of a release."""
+    wheels = built("wheels", "constraints")
     _uv("venv", "--quiet", "--python", sys.executable, folder)
-    words = ("--python", folder / "bin/python", "--find-links", wheels, "--constraints", locked)
+    words = (
+        "--python",
+        folder / "bin/python",
+        "--find-links",
+        wheels,
+        "--constraints",
+        wheels / "constraints.txt",
+    )
     _uv("pip", "install", "--quiet", *words, *anew(wheels), *distributions)
     return folder / "bin"
 
@@ -26,8 +29,8 @@ def anew(wheels: Path) -> list[str]:
     return [word for name in names for word in ("--refresh-package", name)]
 
 
-def _uv(*words: object, at: Path = Path("/")) -> None:
+def _uv(*words: object) -> None:
     command = [str(UV), *map(str, words)]
-    done = subprocess.run(command, cwd=at, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"uv {words[0]}: {done.stderr}")

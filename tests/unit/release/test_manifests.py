@@ -5,10 +5,14 @@ import hashlib
 import io
 import subprocess
 import tarfile
+import tomllib
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
+from tests.go_toolchain import ROOT
+from tests.release.dist import constraints
 from tests.release.manifests import (
     KUSTOMIZE,
     PROGRAMS,
@@ -30,6 +34,21 @@ def test_an_installation_is_one_file(tmp_path, file, overlay):
     kinds = list(yaml.safe_load_all((tmp_path / "crds.yaml").read_text()))
     assert kustomized(KUSTOMIZE / "crds") == kinds
     assert text.startswith(f"# Berth 1.2.3: the overlay {overlay}.")
+
+
+def test_constraints_pin_what_others_make(tmp_path):
+    """Each package that a distribution requires has one version, or one for each Python; ours have none."""
+    constraints(tmp_path)
+    lines = (tmp_path / "constraints.txt").read_text().splitlines()
+    pinned = {Requirement(line).name for line in lines}
+    required = {
+        Requirement(one).name
+        for path in (ROOT / "pyproject.toml", *ROOT.glob("core/distributions/*/pyproject.toml"))
+        for one in tomllib.loads(path.read_text())["project"]["dependencies"]
+    }
+
+    assert {name for name in required if not name.startswith("berth")} <= pinned
+    assert all("==" in line and not line.startswith("berth") for line in lines)
 
 
 def test_krews_manifest_names_the_archive(tmp_path):
