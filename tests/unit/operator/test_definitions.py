@@ -304,7 +304,10 @@ def undescribed(schema, path):
     "definition", [scheduler_definition(), plugin_definition()], ids=["Scheduler", "Plugin"]
 )
 def test_kubectl_explains_every_field(definition):
-    """Each field of each version has a text, which `kubectl explain` shows with the default."""
+    """Each field of each version has a text, which `kubectl explain` shows with the default.
+
+    That of the metadata is the API server's: it refuses a definition that has one.
+    """
     versions = [one["schema"]["openAPIV3Schema"] for one in definition["spec"]["versions"]]
 
-    assert [] == [field for version in versions for field in undescribed(version, "")]
+    assert [".metadata"] * len(versions) == [field for one in versions for field in undescribed(one, "")]

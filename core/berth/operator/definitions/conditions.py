@@ -62,7 +62,8 @@ def definition(
     properties = {
         "apiVersion": {"description": "The group and version, berth.dev/v1alpha1.", "type": "string"},
         "kind": {"description": f"The kind, {names['kind']}.", "type": "string"},
-        "metadata": {"description": "Standard object's metadata.", "type": "object"},
+        # The API server describes it, and refuses a definition that does.
+        "metadata": {"type": "object"},
         "spec": of(spec, "What it is to be."),
         "status": of(status, "How it is; written by the operator."),
     }
