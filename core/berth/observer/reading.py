@@ -20,7 +20,7 @@ from berth.sandbox.dataset.field_checks import check_object
 from berth.simulation.errors import InputError
 from berth.simulation.inputs import Found, typed
 from berth.simulation.kinds import BY_NAME, KINDS, Kind
-from berth.simulation.packed_lines import LONGEST_LINE_BYTES, UNREADABLE, unpacked, whole_lines
+from berth.simulation.packed_lines import LONGEST_LINE_BYTES, NO_JSON, UNREADABLE, unpacked, whole_lines
 
 MOST_EVENTS: Final = 50_000_000
 """No recording comes near; a small file that unpacks for ever ends here."""
@@ -83,7 +83,7 @@ class ClusterRecording:
             event, place = _read_event(line), Place(str(self.path), number)
             document: dict[str, Any] = msgspec.json.decode(event.resource, type=dict[str, Any])
             check_object(document, place, "resource.")
-        except (ValueError, DatasetError) as error:
+        except (*NO_JSON, ValueError, DatasetError) as error:
             raise InputError(f"{where}: {error}; record anew") from None
         if event.time.tzinfo is None or event.time.year not in YEARS:
             raise InputError(f"{where}: time: found {event.time.isoformat()}, of no recording; record anew")
@@ -135,7 +135,7 @@ def is_of_cluster(path: Path) -> bool:
 def _recording(path: Path, stream: BinaryIO, first: bytes) -> ClusterRecording | None:
     try:
         header = _read_header(first)
-    except msgspec.MsgspecError:
+    except NO_JSON:
         return ClusterRecording(path, None, stream, first) if _is_event(first) else None
     if header.kind != KIND:
         return None
@@ -148,6 +148,6 @@ def _recording(path: Path, stream: BinaryIO, first: bytes) -> ClusterRecording |
 def _is_event(line: bytes) -> bool:
     try:
         _read_event(line)
-    except msgspec.MsgspecError:
+    except NO_JSON:
         return False
     return True

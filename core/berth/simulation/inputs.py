@@ -30,7 +30,7 @@ from berth.sandbox.dataset.openb_csv import PODS_FILE, read_times
 from berth.simulation.admission import Admission, complete_node
 from berth.simulation.errors import InputError
 from berth.simulation.kinds import BY_NAME, KINDS, SCHEDULER_OBJECTS, Kind, PriorityClass
-from berth.simulation.packed_lines import LONGEST_LINE_BYTES, UNREADABLE, unpacked
+from berth.simulation.packed_lines import LONGEST_LINE_BYTES, NO_JSON, UNREADABLE, unpacked
 from berth.simulation.revisions import Revision
 from berth.simulation.simkube import Trace, is_trace, template_pod
 from berth.simulation.snapshot_file import header_of, read_lines
@@ -188,7 +188,7 @@ def _within(lines: Iterable[tuple[int, bytes]], most: int, name: str) -> Iterato
 def _object(data: bytes, name: str) -> Found:
     try:
         document = msgspec.json.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except NO_JSON as error:
         raise InputError(f"{name}: no JSON ({error}); give an object as the API server writes it") from None
     if not isinstance(document, dict):
         raise InputError(f"{name}: no object; give one with apiVersion, kind and metadata")
@@ -264,7 +264,7 @@ def _of_snapshot(lines: Iterable[tuple[int, bytes]], file: str) -> Iterator[Foun
     for number, line in lines:
         try:
             document = msgspec.json.decode(line)
-        except msgspec.MsgspecError as error:
+        except NO_JSON as error:
             raise InputError(f"{file}:{number}: no JSON ({error}); take the snapshot anew") from None
         place = Place(file, number)
         for _, _, each in taken_apart(document, place, ""):

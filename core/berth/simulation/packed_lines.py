@@ -9,12 +9,15 @@ import zlib
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
+import msgspec
 import zstandard
 
 LONGEST_LINE_BYTES: Final = 8 << 20
 """An API server's objects end at 1.5 MiB; a line beyond this is no object."""
 UNREADABLE: Final = (zstandard.ZstdError, zlib.error, OSError, EOFError)
 """What reading a damaged file raises."""
+NO_JSON: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding a line raises that is no JSON, no UTF-8, or nested deeper than any object."""
 
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _GZIP_MAGIC: Final = b"\x1f\x8b"

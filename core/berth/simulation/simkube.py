@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from berth.simulation.errors import InputError
+from berth.simulation.packed_lines import NO_JSON
 from berth.simulation.revisions import DAEMON_SET, MOST_PODS, Revision, read_rollout
 from berth.simulation.timeline import ARRIVAL, DEPARTURE, DURATION
 
@@ -89,7 +90,7 @@ class Trace:
         self._file = file
         try:
             self._trace = _decode(data)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        except NO_JSON as error:
             text = f"{file}: no trace of SimKube's format {FORMAT} ({error})"
             raise InputError(f"{text}; export it anew with SimKube 2 or newer") from None
         if self._trace.version != FORMAT:

@@ -12,7 +12,7 @@ import msgspec
 import zstandard
 
 from berth.simulation.errors import InputError
-from berth.simulation.packed_lines import LONGEST_LINE_BYTES, UNREADABLE
+from berth.simulation.packed_lines import LONGEST_LINE_BYTES, NO_JSON, UNREADABLE
 
 API_VERSION: Final = "simulation.berth.dev/v1alpha1"
 KIND: Final = "ClusterSnapshot"
@@ -45,7 +45,7 @@ def header_of(line: bytes) -> Header | None:
     """The header, None where the line is none: then the file is something else."""
     try:
         header = _read_header(line)
-    except msgspec.MsgspecError:
+    except NO_JSON:
         return None
     return header if header.kind == KIND else None
 
@@ -77,7 +77,7 @@ def read_lines(stream: BinaryIO, file: str) -> Iterator[tuple[int, bytes]]:
 def _check_end(file: str, number: int, line: bytes, objects: int) -> None:
     try:
         end = _read_end(line)
-    except msgspec.MsgspecError as error:
+    except NO_JSON as error:
         raise _broken(file, number, f"a broken last line ({error})", "take the snapshot anew") from None
     if end.objects != objects:
         found = f"{objects} objects where the last line says {end.objects}"

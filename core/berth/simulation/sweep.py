@@ -24,6 +24,7 @@ from berth.simulation.errors import SimulationError
 from berth.simulation.inputs import OPENB, read_cluster
 from berth.simulation.options import Options
 from berth.simulation.outcome import API_VERSION
+from berth.simulation.packed_lines import NO_JSON
 from berth.simulation.plugin_settings import DEFAULT, files_of, read_scheduler
 
 MOST_RUNS: Final = 10_000
@@ -218,7 +219,7 @@ def _read(results: Path | None) -> Iterator[Done]:
         try:
             if line:
                 yield msgspec.json.decode(line, type=Done)
-        except msgspec.MsgspecError as error:
+        except NO_JSON as error:
             if number == len(lines):
                 return
             raise SweepError(f"{results}:{number}: no line of a sweep ({error}); give another file") from None

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Final
 import msgspec
 
 from berth.simulation.errors import InputError
-from berth.simulation.packed_lines import LONGEST_LINE_BYTES, UNREADABLE, unpacked, whole_lines
+from berth.simulation.packed_lines import LONGEST_LINE_BYTES, NO_JSON, UNREADABLE, unpacked, whole_lines
 from berth.simulation.simkube import is_trace
 from berth.tape import calls, spans
 from berth.tape.header import FORMAT, KIND, Header
@@ -57,7 +57,7 @@ class TapeReading:
                 span.n, span.m = _readings(differences, "n", span.n), _readings(differences, "m", span.m)
                 span.c = _readings(differences, "c", span.c)
                 reason = _reason(span) if span.i == END else None
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise InputError(f"{self.path}:{number}: {error}; record anew") from None
             if reason is not None:
                 self._say(reason)
@@ -120,7 +120,7 @@ def open_tape(path: Path) -> Iterator[TapeReading]:
 
 def _header_of(path: Path, stream: BinaryIO) -> Header:
     first, header = b"", None
-    with suppress(msgspec.MsgspecError, *UNREADABLE):
+    with suppress(*NO_JSON, *UNREADABLE):
         first = stream.readline(LONGEST_LINE_BYTES)
         header = _read_header(first)
     if is_trace(first):

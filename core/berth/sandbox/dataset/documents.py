@@ -17,6 +17,10 @@ from berth.sandbox.dataset.csv_rows import read_file
 from berth.sandbox.dataset.errors import BrokenDocumentError, shown
 
 DEEPEST = 100
+REPEATED = 100_000
+"""So many more values than bytes a document may have by aliases: a few lines of them could make billions."""
+_MERGE = "tag:yaml.org,2002:merge"
+_FEWER_ALIASES = "write out what the aliases stand for"
 _HALF = re.compile("[\ud800-\udfff]")
 
 
@@ -56,13 +60,17 @@ def parse_documents(file: str, data: bytes, *, is_json: bool) -> Iterator[tuple[
     parse = _json_documents if is_json else _yaml_documents
     for place, document in parse(file, text):
         if document is not None:
-            yield place, _plain(document, place, "", 0)
+            yield place, _Copy(place, len(data) + REPEATED).of(document, "", 0)
 
 
 class _RepeatedKeyError(Exception):
     def __init__(self, key: object, line: int | None = None) -> None:
         super().__init__(key)
         self.key, self.line = key, line
+
+
+class _TooManyAliasesError(Exception):
+    """What aliases stand for is more than a document may have."""
 
 
 class _TextDatesLoader(yaml.CSafeLoader):
@@ -83,32 +91,41 @@ def _yaml_documents(file: str, text: str) -> Iterator[tuple[Place, Any]]:
     try:
         while loader.check_node():
             node = loader.get_node()
-            _refuse_repeated_keys(node, set())
+            _refuse_repeated_keys(node, {}, len(text) + REPEATED)
             yield place, loader.construct_document(node)
             place = Place(file, place.document + 1)
     except _RepeatedKeyError as error:
         found = f"the key {shown(error.key)} a second time, in line {error.line}"
         raise place.broken("text", found, "keep one of the two") from None
+    except _TooManyAliasesError:
+        raise place.broken("text", "more values by aliases than it may have", _FEWER_ALIASES) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise _no_yaml(place, error) from None
     finally:
         loader.dispose()
 
 
-def _refuse_repeated_keys(node: yaml.Node, seen: set[int]) -> None:
-    if id(node) in seen or not isinstance(node, yaml.CollectionNode):
+def _refuse_repeated_keys(node: yaml.Node, pairs: dict[int, int], most: int) -> None:
+    """Look at each node once; `pairs` has how many each map comes to with those that are merged into it."""
+    if id(node) in pairs or not isinstance(node, yaml.CollectionNode):
         return
-    seen.add(id(node))
+    pairs[id(node)] = 0
     if not isinstance(node, yaml.MappingNode):
         for item in node.value:
-            _refuse_repeated_keys(item, seen)
+            _refuse_repeated_keys(item, pairs, most)
         return
     keys: set[tuple[str, str]] = set()
+    count = 0
     for key, value in node.value:
         if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in keys:
             raise _RepeatedKeyError(key.value, key.start_mark.line + 1)
         keys.add((key.tag, str(key.value)))
-        _refuse_repeated_keys(value, seen)
+        _refuse_repeated_keys(value, pairs, most)
+        merged = value.value if isinstance(value, yaml.SequenceNode) else [value]
+        count += sum(pairs.get(id(each), 0) for each in merged) if key.tag == _MERGE else 1
+    if count > most:
+        raise _TooManyAliasesError
+    pairs[id(node)] = count
 
 
 def _no_yaml(place: Place, error: Exception) -> BrokenDocumentError:
@@ -146,23 +163,33 @@ def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _plain(value: Any, place: Place, field: str, depth: int) -> Any:
-    """Copy a value, so that no two places share one (YAML anchors do), as JSON would hold it."""
-    if depth > DEEPEST:
-        raise place.broken(
-            field, f"more than {DEEPEST} levels", "leave the field out, or the anchor that contains itself"
-        )
-    if isinstance(value, dict):
-        return {_key(k, place, field): _plain(v, place, _join(field, k), depth + 1) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_plain(item, place, f"{field}[{i}]", depth + 1) for i, item in enumerate(value)]
-    if isinstance(value, str):
-        return _text(value)
-    if value is None or isinstance(value, bool | int):
-        return value
-    if isinstance(value, float) and math.isfinite(value):
-        return value
-    raise place.broken(field or "document", shown(value), "write it as text, in quotes")
+class _Copy:
+    """Copies a document's values, so that no two places share one (YAML aliases do), as JSON holds them."""
+
+    def __init__(self, place: Place, most: int) -> None:
+        self._place = place
+        self._left = most
+
+    def of(self, value: Any, field: str, depth: int) -> Any:
+        """The copy. Raises: BrokenDocumentError where there is none in JSON, or it has too many values."""
+        place = self._place
+        self._left -= 1
+        if self._left < 0:
+            raise place.broken(field, "more values by aliases than it may have", _FEWER_ALIASES)
+        if depth > DEEPEST:
+            remedy = "leave the field out, or the anchor that contains itself"
+            raise place.broken(field, f"more than {DEEPEST} levels", remedy)
+        if isinstance(value, dict):
+            return {_key(k, place, field): self.of(v, _join(field, k), depth + 1) for k, v in value.items()}
+        if isinstance(value, list):
+            return [self.of(item, f"{field}[{i}]", depth + 1) for i, item in enumerate(value)]
+        if isinstance(value, str):
+            return _text(value)
+        if value is None or isinstance(value, bool | int):
+            return value
+        if isinstance(value, float) and math.isfinite(value):
+            return value
+        raise place.broken(field or "document", shown(value), "write it as text, in quotes")
 
 
 def _key(key: object, place: Place, field: str) -> str:
