@@ -206,7 +206,9 @@ class Arena:
 
     async def ordinary_events(self):
         """What a watch says of those pods: their names and nodes."""
-        version = ""
+        # From a list on: an API server on etcd 3.4 sends no events of what is there already.
+        listed = bounded(json.loads)(await self.api.call("GET", PODS.collection("default")))
+        version = listed["metadata"]["resourceVersion"]
         source = Source(PODS, label_selector="written-by=another-user")
         while True:
             with suppress(ClientError):

@@ -2,7 +2,7 @@
 
 Work is function calls, bytes written out as JSON to weigh or to compare what is kept, and the most memory in
 use. It is counted at n, 2n and 4n: `growth` is how many times as much each further entry costs from 2n to 4n
-as from n to 2n, 1 where work is linear.
+as from n to 2n, and of memory how many times as much an entry takes at 4n as at n. 1 is linear.
 """
 
 import asyncio
@@ -305,7 +305,10 @@ def growths(row, n):
     for stage in one:
         for measure, little in LITTLE.items():
             few, more, most = (getattr(each[stage], measure) for each in (one, two, four))
-            if most - few >= little and more > few:
+            if measure == "memory" and most >= little:
+                # Tables double in steps: the difference of two sizes says little.
+                found[stage, measure] = most / 4 / max(few, little / 4)
+            elif most - few >= little and more > few:
                 found[stage, measure] = (most - more) / 2 / (more - few)
             else:
                 found[stage, measure] = 1.0

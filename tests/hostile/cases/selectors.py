@@ -31,6 +31,34 @@ async def many_terms(arena):
         await arena.write(pod(f"many-terms-{number}", labels=labels, affinity=away(terms)))
 
 
+async def many_near(arena):
+    terms = [
+        {"topologyKey": HOST, "labelSelector": {"matchLabels": {f"term-{i}": "x"}}} for i in range(12_000)
+    ]
+    await arena.write(pod("many-near", affinity={"podAffinity": {REQUIRED: terms}}))
+
+
+async def many_that_mean_everybody(arena):
+    """As many as an API server takes as JSON, a third of what it takes as protobuf."""
+    absent = ({"matchExpressions": [{"key": f"k{i}", "operator": "DoesNotExist"}]} for i in range(9_000))
+    terms = [{"topologyKey": HOST, "namespaceSelector": {}, "labelSelector": each} for each in absent]
+    for number in range(4):
+        await arena.write(on_node(f"keeps-away-{number}", affinity=away(terms)))
+
+
+async def many_soft_constraints(arena):
+    wanted = [
+        {
+            "maxSkew": 1,
+            "topologyKey": f"level-{i}",
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {},
+        }
+        for i in range(12_000)
+    ]
+    await arena.write(pod("many-constraints", topologySpreadConstraints=wanted))
+
+
 async def many_values_held(arena):
     within = {"key": "app", "operator": "In", "values": values(60_000)}
     term = {"topologyKey": HOST, "labelSelector": {"matchExpressions": [within]}}
@@ -100,6 +128,9 @@ async def requirements_and_classes(arena):
 
 CASES = (
     Case("H4", "user", "two pods of 6,000 terms that match themselves", many_terms),
+    Case("K1", "user", "a pod of 12,000 required affinity terms", many_near),
+    Case("K2", "user", "four placed pods of 9,000 terms each that mean everybody", many_that_mean_everybody),
+    Case("S7", "user", "a pod of 12,000 soft spread constraints", many_soft_constraints),
     Case("S1", "user", "a placed pod, one term of 60,000 values", many_values_held),
     Case("S2", "user", "three pods, one constraint of 60,000 values", many_values_asked),
     Case("S3", "user", "pod after pod with a selector of 55 kB, each deleted", distinct_large_selectors),
