@@ -53,6 +53,8 @@ class OperatedInstallation(Installation):
         account = self.folder / "operator.kubeconfig"
         account.write_text(yaml.safe_dump(document))
         flags = [f"--kubeconfig={account}", "--scheduler-image=berth/scheduler:test", "--secure-port=0"]
+        if tree is None:
+            flags.append("--explain-service=berth-explain")
         path = {"PYTHONPATH": str(tree / "core")} if tree is not None else {}
         command = [sys.executable, "-m", "berth.cli", "operator", *flags]
         with (self.folder / f"{name}.log").open("w") as log:

@@ -15,7 +15,7 @@ from cryptography import x509
 
 from berth.client import Api, load_endpoint
 from berth.client.errors import RejectedError
-from berth.operator.kinds import AUTHORITY, SERVING_SECRET
+from berth.operator.kinds import AUTHORITY, EXPLAIN_API, SERVING_SECRET
 from tests.e2e.installation import KUSTOMIZE, SYSTEM, Installation
 from tests.e2e.operated_installation import OPERATOR, RealInstallation, operated
 from tests.unit.client.conftest import transport_to
@@ -242,11 +242,13 @@ def test_uninstalled(tmp_path):
     """Deleting an overlay leaves nothing of it, and all kinds with what others have of them."""
     with operated(tmp_path, "all-plugins") as cluster:
         cluster.until(lambda: cluster.condition("Available")[0] == "True", "it is available")
+        cluster.until(lambda: cluster.get("apiservice", EXPLAIN_API), "pods are explained")
         group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "spec": {"minMember": 2}}
         cluster.kubectl("create", "-f", "-", stdin=group | {"metadata": {"name": "theirs"}})
         cluster.kubectl("delete", "-k", str(KUSTOMIZE / "overlays/all-plugins"))
         kinds = "clusterroles,clusterrolebindings,priorityclasses,namespaces"
         cluster.until(lambda: "berth" not in cluster.kubectl("get", kinds, "-o", "name"), "nothing is left")
+        cluster.until(lambda: not cluster.get("apiservice", EXPLAIN_API), "the group of explanations goes")
 
         assert "theirs" == cluster.get("podgroup", "theirs", namespace="default")["metadata"]["name"]
         assert cluster.get("crd", "schedulers.berth.dev")
