@@ -165,7 +165,11 @@ def _rule(key: str, requirements: Iterable[Requirement]) -> ValueRule:
                 absent = False
             case _:
                 present = False
-    return ValueRule(key, inside, frozenset(outside), absent, present)
+    return ValueRule(key, inside, frozenset(outside) if outside else _NO_VALUES, absent, present)
+
+
+_NO_VALUES: frozenset[str] = frozenset()
+"""Shared: an empty set of its own would be most of what a rule takes."""
 
 
 NOTHING = Selector(nothing=True)
