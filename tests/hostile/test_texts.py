@@ -98,4 +98,5 @@ def attempt_with(message):
         feasible_count=0,
         evaluated_count=0,
         score=None,
+        ignored=(),
     )
