@@ -2,8 +2,10 @@
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
 from berth.cache.cache import Cache
+from berth.cli.simulate import simulate
 from berth.config.flags.feature_gates import FeatureGates
 from berth.config.releases.release import RELEASES, effective
 from berth.config.releases.rules import RULES
@@ -145,6 +147,15 @@ def test_a_driver_that_is_not_on_the_node(release, fits):
     objects = [*bound_claims("a"), make_csi_driver(DRIVER, prevent_pod_scheduling_if_missing=True)]
 
     assert fits == (not reasons(limited(5, *objects, release=release), user("p", "a"), NODES))
+
+
+@pytest.mark.parametrize(("flags", "release"), [([], "1.36"), (["--release=1.37"], "1.37")])
+def test_a_simulation_says_which(tmp_path, flags, release):
+    """Its outcome names the release that decided."""
+    (tmp_path / "node.yaml").write_text("apiVersion: v1\nkind: Node\nmetadata: {name: n}\n")
+    found = CliRunner().invoke(simulate, ["run", str(tmp_path / "node.yaml"), *flags])
+
+    assert f"as kube-scheduler {release}" in found.output.splitlines()[0], found.output
 
 
 @pytest.mark.parametrize("release", RELEASES)

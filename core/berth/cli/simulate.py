@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from berth.cli.failing import fail
-from berth.cli.simulated_scheduler import FEATURE_GATES, read_scheduler
+from berth.cli.simulated_scheduler import FEATURE_GATES, RELEASE, read_scheduler
 from berth.cli.simulating import OUTPUT, configured, show
 from berth.cli.simulation_comparing import compare
 from berth.cli.simulation_serving import serve
@@ -47,6 +47,7 @@ simulate.add_command(serve)
 @simulate.command()
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @configured
+@RELEASE
 @click.option("--until", "most_seconds", type=click.FloatRange(0), help="End after so many virtual seconds.")
 def run(
     *,
@@ -58,6 +59,7 @@ def run(
     seed: int,
     what_if: tuple[str, ...],
     output: str,
+    release: str,
     most_seconds: float | None,
 ) -> None:
     """Schedule the pending pods of a cluster, and say what came of each.
@@ -82,7 +84,12 @@ def run(
     try:
         changes, read = read_changes(what_if), read_cluster(inputs, seed=seed)
         settings = read_scheduler(
-            config_file, feature_gates, plugins_file, ways=ways, objects=_objects(config_file, read, inputs)
+            config_file,
+            feature_gates,
+            plugins_file,
+            ways=ways,
+            objects=_objects(config_file, read, inputs),
+            release=release,
         )
         cluster = changed(read, changes)
         options = Options(*settings, seed=seed, changes=changes)
@@ -99,6 +106,7 @@ def run(
 @click.argument("pod_file", metavar="POD", type=click.Path(path_type=Path))
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @configured
+@RELEASE
 @click.option("--most", default=1_000_000, show_default=True, type=click.IntRange(1, 1_000_000))
 @click.option(
     "--by", "labels", multiple=True, metavar="LABEL", help="Count copies by this label of nodes. Repeatable."
@@ -114,6 +122,7 @@ def fill(
     seed: int,
     what_if: tuple[str, ...],
     output: str,
+    release: str,
     most: int,
     labels: tuple[str, ...],
 ) -> None:
@@ -136,7 +145,12 @@ def fill(
     try:
         changes, read = read_changes(what_if), read_cluster(inputs, seed=seed)
         settings = read_scheduler(
-            config_file, feature_gates, plugins_file, ways=ways, objects=_objects(config_file, read, inputs)
+            config_file,
+            feature_gates,
+            plugins_file,
+            ways=ways,
+            objects=_objects(config_file, read, inputs),
+            release=release,
         )
         cluster = changed(read, changes)
         pods, options = read_pods(pod_file, cluster), Options(*settings, seed=seed, changes=changes)

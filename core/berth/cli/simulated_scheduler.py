@@ -24,6 +24,12 @@ CONFIG = click.option(
 FEATURE_GATES = click.option(
     "--feature-gates", default="", metavar="A=true,B=false", help="As for the scheduler."
 )
+RELEASE = click.option(
+    "--release",
+    default="",
+    metavar="1.37",
+    help="The Kubernetes release to decide as; by default the oldest that takes the feature gates.",
+)
 KUBECONFIG = click.option("--kubeconfig", default="", help="The cluster; by default as kubectl finds it.")
 CONTEXT = click.option("--context", default="", help="A context of the kubeconfig.")
 
@@ -36,6 +42,7 @@ def read_scheduler(
     ways: "Sequence[str]" = (),
     objects: "RenderedScheduler | None" = None,
     shared: bool = False,
+    release: str = "",
 ) -> "SchedulerSettings":
     """What `berth scheduler` would start with; the process ends where it would not start."""
     from berth.config.complaints import complaint_lines  # noqa: PLC0415 (quick start)
@@ -44,7 +51,15 @@ def read_scheduler(
     from berth.simulation.plugin_settings import read_scheduler as read  # noqa: PLC0415 (quick start)
 
     try:
-        return read(config_file, feature_gates, plugins_file, ways=ways, objects=objects, shared=shared)
+        return read(
+            config_file,
+            feature_gates,
+            plugins_file,
+            ways=ways,
+            objects=objects,
+            shared=shared,
+            release=release,
+        )
     except SimulationError as error:
         fail(error)
     except ConfigError as error:

@@ -71,6 +71,8 @@ class Explainer:
     attempts: AttemptLog
     listers: Listers
     turn: AbstractAsyncContextManager[object]
+    release: str = ""
+    """Of Kubernetes, whose kube-scheduler is followed."""
 
     async def explain(self, namespace: str, name: str, wanted: Wanted = ORDINARY) -> Explanation:
         """What is known of the pod. Raises: UnknownPodError."""
@@ -97,6 +99,7 @@ class Explainer:
             pod=pod.key,
             uid=pod.uid,
             profile=pod.spec.scheduler_name,
+            release=self.release,
             cause=cause,
             remedy=remedy,
             state=state,

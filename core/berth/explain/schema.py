@@ -186,6 +186,8 @@ class Explanation(Shown, frozen=True, kw_only=True, tag_field="kind", tag="Expla
     pod: str
     uid: str = ""
     profile: str = ""
+    release: str = ""
+    """Of Kubernetes, whose kube-scheduler is followed."""
     cause: str
     remedy: str = ""
     state: State

@@ -91,6 +91,8 @@ class Scheduler:
         self._recorder = recorder
         self._metrics = metrics or NoCoreMetrics()
         self.feature_enabled = enabled = loaded.gates.enabled
+        self.release = loaded.gates.version.binary
+        """The release of Kubernetes whose kube-scheduler is followed."""
         self.dispatcher = self._new_dispatcher() if enabled(ASYNC_API_CALLS) else None
         """What merges the writes about pods, with the gate SchedulerAsyncAPICalls."""
         self._writer = self.dispatcher or ports.pods

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from berth.config.releases.release import shown
 from berth.framework.core_ports import CorePorts
 from berth.framework.cycle_record import CycleRecord
 from berth.objects.api_object import TypedObject
@@ -342,6 +343,7 @@ class Simulation:
             name for node in self.state.all(Node) for name in node.status.allocatable if name not in USUAL
         }
         return Outcome(
+            release=shown(self.options.loaded.gates.version.binary),
             seed=self.options.seed,
             seconds=round(self.clock.now() - self._began, 3),
             nodes=len(self.core.snapshot),

@@ -76,6 +76,8 @@ class Outcome(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
 
     api_version: str = API_VERSION
     kind: str = "Simulation"
+    release: str = ""
+    """Of Kubernetes, whose kube-scheduler is followed."""
     seed: int
     seconds: float
     """How much virtual time passed."""

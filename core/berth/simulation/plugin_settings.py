@@ -79,6 +79,7 @@ def read_scheduler(
     ways: Sequence[str] = (),
     objects: "RenderedScheduler | None" = None,
     shared: bool = False,
+    release: str = "",
 ) -> SchedulerSettings:
     """What `berth scheduler` would start with, but for plugins that no profile uses.
 
@@ -92,9 +93,10 @@ def read_scheduler(
     places = _options(given)
     runs: Mapping[str, str] = {}
     if found is None:
-        settings, where = _of_files(config_file, feature_gates, plugins_file), plugins_file or config_file
+        settings = _of_files(config_file, feature_gates, plugins_file, release)
+        where = plugins_file or config_file
     else:
-        settings, where, runs = _of_objects(found, feature_gates), found.where, found.runs
+        settings, where, runs = _of_objects(found, feature_gates, release), found.where, found.runs
         listed = read_list(plugins_file) if plugins_file else {}
         given, places = listed | given, {name: f"{plugins_file}: plugin {name}" for name in listed} | places
     sidecars = reached(_used(settings), given)
@@ -136,19 +138,21 @@ def scheduler_among(documents: Iterable[dict[str, Any]], names: str) -> "Rendere
     return rendered(ours, names)
 
 
-def _of_files(config_file: str, feature_gates: str, plugins_file: str) -> Settings:
+def _of_files(config_file: str, feature_gates: str, plugins_file: str, release: str) -> Settings:
     flags = [f"--config={config_file}"] if config_file else []
     flags += [f"--plugins={plugins_file}"] if plugins_file else []
     flags += [f"--feature-gates={feature_gates}"] if feature_gates else []
+    flags += [f"--release={release}"] if release else []
     return read_settings(parse_flags(flags), commands=True)
 
 
-def _of_objects(found: "RenderedScheduler", feature_gates: str) -> Settings:
+def _of_objects(found: "RenderedScheduler", feature_gates: str, release: str) -> Settings:
     """What the Scheduler's pod would start with, under further feature gates."""
     texts = {f"{found.where}: configuration": found.configuration, f"{found.where}: plugins": found.plugins}
     config, plugins = texts
     gates = ",".join(filter(None, (found.feature_gates, feature_gates)))
     flags = [f"--config={config}", f"--plugins={plugins}", f"--feature-gates={gates}"]
+    flags += [f"--release={release}"] if release else []
 
     def read(path: str) -> bytes:
         if path not in texts:

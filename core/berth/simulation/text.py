@@ -25,7 +25,7 @@ STEP: Final = 1024
 def outcome_lines(outcome: Outcome) -> Iterator[str]:
     """The outcome, a line an item; lists are cut, and say so."""
     nodes, pods = so_many(outcome.nodes, "node"), so_many(outcome.pods, "pod")
-    yield f"{nodes}, {pods} to schedule, seed {outcome.seed}"
+    yield f"{nodes}, {pods} to schedule, seed {outcome.seed}, as kube-scheduler {outcome.release}"
     yield (
         f"placed {len(outcome.placements)}, pending {len(outcome.pending)}, "
         f"preempted {len(outcome.preemptions)}, {outcome.seconds:g} s of virtual time"

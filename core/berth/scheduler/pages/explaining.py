@@ -12,6 +12,7 @@ import msgspec
 
 from berth.aggregated_api.kinds import NODE, POD, POD_GROUP, PROFILE
 from berth.aggregated_api.routing import Asked, Explanation
+from berth.config.releases.release import shown
 from berth.config.shards import Shard
 from berth.explain.attempt_log import AttemptLog
 from berth.explain.explainer import Explainer, Wanted
@@ -65,6 +66,7 @@ def new_explainer(
         attempts=attempts,
         listers=scheduler.listers,
         turn=turn,
+        release=shown(scheduler.release),
     )
 
 
