@@ -366,7 +366,7 @@ def _in_chunks(changes: list[state_pb2.Change], commit: state_pb2.Commit) -> Ite
     for change in changes:
         more = change.ByteSize()
         if more > MESSAGE_BYTES - ENVELOPE_BYTES:
-            # Whoever may write such an object would end every plugin's stream, again after each reconnection.
+            # Sent, it would end the stream of every plugin that wants pods, again after each reconnection.
             log.warning(
                 "object left out of plugins' state change=%s bytes=%d", change.WhichOneof("change"), more
             )
