@@ -27,6 +27,8 @@ def page(answer: Json, *, wide: bool) -> Iterator[str]:
     yield from _proposals(answer, wide=wide)
     if answer["nodes"] is not None:
         yield from _nodes(answer["nodes"], wide=wide)
+    if wide and answer.get("release"):
+        yield f"Decided as kube-scheduler {answer['release']}"
     yield from _attempts(answer["attempts"] if wide else answer["attempts"][-LAST_ATTEMPTS:])
 
 
