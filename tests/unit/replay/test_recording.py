@@ -5,6 +5,8 @@ import asyncio
 import grpc
 import pytest
 
+from berth.config.catalogue import ExtensionPoint
+from berth.config.out_of_tree.sidecars import FailurePolicy
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.recordings import recording as recordings
 from berth.out_of_tree.recordings.frames import FrameError, Frames, framed
@@ -214,7 +216,8 @@ async def test_refusals_and_silence(tmp_path):
     async def wait(_request, _context):
         await asyncio.Event().wait()
 
-    async with hosted(scripted) as harness:
+    fails = {ExtensionPoint.SCORE: FailurePolicy.FAIL}
+    async with hosted(scripted, policy=fails) as harness:
         await harness.up()
         recording = harness.host.versions["scripted"].record(recordings.Extent())
         for reply, seconds in ((refuse, PATIENCE_SECONDS), (wait, 0.05)):
