@@ -1,6 +1,9 @@
 # Every target sets up what it needs from Python 3.11+, make and the package registries.
 PYTHON ?= python3
-UV_VERSION := 0.13.9
+# The version of uv and the hashes of its files, as uv.lock has them.
+UV_LOCKED := import tomllib; \
+	uv = next(one for one in tomllib.load(open("uv.lock", "rb"))["package"] if one["name"] == "uv"); \
+	print("uv==" + uv["version"], *("--hash=" + file["hash"] for file in [uv["sdist"], *uv["wheels"]]))
 VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
@@ -16,7 +19,8 @@ IN_ONE_PIECE := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 $(UV):
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet uv==$(UV_VERSION)
+	$(PYTHON) -c '$(UV_LOCKED)' > $(VENV)/uv.txt
+	$(BIN)/pip install --quiet --no-deps --require-hashes --requirement $(VENV)/uv.txt
 
 $(STAMP): pyproject.toml uv.lock $(wildcard core/distributions/*/pyproject.toml) core/packaging/pyproject.toml plugin-sdk/python/pyproject.toml proto/python/pyproject.toml out-of-tree-plugins/gpu-share/pyproject.toml \
 		out-of-tree-plugins/capacity-scheduling/pyproject.toml out-of-tree-plugins/fair-share/pyproject.toml \
