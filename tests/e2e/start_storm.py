@@ -24,6 +24,7 @@ from tests.e2e.faults import CONFIGURATION, ELECTION, node, pod
 from tests.suite import LOOP_VARIABLE, LOOPS
 
 READY_SECONDS = BOUND_SECONDS = 240.0
+"""Also until a scheduler that was asked to end has ended: a loaded machine takes its time."""
 LOOK_SECONDS = 0.05
 BUSY = (sys.executable, "-c", "while True: pass")
 
@@ -72,9 +73,9 @@ async def one_start(folder, kubeconfig, api, name, loop):
             while not json.loads(await api.get(PODS, "default", name))["spec"].get("nodeName"):
                 scheduler.check()
                 await asyncio.sleep(LOOK_SECONDS)
-        await scheduler.stop()
+        await scheduler.stop(BOUND_SECONDS)
     except (DemoError, TimeoutError) as error:
-        await scheduler.stop()
+        await scheduler.stop(BOUND_SECONDS)
         return f"{type(error).__name__}: {error}\n{scheduler.last_words()}"
     if scheduler.exit_code:
         return f"exit code {scheduler.exit_code}\n{scheduler.last_words()}"
