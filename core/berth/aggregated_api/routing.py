@@ -124,7 +124,7 @@ class Routing:
     def _of(self, profile: str, found: Sequence[Leader]) -> list[Leader]:
         """The profile's leaders by one lease: one of ours for a profile of ours, else the oldest that has it.
 
-        Whoever writes leases may write one for any profile, but none that was there before.
+        A writer of leases may write one for any profile, but none that was there before.
         """
         saying = [one for one in found if profile in one.published.profiles]
         if self.here.serves(profile):
