@@ -99,6 +99,13 @@ def _status_patch_may_pass(error: ClientError) -> bool:
 STATUS_RETRY = Retry(4, 0.01, 5.0, 0.1, _status_patch_may_pass)
 
 
+def _may_pass_on_that_version(error: ClientError) -> bool:
+    return not isinstance(error, ConflictError) and _status_patch_may_pass(error)
+
+
+STATUS_OF_VERSION_RETRY = Retry(4, 0.01, 5.0, 0.1, _may_pass_on_that_version)
+
+
 def _outcome_of(error: ClientError) -> BindOutcome:
     """What an error says about a binding: all that can happen between here and the server has an outcome."""
     match error:
@@ -154,13 +161,20 @@ class Pods:
             guard=self._may_write,
         )
 
-    async def patch_status(self, namespace: str, name: str, patch: Mapping[str, Any]) -> bytes:
-        """Apply a strategic merge patch (`{"status": {...}}`) to a pod's status.
+    async def patch_status(
+        self, namespace: str, name: str, patch: Mapping[str, Any], *, uid: str = "", version: str = ""
+    ) -> bytes:
+        """Apply a strategic merge patch (`{"status": {...}}`) to the status of the pod of that UID.
 
-        Tried up to four times on 409, 429, 500, 503 and when it could not be sent.
+        With `version`, only to that resourceVersion of it. Tried up to four times on 429, 500, 503, when it
+        could not be sent, and without a version on 409.
+        Raises: ConflictError where the pod has another version; ClientError.
         """
+        metadata = {key: value for key, value in (("uid", uid), ("resourceVersion", version)) if value}
+        body = {"metadata": metadata, **patch} if metadata else patch
         path = PODS.path(namespace, name, "status")
-        return await self._write("PATCH", path, patch, content_type=STRATEGIC_PATCH, retry=STATUS_RETRY)
+        retry = STATUS_OF_VERSION_RETRY if version else STATUS_RETRY
+        return await self._write("PATCH", path, body, content_type=STRATEGIC_PATCH, retry=retry)
 
     async def patch_metadata(
         self,

@@ -47,6 +47,8 @@ class QueuedPodInfo:
     last_trace: bytes = b""
     """Trace id and root span id of the last attempt."""
     was_flushed_from_unschedulable: bool = False
+    last_flush: float = 0.0
+    """When the leftover flush last had the pod tried, in seconds since the epoch."""
     rests: bool = False
     """Whether the pod came back with its group, without any event that may have helped it since."""
 

@@ -26,6 +26,7 @@ from berth.framework.runtime import Framework
 from berth.framework.status import SUCCESS, Code, PluginError, Status, failed, unschedulable
 from berth.objects.pod import Pod
 from berth.preemption.candidates import Candidate, best_candidates
+from berth.preemption.departures import Departures
 from berth.preemption.dry_run import DryRun
 from berth.preemption.eligibility import NEVER, why_not_eligible
 from berth.preemption.eviction import Evictions
@@ -54,6 +55,7 @@ class Evaluator:
         frameworks: Mapping[str, Framework],
         *,
         screening: Screening | None = None,
+        departures: Departures | None = None,
         metrics: PreemptionMetrics | None = None,
     ) -> None:
         self._handle = handle
@@ -67,7 +69,7 @@ class Evaluator:
         self._says_what_it_found = rules.preemption_says_what_it_found
         self._unstarted_are_youngest = rules.unstarted_pods_are_the_youngest
         self._nominated = NominatedPods(handle.nominator)
-        self._evictions = Evictions(handle, self._metrics)
+        self._evictions = Evictions(handle, self._metrics, departures or Departures())
 
     @property
     def _framework(self) -> Framework:

@@ -22,6 +22,7 @@ from berth.framework.handle import Handle, PodGoneError
 from berth.framework.status import SUCCESS, Status, failed
 from berth.objects.pod import Pod, PodCondition
 from berth.preemption.candidates import Candidate
+from berth.preemption.departures import Departures
 from berth.preemption.eligibility import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
 from berth.preemption.preemption_metrics import PreemptionMetrics
 from berth.preemption.preemptor import Preemptor
@@ -32,9 +33,10 @@ log = logging.getLogger(__name__)
 class Evictions:
     """The evictions of one profile: who preempts now, and which victim is each one's last."""
 
-    def __init__(self, handle: Handle, metrics: PreemptionMetrics) -> None:
+    def __init__(self, handle: Handle, metrics: PreemptionMetrics, departures: Departures) -> None:
         self._handle = handle
         self._metrics = metrics
+        self._departures = departures
         self._preempting: set[str] = set()
         self._last_victim: dict[str, Pod] = {}
 
@@ -50,21 +52,31 @@ class Evictions:
         return last is None or not self._left(last)
 
     def start(self, plugin: str, preemptor: Preemptor, candidate: Candidate) -> None:
-        """Evict the candidate's victims in the background; nothing happens where all are leaving already."""
-        victims = _staying(candidate.victims)
-        if not victims:
-            return
+        """Evict the candidate's victims in the background; nothing happens where all are leaving already.
+
+        Those that others are evicting are left to them; less important nominations are taken back anyway.
+        """
         self._forget_those_heard_of()
+        staying = _staying(candidate.victims)
+        if not staying:
+            return
+        victims = self._departures.begin(staying, preemptor.pods)
         self._metrics.victims(len(candidate.victims))
         self._preempting.add(preemptor.uid)
-        work = self._run(_Eviction(self._handle, plugin, preemptor, candidate.node_name), victims)
+        eviction = _Eviction(self._handle, self._departures, plugin, preemptor, candidate.node_name)
+        work = self._run(eviction, victims)
         self._handle.background.spawn(work, f"preemption by {preemptor.key}")
 
     async def carry_out(self, plugin: str, preemptor: Preemptor, candidate: Candidate) -> Status:
         """Evict the candidate's victims and wait for that; an error where one could not be evicted."""
         self._metrics.victims(len(candidate.victims))
-        eviction = _Eviction(self._handle, plugin, preemptor, candidate.node_name)
-        await eviction.evict_all(_staying(candidate.victims))
+        self._forget_those_heard_of()
+        eviction = _Eviction(self._handle, self._departures, plugin, preemptor, candidate.node_name)
+        victims = self._departures.begin(_staying(candidate.victims), preemptor.pods)
+        try:
+            await eviction.evict_all(victims)
+        finally:
+            self._give_back(victims)
         if eviction.error is not None:
             return failed(eviction.error)
         await eviction.take_back_nominations()
@@ -76,7 +88,7 @@ class Evictions:
         try:
             taken_back = await eviction.take_back_nominations()
             await eviction.evict_all(victims[:-1])
-            if eviction.error is None:
+            if victims and eviction.error is None:
                 unheard = self._left(victims[-1])
                 self._last_victim[uid] = victims[-1]
                 leaving = await eviction.evict(victims[-1])
@@ -84,14 +96,21 @@ class Evictions:
         finally:
             if unsuccessful or not leaving:
                 self._forget(uid)
+            self._give_back(victims)
         self._metrics.evicted(self._handle.clock.monotonic() - started, failed=unsuccessful)
         # Where the last victim had left before anybody waited for that, no event is to come any more.
         if unsuccessful or unheard:
             self._handle.activate(eviction.preemptor.pods)
 
+    def _give_back(self, victims: Sequence[Pod]) -> None:
+        """Have the preemptors tried again that counted on evictions which did not come to be."""
+        if waiting := self._departures.give_back(victims):
+            self._handle.activate(waiting)
+
     def _forget_those_heard_of(self) -> None:
         for uid in [uid for uid, last in self._last_victim.items() if self._left(last)]:
             self._forget(uid)
+        self._departures.forget(self._left)
 
     def _forget(self, uid: str) -> None:
         self._preempting.discard(uid)
@@ -106,8 +125,11 @@ class Evictions:
 class _Eviction:
     """One preemptor's evictions from one node; the first that fails stops those that have not begun."""
 
-    def __init__(self, handle: Handle, plugin: str, preemptor: Preemptor, node_name: str) -> None:
+    def __init__(
+        self, handle: Handle, departures: Departures, plugin: str, preemptor: Preemptor, node_name: str
+    ) -> None:
         self._handle = handle
+        self._departures = departures
         self._plugin = plugin
         self.preemptor = preemptor
         self._node_name = node_name
@@ -139,7 +161,9 @@ class _Eviction:
             in_memory = self._stop_on_its_way(victim)
             if not in_memory:
                 await self._delete(victim)
+                self._departures.deleted(victim)
         except PodGoneError:
+            self._departures.deleted(victim)
             return False
         except Exception as error:  # noqa: BLE001 - passed to the preemptor, which tries again
             log.warning(

@@ -29,7 +29,11 @@ class Unit:
 
 
 def victim_units(placed: Iterable[PodInfo], groups: Store[PodGroup], preemptor: PodGroup) -> list[Unit]:
-    """The units less important than the group that preempts; its own pods are none of them."""
+    """The units less important than the group that preempts; its own pods are none of them.
+
+    A group's priority counts for its pods, also where these go one by one: upstream v1.36 takes the pod's own
+    for those (kubernetes/kubernetes#139030).
+    """
     own, priority = GroupKey(preemptor.namespace, preemptor.name), preemptor.spec.priority or 0
     together: dict[str, tuple[PodGroup, list[PodInfo]]] = {}
     units: list[Unit] = []
@@ -38,8 +42,10 @@ def victim_units(placed: Iterable[PodInfo], groups: Store[PodGroup], preemptor: 
         if key == own:
             continue
         group = None if key is None else groups.get(key.name, key.namespace)
-        if group is None or not group.spec.disrupted_as_a_whole:
+        if group is None:
             units.append(Unit((info,), info.pod.priority))
+        elif not group.spec.disrupted_as_a_whole:
+            units.append(Unit((info,), group.spec.priority or 0))
         else:
             together.setdefault(group.uid, (group, []))[1].append(info)
     units += [Unit(pods, group.spec.priority or 0) for group, pods in together.values()]

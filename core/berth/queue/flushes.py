@@ -4,11 +4,10 @@ Source: pkg/scheduler/backend/queue/scheduling_queue.go flushBackoffQCompleted, 
 (Kubernetes v1.36).
 """
 
-from collections.abc import Iterable
 from math import floor
 
 from berth.framework.clock import Clock
-from berth.framework.cluster_event import LABEL_BACKOFF_COMPLETE, UNSCHEDULABLE_TIMEOUT, ClusterEvent
+from berth.framework.cluster_event import LABEL_BACKOFF_COMPLETE, UNSCHEDULABLE_TIMEOUT
 from berth.queue.event_moves import EventMoves
 from berth.queue.hint_questions import HintQuestions
 from berth.queue.places import Places
@@ -48,16 +47,23 @@ class Flushes:
         return moved
 
     def leftovers(self) -> bool:
-        """Move the pods on that no event has helped for too long; gated ones stay."""
+        """Move the pods on that no event has helped for too long; PreEnqueue is run again for gated ones.
+
+        Upstream v1.36.2 leaves gated pods; later releases move them (kubernetes/kubernetes#139162).
+        """
         now = self._clock.now()
-        leftovers = [r for r in self._places.pool if now - r.timestamp > self._limit_seconds]
-        for record in leftovers:
-            record.was_flushed_from_unschedulable = True
+        leftovers = [
+            record
+            for record in self._places.pool
+            if now - max(record.timestamp, record.last_flush) > self._limit_seconds
+        ]
         if not leftovers:
             return False
-        movable = [r for r in leftovers if not r.gated or _matches_timeout(r.gating_plugin_events)]
-        return self._moves.move([[r] for r in movable], UNSCHEDULABLE_TIMEOUT, None, None, HintQuestions())
-
-
-def _matches_timeout(events: Iterable[ClusterEvent]) -> bool:
-    return any(event.matches(UNSCHEDULABLE_TIMEOUT) for event in events)
+        for record in leftovers:
+            record.was_flushed_from_unschedulable, record.last_flush = True, now
+        moved = self._moves.move(
+            [[record] for record in leftovers], UNSCHEDULABLE_TIMEOUT, None, None, HintQuestions()
+        )
+        for record in leftovers:
+            record.was_flushed_from_unschedulable = not record.gated
+        return moved

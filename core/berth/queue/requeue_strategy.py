@@ -49,10 +49,12 @@ class RequeueStrategies:
 
     def may_help(self, group: Group, gating_events: tuple[ClusterEvent, ...], event: ClusterEvent) -> bool:
         """Whether a record of that group can be moved by the event, as far as the registrations tell."""
+        if event.wildcard:
+            return True
         if group.gating_plugin and not any(gating.matches(event) for gating in gating_events):
             return False
         profile = self._profiles.get(group.scheduler_name)
-        if event.wildcard or profile is None or not group.rejectors:
+        if profile is None or not group.rejectors:
             return True
         return not group.rejectors.isdisjoint(profile.hints.matching(event).hints)
 

@@ -44,6 +44,7 @@ from berth.pod_groups.group_algorithm import Ground
 from berth.pod_groups.group_cycle import GroupFeatures, PodGroupCycle
 from berth.pod_groups.plan_memory import PlanMemory
 from berth.pod_groups.submission import Submission
+from berth.preemption.departures import Departures
 from berth.preemption.evaluator import Evaluator
 from berth.preemption.screening import Screening
 from berth.profiles.profile_builder import build_frameworks
@@ -192,11 +193,11 @@ class Scheduler:
         )
 
     def _new_handles(self) -> Mapping[str, Handle]:
-        screening = Screening()
+        screening, departures = Screening(), Departures()
         names = (profile.scheduler_name for profile in self._loaded.profiles)
-        return {name: self._new_handle(name, screening) for name in names}
+        return {name: self._new_handle(name, screening, departures) for name in names}
 
-    def _new_handle(self, profile: str, screening: Screening) -> Handle:
+    def _new_handle(self, profile: str, screening: Screening, departures: Departures) -> Handle:
         handle = Handle(
             profile_name=profile,
             snapshot=self.snapshot,
@@ -219,7 +220,11 @@ class Scheduler:
             known=self.known,
         )
         preemption = Evaluator(
-            handle, self.profiles.frameworks, screening=screening, metrics=self._metrics.preemption
+            handle,
+            self.profiles.frameworks,
+            screening=screening,
+            departures=departures,
+            metrics=self._metrics.preemption,
         )
         return replace(handle, preemption=preemption)
 

@@ -47,9 +47,12 @@ REGISTERED = {
     "DynamicResources": [
         (On.NODE, ADD_LABEL | Do.UPDATE_NODE_ALLOCATABLE, False),
         (On.RESOURCE_CLAIM, ADD_UPDATE, True),
+        (On.RESOURCE_CLAIM, Do.DELETE, True),
+        (On.POD, Do.DELETE, True),
         (On.POD, Do.UPDATE_POD_GENERATED_RESOURCE_CLAIM, True),
         (On.DEVICE_CLASS, ADD_UPDATE, False),
         (On.RESOURCE_SLICE, ADD_UPDATE, False),
+        (On.RESOURCE_SLICE, Do.DELETE, False),
     ],
     "VolumeBinding": [
         (On.STORAGE_CLASS, ADD_UPDATE, True),

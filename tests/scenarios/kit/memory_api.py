@@ -112,9 +112,16 @@ class MemoryPods:
         call = asyncio.ensure_future(self._call("bind", key, node, lambda: self._bind(key, uid, node)))
         call.add_done_callback(lambda call: answered(call.result()))
 
-    async def patch_status(self, namespace, name, patch):
+    async def patch_status(self, namespace, name, patch, *, uid="", version=""):
         key = f"{namespace}/{name}"
-        await self._call("patch_status", key, patch, lambda: self._patch(key, patch))
+
+        def effect():
+            found = self._found(key)
+            if uid not in ("", found.uid) or version not in ("", found.metadata.resource_version):
+                raise ConflictError(409, "Conflict", "the object has been modified")
+            return self._patch(key, patch)
+
+        await self._call("patch_status", key, patch, effect)
 
     async def patch_metadata(self, namespace, name, *, uid="", annotations=None, labels=None):
         del uid

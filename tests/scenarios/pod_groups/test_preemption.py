@@ -175,16 +175,29 @@ async def test_6_8_3_a_group_that_is_disrupted_as_a_whole_goes_as_a_whole():
 
 
 async def test_6_8_3_pods_of_other_groups_go_one_by_one():
-    """Disruption mode Pod makes each pod a unit with its own priority."""
+    """Disruption mode Pod makes each pod a unit of its own, with its group's priority."""
     cluster = crowded()
-    cluster.add_group("w", disruptionMode="Pod", priority=100)
-    victim(cluster, "x", "n0", group="w", priority=2)
-    victim(cluster, "y", "n1", group="w", priority=1)
+    cluster.add_group("w", disruptionMode="Pod", priority=2)
+    cluster.add_group("v", disruptionMode="Pod", priority=1)
+    victim(cluster, "x", "n0", group="w", priority=1)
+    victim(cluster, "y", "n1", group="v", priority=2)
     victim(cluster, "z", "n2", priority=50)
     wants(cluster, 1, names="a")
     await cluster.run()
 
     assert ["y"] == evicted(cluster)
+
+
+async def test_pods_of_a_more_important_group_are_no_victims():
+    """kubernetes/kubernetes#139030: the group's priority counts for its pods, whatever theirs is."""
+    cluster = crowded(nodes=1)
+    cluster.add_group("w", disruptionMode="Pod", priority=1000)
+    victim(cluster, "x", "n0", group="w", priority=10)
+    cluster.add_group(min_count=1, priority=500)
+    cluster.add_member("a", cpu="1", priority=500)
+    await cluster.run()
+
+    assert [] == evicted(cluster)
 
 
 @pytest.mark.parametrize(("priority", "victims"), [(10, []), (11, ["x"]), (None, [])])

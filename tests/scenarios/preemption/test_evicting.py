@@ -274,3 +274,35 @@ async def test_6_2_7_and_6_6_15_a_failed_synchronous_eviction_fails_the_attempt(
         await cluster.turn()
 
         assert ("refused", "") == (message_of(cluster), cluster.nomination("high"))
+
+
+async def two_preemptors_of_one_victim():
+    """Both want half of a node that one pod fills; its deletion hangs."""
+    cluster = crowded()
+    place(cluster, "low")
+    cluster.pods_client.hold("delete")
+    await arrives(cluster, "first", cpu="2")
+    await arrives(cluster, "second", cpu="2")
+    return cluster
+
+
+async def test_a_victim_whose_eviction_is_under_way_is_not_evicted_again():
+    """The second preemptor counts on the first one's eviction; both are bound once the victim is gone."""
+    cluster = await two_preemptors_of_one_victim()
+    cluster.pods_client.release("delete")
+    await cluster.tick(90)
+
+    assert (["low"], {"low": preempted(cluster)["low"]}) == (evicted(cluster), preempted(cluster))
+    assert 1 == sum(reason == "Preempted" for reason, *_ in cluster.notes)
+    assert {"first", "second"} == set(cluster.bound)
+
+
+async def test_an_eviction_that_fails_has_all_that_counted_on_it_tried_again():
+    """Neither waits for an event that never comes."""
+    cluster = await two_preemptors_of_one_victim()
+    cluster.pods_client.answer_next("delete", REFUSED)
+    cluster.pods_client.release("delete")
+    await cluster.tick(90)
+
+    assert ["low", "low"] == evicted(cluster)
+    assert {"first", "second"} == set(cluster.bound)

@@ -130,14 +130,25 @@ async def test_2_6_9_popping_that_very_pod_has_it_asked_again():
         assert "p0" == taken.pod.name
 
 
-async def test_2_6_10_and_11_3_8_the_flush_leaves_gated_pods():
-    """Six minutes in the pool, still gated; only the flush's mark says that it looked."""
-    cluster = Cluster(Gate("Gate", "p0"), Doorkeeper())
+async def test_2_6_10_and_11_3_8_the_flush_asks_the_gates_again():
+    """PreEnqueue runs again every five minutes; a pod that is still gated has no mark of the flush."""
+    gate = Gate("Gate", "p0")
+    cluster = Cluster(gate, Doorkeeper())
     cluster.add_pod()
+    del gate.calls[:]
     await cluster.tick(360)
 
-    assert "gated" == cluster.where()
-    assert cluster.queued().was_flushed_from_unschedulable
+    assert (["Gate.p0"], "gated") == (gate.calls, cluster.where())
+    assert not cluster.queued().was_flushed_from_unschedulable
+
+    gate.shut.clear()
+    await cluster.tick(240)
+
+    assert [] == cluster.tried
+
+    await cluster.tick(120)
+
+    assert "p0" in cluster.tried
 
 
 async def test_2_6_11_a_gate_that_waits_for_everything_is_asked_by_the_flush():

@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from berth.framework.interface import PermitPlugin, PermitResult
+from berth.framework.status import Code, Status
 from berth.objects.api_object import ObjectMeta
 from berth.objects.label_selector import LabelSelector, Requirement
 from berth.objects.pod import Pod
@@ -19,6 +21,7 @@ from berth.objects.pod_spec import (
     Affinity,
     PodAffinity,
     PodAffinityTerm,
+    PodResourceClaim,
     Resources,
     TopologySpreadConstraint,
 )
@@ -27,7 +30,9 @@ from berth.simulation.virtual_time import VirtualTimeLoop
 from berth.testing.builders import make_node, make_pod
 from berth.testing.strategies import LABELS as NODE_LABELS
 from berth.testing.strategies import NAMESPACES, NODE_AFFINITIES, PORTS, TAINTS, TOLERATIONS
+from tests.fakes import Named
 from tests.scenarios.kit.cluster import Cluster
+from tests.unit.plugins.dynamic_resources.kit import allocated, device, make_claim, make_class, make_slice
 
 HOSTNAME = "kubernetes.io/hostname"
 BACKOFF_IS_OVER_SECONDS = 30
@@ -293,5 +298,50 @@ async def test_namespaces_that_match_no_labels():
     cluster.add_pod("first", namespace="team-x", labels=A, node_name="n0")
     cluster.add_pod("second", namespace="team-x", affinity=avoids(per_node(A, namespace_selector=elsewhere)))
     await cluster.run()
+
+    assert "n0" == cluster.bound.get("second")
+
+
+async def test_a_claim_that_is_deleted_while_it_has_its_devices():
+    """kubernetes/kubernetes#140831: no update comes first, and the pod that waits for the device is tried."""
+    cluster = Cluster()
+    cluster.add_node()
+    cluster.add(make_class())
+    cluster.add(make_slice("s", [device("d")]))
+    holder = cluster.add(allocated("holder", ("s", "d")))
+    cluster.add(make_claim("c0"))
+    cluster.add_pod("waiting", resource_claims=(PodResourceClaim("e", "c0"),))
+    await cluster.tick(BACKOFF_IS_OVER_SECONDS)
+
+    assert "pool" == cluster.where("waiting")
+
+    cluster.remove(holder)
+    await cluster.tick(1)
+
+    assert "n0" == cluster.bound.get("waiting")
+
+
+class DelaysTheFirst(Named, PermitPlugin):
+    """Lets the pod called first wait until its time is over."""
+
+    def permit(self, state, pod, node_name):
+        del state, node_name
+        return PermitResult(Status(Code.WAIT), 20) if pod.name == "first" else PermitResult()
+
+
+async def test_a_pod_that_gives_up_a_claim_which_another_shares():
+    """kubernetes/kubernetes#140269: what was in flight is written by no one, and the other pod is tried."""
+    cluster = Cluster(DelaysTheFirst("Delays"), "NodeResourcesFit", "DynamicResources")
+    cluster.add_node()
+    cluster.add(make_class())
+    cluster.add(make_slice("s", [device("d")]))
+    cluster.add(make_claim("c0"))
+    for name in ("first", "second"):
+        cluster.add_pod(name, resource_claims=(PodResourceClaim("e", "c0"),))
+        await cluster.run()
+
+    assert "pool" == cluster.where("second")
+
+    await cluster.tick(21)
 
     assert "n0" == cluster.bound.get("second")

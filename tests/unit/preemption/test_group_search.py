@@ -99,14 +99,14 @@ async def test_without_units_nothing_is_tried():
 
 
 def test_a_unit_counts_with_its_groups_priority():
-    """Pods of a group that goes as a whole count as one, less important than the preemptor's group or not."""
+    """The pods of a group that goes as a whole are one unit; those of others are units of its priority."""
     groups = Store()
-    documents = {"w": ("PodGroup", 7), "v": ("Pod", 99), "g": ("Pod", 8)}
+    documents = {"w": ("PodGroup", 7), "v": ("Pod", 3), "u": ("Pod", 99), "g": ("Pod", 8)}
     for name, (mode, priority) in documents.items():
         spec = {"disruptionMode": mode, "priority": priority}
         metadata = {"name": name, "namespace": "default", "uid": name}
         groups.put(from_document({"metadata": metadata, "spec": spec}, PodGroup))
-    placed = [member("a", "w", 50), member("b", "w", 0), member("c", "v", 3), member("d", "v", 8), pod(1, 8)]
+    placed = [member("a", "w", 50), member("b", "w", 0), member("c", "v", 50), member("d", "u", 3), pod(1, 8)]
     units = victim_units(placed, groups, groups.get("g", "default"))
 
     assert {("a", "b"): 7, ("c",): 3} == {tuple(i.pod.name for i in u.pods): u.priority for u in units}

@@ -133,15 +133,16 @@ def test_activating_a_gated_pod_checks_the_gate():
     assert bench.metrics.incoming == {("unschedulable", "UnschedulablePodAdd"): 1}
 
 
-def test_no_wildcard_reaches_a_gated_pod():
-    """11.3.8: six minutes in the pool, the flush marks a gated pod and leaves it."""
-    bench = a_bench()
+def test_the_flush_asks_the_gates_of_a_gated_pod():
+    """11.3.8: six minutes in the pool, the flush runs PreEnqueue again; a pod still gated is not marked."""
+    gates = Gates()
+    bench = a_bench([gates])
     pod = bench.add(gates=["Gates"])
     bench.clock.seconds += 360
     bench.queue.flush_unschedulable_leftovers()
 
-    assert bench.where(pod) == "pool"
-    assert bench.queue.record("default", "p0").was_flushed_from_unschedulable
+    assert (2, "pool") == (gates.asked, bench.where(pod))
+    assert not bench.queue.record("default", "p0").was_flushed_from_unschedulable
 
 
 def test_a_wildcard_registration_lets_the_flush_through():

@@ -4,7 +4,7 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go Unr
 v1.36).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -39,6 +39,11 @@ class Held:
     made: bool = False
     """Whether the claim for extended resources, the last one, exists in the API."""
 
+    def take_over(self, shared: Mapping[str, ResourceClaim]) -> None:
+        """Count on allocations that others of the pod's group have in flight, by UID."""
+        self.claims = [shared.get(claim.uid, claim) for claim in self.claims]
+        self.in_flight |= shared.keys()
+
 
 class ClaimBinder:
     """Writes what Reserve chose; `stamped` allocations carry the time."""
@@ -67,6 +72,9 @@ class ClaimBinder:
 
     async def _write_one(self, held: Held, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
         allocation = claim.allocation if claim.uid in held.in_flight else None
+        if allocation is not None and self._tracker.in_flight(claim.uid) is None:
+            # Another pod of the group has written it.
+            allocation = None
         if allocation is not None and self._stamped:
             # In whole seconds, as the API server keeps it.
             moment = datetime.fromtimestamp(int(self._handle.clock.now()), UTC)
@@ -78,7 +86,8 @@ class ClaimBinder:
             held.made = True
         written = await self.writer.reserve(target, pod, allocation)
         self._tracker.assume(written)
-        self.let_go(held, claim.uid)
+        self._tracker.written(claim.uid)
+        held.in_flight.discard(claim.uid)
         if extended:
             await self._publish(written, held.mappings, pod)
         return written
@@ -99,17 +108,12 @@ class ClaimBinder:
         ]
         await self.writer.publish(pod, claim.name, entries)
 
-    def let_go(self, held: Held, uid: str) -> None:
-        """Hold the devices of that claim no longer for the pod."""
-        if uid in held.in_flight:
-            held.in_flight.discard(uid)
-            self._tracker.end(uid)
-
     async def take_back(self, held: Held, pod: Pod) -> None:
         """Let every device go, and be no consumer any more."""
         in_flight = set(held.in_flight)
         for uid in in_flight:
-            self.let_go(held, uid)
+            self._tracker.end(uid, pod)
+        held.in_flight.clear()
         for claim in held.claims:
             if held.made and claim is held.claims[-1]:
                 await self.writer.delete(claim)

@@ -20,6 +20,9 @@ from berth.plugins.dynamic_resources.claims import UnresolvedClaimError, claims_
 from berth.plugins.queueing import expected, is_own, maybe, queue_if
 
 ADD_OR_UPDATE = ActionType.ADD | ActionType.UPDATE
+POD_GONE = ClusterEvent(EventResource.POD, ActionType.DELETE)
+CLAIM_DELETED = ClusterEvent(EventResource.RESOURCE_CLAIM, ActionType.DELETE)
+SLICE_DELETED = ClusterEvent(EventResource.RESOURCE_SLICE, ActionType.DELETE)
 NODES = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
 
 
@@ -37,9 +40,12 @@ class Hints:
             ClusterEventWithHint(
                 ClusterEvent(EventResource.RESOURCE_CLAIM, ADD_OR_UPDATE), self.after_claim_change
             ),
+            ClusterEventWithHint(CLAIM_DELETED, after_claim_deletion),
+            ClusterEventWithHint(POD_GONE, after_pod_gone),
             ClusterEventWithHint(ClusterEvent(EventResource.POD, generated), self.after_claims_generated),
             ClusterEventWithHint(ClusterEvent(EventResource.DEVICE_CLASS, ADD_OR_UPDATE)),
             ClusterEventWithHint(ClusterEvent(EventResource.RESOURCE_SLICE, ADD_OR_UPDATE)),
+            ClusterEventWithHint(SLICE_DELETED),
         ]
 
     def after_claim_change(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
@@ -60,3 +66,27 @@ class Hints:
         del old
         after = expected(Pod, new)
         return queue_if(is_own(pod, after) and resolvable(after, self._claims))
+
+
+def after_claim_deletion(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """QUEUE where the claim that is gone had devices: they are free now.
+
+    Upstream v1.36 hears of no deletion (kubernetes/kubernetes#140831).
+    """
+    del pod, new
+    return queue_if(expected(ResourceClaim, old).allocation is not None)
+
+
+def after_pod_gone(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """QUEUE where a pod that shares a claim with the waiting one is gone, or gave its node up.
+
+    Its allocation may have been in flight, and is written by no one then: the claim has no event
+    (kubernetes/kubernetes#140269).
+    """
+    del new
+    gone = expected(Pod, old)
+    return queue_if(gone.namespace == pod.namespace and not _named(gone).isdisjoint(_named(pod)))
+
+
+def _named(pod: Pod) -> frozenset[str | None]:
+    return frozenset(entry.resource_claim_name for entry in pod.spec.resource_claims) - {None}

@@ -180,11 +180,17 @@ class DynamicResources(
         return PreFilterResult()
 
     def _devices(self, pod: Pod) -> PodDevices:
-        claims = {claim.uid: claim for claim in claims_of(pod, self._claims)}
+        claims = {claim.uid: self._as_shared(claim, pod) for claim in claims_of(pod, self._claims)}
         extended = None
         if self._backed(pod):
             extended = extended_resources(pod, self._names, self.handle.listers.resource_claims)
         return PodDevices(list(claims.values()), extended)
+
+    def _as_shared(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
+        """The claim, with the allocation that is about to be written for another pod of the pod's group."""
+        if claim.allocation is not None:
+            return claim
+        return self._claims.in_flight_for(claim.uid, pod) or claim
 
     def _question(self, pod: Pod, devices: PodDevices) -> DeviceQuery:
         """What is to be asked of nodes.
@@ -304,17 +310,35 @@ class DynamicResources(
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Hold the devices that were found for the node."""
-        del pod
         devices: PodDevices = state.get(PodDevices, NO_DEVICES)
         if devices.empty or devices.question is None:
             return SUCCESS
         outcome = devices.question.found(self.handle.snapshot, node_name)
         if outcome is None:
             return failed("claim allocation not found for node")
-        devices.held = self._hold(devices, outcome, node_name)
+        shared = self._shared(devices, pod)
+        if shared is None:
+            return failed("claim allocation of another pod of the group not found")
+        devices.held = self._hold(devices, outcome, pod, node_name)
+        devices.held.take_over(shared)
         return SUCCESS
 
-    def _hold(self, devices: PodDevices, outcome: NodeAllocation, node_name: str) -> Held:
+    def _shared(self, devices: PodDevices, pod: Pod) -> dict[str, ResourceClaim] | None:
+        """By UID, the claims that others of the group have in flight; None where one is in flight no more."""
+        found: dict[str, ResourceClaim] = {}
+        for claim in devices.claims:
+            stored = self._claims.by_key(claim.key)
+            if claim.allocation is None or (stored is not None and stored.allocation is not None):
+                continue
+            shared = self._claims.share(claim.uid, pod)
+            if shared is None:
+                for uid in found:
+                    self._claims.end(uid, pod)
+                return None
+            found[claim.uid] = shared
+        return found
+
+    def _hold(self, devices: PodDevices, outcome: NodeAllocation, pod: Pod, node_name: str) -> Held:
         chosen = {
             claim.uid: claim.allocated_as(
                 allocation(claim, picks, node_name, self._features, self.handle.random)
@@ -322,7 +346,7 @@ class DynamicResources(
             for claim, picks in zip(outcome.claims, outcome.solution, strict=True)
         }
         for claim in chosen.values():
-            self._claims.begin(claim)
+            self._claims.begin(claim, pod)
         claims = [chosen.get(claim.uid, claim) for claim in devices.claims]
         if outcome.mappings:
             claims.append(chosen[outcome.claims[-1].uid])

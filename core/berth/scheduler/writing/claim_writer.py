@@ -57,10 +57,13 @@ class ApiClaimWriter:
 
         async def attempt() -> ResourceClaim:
             document = await self._read(claim)
-            _check(document, claim, allocates=allocation is not None)
-            if allocation is not None:
+            # Pods of one group may write the allocation that they share at the same time.
+            written = allocation is not None and _has(document, allocation)
+            allocated = None if written else allocation
+            _check(document, claim, allocates=allocated is not None)
+            if allocated is not None:
                 document = await self._protect(claim, document)
-            return await self._write_status(claim, document, _reserved(document, pod, allocation))
+            return await self._write_status(claim, document, _reserved(document, pod, allocated))
 
         return await self._persistently(claim, attempt)
 
@@ -163,6 +166,20 @@ def _check(document: Document, claim: ResourceClaim, *, allocates: bool) -> None
         raise ClaimWriteError(f"claim {claim.key} got allocated elsewhere in the meantime")
     if not allocates and not allocated:
         raise ClaimWriteError(f"claim {claim.key} got deallocated elsewhere in the meantime")
+
+
+def _has(document: Document, allocation: Allocation) -> bool:
+    """Whether the claim has these very devices."""
+    found = _status(document).get("allocation")
+    if not found:
+        return False
+    devices = found.get("devices") or {}
+    results = msgspec.to_builtins(allocation)["devices"]["results"]
+    return [_device(one) for one in devices.get("results") or ()] == [_device(one) for one in results]
+
+
+def _device(result: Document) -> tuple[Any, ...]:
+    return tuple(result.get(field) for field in ("request", "driver", "pool", "device", "shareID"))
 
 
 def _reserved(document: Document, pod: Pod, allocation: Allocation | None) -> Document:

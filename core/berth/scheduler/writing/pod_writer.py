@@ -28,6 +28,8 @@ Failed = Ambiguous | Conflict | NotFound | Rejected
 
 # How often the API server may answer with an error of its own before the pod goes back to the queue.
 REFUSALS = 5
+# How many versions of a waiting pod a status is written to, where others change it meanwhile.
+STATUS_VERSIONS = 4
 # What a proxy says when it has lost sight of the request: that may still arrive.
 FROM_IN_BETWEEN = frozenset({502, 504})
 
@@ -130,17 +132,32 @@ class PodWriter:
     async def patch_pod_status(
         self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
     ) -> None:
-        """Write what differs from the status that the scheduler holds; nothing differs, nothing is sent."""
-        status: dict[str, Any] = {}
-        if condition is not None and changes(pod, condition):
-            status["conditions"] = [_merged(pod, condition)]
-        if nominated_node_name is not None and nominated_node_name != pod.nominated_node_name:
-            status["nominatedNodeName"] = nominated_node_name or None
-        if status:
+        """Write what differs from the status that the scheduler holds; nothing differs, nothing is sent.
+
+        A waiting pod's status is written only while it waits: a late patch never lands on a bound pod
+        (kubernetes/kubernetes#139417), and none lands on another pod of the same name.
+        Raises: PodGoneError; ClientError.
+        """
+        current: Pod | None = pod
+        for _ in range(STATUS_VERSIONS):
+            if current is None or current.uid != pod.uid:
+                raise PodGoneError(f"pod {pod.key} is gone")
+            status = _status_patch(current, condition, nominated_node_name)
+            if not status or (current.node_name and not pod.node_name):
+                return
+            version = "" if pod.node_name else current.metadata.resource_version
             try:
-                await self._pods.patch_status(pod.namespace, pod.name, {"status": status})
+                await self._pods.patch_status(
+                    pod.namespace, pod.name, {"status": status}, uid=pod.uid, version=version
+                )
             except NotFoundError as error:
                 raise PodGoneError(str(error)) from error
+            except ConflictError as error:
+                conflict = error
+                current = await self._read(pod)
+            else:
+                return
+        raise conflict
 
     async def patch_pod_metadata(self, pod: Pod, patch: Mapping[str, Any]) -> None:
         """Merge labels and annotations into the pod of that UID."""
@@ -158,6 +175,18 @@ class PodWriter:
             await self._pods.delete(pod.namespace, pod.name, pod.uid)
         except (NotFoundError, ConflictError) as error:
             raise PodGoneError(str(error)) from error
+
+
+def _status_patch(
+    pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
+) -> dict[str, Any]:
+    """What of the condition and the nomination the pod does not have yet."""
+    status: dict[str, Any] = {}
+    if condition is not None and changes(pod, condition):
+        status["conditions"] = [_merged(pod, condition)]
+    if nominated_node_name is not None and nominated_node_name != pod.nominated_node_name:
+        status["nominatedNodeName"] = nominated_node_name or None
+    return status
 
 
 def _is_refusal(outcome: Failed) -> bool:

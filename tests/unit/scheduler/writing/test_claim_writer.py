@@ -16,6 +16,7 @@ from tests.unit.client.conftest import transport_to
 
 A, B = make_pod("a", uid="a"), make_pod("b", uid="b")
 ALLOCATION = Allocation(DeviceAllocation((DeviceResult("r", "d.example", "p", "x"),)))
+OTHER_ALLOCATION = Allocation(DeviceAllocation((DeviceResult("r", "d.example", "p", "y"),)))
 DOCUMENT = {
     "apiVersion": "resource.k8s.io/v1",
     "kind": "ResourceClaim",
@@ -67,7 +68,16 @@ async def test_no_claim_is_allocated_twice(server):
     await server.writer.reserve(old, A, ALLOCATION)
 
     with pytest.raises(ClaimWriteError, match="got allocated elsewhere in the meantime"):
-        await server.writer.reserve(old, B, ALLOCATION)
+        await server.writer.reserve(old, B, OTHER_ALLOCATION)
+
+
+async def test_pods_of_a_group_write_the_allocation_that_they_share(server):
+    """kubernetes/kubernetes#137617: the second one finds its own devices there, and becomes a consumer."""
+    old = await server.claim()
+    await server.writer.reserve(old, A, ALLOCATION)
+    claim = await server.writer.reserve(old, B, ALLOCATION)
+
+    assert (ALLOCATION, ["a", "b"]) == (claim.allocation, consumers(claim))
 
 
 async def test_a_recreated_claim_is_another(server):

@@ -6,9 +6,10 @@ import asyncio
 import msgspec
 import pytest
 
-from berth.client.errors import AmbiguousError, NotFoundError, ServerError
+from berth.client.errors import AmbiguousError, ConflictError, NotFoundError, ServerError
 from berth.client.pods import Ambiguous, Bound, Conflict, NotFound, Rejected
 from berth.client.wire import encode
+from berth.framework.handle import PodGoneError
 from berth.objects.pod import PodCondition
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.scheduler.writing.pod_writer import REFUSALS, BindFailedError, PodWriter
@@ -25,6 +26,7 @@ class Server:
         self.answers, self.lands, self.node, self.uid = list(answers), set(lands), node, uid
         self.reads = list(reads)
         self.binds, self.gets, self.patches, self.naps = 0, 0, [], 0
+        self.preconditions, self.conflicts = [], 0
 
     def bind(self, namespace, name, uid, node, *, answered, annotations):
         assert (POD.namespace, POD.name, POD.uid, {}) == (namespace, name, uid, annotations)
@@ -39,10 +41,14 @@ class Server:
             raise self.reads.pop(0)
         if not self.uid:
             raise NotFoundError(404, "NotFound", f"{namespace}/{name} not found")
-        metadata = {"namespace": namespace, "name": name, "uid": self.uid}
+        metadata = {"namespace": namespace, "name": name, "uid": self.uid, "resourceVersion": "8"}
         return encode({"metadata": metadata, "spec": {"nodeName": self.node}})
 
-    async def patch_status(self, namespace, name, patch):
+    async def patch_status(self, namespace, name, patch, *, uid, version):
+        self.preconditions.append((uid, version))
+        if self.conflicts:
+            self.conflicts -= 1
+            raise ConflictError(409, "Conflict", "the object has been modified")
         self.patches.append(patch["status"])
 
     async def sleep(self, seconds):
@@ -155,6 +161,7 @@ def condition(**changed):
 
 def pod_with(*conditions, nominated=""):
     pod = make_pod(nominated_node_name=nominated)
+    pod = msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, resource_version="7"))
     return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, conditions=conditions))
 
 
@@ -217,3 +224,40 @@ async def test_the_transition_time_moves_with_the_status_only(held, moved):
 @pytest.mark.parametrize(("held", "wanted", "sent"), [("", "n1", "n1"), ("n1", "n2", "n2"), ("n1", "", None)])
 async def test_a_nomination_that_differs_is_written_or_taken_back(held, wanted, sent):
     assert [{"nominatedNodeName": sent}] == await patched(pod_with(nominated=held), None, wanted)
+
+
+async def test_a_waiting_pod_is_written_to_as_long_as_it_waits():
+    """kubernetes/kubernetes#139417: its version is the precondition; another one is read anew."""
+    server = Server()
+    server.conflicts = 1
+    await PodWriter(server, None, sleep=server.sleep).patch_pod_status(pod_with(), condition(), None)
+
+    assert [(POD.uid, "7"), (POD.uid, "8")] == server.preconditions
+    assert 1 == len(server.patches)
+
+
+async def test_a_late_status_does_not_land_on_a_bound_pod():
+    server = Server(node="n1")
+    server.conflicts = 1
+    await PodWriter(server, None, sleep=server.sleep).patch_pod_status(pod_with(), condition(), None)
+
+    assert ([], 1) == (server.patches, server.gets)
+
+
+async def test_a_late_status_does_not_land_on_another_pod_of_the_name():
+    server = Server(uid="another")
+    server.conflicts = 1
+    with pytest.raises(PodGoneError):
+        await PodWriter(server, None, sleep=server.sleep).patch_pod_status(pod_with(), condition(), None)
+
+    assert [] == server.patches
+
+
+async def test_a_victims_status_has_no_version_as_precondition():
+    """Its kubelet writes it all the time."""
+    server = Server()
+    await PodWriter(server, None, sleep=server.sleep).patch_pod_status(
+        pod_with().placed_on("n1"), condition(), None
+    )
+
+    assert [(POD.uid, "")] == server.preconditions
