@@ -21,7 +21,14 @@ from berth.cel import Look, look_at_nothing
 from berth.plugins.dynamic_resources.asking import Ask, ClaimAsk
 from berth.plugins.dynamic_resources.dead_ends import DeadEnds
 from berth.plugins.dynamic_resources.inventory import Device, SelectorError, View
-from berth.plugins.dynamic_resources.picking import MAX_RESULTS, AllocationError, Pick, Picks, Supply
+from berth.plugins.dynamic_resources.picking import (
+    MAX_RESULTS,
+    AllocationError,
+    Pick,
+    Picks,
+    Supply,
+    UnsuitableNodeError,
+)
 
 Solution: TypeAlias = list[list[Pick]]
 """The picks of each claim, in order."""
@@ -111,7 +118,8 @@ class Search:
                 smallest = min(smallest, count)
             least += int(smallest)
         if least > MAX_RESULTS:
-            raise AllocationError(
+            of_this_node = any(ask.every for asks in asked.requests for ask in asks)
+            raise (UnsuitableNodeError if of_this_node else AllocationError)(
                 f"claim {asked.claim.key}: number of requested devices {least} "
                 f"exceeds the claim limit of {MAX_RESULTS}"
             )
@@ -132,7 +140,7 @@ class Search:
         for pool, _ in self._view.pools:
             if pool.problem:
                 problem = f"asks for all devices, but resource pool {pool.full_name} {pool.problem}"
-                raise AllocationError(f"{self._picks.words(claim, ask)}: {problem}")
+                raise UnsuitableNodeError(f"{self._picks.words(claim, ask)}: {problem}")
 
     def _survey(self) -> Way:
         """Learn what cannot lead to a solution; where that is known of every device, begin anew."""

@@ -26,7 +26,7 @@ from berth.plugins.dynamic_resources.extended_resources import (
     with_requests,
 )
 from berth.plugins.dynamic_resources.inventory import View
-from berth.plugins.dynamic_resources.picking import AllocationError, Supply
+from berth.plugins.dynamic_resources.picking import AllocationError, Supply, UnsuitableNodeError
 from berth.snapshot.columns import Ints, Mask
 from berth.snapshot.node_matching import matching_nodes
 from berth.snapshot.snapshot import Snapshot
@@ -252,7 +252,8 @@ class DeviceQuery:
                 if self.timeout_seconds and self.clock.monotonic() >= task.deadline:
                     return NodeAllocation(failed(f"node {task.node_name}: {TIMED_OUT}"))
         except AllocationError as error:
-            return NodeAllocation(failed(error))
+            of_this_node = isinstance(error, UnsuitableNodeError)
+            return NodeAllocation(unresolvable(str(error)) if of_this_node else failed(error))
         except OutOfTimeError:
             return None
         if task.search.solution is None:

@@ -25,6 +25,13 @@ class AllocationError(Exception):
     """A request that cannot be decided now: the whole cycle fails."""
 
 
+class UnsuitableNodeError(AllocationError):
+    """A request for all devices that one node cannot serve; others may.
+
+    Upstream v1.36 fails the whole cycle for such a node (kubernetes/kubernetes#141829).
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class Features:
     """Which of the optional parts are on."""
@@ -107,7 +114,7 @@ class Picks:
     def pick(self, claim: int, ask: Ask, device: Device) -> bool:
         """Take the device if it can be had.
 
-        Raises: AllocationError.
+        Raises: UnsuitableNodeError.
         """
         eligible = self._free(claim, ask, device) and self._selected(claim, ask, device)
         taken = self.takes(ask, device) if eligible else None
@@ -202,7 +209,7 @@ class Picks:
             problem = (
                 f"cannot add device {'/'.join(device.id)} because a claim constraint would not be satisfied"
             )
-            raise AllocationError(f"{self.words(claim, ask)}: {problem}")
+            raise UnsuitableNodeError(f"{self.words(claim, ask)}: {problem}")
         if constraints is None:
             return False
         self._take(Pick(claim, ask, device, taken if self._supply.shares(device) else None, constraints))

@@ -343,7 +343,24 @@ def test_pools_in_change(slices, mode, reason):
     assert reason == Cluster(slices=[part, old], claims=[claim]).reasons(claiming("c0"))["n0"]
 
 
-def test_all_of_an_unfinished_pool_is_an_error():
+@pytest.mark.parametrize(
+    "devices",
+    [
+        pytest.param({"slices": 2, "devices": [device("a")]}, id="slices are missing"),
+        pytest.param({"devices": [device("a"), device("a")]}, id="one name twice"),
+        pytest.param({"devices": [device(f"d{i}") for i in range(33)]}, id="more than a claim may have"),
+    ],
+)
+def test_a_node_whose_devices_cannot_all_be_had_is_unsuitable(devices):
+    """kubernetes/kubernetes#141829: other nodes are tried; the error of one node does not end the attempt."""
+    bad = make_slice("s0", node="n0", **devices)
+    good = make_slice("s1", [device("a")], node="n1")
+    claim = make_claim(requests=[request(allocationMode="All")])
+
+    assert ["n1"] == Cluster(slices=[bad, good], claims=[claim]).fits(claiming("c0"))
+
+
+def test_the_words_for_an_unfinished_pool():
     """How many are all devices is unknown while slices are missing."""
     part = make_slice("s0", [device("a")], node="n0", slices=2)
     claim = make_claim(requests=[request(allocationMode="All")])
