@@ -94,11 +94,11 @@ class CycleBudgets:
     clock: Clock
     background: Background
     on_exceeded: Callable[[str], None] = _ignore
+    on_forgiven: Callable[[AbstractSet[str]], None] = _release_none
+    """Called with the namespaces whose pods were held back although the budget was at fault."""
     ordinary_seconds: float = 0.0
     """What a pod costs whose cycle ends within its budget: a running average."""
     debts: dict[str, Debt] = field(default_factory=dict)
-    on_forgiven: Callable[[AbstractSet[str]], None] = _release_none
-    """Called with the namespaces whose pods were held back although the budget was at fault."""
     exceeding: dict[str, float] = field(default_factory=dict)
     """The budgets that namespaces went over since a cycle last kept within its own."""
     _cpu: CpuTime = field(init=False, repr=False)

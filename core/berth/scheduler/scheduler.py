@@ -10,6 +10,7 @@ Source: pkg/scheduler/scheduler.go (Kubernetes v1.36).
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any
 
@@ -105,9 +106,10 @@ class Scheduler:
         self.snapshot = Snapshot()
         self.cache = Cache(self.pod_groups, resizes_count_by_pod=loaded.gates.rules.resizes_count_by_pod)
         self.profiles = Profiles(extenders=bool(loaded.extenders), generic_workload=enabled(GENERIC_WORKLOAD))
-        self.budgets = CycleBudgets(ports.clock, ports.background, self._metrics.over_budget)
+        self.budgets = CycleBudgets(
+            ports.clock, ports.background, self._metrics.over_budget, on_forgiven=self._release_held
+        )
         self.queue = self._new_queue(plugins, on_ready, max_in_unschedulable_seconds, shard_of)
-        self.budgets.on_forgiven = self.queue.release
         self.waiting_pods = WaitingPods(ports.background, ports.clock)
         self.pods_in_pre_bind = PodsInPreBind(ports.background)
         self.at_work: Counter[str] = Counter()
@@ -145,6 +147,10 @@ class Scheduler:
             clock=self._ports.clock,
             handled=self._metrics.event_handled,
         )
+
+    def _release_held(self, namespaces: AbstractSet[str]) -> None:
+        # The queue is made after the budgets, which it asks how long a pod waits.
+        self.queue.release(namespaces)
 
     def _new_dispatcher(self) -> ApiDispatcher:
         ports = self._ports

@@ -31,7 +31,10 @@ class Office:
     def __init__(self):
         self.clock = ManualClock(1000.0)
         self.exceeded = []
-        self.budgets = CycleBudgets(self.clock, Unstarted(), self.exceeded.append)
+        self.released = []
+        self.budgets = CycleBudgets(
+            self.clock, Unstarted(), self.exceeded.append, on_forgiven=self.released.append
+        )
 
     def info(self, name="p", namespace="default"):
         return QueuedPodInfo(make_pod(name, namespace=namespace), self.clock.now())
@@ -268,12 +271,10 @@ def test_one_namespace_cannot_raise_the_budget(office):
 
 
 def test_pods_that_were_held_back_for_the_budget_are_released(office):
-    released = []
-    office.budgets.on_forgiven = released.append
     for i in range(SEVERAL_NAMESPACES):
         office.cycle(office.info(namespace=f"ns-{i}"), 2 * LEAST_SECONDS)
 
-    assert [{f"ns-{i}" for i in range(SEVERAL_NAMESPACES)}] == released
+    assert [{f"ns-{i}" for i in range(SEVERAL_NAMESPACES)}] == office.released
 
 
 def test_work_that_placed_pods_cause_is_owed_by_their_namespaces(office):
