@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from berth.config.catalogue import IN_TREE
 from berth.config.errors import ConfigError, FeatureGateError, FlagError, PluginListError, ShardListError
+from berth.config.scheduler_plugins import hint
 
 _LONGEST_LINE = 600
 _UNKNOWN = '" does not exist'
@@ -25,6 +26,10 @@ def complaint_lines(error: ConfigError, file: str = "") -> Iterator[str]:
 def _hint(message: str) -> str:
     if not message.endswith(_UNKNOWN):
         return ""
-    close = difflib.get_close_matches(message.split('"')[-2], IN_TREE, n=1)
+    name = message.split('"')[-2]
+    counterpart = hint(name)
+    if counterpart:
+        return f" ({counterpart})"
+    close = difflib.get_close_matches(name, IN_TREE, n=1)
     guess = f"did you mean {close[0]}? " if close else ""
     return f" ({guess}An out-of-tree plugin must be in a PluginList, see --plugins)"

@@ -243,14 +243,20 @@ NO_PLUGINS: Final = PluginSet()
 
 
 class Plugins(Part, frozen=True):
-    """The plugins of a profile by extension point."""
+    """The plugins of a profile by extension point.
+
+    Upstream's tags are `presort` and `preevictionfilter`, its README and tests write `preSort` and
+    `preEvictionFilter`: both are read.
+    """
 
     presort: PluginSet = NO_PLUGINS
+    pre_sort: PluginSet = NO_PLUGINS
     sort: PluginSet = NO_PLUGINS
     deschedule: PluginSet = NO_PLUGINS
     balance: PluginSet = NO_PLUGINS
     filter: PluginSet = NO_PLUGINS
     preevictionfilter: PluginSet = NO_PLUGINS
+    pre_eviction_filter: PluginSet = NO_PLUGINS
 
 
 class WrittenProfile(Part, frozen=True):

@@ -4,16 +4,15 @@ Source: pkg/framework/plugins/*/validation.go (descheduler v0.36).
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any, Final, TypeVar
 
 import msgspec
 
 from berth.config.descheduling.policy import (
-    API_VERSION,
     BALANCE,
     DEFAULT_EVICTOR,
     DESCHEDULE,
-    KIND,
     Args,
     DefaultEvictorArgs,
     FailedPodsArgs,
@@ -21,6 +20,7 @@ from berth.config.descheduling.policy import (
     LowNodeUtilizationArgs,
     NodeAffinityArgs,
     NodeTaintsArgs,
+    Part,
     PluginSet,
     PodLifeTimeArgs,
     Policy,
@@ -31,6 +31,7 @@ from berth.config.descheduling.policy import (
     WrittenPolicy,
     WrittenProfile,
 )
+from berth.config.descheduling.policy_head import head_problem
 from berth.config.duration import parse_duration
 from berth.config.errors import DecodeError, PolicyError
 from berth.config.reading.document import read_document
@@ -80,8 +81,12 @@ class _Reading:
         self._file = file
 
     def policy(self, source: bytes) -> Policy:
-        written = self._typed(self._plain(source), WrittenPolicy, "")
-        self._check_head(written)
+        plain = self._plain(source)
+        problem = head_problem(plain)
+        if problem is not None:
+            raise self._wrong(*problem)
+        written = self._typed(plain, WrittenPolicy, "")
+        self._check(written)
         return Policy(
             tuple(self._profile(each, f"profiles[{i}]") for i, each in enumerate(written.profiles)),
             node_selector=written.node_selector,
@@ -102,11 +107,7 @@ class _Reading:
             raise self._wrong("", f"{document.duplicates[0]}; write the field once")
         return to_plain(document.value)
 
-    def _check_head(self, policy: WrittenPolicy) -> None:
-        if policy.api_version != API_VERSION:
-            raise self._wrong("apiVersion", f"found {policy.api_version[:60]!r}; write {API_VERSION}")
-        if policy.kind != KIND:
-            raise self._wrong("kind", f"found {policy.kind[:60]!r}; write {KIND}")
+    def _check(self, policy: WrittenPolicy) -> None:
         if not 0 < len(policy.profiles) <= MOST_PROFILES:
             raise self._wrong("profiles", f"found {len(policy.profiles)}; write 1 to {MOST_PROFILES}")
         try:
@@ -135,10 +136,9 @@ class _Reading:
             *self._enabled(profile.plugins.deschedule, DESCHEDULE, f"{where}.plugins.deschedule"),
             *self._enabled(profile.plugins.balance, BALANCE, f"{where}.plugins.balance"),
         ]
-        for point in ("presort", "sort", "filter", "preevictionfilter"):
-            self._enabled(
-                getattr(profile.plugins, point), {DEFAULT_EVICTOR: Args}, f"{where}.plugins.{point}"
-            )
+        for point in ("presort", "pre_sort", "sort", "filter", "preevictionfilter", "pre_eviction_filter"):
+            chosen = getattr(profile.plugins, point)
+            self._enabled(chosen, {DEFAULT_EVICTOR: Args}, f"{where}.plugins.{_camel(point)}")
         strategies = []
         for name in dict.fromkeys(enabled):
             if name not in given:
@@ -169,13 +169,30 @@ class _Reading:
         except msgspec.ValidationError as error:
             what, _, inside = str(error).partition(" - at `$")
             field = f"{where}{inside.strip('`')}".lstrip(".")
-            raise self._wrong(field, f"{what[:1].lower()}{what[1:]}; correct the field") from None
+            remedy = _spelling(what) or "correct the field"
+            raise self._wrong(field, f"{what[:1].lower()}{what[1:]}; {remedy}") from None
 
     def _wrong(self, field: str, what: str) -> PolicyError:
         # What is found may be as long as the file; the remedy stands at the end.
         if len(what) > MOST_CHARACTERS:
             what = f"{what[: MOST_CHARACTERS // 2]}...{what[-MOST_CHARACTERS // 2 :]}"
         return PolicyError(f"{self._file}: {field}: {what}" if field else f"{self._file}: {what}")
+
+
+def _spelling(what: str) -> str:
+    """What to write instead of an unknown field that is one in other letters; empty where it is none."""
+    unknown = what.partition("unknown field `")[2].rstrip("`")
+    known = [name for name in _fields() if unknown and name.casefold() == unknown.casefold()]
+    return f"write {known[0]}" if known else ""
+
+
+@cache
+def _fields() -> frozenset[str]:
+    """The names of all fields that a policy has anywhere."""
+    parts = [Part]
+    for part in parts:
+        parts += part.__subclasses__()
+    return frozenset(name for part in parts for name in part.__struct_encode_fields__)
 
 
 Problem = tuple[str, str]

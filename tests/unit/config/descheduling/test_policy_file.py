@@ -154,8 +154,8 @@ def test_the_evictor_is_refused_by_field(args, complaint):
 @pytest.mark.parametrize(
     ("changed", "complaint"),
     [
-        ({"apiVersion": "descheduler/v1alpha1"}, "apiVersion: found 'descheduler/v1alpha1'; write"),
-        ({"kind": "Policy"}, "kind: found 'Policy'; write DeschedulerPolicy"),
+        ({"apiVersion": "descheduler/v1beta1"}, "apiVersion: found 'descheduler/v1beta1'; write apiVersion"),
+        ({"kind": "Policy"}, "kind: found 'Policy'; write apiVersion descheduler/v1alpha2, kind Desched"),
         ({"profiles": []}, "profiles: found 0"),
         ({"nodeSelector": "a b c"}, "nodeSelector: unable to parse requirement"),
         ({"metricsProviders": [{}]}, "metricsProviders: use is counted by requests"),
@@ -206,8 +206,9 @@ def test_a_strategy_that_needs_arguments_is_refused_without():
         pytest.param(b" " * (MOST_BYTES + 1), "more than 1048576 bytes", id="large"),
         pytest.param(b"{", "json parse error", id="broken"),
         pytest.param(b"kind: a\nkind: b\n", 'key "kind" already set', id="twice"),
-        pytest.param(b"", "expected `object`, got `null`", id="empty"),
-        pytest.param(b"- 1", "expected `object`, got `array`", id="a list"),
+        pytest.param(b"", "found an empty file; write apiVersion descheduler/v1alpha2", id="empty"),
+        pytest.param(b"- 1", "found a list; write apiVersion descheduler/v1alpha2", id="a list"),
+        pytest.param(b"kind: [a]", "kind: found nothing; write apiVersion", id="a kind that is no text"),
     ],
 )
 def test_what_is_no_policy(source, complaint):
@@ -217,3 +218,79 @@ def test_what_is_no_policy(source, complaint):
 
     assert str(refused.value).startswith("policy.yaml: ")
     assert complaint in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("document", "complaint"),
+    [
+        pytest.param(
+            {
+                "apiVersion": "descheduler/v1alpha1",
+                "kind": "DeschedulerPolicy",
+                "strategies": {"RemoveDuplicates": {"enabled": True}},
+            },
+            "apiVersion: found descheduler/v1alpha1, which descheduler v0.30 read last; write "
+            "descheduler/v1alpha2 and RemoveDuplicates as plugins of a profile, params as args",
+            id="an older version",
+        ),
+        pytest.param(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": "descheduler"},
+                "data": {"other": "x", "p.yaml": "kind: DeschedulerPolicy"},
+            },
+            "kind: found a ConfigMap; write the text of its data 'p.yaml' alone into the file",
+            id="a ConfigMap around it",
+        ),
+        pytest.param(
+            {"apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerConfiguration", "dryRun": True},
+            "kind: found koordinator's DeschedulerConfiguration, whose profiles are other plugins; write",
+            id="koordinator's",
+        ),
+        pytest.param(
+            {"deschedulerPolicyAPIVersion": "descheduler/v1alpha2", "deschedulerPolicy": {"profiles": []}},
+            "deschedulerPolicy: found the values of the descheduler's Helm chart; write its fields under",
+            id="values of the chart",
+        ),
+        pytest.param(
+            {"apiVersion": "operator.openshift.io/v1", "kind": "KubeDescheduler", "spec": {}},
+            "kind: found the object of OpenShift's descheduler operator",
+            id="OpenShift's",
+        ),
+        pytest.param(
+            {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"},
+            "kind: found the scheduler's configuration; give it as --config",
+            id="the scheduler's configuration",
+        ),
+    ],
+)
+def test_files_of_other_programs(document, complaint):
+    """What holds a policy, or is taken for one, is named with what to write: before any of its fields."""
+    with pytest.raises(PolicyError) as refused:
+        read_policy(text(document), "policy.yaml")
+
+    assert str(refused.value).startswith(f"policy.yaml: {complaint}")
+
+
+@pytest.mark.parametrize("point", ["presort", "preSort", "preevictionfilter", "preEvictionFilter"])
+def test_both_spellings_of_points(point):
+    """Extension points are read as upstream's tags and as its README spell them."""
+    document = policy("RemoveDuplicates")
+    document["profiles"][0]["plugins"][point] = {"enabled": ["DefaultEvictor"]}
+
+    (profile,) = read_policy(text(document), "policy.yaml").profiles
+
+    assert ["RemoveDuplicates"] == [name for name, _ in profile.strategies]
+
+
+@pytest.mark.parametrize(
+    ("evictor", "remedy"), [({"nodefit": True}, "write nodeFit"), ({"fit": True}, "correct the field")]
+)
+def test_other_letters_of_a_field(evictor, remedy):
+    """A field in other letters is refused with its own; one that is unknown in any letters has no guess."""
+    with pytest.raises(PolicyError) as refused:
+        read_policy(text(policy("RemoveDuplicates", evictor=evictor)), "policy.yaml")
+
+    (field,) = evictor
+    assert f"policy.yaml: {EVICTOR}: object contains unknown field `{field}`; {remedy}" == str(refused.value)
