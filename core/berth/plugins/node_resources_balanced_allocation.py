@@ -3,7 +3,7 @@
 Source: pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go (Kubernetes v1.36).
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,11 +14,19 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.handle import Handle
 from berth.framework.interface import MAX_NODE_SCORE, Depends, PreScorePlugin, ScorePlugin, Scores
 from berth.framework.status import SKIP, SUCCESS, Status
+from berth.objects.devices import DeviceClass
 from berth.objects.pod import Pod
 from berth.objects.pod_requests import Units, accounted_requests
+from berth.plugins.device_offers import Amounts, DeviceOffers
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.node_resources_fit.scoring import counts
-from berth.plugins.resource_balance import Balances, balance_of_row, balances, balances_of_rows
+from berth.plugins.resource_balance import (
+    Balances,
+    balance_of_row,
+    balances,
+    balances_of_rows,
+    balances_with_devices,
+)
 from berth.snapshot.columns import Mask, Rows
 from berth.snapshot.resource_columns import BASIC_RESOURCES
 from berth.snapshot.snapshot import Snapshot
@@ -28,9 +36,13 @@ TWICE_MIDDLE = MAX_NODE_SCORE // 2 + MAX_NODE_SCORE
 
 @dataclass(frozen=True, slots=True)
 class BalancedRequest:
-    """What the pod requests of the configured resources, without defaults."""
+    """What the pod requests of the configured resources, without defaults.
+
+    With the classes behind what devices are to serve.
+    """
 
     amounts: Units
+    classes: Mapping[str, DeviceClass]
 
 
 class NodeResourcesBalancedAllocation(InTreePlugin, PreScorePlugin, ScorePlugin):
@@ -43,6 +55,8 @@ class NodeResourcesBalancedAllocation(InTreePlugin, PreScorePlugin, ScorePlugin)
         self._resources = tuple(resource.name for resource in args.resources)
         # These have a place in the columns, whatever nodes offer, and count for every pod.
         self._all_basic = all(name in BASIC_RESOURCES for name in self._resources)
+        extended = handle.feature_enabled("DRAExtendedResource")
+        self._devices = DeviceOffers(handle.listers) if extended else None
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Snapshot, feasible: Mask) -> Status:
         """Work out the request; a pod that asks for none of the resources changes no balance."""
@@ -50,30 +64,49 @@ class NodeResourcesBalancedAllocation(InTreePlugin, PreScorePlugin, ScorePlugin)
         amounts = self._requests(pod)
         if not any(amounts.values()):
             return SKIP
-        state.write(BalancedRequest, BalancedRequest(amounts))
+        classes = {} if self._devices is None else self._devices.backed(self._resources, amounts)
+        state.write(BalancedRequest, BalancedRequest(amounts, classes))
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Scores:
         """Half of what balance the pod adds or takes, around 75."""
         del pod
-        names, amounts = self._counted(state.read(BalancedRequest).amounts, nodes)
+        request = state.read(BalancedRequest)
+        if self._devices is not None and request.classes:
+            return self._with_devices(request, nodes, self._devices.amounts(request.classes, nodes))
+        names, amounts = self._counted(request.amounts, nodes)
         change = balances(names, amounts, nodes)
         change += self._start(names, nodes)
         # Balance is 50 to 100, so what is halved is never below 0.
         change >>= 1
         return change.astype(np.int64)
 
-    def score_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int]:
-        """The same for one row."""
+    def _with_devices(
+        self, request: BalancedRequest, nodes: Snapshot, devices: Mapping[str, Amounts]
+    ) -> Scores:
+        names = [name for name in self._resources if counts(name, request.amounts)]
+        change = balances_with_devices(names, [request.amounts[name] for name in names], nodes, devices)
+        change += TWICE_MIDDLE - balances_with_devices(names, [0] * len(names), nodes, devices)
+        change >>= 1
+        return change.astype(np.int64)
+
+    def score_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int] | None:
+        """The same for one row; there is no such form where devices count."""
         del pod
-        names, amounts = self._counted(state.read(BalancedRequest).amounts, nodes)
+        request = state.read(BalancedRequest)
+        if request.classes:
+            return None
+        names, amounts = self._counted(request.amounts, nodes)
         before, after = _start_of_row(names, nodes), balance_of_row(names, amounts, nodes)
         return lambda row: (after(row) + before(row)) >> 1
 
     def score_rows(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[Rows], Scores] | None:
         """The same for some rows."""
         del pod
-        names, amounts = self._counted(state.read(BalancedRequest).amounts, nodes)
+        request = state.read(BalancedRequest)
+        if request.classes:
+            return None
+        names, amounts = self._counted(request.amounts, nodes)
         after = balances_of_rows(names, amounts, nodes)
         if after is None:
             return None
@@ -100,6 +133,18 @@ class NodeResourcesBalancedAllocation(InTreePlugin, PreScorePlugin, ScorePlugin)
     def sign_pod(self, pod: Pod) -> Hashable:
         """The request of the configured resources."""
         return tuple(self._requests(pod).values())
+
+    def basis_generation(self, nodes: Snapshot) -> Hashable:
+        """The version of device classes."""
+        del nodes
+        return self.handle.listers.device_classes.generation
+
+    def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
+        """Nothing else, unless devices stand behind some resource."""
+        del state, nodes
+        if self._devices is None or not self._devices.backed(self._resources, self._requests(pod)):
+            return ()
+        return None
 
     def _requests(self, pod: Pod) -> Units:
         requests = accounted_requests(pod)

@@ -4,21 +4,31 @@ Source: pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go (Ku
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from berth.framework.interface import MAX_NODE_SCORE
+from berth.plugins.device_offers import Amounts
 from berth.plugins.resource_shares import Offers, offers
-from berth.snapshot.columns import Mask, Rows
+from berth.snapshot.columns import ByRow, Mask, Rows
 from berth.snapshot.snapshot import Snapshot
 
 Floats = NDArray[np.float64]
 Balances = NDArray[np.int32]
 PAIR = 2
 HALF = MAX_NODE_SCORE // 2
+
+
+class Part(NamedTuple):
+    """What a row offers of one resource, what pods hold of it, and how much more is to be in use."""
+
+    offered: ByRow
+    held: ByRow
+    more: int
 
 
 def balances(names: tuple[str, ...], amounts: Sequence[int], nodes: Snapshot) -> Balances:
@@ -83,12 +93,33 @@ def _of_used(fractions: Floats, offered: Offers) -> Balances:
 
 def balance_of_row(names: Sequence[str], amounts: Sequence[int], nodes: Snapshot) -> Callable[[int], int]:
     """The same as a function of a row of the whole snapshot."""
-    parts = [
-        (offered.data, nodes.held_on_rows(name), more)
-        for name, more in zip(names, amounts, strict=True)
-        if (offered := nodes.offered(name)) is not None
-    ]
+    return _of_row(
+        [
+            Part(offered.data, nodes.held_on_rows(name), more)
+            for name, more in zip(names, amounts, strict=True)
+            if (offered := nodes.offered(name)) is not None
+        ]
+    )
 
+
+def balances_with_devices(
+    names: Sequence[str], amounts: Sequence[int], nodes: Snapshot, devices: Mapping[str, Amounts]
+) -> Balances:
+    """The balances where devices stand behind some resources: these have other amounts than the snapshot's.
+
+    Shapes: result int32 (n,), the caller's to change.
+    """
+    parts = []
+    for name, more in zip(names, amounts, strict=True):
+        offered = devices[name].offered if name in devices else nodes.offered(name)
+        if offered is not None:
+            held = devices[name].used if name in devices else nodes.held(name)
+            parts.append(Part(offered.tolist(), held.tolist(), more))
+    balance = _of_row(parts)
+    return np.array([balance(row) for row in range(len(nodes))], dtype=np.int32)
+
+
+def _of_row(parts: Sequence[Part]) -> Callable[[int], int]:
     def balance(row: int) -> int:
         fractions = []
         for offered, held, more in parts:

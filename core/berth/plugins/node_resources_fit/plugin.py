@@ -1,7 +1,7 @@
 """The plugin itself: its extension points, wired to filtering, scoring and hints."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,9 +24,11 @@ from berth.framework.interface import (
     Scores,
 )
 from berth.framework.status import SUCCESS, Code, Status
+from berth.objects.devices import DeviceClass
 from berth.objects.pod import Pod
 from berth.objects.pod_requests import Units, fit_requests, scored_requests
 from berth.plugins.device_classes import DeviceClassNames
+from berth.plugins.device_offers import DeviceOffers
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.node_resources_fit.filtering import Fit, IgnoredResources, checked
 from berth.plugins.node_resources_fit.hints import Hints, delegated_to_devices
@@ -39,9 +41,10 @@ from berth.snapshot.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class ScoredRequest:
-    """What scoring takes the pod to request."""
+    """What scoring takes the pod to request, and the classes behind what devices are to serve."""
 
     amounts: Units
+    classes: Mapping[str, DeviceClass]
 
 
 class NodeResourcesFit(
@@ -65,8 +68,10 @@ class NodeResourcesFit(
         self._scorer = scorer(args.scoring_strategy)
         self._weights = tuple((r.name, r.weight) for r in args.scoring_strategy.resources)
         self._names: DeviceClassNames | None = None
+        self._devices: DeviceOffers | None = None
         if handle.feature_enabled("DRAExtendedResource"):
             self._names = DeviceClassNames(handle.listers.device_classes)
+            self._devices = DeviceOffers(handle.listers)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> PreFilterResult:
         """Work out the request; never skips, for every pod counts as one."""
@@ -108,23 +113,32 @@ class NodeResourcesFit(
     def pre_score(self, state: CycleState, pod: Pod, nodes: Snapshot, feasible: Mask) -> Status:
         """Work out what scoring takes the pod to request."""
         del nodes, feasible
-        state.write(ScoredRequest, ScoredRequest(scored_requests(pod)))
+        amounts = scored_requests(pod)
+        names = (name for name, _ in self._weights)
+        classes = {} if self._devices is None else self._devices.backed(names, amounts)
+        state.write(ScoredRequest, ScoredRequest(amounts, classes))
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Scores:
         """0 to 100 by the profile's strategy."""
         del pod
-        return self._scorer.scores(state.read(ScoredRequest).amounts, nodes)
+        request = state.read(ScoredRequest)
+        if self._devices is not None and request.classes:
+            devices = self._devices.amounts(request.classes, nodes)
+            return self._scorer.scores_with_devices(request.amounts, nodes, devices)
+        return self._scorer.scores(request.amounts, nodes)
 
-    def score_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int]:
-        """The same for one row."""
+    def score_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int] | None:
+        """The same for one row; there is no such form where devices count."""
         del pod
-        return self._scorer.score_of_row(state.read(ScoredRequest).amounts, nodes)
+        request = state.read(ScoredRequest)
+        return None if request.classes else self._scorer.score_of_row(request.amounts, nodes)
 
     def score_rows(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[Rows], Scores] | None:
         """The same for some rows."""
         del pod
-        return self._scorer.scores_of_rows(state.read(ScoredRequest).amounts, nodes)
+        request = state.read(ScoredRequest)
+        return None if request.classes else self._scorer.scores_of_rows(request.amounts, nodes)
 
     def score_placements(
         self, state: CycleState, group: GroupKey, nodes: Snapshot, proposed: Sequence[ProposedPlacement]

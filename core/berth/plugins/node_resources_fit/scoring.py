@@ -11,6 +11,7 @@ from berth.config.plugin_args import RequestedToCapacityRatioParam, ScoringStrat
 from berth.framework.interface import MAX_NODE_SCORE, Scores
 from berth.framework.score import broken_linear
 from berth.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
+from berth.plugins.device_offers import Amounts
 from berth.plugins.resource_shares import (
     PERCENT,
     Floats,
@@ -69,6 +70,24 @@ class Strategy(ABC):
         """The same as a function of rows of the whole snapshot; None where there is none."""
         del requests, nodes
         return None
+
+    def scores_with_devices(
+        self, requests: Mapping[str, int], nodes: Snapshot, devices: Mapping[str, Amounts]
+    ) -> Scores:
+        """The scores where devices stand behind some resources: these have other amounts than the snapshot's.
+
+        Shapes: result int64 (n,).
+        """
+        parts = []
+        for name, weight in self._weights:
+            if not counts(name, requests):
+                continue
+            offered = devices[name].offered if name in devices else nodes.offered(name)
+            if offered is not None:
+                used = devices[name].used if name in devices else usage(nodes, name)
+                parts.append(Part(offered.tolist(), used.tolist(), requests.get(name, 0), weight))
+        score = self._of_row(parts)
+        return np.array([score(row) for row in range(len(nodes))], dtype=np.int64)
 
     @abstractmethod
     def _of_row(self, parts: Sequence[Part]) -> Callable[[int], int]:
