@@ -9,10 +9,13 @@ from berth.cli.simulate import simulate
 from berth.config.flags.feature_gates import FeatureGates
 from berth.config.releases.release import RELEASES, effective
 from berth.config.releases.rules import RULES
+from berth.framework.cluster_event import EventResource, QueueingHint
+from berth.framework.object_events import pod_events
 from berth.objects.label_selector import LabelSelector
 from berth.objects.pod import Pod
 from berth.objects.pod_decoding import decode_pod
 from berth.objects.pod_spec import TopologySpreadConstraint
+from berth.plugins.node_resources_fit import NodeResourcesFit
 from berth.plugins.pod_topology_spread import PodTopologySpread
 from berth.testing.builders import make_node, make_pod
 from berth.testing.handles import make_plugin
@@ -43,14 +46,17 @@ def status(name, allocated, held):
     return {"name": name, "allocatedResources": {"cpu": allocated}, "resources": cpu}
 
 
-def resizing(*, infeasible=False) -> Pod:
+def resizing(*, infeasible=False, done=False) -> Pod:
     """Container a grows from one CPU to two, and b shrinks from two to one."""
+    kubelet = [status("a", "1", "1"), status("b", "2", "2")]
+    if done:
+        kubelet = [status("a", "2", "2"), status("b", "1", "1")]
     pending = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
     document = {
         "metadata": {"name": "p", "namespace": "default", "uid": "p"},
         "spec": {"nodeName": "n", "containers": [container("a", "2"), container("b", "1")]},
         "status": {
-            "containerStatuses": [status("a", "1", "1"), status("b", "2", "2")],
+            "containerStatuses": kubelet,
             "conditions": [pending] if infeasible else [],
         },
     }
@@ -75,6 +81,26 @@ def test_a_pod_that_is_being_resized(release, infeasible, cores):
 
     (info,) = cache.node_info("n").pods.values()
     assert {"cpu": 1000 * cores} == info.requests
+
+
+@pytest.mark.parametrize(
+    ("release", "event", "hint"),
+    [
+        (IN_36, "AssignedPodUpdatePodScaleDown", QueueingHint.QUEUE),
+        (IN_37, "AssignedPodUpdate", QueueingHint.SKIP),
+        (IN_38, "AssignedPodUpdate", QueueingHint.SKIP),
+    ],
+)
+def test_a_resize_that_is_done(release, event, hint):
+    """It frees what the release counted on top: from 1.37 on nothing, so that no pod is woken."""
+    before, after, rules = resizing(), resizing(done=True), RULES[release]
+    plugin = make_plugin(NodeResourcesFit, release=release)
+    (of_pods,) = [each for each in plugin.events_to_register() if each.event.resource == EventResource.POD]
+
+    (found,) = pod_events(before, after, resizes_count_by_pod=rules.resizes_count_by_pod)
+
+    assert event == found.label
+    assert hint is of_pods.hint(make_pod("waiting", requests={"cpu": "1"}), before, after)
 
 
 @pytest.mark.parametrize("labels", [{"app": "web"}, {}])

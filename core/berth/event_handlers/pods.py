@@ -34,7 +34,7 @@ class PodHandler(MovingHandler):
     cache's `pod_groups`, before the queue asks its plugins about them.
 
     `sync_calls` gets each new version, so that writes under way are compared to it
-    (SchedulerAsyncAPICalls).
+    (SchedulerAsyncAPICalls). `resizes_count_by_pod` is as in the cache.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class PodHandler(MovingHandler):
         handled: EventHandled = ignore_duration,
         gang_scheduling: bool = False,
         sync_calls: Callable[[Pod], None] | None = None,
+        resizes_count_by_pod: bool = False,
     ) -> None:
         super().__init__(queue, clock, handled)
         self._cache = cache
@@ -57,6 +58,7 @@ class PodHandler(MovingHandler):
         self._profiles = profiles
         self._waiting_pods = waiting_pods
         self._gang_scheduling = gang_scheduling
+        self._by_pod = resizes_count_by_pod
 
     def on_add(self, pod: Pod) -> None:
         """A pod is new, or new to us."""
@@ -112,7 +114,7 @@ class PodHandler(MovingHandler):
 
     def _assigned_update(self, old: Pod, new: Pod) -> None:
         started = self._clock.monotonic()
-        events = list(pod_events(old, new))
+        events = pod_events(old, new, resizes_count_by_pod=self._by_pod)
         self._log_refusal(self._cache.update_pod, old, new)
         self._move_each(events, old, new, started)
         self._handled(ASSIGNED_POD_UPDATE.label, self._clock.monotonic() - started)

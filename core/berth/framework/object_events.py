@@ -22,17 +22,20 @@ UNSCHEDULABLE_POD_UPDATE = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionT
 UNSCHEDULABLE_POD_DELETE = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.DELETE)
 
 
-def pod_events(old: Pod, new: Pod) -> list[ClusterEvent]:
-    """At least one event: what changed if that has a name of its own, a general update otherwise."""
+def pod_events(old: Pod, new: Pod, *, resizes_count_by_pod: bool = False) -> list[ClusterEvent]:
+    """At least one event: what changed if that has a name of its own, a general update otherwise.
+
+    `resizes_count_by_pod` is the rule of the release (berth.config.releases), which matters on nodes only.
+    """
     resource = EventResource.ASSIGNED_POD if new.node_name else EventResource.UNSCHEDULABLE_POD
-    found = [ClusterEvent(resource, action) for action in _pod_actions(old, new)]
+    found = [ClusterEvent(resource, action) for action in _pod_actions(old, new, by_pod=resizes_count_by_pod)]
     return found or [ClusterEvent(resource, ActionType.UPDATE)]
 
 
-def _pod_actions(old: Pod, new: Pod) -> Iterator[ActionType]:
+def _pod_actions(old: Pod, new: Pod, *, by_pod: bool) -> Iterator[ActionType]:
     if old.labels != new.labels:
         yield ActionType.UPDATE_POD_LABEL
-    if _scaled_down(old, new):
+    if _scaled_down(old, new, by_pod=by_pod):
         yield ActionType.UPDATE_POD_SCALE_DOWN
     if old.spec.scheduling_gates and not new.spec.scheduling_gates:
         yield ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
@@ -46,10 +49,11 @@ def _claims(pod: Pod) -> tuple[object, object]:
     return pod.status.resource_claim_statuses, pod.status.extended_resource_claim_status
 
 
-def _scaled_down(old: Pod, new: Pod) -> bool:
+def _scaled_down(old: Pod, new: Pod, *, by_pod: bool) -> bool:
     if _written_sizes(old) == _written_sizes(new) and _granted_sizes(old) == _granted_sizes(new):
         return False
-    before, after = pod_requests(old, use_status=True), pod_requests(new, use_status=True)
+    before = pod_requests(old, use_status=True, by_pod=by_pod)
+    after = pod_requests(new, use_status=True, by_pod=by_pod)
     return any(name not in after or milli(after[name]) < milli(before[name]) for name in before)
 
 

@@ -254,6 +254,7 @@ class Scheduler:
             handled=self._metrics.event_handled,
             gang_scheduling=self.feature_enabled("GangScheduling"),
             sync_calls=None if self.dispatcher is None else self.dispatcher.sync,
+            resizes_count_by_pod=self._loaded.gates.rules.resizes_count_by_pod,
         )
 
     def _new_schedule_one(self, attempts: Attempts) -> ScheduleOne:

@@ -29,16 +29,20 @@ NODE_EVENTS = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDAT
 
 
 class Hints:
-    """The registrations; `names` says which resources devices stand behind, None where that is off."""
+    """The registrations; `names` says which resources devices stand behind, None where that is off.
 
-    def __init__(self, names: DeviceClassNames | None) -> None:
+    `resizes_count_by_pod` is the rule of the release.
+    """
+
+    def __init__(self, names: DeviceClassNames | None, *, resizes_count_by_pod: bool) -> None:
         self._names = names
+        self._by_pod = resizes_count_by_pod
         self._offers: dict[int, tuple[Node, NodeInfo]] = {}
 
     def registrations(self) -> list[ClusterEventWithHint]:
         """The events with their hints."""
         found = [
-            ClusterEventWithHint(POD_EVENTS, after_pod_change),
+            ClusterEventWithHint(POD_EVENTS, self.after_pod_change),
             ClusterEventWithHint(NODE_EVENTS, self.after_node_change),
         ]
         if self._names is not None:
@@ -66,6 +70,23 @@ class Hints:
         grew = (offers.get(name, 0) > was.allocatable.get(name, 0) for name, v in requests.items() if v)
         return queue_if(any(grew))
 
+    def after_pod_change(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
+        """QUEUE where a pod left its node, or shrank in something that the waiting one requests."""
+        before, after = expected(Pod, old), maybe(Pod, new)
+        if after is None:
+            return queue_if(not unplaced(before))
+        if is_own(pod, after):
+            return QueueingHint.QUEUE
+        return queue_if(after.node_name and self._shrank_in(pod, before, after))
+
+    def _shrank_in(self, pod: Pod, before: Pod, after: Pod) -> bool:
+        had = pod_requests(before, use_status=True, by_pod=self._by_pod)
+        has = pod_requests(after, use_status=True, by_pod=self._by_pod)
+        wanted = pod_requests(pod, use_status=True, by_pod=self._by_pod)
+        return any(
+            amount and milli(had.get(name, 0)) > milli(has.get(name, 0)) for name, amount in wanted.items()
+        )
+
     def _offer(self, node: Node) -> NodeInfo:
         """What a node offers, worked out once for all pods that one event is shown to."""
         known = self._offers.get(id(node))
@@ -77,24 +98,6 @@ class Hints:
             self._offers.clear()
         self._offers[id(node)] = node, info
         return info
-
-
-def after_pod_change(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """QUEUE where a pod left its node, or shrank in something that the waiting one requests."""
-    before, after = expected(Pod, old), maybe(Pod, new)
-    if after is None:
-        return queue_if(not unplaced(before))
-    if is_own(pod, after):
-        return QueueingHint.QUEUE
-    return queue_if(after.node_name and _shrank_in(pod, before, after))
-
-
-def _shrank_in(pod: Pod, before: Pod, after: Pod) -> bool:
-    had, has = pod_requests(before, use_status=True), pod_requests(after, use_status=True)
-    wanted = pod_requests(pod, use_status=True)
-    return any(
-        amount and milli(had.get(name, 0)) > milli(has.get(name, 0)) for name, amount in wanted.items()
-    )
 
 
 def after_class_change(pod: Pod, old: Any, new: Any) -> QueueingHint:

@@ -169,7 +169,8 @@ class NodeResourcesFit(
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Pods that leave or shrink, nodes that come or grow."""
-        return Hints(self._names).registrations()
+        by_pod = self.handle.rules.resizes_count_by_pod
+        return Hints(self._names, resizes_count_by_pod=by_pod).registrations()
 
 
 def _together(proposed: ProposedPlacement) -> Units:
