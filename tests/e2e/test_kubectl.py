@@ -103,6 +103,18 @@ def test_apply(cluster):
     assert "labels" not in cluster.json("get", "pod", "a")["metadata"]
 
 
+def test_apply_what_get_shows(cluster):
+    """The List that `get -o yaml` prints is applied again, and fields that its objects lack are refused."""
+    cluster.kubectl("create", "-f", "-", stdin=pod("a"))
+    shown = cluster.kubectl("get", "pods", "-o", "yaml")
+    found = yaml.safe_load(shown)
+
+    assert ("v1", "List") == (found["apiVersion"], found["kind"])
+    assert "pod/a configured\n" == cluster.kubectl("apply", "-f", "-", stdin=shown)
+    found["items"][0]["spec"]["colour"] = "red"
+    assert 'unknown field "colour"' in cluster.kubectl("apply", "-f", "-", stdin=found, fails=True)
+
+
 def test_server_side_apply(cluster):
     """Server-side apply shares an object, and reports conflicts."""
     cluster.kubectl("apply", "--server-side", "-f", "-", stdin=pod("a", labels={"x": "1"}))

@@ -11,6 +11,7 @@ from berth.sandbox.bodies import schemas
 from berth.sandbox.errors import ApiError
 from berth.sandbox.kinds.catalogue import Catalogue
 from berth.sandbox.kinds.resource import Resource
+from berth.sandbox.reading import openapi_protobuf
 from berth.sandbox.request import JSON, Request, Response, json_response
 from berth.sandbox.store import Json, encode
 
@@ -47,12 +48,12 @@ class Documents:
         return None
 
     def _v2(self, request: Request) -> Response:
-        accept = request.headers.get("accept", "")
-        if accept and JSON not in accept.split(",") and "*/*" not in accept and "json" not in accept:
-            raise ApiError.not_acceptable()
-        if "v2" not in self._encoded:
-            self._encoded["v2"] = encode(_swagger(self._described(), self._catalogue.version))
-        return Response(200, [self._encoded["v2"]], JSON)
+        media_type = _chosen(request.headers.get("accept", ""))
+        if media_type not in self._encoded:
+            document = _swagger(self._described(), self._catalogue.version)
+            write = encode if media_type == JSON else openapi_protobuf.write
+            self._encoded[media_type] = write(document)
+        return Response(200, [self._encoded[media_type]], media_type)
 
     def _group_paths(self) -> list[str]:
         return [
@@ -78,6 +79,17 @@ class Documents:
             served = [one for one in self._described() if (one.group, one.version) == (group, version)]
             self._encoded[path] = encode(_document_v3(served, self._catalogue.version))
         return self._encoded[path]
+
+
+def _chosen(accept: str) -> str:
+    """The media type of the answer, the first one that is accepted. Raises: ApiError where there is none."""
+    for one in accept.split(","):
+        media_type = one.partition(";")[0].strip()
+        if media_type in openapi_protobuf.ACCEPTED:
+            return openapi_protobuf.MEDIA_TYPE
+        if media_type in ("", "*/*", "application/*", JSON):
+            return JSON
+    raise ApiError.not_acceptable()
 
 
 def _document_v3(served: list[Resource], version: str) -> Json:

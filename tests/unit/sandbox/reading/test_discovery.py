@@ -3,6 +3,7 @@ import pytest
 
 from berth.sandbox.kinds.resources import built_in
 from berth.sandbox.kinds.shapes import SHAPES
+from berth.sandbox.reading import openapi_protobuf
 from berth.sandbox.request import Request
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -64,6 +65,30 @@ def test_openapi_v2(server):
 
     assert 200 == status
     assert references(document) <= set(document["definitions"])
+
+
+@pytest.mark.parametrize(
+    ("accept", "media_type"),
+    [
+        ("application/com.github.proto-openapi.spec.v2@v1.0+protobuf", openapi_protobuf.MEDIA_TYPE),
+        (f"{openapi_protobuf.MEDIA_TYPE},application/json", openapi_protobuf.MEDIA_TYPE),
+        ("application/json;q=0.9", "application/json"),
+        ("", "application/json"),
+        ("*/*", "application/json"),
+    ],
+)
+def test_openapi_v2_has_two_forms(server, accept, media_type):
+    """Clients get the first form that they name; kubectl knows the one in protobuf alone."""
+    answer = server.api.handle(Request("GET", "/openapi/v2", {}, {"accept": accept}))
+
+    assert (200, media_type) == (answer.status, answer.content_type)
+
+
+def test_openapi_v2_has_no_other_form(server):
+    """A client that names other forms is told so."""
+    status, answer = server.call("GET", "/openapi/v2", accept="application/yaml")
+
+    assert (406, "NotAcceptable") == (status, answer["reason"])
 
 
 def references(document):
