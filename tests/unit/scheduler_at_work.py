@@ -47,6 +47,7 @@ async def scheduling(
     last=(),
     arguments=None,
     extenders=(),
+    profiles=(),
     gates=None,
     unserved=(),
     release=DEFAULT,
@@ -56,9 +57,9 @@ async def scheduling(
 
     The sandbox's kubeconfig stands in the file of that path. Sidecars are addresses by name, and each gets
     the arguments; where there are some, the profile is without those other plugins, but for those that come
-    last. Extenders are entries of the configuration, gates are features by name. The server
-    does not have the kinds that are unserved, and is of the followed release. Further keywords are the
-    process's own options.
+    last. Extenders and profiles are entries of the configuration, the latter where there are no sidecars;
+    gates are features by name. The server does not have the kinds that are unserved, and is of the followed
+    release. Further keywords are the process's own options.
     """
     specs = tuple(SidecarSpec(name, address, args=arguments) for name, address in (sidecars or {}).items())
     text = f"{CONFIGURATION.format(kubeconfig=kubeconfig)}extenders: {json.dumps(extenders)}\n"
@@ -66,6 +67,8 @@ async def scheduling(
         text += SIDECAR_PROFILE.format(
             names=_list([*(spec.name for spec in specs), *last]), without=_list(without)
         )
+    elif profiles:
+        text += f"profiles: {json.dumps(profiles)}\n"
     async with await serve(options or Options(release=release)) as sandbox:
         for kind in unserved:
             catalogue = sandbox.api.catalogue

@@ -148,3 +148,19 @@ async def test_extended_resources_get_a_claim(tmp_path):
         assert [("n1", "gpu-0"), ("n1", "gpu-1")] == results(made)
         reported = stored(sandbox, "pods")["x"]["status"]["extendedResourceClaimStatus"]
         assert name == reported["resourceClaimName"]
+
+
+async def test_extended_resources_are_scored_by_devices(tmp_path):
+    """The node with fewer devices is filled first where the fullest is best; claims count at once."""
+    strategy = {"type": "MostAllocated", "resources": [{"name": "example.com/gpu", "weight": 1}]}
+    fit = {"name": "NodeResourcesFit", "args": {"scoringStrategy": strategy}}
+    profile = {"schedulerName": "default-scheduler", "pluginConfig": [fit]}
+    objects = [node("n0"), node("n1"), slice_of("n0", *"aaaa"), slice_of("n1", *"aaa")]
+    objects.append(device_class(extendedResourceName="example.com/gpu"))
+    async with scheduling(tmp_path / "kubeconfig", *objects, profiles=[profile]) as (sandbox, _):
+        for number in range(4):
+            name = f"p{number}"
+            sandbox.load([pod(name, **{"example.com/gpu": "1"})])
+            await eventually(lambda name=name: name in places(sandbox))
+
+        assert {"p0": "n1", "p1": "n1", "p2": "n1", "p3": "n0"} == places(sandbox)
