@@ -49,12 +49,16 @@ def wheel(distribution):
     return built("wheels") / f"{distribution.replace('-', '_')}-{version()}-py3-none-any.whl"
 
 
+TEMPLATES = "berth/conformance/templates/"
+"""Files of `berth plugin init`, which are no modules of ours."""
+
+
 def modules(distribution):
     """The modules of the package `berth` that a wheel carries."""
     return {
         name
         for name in zipfile.ZipFile(wheel(distribution)).namelist()
-        if name.startswith("berth/") and name.endswith(".py")
+        if name.startswith("berth/") and name.endswith(".py") and not name.startswith(TEMPLATES)
     }
 
 

@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -26,8 +27,8 @@ status: {allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}
 
 def descendants(pid):
     """The processes that a process started, and those that they started."""
-    found, stats = {}, [path.read_text(errors="replace") for path in alive()]
-    for stat in stats:
+    found = {}
+    for stat in alive():
         number, _, rest = stat.partition(" ")
         found.setdefault(int(rest.rpartition(")")[2].split()[1]), []).append(int(number))
     every, more = [], [pid]
@@ -38,7 +39,12 @@ def descendants(pid):
 
 
 def alive():
-    return [path for path in Path("/proc").glob("[0-9]*/stat") if path.exists()]
+    """What the kernel says of each process; one that ends meanwhile is left out."""
+    stats = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            stats.append(path.read_text(errors="replace"))
+    return stats
 
 
 def runs(pid):

@@ -61,11 +61,11 @@ def test_a_placed_pod_costs_others_the_same_however_many_terms_it_has(terms):
 
 def test_a_new_pod_with_terms_costs_others_its_own_terms_alone():
     """What is known of the terms that were there before stays known."""
-    core = beside(everybody_by_selector(4000))
+    core = beside(everybody_by_selector(12_000))
     next_pod(core, "first")()
     place(core, a_pod("one-more", affinity={"podAntiAffinity": {REQUIRED: everybody_by_key(3)}}))
 
-    assert calls(next_pod(core)) < 4000 / 2
+    assert calls(next_pod(core)) < 12_000 / 2
 
 
 def test_terms_that_are_gone_cost_nothing():

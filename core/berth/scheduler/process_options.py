@@ -5,6 +5,7 @@ Source: cmd/kube-scheduler/app/options/options.go (Kubernetes v1.36).
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from socket import socket
 from typing import Any
 
 from berth.aggregated_api.replicas import token_file
@@ -26,6 +27,8 @@ class Serving:
     always_allowed: tuple[str, ...] = ALWAYS_ALLOWED
     trusts_front_proxies: bool = True
     """Whether the ConfigMap that names them is read."""
+    listener: socket | None = None
+    """A socket that listens there already, and is the process's."""
 
 
 @dataclass(frozen=True, slots=True)

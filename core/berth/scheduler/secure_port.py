@@ -56,7 +56,7 @@ class SecurePort:
         self._api = api
         self._front_proxies: AuthenticationConfig | None = None
         self._following: asyncio.Task[None] | None = None
-        self._listener = listen(serving.address, serving.port)
+        self._listener = serving.listener or listen(serving.address, serving.port)
         self._certificate: NamedCertificate | SelfMade | None = (
             self._named_certificate() if self._listener is not None else None
         )

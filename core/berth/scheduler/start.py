@@ -8,6 +8,8 @@ import logging
 import os
 import signal
 from collections.abc import Iterable
+from contextlib import nullcontext
+from socket import socket
 
 from berth.config.flags.command_line import Options, Settings
 from berth.config.out_of_tree.sidecars import SidecarSpec, is_unix, socket_path
@@ -17,6 +19,7 @@ from berth.scheduler.process import run
 from berth.scheduler.process_options import ProcessOptions, Serving
 from berth.scheduler.server_release import settings_for_server
 from berth.serving.errors import StartError
+from berth.serving.listening import listen
 from berth.telemetry.logs import configure_logs
 from berth.telemetry.tracing import Tracing
 
@@ -38,6 +41,18 @@ async def start(options: Options, settings: Settings) -> None:
         loop.add_signal_handler(number, _end, stop)
     loop.add_signal_handler(signal.SIGUSR2, dump.set)
     configure_logs(verbosity=options.verbosity, log_format=str(options.value("logging-format")))
+    # Before the wait for the API server: a port in use is said at once, and probes are not refused.
+    with listen(options.bind_address, options.secure_port) or nullcontext() as listener:
+        await _run_for_server(options, settings, listener, stop, dump)
+
+
+async def _run_for_server(
+    options: Options,
+    settings: Settings,
+    listener: socket | None,
+    stop: asyncio.Event,
+    dump: asyncio.Event,
+) -> None:
     options, settings = await settings_for_server(options, settings, stop)
     for warning in options.gate_warnings:
         log.warning(warning)
@@ -62,6 +77,7 @@ async def start(options: Options, settings: Settings) -> None:
             str(options.value("tls-private-key-file")),
             tuple(options.value("authorization-always-allow-paths")),
             trusts_front_proxies=not options.value("authentication-skip-lookup"),
+            listener=listener,
         ),
     )
     try:
