@@ -77,8 +77,8 @@ public interface Plugin {
   /** How good all nodes are, at once. */
   interface ScoreNodes extends Plugin {
     /**
-     * A number for each node by index, asked about or not: {@link Nodes#scores} makes them; null: no
-     * opinion on this pod.
+     * A number for each node by index, asked about or not: {@link Nodes#scores} makes them; null:
+     * no opinion on this pod.
      */
     long[] scoreNodes(Pod pod, Nodes nodes);
   }
