@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 
@@ -148,6 +149,17 @@ def test_change(cluster):
     cluster.kubectl("uncordon", "n1")
     cluster.kubectl("taint", "node", "n1", "gpu-")
     assert {} == cluster.json("get", "node", "n1")["spec"]
+
+
+def test_resize(cluster):
+    """The subresource `resize` changes the resources of a pod's containers, the pod itself does not."""
+    cluster.kubectl("create", "-f", "-", stdin=pod("a"))
+    asked = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}}
+    patch = ("patch", "pod", "a", "--patch", json.dumps(asked))
+
+    assert "pod updates may not change fields" in cluster.kubectl(*patch, fails=True)
+    assert "pod/a patched\n" == cluster.kubectl(*patch, "--subresource=resize")
+    assert "2" == cluster.json("get", "pod", "a")["spec"]["containers"][0]["resources"]["requests"]["cpu"]
 
 
 def test_delete_pod(cluster):

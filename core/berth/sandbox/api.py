@@ -324,6 +324,8 @@ class Api:
             return reviews.issue_token(self.rest, request, route.namespace, route.name, self._access)
         if name == "scale":
             return subresources.scale(self.rest, request, resource, route.namespace, route.name)
+        if request.method not in (*_READS, "PUT", "PATCH"):
+            raise ApiError.method_not_allowed()
         return self._object(request, route)
 
     def _log(self, request: Request, route: Route) -> Response:

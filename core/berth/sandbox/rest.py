@@ -109,7 +109,7 @@ class Rest:
         subresource: str = "",
         dry_run: bool = False,
     ) -> Entry:
-        """Replace a stored object, or only its status; an update that changes nothing is not stored.
+        """Replace an object, or what the subresource is for; an update that changes nothing is not stored.
 
         Raises: ApiError when it is invalid, or was made from another revision.
         """
@@ -120,6 +120,8 @@ class Rest:
         if subresource == "status":
             new = {**old, "metadata": new["metadata"], "status": new.get("status") or {}}
             strategy.prepare_status(new, old, context)
+        elif subresource == "resize":
+            strategy.prepare_resize(new, old)
         else:
             if resource.has_status:
                 _carry(new, old, "status")
@@ -128,9 +130,8 @@ class Rest:
             new["metadata"], any_name=strategy.any_name, label_name=strategy.label_name
         )
         causes += _check_finalizers(new["metadata"], old["metadata"])
-        self._raise_invalid(
-            resource, new, causes + strategy.validate(new) + strategy.validate_update(new, old)
-        )
+        changes = strategy.validate_resize if subresource == "resize" else strategy.validate_update
+        self._raise_invalid(resource, new, causes + strategy.validate(new) + changes(new, old))
         return self.store_changed(resource, entry, new, old, dry_run=dry_run)
 
     def store_changed(

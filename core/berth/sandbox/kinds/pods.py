@@ -5,6 +5,7 @@ Source: pkg/registry/core/pod/strategy.go, plugin/pkg/admission/priority (v1.36)
 
 from berth.sandbox.errors import ApiError, Cause
 from berth.sandbox.kinds import pod_defaults
+from berth.sandbox.kinds.pod_resize import check_resize, take_resize
 from berth.sandbox.kinds.pod_validation import check_pod, check_pod_update
 from berth.sandbox.kinds.strategy import Context, Strategy
 from berth.sandbox.store import Json
@@ -47,6 +48,10 @@ class PodStrategy(Strategy):
         if quality:
             new.setdefault("status", {}).setdefault("qosClass", quality)
 
+    def prepare_resize(self, new: Json, old: Json) -> None:
+        """Keep all but the resources of containers."""
+        take_resize(new, old)
+
     def validate(self, document: Json) -> list[Cause]:
         """Find the wrong fields of the spec."""
         return check_pod(document["spec"])
@@ -54,6 +59,10 @@ class PodStrategy(Strategy):
     def validate_update(self, new: Json, old: Json) -> list[Cause]:
         """Find changes of the spec that are not allowed."""
         return [] if new["spec"] == old["spec"] else check_pod_update(new["spec"], old["spec"])
+
+    def validate_resize(self, new: Json, old: Json) -> list[Cause]:
+        """Find changes that no resize may make."""
+        return check_resize(new, old)
 
 
 def _gated() -> Json:

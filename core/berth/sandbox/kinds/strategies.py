@@ -10,6 +10,7 @@ from berth.sandbox import meta
 from berth.sandbox.custom_resources.cel_definitions import check_definition
 from berth.sandbox.errors import Cause, forbidden_field, invalid_value, not_supported, required
 from berth.sandbox.kinds import pod_defaults
+from berth.sandbox.kinds.claims import ClaimStrategy
 from berth.sandbox.kinds.pod_groups import PodGroupStrategy, PodGroupTemplatesStrategy
 from berth.sandbox.kinds.pod_validation import check_pod, check_quantities
 from berth.sandbox.kinds.pods import PodStrategy
@@ -391,6 +392,8 @@ STRATEGIES: Final[dict[str, Strategy]] = {
     "workloads.scheduling.k8s.io": PodGroupTemplatesStrategy(),
     "storageclasses.storage.k8s.io": StorageClassStrategy(),
     "csidrivers.storage.k8s.io": CSIDriverStrategy(),
+    "resourceclaims.resource.k8s.io": ClaimStrategy(),
+    "resourceclaimtemplates.resource.k8s.io": ClaimStrategy(),
     **dict.fromkeys(_WORKLOADS, WorkloadStrategy()),
     **dict.fromkeys(_ROLES, RoleStrategy()),
 }

@@ -40,10 +40,17 @@ class Strategy:
     def prepare_status(self, new: Json, old: Json, context: Context, /) -> None:
         """Carry over what a status update may not touch; the registry has kept spec."""
 
+    def prepare_resize(self, new: Json, old: Json, /) -> None:
+        """Leave of an update of the subresource `resize` what that one is for; pods alone have it."""
+
     def validate(self, _document: Json, /) -> list[Cause]:
         """Find the wrong fields of an object, new or updated."""
         return []
 
     def validate_update(self, _new: Json, _old: Json, /) -> list[Cause]:
         """Find changes that are not allowed."""
+        return []
+
+    def validate_resize(self, _new: Json, _old: Json, /) -> list[Cause]:
+        """Find changes that are not allowed by the subresource `resize`."""
         return []
