@@ -358,7 +358,7 @@ class Simulation:
                 (*USUAL - {"pods"}, *extended),
             ),
             waits=waits_of([each.wait_seconds for each in placements]),
-            left_out=dict(sorted(self.cluster.left_out.items())),
+            left_out=dict(sorted((self.cluster.left_out - self.plugins.shown_kinds()).items())),
             plugins=self.plugins.uses(),
         )
 

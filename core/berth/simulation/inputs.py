@@ -61,7 +61,7 @@ class Found(NamedTuple):
 class ClusterInput:
     """The objects of a cluster by key, kind by kind in the order of KINDS.
 
-    `left_out` counts the objects of kinds that no decision reads.
+    `left_out` counts the objects of kinds that no in-tree plugin reads, and pods that have finished.
     """
 
     objects: dict[type[TypedObject], dict[str, TypedObject]] = field(

@@ -92,7 +92,7 @@ class Outcome(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """The percentage of what is free that no pod could use, by resource."""
     waits: Waits
     left_out: dict[str, int] = {}
-    """Objects of the input that no decision reads, by kind."""
+    """Objects of the input that no decision reads and no plugin was shown, by kind."""
     plugins: list[PluginUse] = []
     """Those in other processes, and extenders."""
 

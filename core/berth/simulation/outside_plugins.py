@@ -11,6 +11,7 @@ itself (Requeue) comes when it comes: it is given a moment before virtual time p
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -220,6 +221,10 @@ class OutsidePlugins:
     async def _in_step(self, host: OutsideHost) -> None:
         await host.in_step(IN_STEP_SECONDS)
         await asyncio.sleep(MOMENT_SECONDS)
+
+    def shown_kinds(self) -> Counter[str]:
+        """How many of the input's further objects a sidecar was shown, by kind."""
+        return self._objects.shown_kinds()
 
     def uses(self) -> list[PluginUse]:
         """What became of the calls of each, in the order of the files."""

@@ -1,5 +1,6 @@
 """The plugins of a simulation: those of this process, and what others need of it (outside_plugins.py)."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
@@ -49,6 +50,9 @@ class SimulationPlugins(Protocol):
     def hide(self, pod: Pod) -> None:
         """Forget such a pod."""
 
+    def shown_kinds(self) -> Counter[str]:
+        """How many of the input's further objects one of them was shown, by kind."""
+
     def uses(self) -> list[PluginUse]:
         """What became of the calls of each, in the order of the files."""
 
@@ -83,6 +87,10 @@ class NoOutsidePlugins:
 
     def hide(self, pod: Pod) -> None:
         """Do nothing."""
+
+    def shown_kinds(self) -> Counter[str]:
+        """None."""
+        return Counter()
 
     def uses(self) -> list[PluginUse]:
         """None."""

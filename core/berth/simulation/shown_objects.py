@@ -6,6 +6,7 @@
 Objects have what decisions read and nothing else, as in a snapshot.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -59,6 +60,8 @@ class ShownObjects:
         self.pods: RawObjects[Pod] = RawObjects()
         self.state: ClusterState | None = None
         self._others = cluster.others
+        self._shown: set[int] = set()
+        """Which of those a plugin was shown."""
         self._watches: dict[Kind, list[_Watch]] = {kind: [] for kind in KINDS}
         self._pods_kind = next(kind for kind in KINDS if kind.type is Pod)
 
@@ -83,6 +86,10 @@ class ShownObjects:
         watch = _Watch(handler, parse_label_selector(wanted.label_selector))
         for obj in self._there(wanted):
             watch.tell(None, obj)
+        for at, other in self._others_there(wanted):
+            if watch.wants(other):
+                self._shown.add(at)
+                watch.tell(None, other)
         handler.on_synced()
         for kind, watches in self._watches.items():
             if _is_of(kind, wanted):
@@ -90,15 +97,22 @@ class ShownObjects:
                 return lambda: watches.remove(watch)
         return lambda: None
 
+    def shown_kinds(self) -> Counter[str]:
+        """How many of the input's further objects a plugin was shown, by kind."""
+        return Counter(self._others[at]["kind"] for at in self._shown)
+
     def _there(self, wanted: WatchedKind) -> Iterator[WatchedObject]:
         assert self.state is not None, "a scheduler was made"
         for kind in KINDS:
             if _is_of(kind, wanted):
                 yield from (_watched(obj, kind) for obj in self.state.all(kind.type))
-        for document in self._others:
+
+    def _others_there(self, wanted: WatchedKind) -> Iterator[tuple[int, WatchedObject]]:
+        """The input's further objects of that kind, by their places in it."""
+        for at, document in enumerate(self._others):
             group, _, version = document["apiVersion"].rpartition("/")
             if (group, version) == (wanted.group, wanted.version) and _is_called(document, wanted.resource):
-                yield decode_object(msgspec.json.encode(document))
+                yield at, decode_object(msgspec.json.encode(document))
 
 
 class _Keeping:

@@ -139,14 +139,16 @@ def test_a_plugin_that_never_ends_to_speak_holds_up_no_time(tmp_path, monkeypatc
 
 @pytest.mark.parametrize(("maps", "lacking"), [(["settings"], []), ([], ["maps"])])
 def test_further_kinds_are_those_of_the_input(tmp_path, maps, lacking):
-    """A plugin sees the objects that it watches; that there are none is in the outcome."""
+    """A plugin sees the objects that it watches, which are not left out; that there are none is said."""
     documents = [thing("Map", name, "example.com/v1") for name in maps]
+    documents += [thing("Map", "old", "example.com/v1alpha1"), thing("Secret", "s")]
     found = cluster(tmp_path, *NODES, pod("p0", labels={"needs": "settings"}), *documents)
 
     outcome = simulate(found, options(scheduler(tmp_path, entry())))
 
     assert bool(maps) == bool(outcome.placements)
     assert lacking == outcome.plugins[0].not_in_input
+    assert {"Map": 1, "Secret": 1} == outcome.left_out
 
 
 def test_an_entry_may_join_profiles_itself(tmp_path, three):
