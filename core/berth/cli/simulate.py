@@ -129,14 +129,15 @@ def fill(
     """Say how many more copies of the pod in the file POD fit into a cluster.
 
     Several pods in POD are placed in turn, by their annotations simulation.berth.dev/weight. Pods of the
-    cluster that have no node are left out, and no pod is preempted.
+    cluster that have no node are left out, and no pod is preempted; those that --what-if takes from their
+    nodes are placed first.
 
     Exits with 0 where --most copies fit, with 3 where one did not, and with 2 where an input or the
     configuration is wrong.
     """
     from berth.simulation.changes import changed, read_changes  # noqa: PLC0415 (quick start)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start)
-    from berth.simulation.fill import POOLS  # noqa: PLC0415 (quick start)
+    from berth.simulation.fill import POOLS, evicted_by  # noqa: PLC0415 (quick start)
     from berth.simulation.fill import fill as filled  # noqa: PLC0415 (quick start)
     from berth.simulation.inputs import read_cluster, read_pods  # noqa: PLC0415 (quick start)
     from berth.simulation.options import Options  # noqa: PLC0415 (quick start)
@@ -154,7 +155,8 @@ def fill(
         )
         cluster = changed(read, changes)
         pods, options = read_pods(pod_file, cluster), Options(*settings, seed=seed, changes=changes)
-        found = filled(cluster, pods, options, most=most, labels=labels or POOLS)
+        evicted = evicted_by(read, cluster)
+        found = filled(cluster, pods, options, most=most, labels=labels or POOLS, evicted=evicted)
     except SimulationError as error:
         fail(error)
     show(found, output, fill_lines(found))

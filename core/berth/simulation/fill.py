@@ -20,7 +20,16 @@ from berth.simulation.errors import InputError
 from berth.simulation.inputs import ClusterInput
 from berth.simulation.one_by_one import OneByOne, check_alone, without_post_filter
 from berth.simulation.options import Options
-from berth.simulation.outcome import API_VERSION, USUAL, Use, utilization
+from berth.simulation.outcome import (
+    API_VERSION,
+    ERROR,
+    NO_PROFILE,
+    UNSCHEDULABLE,
+    USUAL,
+    PendingPod,
+    Use,
+    utilization,
+)
 from berth.simulation.plugin_calls import PluginUse
 from berth.simulation.timeline import PREFIX
 
@@ -63,6 +72,10 @@ class Fill(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     nodes: dict[str, int]
     by_label: dict[str, dict[str, int]]
     utilization: dict[str, Use]
+    evicted: int = 0
+    """Pods of the cluster that lost their node to a change; they are placed before the first copy."""
+    evicted_pending: list[PendingPod] = []
+    """Those of them that fit on no other node."""
     plugins: list[PluginUse] = []
     """Those in other processes, and extenders."""
 
@@ -74,10 +87,12 @@ def fill(
     *,
     most: int = MOST_COPIES,
     labels: Sequence[str] = POOLS,
+    evicted: Sequence[Pod] = (),
 ) -> Fill:
     """Place copies of these pods, in turn by their weights, until one does not fit or there are `most`.
 
-    Pods of the cluster that have no node are left out. `labels` are those by which copies are counted.
+    Pods of the cluster that have no node are left out but for those in `evicted`, which are placed first, by
+    priority. `labels` are those by which copies are counted.
     Raises: InputError, BuildError.
     """
     names = {profile.scheduler_name for profile in options.loaded.profiles}
@@ -86,10 +101,17 @@ def fill(
 
     async def run(simulation: Simulation) -> Fill:
         filling = _Filling(simulation, pods)
+        await filling.place_evicted(evicted)
         stop = await filling.place(most)
         return _found(simulation, filling, stop, labels)
 
     return after(cluster.running(), without_post_filter(options), run)
+
+
+def evicted_by(before: ClusterInput, now: ClusterInput) -> list[Pod]:
+    """The pods that had a node before changes were made, and have none now."""
+    had = {key for key, pod in before.of(Pod).items() if pod.node_name}
+    return [pod for key, pod in now.of(Pod).items() if key in had and not pod.node_name]
 
 
 def _weight(pod: Pod) -> int:
@@ -117,8 +139,24 @@ class _Filling:
         self.nodes: Counter[str] = Counter()
         self.counts = [0] * len(pods)
         self.pods = pods
+        self.evicted = 0
+        self.evicted_pending: list[PendingPod] = []
+        self._profiles = simulation.core.profiles.frameworks
         self._one_by_one = OneByOne(simulation)
         self._turns = in_turn([_weight(pod) for pod in pods])
+
+    async def place_evicted(self, pods: Sequence[Pod]) -> None:
+        """Place each pod that fits, those of higher priority first."""
+        for pod in sorted(pods, key=lambda each: -each.priority):
+            self.evicted += 1
+            profile = pod.spec.scheduler_name
+            if profile not in self._profiles:
+                message = "the configuration has no such profile"
+                self.evicted_pending.append(PendingPod(pod.key, profile, NO_PROFILE, message, 0))
+                continue
+            placed = await self._one_by_one.place(pod)
+            if isinstance(placed, Status):
+                self.evicted_pending.append(PendingPod(pod.key, profile, _reason(placed), placed.message, 1))
 
     async def place(self, most: int) -> Stop | None:
         """Place until a copy does not fit; None where all do."""
@@ -126,11 +164,14 @@ class _Filling:
             index = next(self._turns)
             placed = await self._one_by_one.place(copy_of(self.pods[index], number))
             if isinstance(placed, Status):
-                reason = "Unschedulable" if placed.rejected else "SchedulerError"
-                return Stop(self.pods[index].key, reason, placed.message)
+                return Stop(self.pods[index].key, _reason(placed), placed.message)
             self.nodes[placed.node] += 1
             self.counts[index] += 1
         return None
+
+
+def _reason(status: Status) -> str:
+    return UNSCHEDULABLE if status.rejected else ERROR
 
 
 def copy_of(pod: Pod, number: int) -> Pod:
@@ -154,6 +195,8 @@ def _found(simulation: Simulation, filling: _Filling, stop: Stop | None, labels:
         nodes=dict(sorted(filling.nodes.items())),
         by_label={label: counts for label, counts in by_label.items() if counts},
         utilization=utilization(core.snapshot, extended),
+        evicted=filling.evicted,
+        evicted_pending=filling.evicted_pending,
         plugins=simulation.plugins.uses(),
     )
 

@@ -103,13 +103,17 @@ class Outcome(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
 
 
 def utilization(nodes: Snapshot, extended: Iterable[str]) -> dict[str, Use]:
-    """What is asked for of each resource that nodes offer; `extended` are those beside the usual ones."""
+    """What is asked for of each resource that nodes offer; `extended` are those beside the usual ones.
+
+    A cordoned node counts neither with what it offers nor with what its pods ask for.
+    """
     found: dict[str, Use] = {}
+    counted = ~nodes.unschedulable
     for name in ("cpu", "memory", "ephemeral-storage", *sorted(extended)):
         offered = nodes.offered(name)
-        allocatable = 0 if offered is None else sum(offered.tolist())
+        allocatable = 0 if offered is None else sum(offered[counted].tolist())
         if allocatable:
-            requested = sum(nodes.held(name).tolist())
+            requested = sum(nodes.held(name)[counted].tolist())
             found[name] = Use(allocatable, requested, round(100 * requested / allocatable, 3))
     return found
 

@@ -48,6 +48,10 @@ def outcome_lines(outcome: Outcome) -> Iterator[str]:
 def fill_lines(fill: Fill) -> Iterator[str]:
     """How many fit, where, and what stops the next one."""
     yield f"{fill.count} more fit"
+    if fill.evicted:
+        placed = fill.evicted - len(fill.evicted_pending)
+        evicted = so_many(fill.evicted, "pod")
+        yield f"before them {evicted} evicted by --what-if, {placed} placed on another node"
     if len(fill.pods) > 1:
         yield from (f"{count:>8}  {pod}" for pod, count in fill.pods.items())
     for label, counts in fill.by_label.items():
@@ -69,6 +73,7 @@ def fill_lines(fill: Fill) -> Iterator[str]:
         yield "as many as were asked for; add --most to ask for more"
     else:
         yield f"the next one ({fill.stopped_by.pod}) does not fit: {fill.stopped_by.message}"
+    yield from _pending(fill.evicted_pending)
     yield from _plugins(fill.plugins)
 
 

@@ -56,6 +56,28 @@ def test_mixtures_keep_their_weights(tmp_path):
     assert {"default/heavy": 6, "default/light": 2} == found.pods
 
 
+@pytest.mark.parametrize("verb", ["drain", "remove-node"])
+def test_drained_pods_come_first(tmp_path, verb):
+    """What a drained node's pods need on the others is not free for copies; what fits nowhere is listed."""
+    big, small = pod("big", cpu="4", nodeName="n0"), pod("small", cpu="2", nodeName="n0")
+    daemon = pod("daemon", nodeName="n0")
+    daemon["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d"}
+    ]
+    nodes = [node("n0", cpu="8"), node("n1"), node("n2", unschedulable=True)]
+    folder = written(tmp_path / "cluster.json", *nodes, small, big, daemon, pod("held", nodeName="n1"))
+    copy = written(tmp_path / "pod.json", pod("copy"))
+
+    result = CliRunner().invoke(
+        command, ["fill", str(copy), str(folder), "--what-if", f"{verb} n0", "-o", "json"]
+    )
+
+    found = json.loads(result.stdout)
+    assert (1, {"n1": 1}) == (found["count"], found["nodes"])
+    assert (2, ["default/big"]) == (found["evicted"], [each["pod"] for each in found["evictedPending"]])
+    assert {"allocatable": 4000, "requested": 4000, "percent": 100.0} == found["utilization"]["cpu"]
+
+
 def test_turns_are_even():
     """No pod waits for all of another's turns."""
     assert [0, 0, 1, 0, 0, 0, 1, 0] == list(islice(in_turn([3, 1]), 8))
