@@ -27,7 +27,7 @@ _SIMULATED = (
         multiple=True,
         metavar="NAME=COMMAND",
         help="Start that plugin by this command, or reach it at NAME=ADDRESS, whatever its entry or "
-        "SchedulerPlugin says. Repeatable.",
+        "SchedulerPlugin says; one that has neither is added to the profiles that enable it. Repeatable.",
     ),
     FEATURE_GATES,
     click.option("--seed", default=0, show_default=True, help="Of the choice between equal nodes."),

@@ -43,10 +43,12 @@ class Plugins:
     """Where it is said how some of them are reached, if not where they are described."""
     unreached: Mapping[str, str] = field(default_factory=dict)
     """Those that run in a cluster alone, with the field that says where."""
+    added: frozenset[str] = frozenset()
+    """Those that no list and no SchedulerPlugin has: the option is all that there is of them."""
 
     def place(self, spec: SidecarSpec, field: str = "") -> str:
         """The entry of that plugin, or a field of it, as errors name it."""
-        if field in REACHED_BY and spec.name in self.given:
+        if spec.name in self.added or (field in REACHED_BY and spec.name in self.given):
             return self.given[spec.name]
         if self.objects:
             return f"{self.list_file}: SchedulerPlugin {spec.name}{field and f': spec.{field}'}"
@@ -83,8 +85,9 @@ def read_scheduler(
 ) -> SchedulerSettings:
     """What `berth scheduler` would start with, but for plugins that no profile uses.
 
-    `ways` are the values of --plugin. `objects` are those of the input, in place of a file. Where list and
-    ways are `shared` with other configurations, they may be of plugins that this one does not use.
+    `ways` are the values of --plugin; one that neither list nor objects have is added. `objects` are those
+    of the input, in place of a file. Where list and ways are `shared` with other configurations, they may be
+    of plugins that this one does not use.
 
     Raises: ConfigError, PluginsError, InputError.
     """
@@ -93,13 +96,18 @@ def read_scheduler(
     places = _options(given)
     runs: Mapping[str, str] = {}
     if found is None:
-        settings = _of_files(config_file, feature_gates, plugins_file, release)
+        settings = _of_files(config_file, feature_gates, plugins_file, release, given.values())
         where = plugins_file or config_file
     else:
-        settings, where, runs = _of_objects(found, feature_gates, release), found.where, found.runs
+        settings, where, runs = (
+            _of_objects(found, feature_gates, release, given.values()),
+            found.where,
+            found.runs,
+        )
         listed = read_list(plugins_file) if plugins_file else {}
         given, places = listed | given, {name: f"{plugins_file}: plugin {name}" for name in listed} | places
-    sidecars = reached(_used(settings), given)
+    used = _used(settings)
+    sidecars = reached(used, given)
     if not shared:
         check_used(sidecars, places, where)
     plugins = Plugins(
@@ -109,6 +117,7 @@ def read_scheduler(
         objects=found is not None,
         given=places,
         unreached={name: place for name, place in runs.items() if name not in given},
+        added=frozenset(spec.name for spec in used if given.get(spec.name) is spec),
     )
     _check(settings, plugins)
     return SchedulerSettings(settings.loaded, plugins)
@@ -138,15 +147,19 @@ def scheduler_among(documents: Iterable[dict[str, Any]], names: str) -> "Rendere
     return rendered(ours, names)
 
 
-def _of_files(config_file: str, feature_gates: str, plugins_file: str, release: str) -> Settings:
+def _of_files(
+    config_file: str, feature_gates: str, plugins_file: str, release: str, further: Iterable[SidecarSpec]
+) -> Settings:
     flags = [f"--config={config_file}"] if config_file else []
     flags += [f"--plugins={plugins_file}"] if plugins_file else []
     flags += [f"--feature-gates={feature_gates}"] if feature_gates else []
     flags += [f"--release={release}"] if release else []
-    return read_settings(parse_flags(flags), commands=True)
+    return read_settings(parse_flags(flags), commands=True, further=further)
 
 
-def _of_objects(found: "RenderedScheduler", feature_gates: str, release: str) -> Settings:
+def _of_objects(
+    found: "RenderedScheduler", feature_gates: str, release: str, further: Iterable[SidecarSpec]
+) -> Settings:
     """What the Scheduler's pod would start with, under further feature gates."""
     texts = {f"{found.where}: configuration": found.configuration, f"{found.where}: plugins": found.plugins}
     config, plugins = texts
@@ -159,7 +172,7 @@ def _of_objects(found: "RenderedScheduler", feature_gates: str, release: str) ->
             raise FileNotFoundError(2, "no such file in the scheduler's pod; put the data itself here", path)
         return texts[path]
 
-    return read_settings(parse_flags(flags), read)
+    return read_settings(parse_flags(flags), read, further=further)
 
 
 def files_of(name: str, plugins_file: str = "") -> tuple[str, str]:

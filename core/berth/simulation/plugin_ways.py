@@ -1,6 +1,7 @@
 """How the plugins of a simulation are reached: the option --plugin NAME=COMMAND or NAME=ADDRESS, or a list.
 
-What a plugin does stays what its entry or SchedulerPlugin says; how it is started or dialled is replaced.
+What a plugin does stays what its entry or SchedulerPlugin says; how it is started or dialled is replaced. One
+that has neither takes part in the profiles that enable it, as an entry with a name alone does.
 
 Called by: plugin_settings.
 """
@@ -76,7 +77,8 @@ def check_used(sidecars: Iterable[SidecarSpec], places: Mapping[str, str], where
     for name in sorted(places.keys() - set(names)):
         known = f"there are {', '.join(names)}" if names else "there are none"
         said = f"no profile of {where} uses a plugin of that name" if where else "no profile uses it"
-        raise PluginsError(f"{places[name]}: {said}; {known}")
+        remedy = f"enable {name} in a profile, under plugins.multiPoint.enabled"
+        raise PluginsError(f"{places[name]}: {said}; {known}; {remedy}")
 
 
 def _over(spec: SidecarSpec, way: SidecarSpec) -> SidecarSpec:

@@ -298,6 +298,40 @@ def test_compare_reaches_plugins_by_options(tmp_path, axes):
     assert [[], ["3"], ["3"]] == versions(by_option)
 
 
+def test_an_option_is_enough_for_a_plugin(tmp_path):
+    """One that a profile enables needs no entry in a list; beside a list, it comes as well."""
+    way = f"favourite={shlex.join([sys.executable, str(PROGRAM), '3'])}"
+    there = written(tmp_path / "c.json", *NODES, pod("p0"))
+    config = profiles({"schedulerName": "default-scheduler", "plugins": NAMED})
+    listed = written(tmp_path / "plugins.yaml", plugin_list(entry("2") | {"name": "other"}))
+    arguments = [str(there), "--config", str(written(tmp_path / "config.json", config)), "-o", "json"]
+
+    for more in ([], ["--plugins", str(listed)]):
+        result = CliRunner().invoke(command, [*arguments, "--plugin", way, *more])
+        assert 0 == result.exit_code, result.output
+        assert ["3"] == [plugin["version"] for plugin in json.loads(result.stdout)["plugins"]]
+
+
+def test_an_option_for_what_no_profile_enables(tmp_path):
+    """The error says what to write in the configuration."""
+    there = written(tmp_path / "c.json", *NODES, pod("p0"))
+
+    result = CliRunner().invoke(command, [str(there), "--plugin", "favourite=a"])
+
+    assert 2 == result.exit_code
+    assert "enable favourite in a profile, under plugins.multiPoint.enabled" in result.stderr
+
+
+def test_what_fails_of_an_option_is_named_by_it(tmp_path):
+    """An option that is all there is of a plugin is the place of its faults."""
+    config = profiles({"schedulerName": "default-scheduler", "plugins": NAMED})
+    path = written(tmp_path / "config.json", config)
+
+    settings = read_scheduler(str(path), "", ways=["favourite=a"])
+
+    assert "--plugin favourite" == settings.plugins.place(settings.plugins.sidecars[0], "args")
+
+
 def versions(result):
     """Of the plugins of each row of a comparison or sweep."""
     found = json.loads(result.stdout)

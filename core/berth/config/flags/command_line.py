@@ -229,12 +229,19 @@ class Settings:
     shards: tuple[Shard, ...] = ()
 
 
-def read_settings(options: Options, read: ReadFile = read_file, *, commands: bool = False) -> Settings:
+def read_settings(
+    options: Options,
+    read: ReadFile = read_file,
+    *,
+    commands: bool = False,
+    further: Iterable[SidecarSpec] = (),
+) -> Settings:
     """Read the files that a command line names, and give what it starts a scheduler with.
 
     The plugins are those of --plugins, or else of the list behind the configuration in its file; shards are
     those of the list behind the configuration. With `commands` the list may have plugins that are yet to be
-    started.
+    started. `further` are plugins that come after those of the list; one of a name that the list has is
+    passed over.
 
     Raises:
         ConfigError: a file is unreadable, or what `load` raises.
@@ -246,10 +253,12 @@ def read_settings(options: Options, read: ReadFile = read_file, *, commands: boo
         listed = read_plugin_list(content, options.plugins_file, commands=commands)
     elif source is not None:
         listed = list_beside(source, options.config_file, commands=commands)
-    loaded = load_with_flags(options, source, out_of_tree=catalogue_of(listed.plugins), read=read)
+    names = {spec.name for spec in listed.plugins}
+    plugins = (*listed.plugins, *(spec for spec in further if spec.name not in names))
+    loaded = load_with_flags(options, source, out_of_tree=catalogue_of(plugins), read=read)
     shards = () if source is None else shards_beside(source, options.config_file)
     check_shards(shards, loaded, options.config_file)
-    return Settings(loaded, listed.plugins, listed.directory, shards)
+    return Settings(loaded, plugins, listed.directory, shards)
 
 
 def _content(flag: str, path: str, read: ReadFile) -> bytes:
