@@ -33,3 +33,5 @@ def init(name: str, language: str, directory: Path | None, sdk: Path | None) -> 
     except (OSError, ProjectError) as error:
         fail(error)
     click.echo(f"{folder} made: see {folder / 'README.md'}")
+    if sdk is None:
+        click.echo("the SDK comes from a registry, which has no release yet: --sdk takes this machine's")

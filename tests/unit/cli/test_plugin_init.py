@@ -31,6 +31,17 @@ def make(folder, language, *options):
     return project
 
 
+@pytest.mark.parametrize("local", [False, True])
+def test_says_where_the_sdk_comes_from(tmp_path, local):
+    """A project that takes the SDK from a registry names the option that takes it from this machine."""
+    options = ["--sdk", str(GO_SDK)] if local else []
+    command = ["plugin", "init", NAME, "--language", "go", "--directory", str(tmp_path / NAME), *options]
+
+    outcome = CliRunner().invoke(main, command)
+
+    assert local is ("--sdk" not in outcome.output)
+
+
 def test_python(tmp_path):
     """The Python project's tests pass, with the SDK as it is installed here."""
     project = make(tmp_path, "python")
