@@ -17,7 +17,8 @@ REMEDIES = {
     "VolumeRestrictions": "Look at the pod's claims, and at who uses them: kubectl describe pvc.",
     "VolumeZone": "The volumes are in other zones than the nodes: kubectl describe pv.",
     "NodeVolumeLimits": "Free a volume on a node, or add a node.",
-    "DynamicResources": "Look at the claims and at what drivers offer: kubectl get resourceslices.",
+    "DynamicResources": "Look at the claims, their classes and what drivers offer: "
+    "kubectl get resourceclaims,deviceclasses,resourceslices.",
     "InterPodAffinity": "Look at the pods that the terms select, and where they are.",
     "PodTopologySpread": "Add nodes in the domains that have too few of these pods.",
 }
@@ -74,7 +75,8 @@ def _gated(state: State) -> tuple[str, str]:
 def _not_queued(state: State) -> tuple[str, str]:
     wait = state.waits_for[0]
     said = f": {wait.message}" if wait.message else ""
-    return f"{wait.plugin} keeps the pod out of the queue{said}.", f"See what {wait.plugin} waits for."
+    remedy = REMEDIES.get(wait.plugin) or f"See what {wait.plugin} waits for."
+    return f"{wait.plugin} keeps the pod out of the queue{said}.", remedy
 
 
 def _waiting_at_permit(state: State) -> tuple[str, str]:

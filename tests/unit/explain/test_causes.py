@@ -32,3 +32,14 @@ def test_a_pod_that_waits_alone():
     state = State(kind=StateKind.WAITING_AT_PERMIT, node="n1", waits_for=[WAITS])
 
     assert "podgroup" not in cause_and_remedy(make_pod(), state, None, (), "")[1]
+
+
+def test_a_pod_whose_claim_is_missing():
+    """The cause names the claim, and the remedy says where claims and classes are seen."""
+    wait = Wait(plugin="DynamicResources", message='could not find ResourceClaim "default/gone"')
+    state = State(kind=StateKind.NOT_QUEUED, waits_for=[wait])
+
+    cause, remedy = cause_and_remedy(make_pod(), state, None, (), "")
+
+    assert '"default/gone"' in cause
+    assert "kubectl get resourceclaims,deviceclasses," in remedy
