@@ -94,7 +94,7 @@ async def test_ca_is_verified(server_side):
 )
 async def test_unknown_authority(server_side, tls):
     """A server that no trusted authority vouches for is not spoken to."""
-    with pytest.raises(UnansweredError, match="certificate verify failed"):
+    with pytest.raises(UnansweredError, match="x509: certificate signed by unknown authority"):
         await asked(server_side(*self_signed()), **tls)
 
 
@@ -103,7 +103,7 @@ async def test_server_name(server_side):
     certificate, key = self_signed("extender.example.com")
     trusted = {"caData": encoded(certificate)}
 
-    with pytest.raises(UnansweredError, match="certificate verify failed"):
+    with pytest.raises(UnansweredError, match="x509: IP address mismatch, certificate is not valid for"):
         await asked(server_side(certificate, key), tlsConfig=trusted)
     named = {**trusted, "serverName": "extender.example.com"}
     assert ["n0"] == await asked(server_side(certificate, key), tlsConfig=named)

@@ -16,6 +16,7 @@ from yarl import URL
 from berth.config.duration import Duration
 from berth.config.types import ExtenderTls
 from berth.out_of_tree.extender.errors import ExtenderError, ReplyError, StatusError, UnansweredError
+from berth.out_of_tree.extender.failures import TIMED_OUT, said_of
 from berth.out_of_tree.extender.tls import client_context
 from berth.out_of_tree.limits import MESSAGE_BYTES
 
@@ -32,7 +33,6 @@ class ExtenderClient:
     def __init__(self, url_prefix: str, timeout: Duration, tls: ExtenderTls | None) -> None:
         self.name = url_prefix
         self._base = url_prefix.rstrip("/")
-        self._timeout = timeout
         self._server_name = (tls.server_name if tls else "") or None
         self._under_way: set[asyncio.Task[object]] = set()
         self._session = aiohttp.ClientSession(
@@ -79,12 +79,12 @@ class ExtenderClient:
                     return await self._post(url, verb, body, headers)
             return await self._post(url, verb, body, headers)
         except TimeoutError:
-            raise UnansweredError(f'Post "{url}": no answer within {self._timeout}') from None
+            raise UnansweredError(f'Post "{url}": {TIMED_OUT}') from None
         except ExtenderError:
             raise
         except Exception as error:
             # Of connections, TLS, proxies and encodings: each library has types of its own.
-            raise UnansweredError(f'Post "{url}": {error or type(error).__name__}') from error
+            raise UnansweredError(f'Post "{url}": {said_of(error)}') from error
         finally:
             self._under_way.discard(task)
 
