@@ -387,6 +387,8 @@ class Simulation:
             return PendingPod(pod.key, profile, NO_PROFILE, f"no profile of that name; there are {known}", 0)
         if record is not None and record.gated:
             message = track.message or f"gated by {record.gating_plugin}"
-            return PendingPod(pod.key, profile, GATED, message, track.attempts)
+            waits_for = self.plugins.may_let_go_on(pod.uid, record.gating_plugin)
+            return PendingPod(pod.key, profile, GATED, message, track.attempts, waits_for)
         reason = ERROR if track.failed else UNSCHEDULABLE if track.message else WAITING
-        return PendingPod(pod.key, profile, reason, track.message, track.attempts)
+        waits_for = "" if track.failed else self.plugins.may_let_go_on(pod.uid, "")
+        return PendingPod(pod.key, profile, reason, track.message, track.attempts, waits_for)

@@ -43,6 +43,8 @@ class PendingPod(msgspec.Struct, rename="camel", frozen=True, gc=False, order=Tr
     reason: str
     message: str
     attempts: int
+    no_verdict: str = ""
+    """The plugin that has it wait, where it may let the pod go on by itself: the end cut that off."""
 
 
 class Preemption(msgspec.Struct, rename="camel", frozen=True, gc=False, order=True):

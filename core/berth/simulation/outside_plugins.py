@@ -20,6 +20,7 @@ from berth.config.loading import Loaded
 from berth.event_handlers.handler import ResourceHandler
 from berth.framework.clock import SYSTEM_CLOCK, Clock
 from berth.framework.cycle_record import CycleRecord
+from berth.framework.diagnosis import FitError
 from berth.framework.extender import Extender
 from berth.objects.pod import Pod
 from berth.out_of_tree.extender import ExtenderContext, HttpExtenders
@@ -80,8 +81,8 @@ class OutsidePlugins:
         self._breathed = SYSTEM_CLOCK.monotonic()
         self._moves, self._moved_at = 0, 0.0
         """How often plugins were given their moment at this virtual time."""
-        self._rejected: set[str] = set()
-        """Pods whose last attempt a sidecar turned down, by UID."""
+        self._rejected: dict[str, list[str]] = {}
+        """Pods whose last attempt sidecars turned down, by UID, with those that did so not at Filter."""
         self._extenders: list[Extender] = []
 
     def __enter__(self) -> Self:
@@ -185,10 +186,16 @@ class OutsidePlugins:
             return
         for name, work in self._host.cycles_done(record):
             self._spawn(work, name)
-        if self._host.connections.keys().isdisjoint(rejectors(record)):
-            self._rejected.discard(record.pod.uid)
-        else:
-            self._rejected.add(record.pod.uid)
+        self._rejected.pop(record.pod.uid, None)
+        if by := sorted(self._host.connections.keys() & set(rejectors(record))):
+            error = None if record.status is None else record.status.error
+            # What Filter says of nodes changes with the cluster; the pod itself may wait for a timer.
+            by_filter = (
+                isinstance(error, FitError)
+                and not record.node_name
+                and not error.diagnosis.pre_filter_message
+            )
+            self._rejected[record.pod.uid] = [] if by_filter else by
         self._breathe()
 
     def moves(self) -> bool:
@@ -221,6 +228,18 @@ class OutsidePlugins:
     async def _in_step(self, host: OutsideHost) -> None:
         await host.in_step(IN_STEP_SECONDS)
         await asyncio.sleep(MOMENT_SECONDS)
+
+    def may_let_go_on(self, uid: str, gating: str) -> str:
+        """The sidecar that has a pod wait and can let it go on by itself; "" if none.
+
+        It has the pod wait by `gating` it, at PreFilter or at Permit.
+        """
+        if self._host is None:
+            return ""
+        requeue = identity_pb2.EXTENSION_POINT_REQUEUE
+        names = [gating] if gating else self._rejected.get(uid, [])
+        found = ((name, self._host.connections.get(name)) for name in names)
+        return next((name for name, one in found if one is not None and one.offers(requeue)), "")
 
     def shown_kinds(self) -> Counter[str]:
         """How many of the input's further objects a sidecar was shown, by kind."""

@@ -50,6 +50,9 @@ class SimulationPlugins(Protocol):
     def hide(self, pod: Pod) -> None:
         """Forget such a pod."""
 
+    def may_let_go_on(self, uid: str, gating: str) -> str:
+        """The one that has a pod wait, `gating` it or not, and can let it go on by itself; "" if none."""
+
     def shown_kinds(self) -> Counter[str]:
         """How many of the input's further objects one of them was shown, by kind."""
 
@@ -87,6 +90,11 @@ class NoOutsidePlugins:
 
     def hide(self, pod: Pod) -> None:
         """Do nothing."""
+
+    def may_let_go_on(self, uid: str, gating: str) -> str:
+        """None."""
+        del uid, gating
+        return ""
 
     def shown_kinds(self) -> Counter[str]:
         """None."""

@@ -168,6 +168,17 @@ def _use(name: str, use: Use) -> str:
     )
 
 
+def _cut_off(pending: list[PendingPod]) -> Iterator[str]:
+    """That a plugin's timers run in real time, which a simulation does not wait for."""
+    counts = Counter(pod.no_verdict for pod in pending if pod.no_verdict)
+    for plugin, count in sorted(counts.items()):
+        yield ""
+        yield (
+            f"no verdict on {so_many(count, 'pending pod')}: plugin {plugin} has them wait and may let them "
+            "go on by itself; its timers run in real time, and virtual time ended before them"
+        )
+
+
 def _pending(pending: list[PendingPod]) -> Iterator[str]:
     if not pending:
         return
@@ -182,6 +193,7 @@ def _pending(pending: list[PendingPod]) -> Iterator[str]:
     yield ""
     lines = (f"  {pod.pod}  {pod.reason}: {pod.message}" for pod in pending)
     yield from _cut(lines, len(pending), MOST_PODS, "pods")
+    yield from _cut_off(pending)
 
 
 def _preemptions(preemptions: list[Preemption]) -> Iterator[str]:

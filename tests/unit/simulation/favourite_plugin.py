@@ -46,6 +46,9 @@ class Favourite(Plugin):
         del node
         if "hold" not in pod.labels:
             return None
+        if pod.labels["hold"] == "for long":
+            asyncio.get_running_loop().call_later(3600, self.requeue.allow, [pod.uid], "held")
+            return Wait(5)
         if pod.labels["hold"] == "chatting":
             self._chat = asyncio.get_running_loop().create_task(self._say_nothing_new())
             return Wait(5)

@@ -127,6 +127,21 @@ def test_what_a_plugin_says_by_itself_comes_before_time_passes(tmp_path):
     assert outcome.waits.longest < 60.0
 
 
+def test_a_promise_that_virtual_time_cuts_off_is_no_verdict(tmp_path):
+    """A pod that a timer of the plugin would let go on is pending, and the outcome names the plugin."""
+    too_large = pod("p1", containers=[{"name": "c", "resources": {"requests": {"cpu": "9000"}}}])
+    lacks = pod("p2", labels={"needs": "a map"})
+    there = written(tmp_path / "c.json", *NODES, pod("p0", labels={"hold": "for long"}), too_large, lacks)
+    arguments = [str(there), "--config", str(scheduler(tmp_path, entry()))]
+
+    outcome = json.loads(CliRunner().invoke(command, [*arguments, "-o", "json"]).stdout)
+    text = CliRunner().invoke(command, arguments).stdout
+
+    verdicts = {each["pod"]: each["noVerdict"] for each in outcome["pending"]}
+    assert {"default/p0": "favourite", "default/p1": "", "default/p2": ""} == verdicts
+    assert "no verdict on 1 pending pod: plugin favourite" in text
+
+
 def test_a_plugin_that_never_ends_to_speak_holds_up_no_time(tmp_path, monkeypatch):
     """Virtual time passes after so many messages at one moment."""
     monkeypatch.setattr(outside_plugins, "MOST_MOVES", 3)
