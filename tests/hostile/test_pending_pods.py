@@ -156,7 +156,9 @@ def test_an_event_reads_a_node_once_for_all_waiting_pods():
         offers = {"allocatable": {f"example.com/r{i}": "1" for i in range(resources)}}
         old = changed(made.core.snapshot.nodes[0], status=offers)
         new = changed(old, status={"allocatable": offers["allocatable"] | {"example.com/more": "1"}})
-        hint = next(h.hint for h in Hints(None).registrations() if h.event is NODE_EVENTS)
+        hint = next(
+            h.hint for h in Hints(None, resizes_count_by_pod=False).registrations() if h.event is NODE_EVENTS
+        )
         hint(waiting(), old, new)
         made.close()
         return calls(lambda: hint(waiting(requests={"example.com/none": "1"}), old, new))
