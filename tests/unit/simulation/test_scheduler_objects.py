@@ -3,8 +3,10 @@
 import json
 import shlex
 import sys
+from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from berth.cli.simulate import simulate as command
@@ -12,7 +14,7 @@ from berth.simulation.engine import simulate
 from berth.simulation.errors import InputError, PluginsError
 from berth.simulation.options import Options
 from berth.simulation.plugin_settings import read_scheduler
-from tests.unit.simulation.kit import cluster, pod, written
+from tests.unit.simulation.kit import cluster, node, pod, written
 from tests.unit.simulation.test_plugins import NODES, PROGRAM
 
 IMAGE = "example.com/favourite:7"
@@ -202,3 +204,33 @@ def test_it_is_seen_from_whatever_spelling(tmp_path):
         (tmp_path / name).write_text(text)
         loaded = read_scheduler(str(tmp_path / name), "").loaded
         assert ["berth"] == [profile.scheduler_name for profile in loaded.profiles], name
+
+
+def example_of_the_page():
+    """The Scheduler of docs/operator.md, without its plugins."""
+    page = Path(__file__).parents[3].joinpath("docs/operator.md").read_text()
+    documents = yaml.safe_load_all(page.split("```yaml")[1].split("```")[0])
+    example = next(document for document in documents if document["kind"] == "Scheduler")
+    del example["spec"]["plugins"]
+    return example
+
+
+def test_the_bin_packing_of_the_documents_packs_the_pods_of_a_workload(tmp_path):
+    """Replicas on labelled nodes are what the default constraints of PodTopologySpread would spread."""
+    labels = {"app": "web"}
+    workload = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "web", "namespace": "default", "uid": "web"},
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}}},
+    }
+    nodes = [node(f"n{i}", cpu="8", labels={"topology.kubernetes.io/zone": f"z{i}"}) for i in range(3)]
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web", "controller": True}
+    pods = [pod(f"p{i}", cpu="1", schedulerName="bin-packing") for i in range(3)]
+    for each in pods:
+        each["metadata"] |= {"labels": labels, "ownerReferences": [owner]}
+    path = written(tmp_path / "s.yaml", example_of_the_page())
+
+    found = simulate(cluster(tmp_path, *nodes, workload, *pods), Options(*read_scheduler(str(path), "")))
+
+    assert (3, 1) == (len(found.placed_on), len(set(found.placed_on.values())))
