@@ -12,6 +12,9 @@ from berth_plugin_proto import scheduling_pb2, state_pb2
 CLAUSE = "Scheduling calls"
 NEEDS = ("FILTER", "FILTER_OVERLAYS", "nodes")
 
+Verdict = tuple[str, str, str]
+"""Node, pod, and what is decided."""
+
 
 async def _overlaid(host: HostState, pod: Document, overlays: list[scheduling_pb2.Overlay]) -> Comparable:
     return verdicts_in(await host.ask("FilterOverlays", pod, overlays=overlays), len(overlays))
@@ -61,21 +64,21 @@ async def empty(subject: Subject) -> None:
     ),
 )
 async def removed(subject: Subject) -> None:
-    """Evicting it would lead there."""
+    """Evicting it would lead there. Each node's pod goes alone: other nodes may share a domain with it."""
     host = await shown(subject)
     victims = await _crowded(host)
     overlays = [
-        scheduling_pb2.Overlay(node_index=row, removed_pod_uids=victims.get(name, []))
+        scheduling_pb2.Overlay(node_index=row, removed_pod_uids=_uids(victims, name))
         for row, name in enumerate(host.names)
     ]
-    simulated = [await _overlaid(host, pod, overlays) for pod in subject.pods]
-    for uid in list(host.placed):
-        await host.step(host.drop_pod(uid))
-    same(
-        [await filtered(host, pod) for pod in subject.pods],
-        simulated,
-        "Filter's verdicts once the pods are gone",
-    )
+    simulated = await _simulated(host, overlays)
+    found: list[Verdict] = []
+    for row, name in enumerate(host.names):
+        await host.step(*map(host.drop_pod, _uids(victims, name)))
+        found += await _decided_on(host, row)
+        if name in victims:
+            await host.step(host.put_pod(victims[name], name))
+    same(found, simulated, "Filter's verdict once the pod on that node is gone, and no other")
 
 
 @check(
@@ -89,23 +92,20 @@ async def removed(subject: Subject) -> None:
     ),
 )
 async def added(subject: Subject) -> None:
-    """Nominated pods are added."""
+    """Nominated pods are added. Each comes alone: other nodes may share a domain with its node."""
     host = await shown(subject)
     newcomers = {name: renamed(subject.pods[-1], f"added-{name}") for name in host.names}
     overlays = [
         scheduling_pb2.Overlay(node_index=row, added_pods=[pod_upsert(newcomers[name], name, PLACED)])
         for row, name in enumerate(host.names)
     ]
-    simulated = [await _overlaid(host, pod, overlays) for pod in subject.pods]
-    if not subject.capabilities.node_local:
-        return
-    for name, pod in newcomers.items():
-        await host.step(host.put_pod(pod, name))
-    same(
-        [await filtered(host, pod) for pod in subject.pods],
-        simulated,
-        "Filter's verdicts once the pods are there",
-    )
+    simulated = await _simulated(host, overlays)
+    found: list[Verdict] = []
+    for row, name in enumerate(host.names):
+        await host.step(host.put_pod(newcomers[name], name))
+        found += await _decided_on(host, row)
+        await host.step(*map(host.drop_pod, _uids(newcomers, name)))
+    same(found, simulated, "Filter's verdict once the pod on that node is there, and no other")
 
 
 @check(
@@ -126,7 +126,7 @@ async def nothing_remembered(subject: Subject) -> None:
         newcomer = pod_upsert(renamed(subject.pods[-1], f"simulated-{row}"), name, stage)
         overlays += [
             scheduling_pb2.Overlay(node_index=row, added_pods=[newcomer]),
-            scheduling_pb2.Overlay(node_index=row, removed_pod_uids=victims.get(name, [])),
+            scheduling_pb2.Overlay(node_index=row, removed_pod_uids=_uids(victims, name)),
         ]
     for pod in subject.pods:
         await _overlaid(host, pod, overlays)
@@ -148,12 +148,39 @@ async def wrong_index(subject: Subject) -> None:
     await refused(call, grpc.StatusCode.INVALID_ARGUMENT, what="an overlay of a node beyond the end")
 
 
-async def _crowded(host: HostState) -> dict[str, list[str]]:
-    """Put a pod on each node; their UIDs by node."""
-    victims: dict[str, list[str]] = {}
+async def _crowded(host: HostState) -> dict[str, Document]:
+    """Put a pod on each node; those that the plugin is shown, by node."""
+    victims: dict[str, Document] = {}
     for number, name in enumerate(host.names):
         pod = renamed(host.subject.pods[number % len(host.subject.pods)], f"victim-{name}")
         if (change := host.put_pod(pod, name)) is not None:
             await host.step(change)
-            victims[name] = [pod["metadata"]["uid"]]
+            victims[name] = pod
     return victims
+
+
+def _uids(pods: dict[str, Document], name: str) -> list[str]:
+    return [pods[name]["metadata"]["uid"]] if name in pods else []
+
+
+async def _simulated(host: HostState, overlays: list[scheduling_pb2.Overlay]) -> list[Verdict]:
+    """Ask about one overlay for each node, in the order of rows."""
+    answers = [(pod, await _overlaid(host, pod, overlays)) for pod in host.subject.pods]
+    return [
+        _verdict(host, row, pod, answer, row) for row in range(len(host.nodes)) for pod, answer in answers
+    ]
+
+
+async def _decided_on(host: HostState, row: int) -> list[Verdict]:
+    """Ask Filter about one node."""
+    return [_verdict(host, row, pod, await filtered(host, pod, [row]), 0) for pod in host.subject.pods]
+
+
+def _verdict(host: HostState, row: int, pod: Document, answer: Comparable, position: int) -> Verdict:
+    """Name what was asked about; SKIP is a Filter that every node passes."""
+    status, reasons, texts = answer
+    if status == "SUCCESS":
+        text = texts[position]
+    else:
+        text = "" if status == "SKIP" else f"{status}: {', '.join(reasons)}"
+    return host.names[row], pod["metadata"]["name"], text or "passes"
