@@ -17,7 +17,7 @@ from berth.objects.node_selector import NodeAffinity, NodeSelector, NodeSelector
 from berth.objects.pod import Pod
 from berth.objects.pod_requests import fit_requests, scaled
 from berth.objects.pod_spec import Affinity, Container, PodAffinity, Resources
-from berth.objects.quantity import InvalidQuantityError, as_binary
+from berth.objects.quantity import NANOS, InvalidQuantityError, as_binary
 from berth.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
 from berth.objects.taint import Taint, TaintEffect, Toleration
 from berth.snapshot.snapshot import Snapshot
@@ -139,7 +139,7 @@ def _rounded(name: str, amount: int) -> int:
 def _written(name: str, amount: int) -> str:
     if name == CPU:
         return f"{amount}m" if amount % 1000 else str(amount // 1000)
-    return as_binary(amount) if name in (MEMORY, EPHEMERAL_STORAGE) else str(amount)
+    return as_binary(amount * NANOS) if name in (MEMORY, EPHEMERAL_STORAGE) else str(amount)
 
 
 def _capped(pod: Pod, name: str, most: int) -> tuple[Pod, list[Mapping[str, Any]]] | None:

@@ -11,6 +11,7 @@ Source: apimachinery pkg/api/resource (Kubernetes v1.36).
 """
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
 MAX_INT64 = 2**63 - 1
@@ -128,11 +129,29 @@ def saturated(amount: int) -> int:
     return max(MIN_INT64, min(MAX_INT64, amount))
 
 
-def as_binary(amount: int) -> str:
-    """Whole units as upstream writes them in its binary form: with the largest suffix that leaves no rest."""
-    if abs(amount) < 1024:  # noqa: PLR2004 - the first binary suffix
-        return str(amount)
-    suffix, factor = max(
-        (("", 1), *_BINARY.items()), key=lambda item: item[1] if amount % item[1] == 0 else 0
-    )
-    return f"{amount // factor}{suffix}"
+def is_binary(text: str | float) -> bool:
+    """Whether the quantity is written with a binary suffix."""
+    return isinstance(text, str) and text.rstrip().endswith(tuple(_BINARY))
+
+
+def as_binary(amount_nanos: int) -> str:
+    """The amount as upstream writes it in its binary form: with the largest suffix that leaves no rest.
+
+    What is less than the first suffix, or no whole number, is written in the decimal form.
+    """
+    amount, rest = divmod(amount_nanos, NANOS)
+    if rest or abs(amount) < _BINARY["Ki"]:
+        return as_decimal(amount_nanos)
+    return _with_largest(amount, {"": 1, **_BINARY})
+
+
+def as_decimal(amount_nanos: int) -> str:
+    """The amount as upstream writes it in its decimal form: with the largest suffix that leaves no rest."""
+    if not amount_nanos:
+        return "0"
+    return _with_largest(amount_nanos, {suffix: 10 ** (power + 9) for suffix, power in _DECIMAL.items()})
+
+
+def _with_largest(amount: int, factors: Mapping[str, int]) -> str:
+    suffix = max((each for each in factors if amount % factors[each] == 0), key=factors.__getitem__)
+    return f"{amount // factors[suffix]}{suffix}"

@@ -26,12 +26,31 @@ class Rules:
     """Whether the message of a pod that preempts names the node and counts the victims (#140180)."""
     configures_all_without_names: bool = False
     """Whether a claim's configuration that names all requests is allocated with none named (KEP-4815)."""
+    distinct_attributes_of_all: bool = False
+    """Whether a distinctAttribute holds for all devices of one request; else a device has to differ from the
+    one before it, and from those of other requests (#140600)."""
+    capacity_requests_are_checked: bool = False
+    """Whether a capacity request that is negative, or beyond what its range can count, is an error of the
+    claim, and a negative amount of a slice keeps its device away (#140442, #140666); else both count as they
+    are."""
+    steps_keep_their_form: bool = False
+    """Whether an amount that was rounded up to a step is written in the form of the step, binary or decimal;
+    else always in the binary one (#140161)."""
+    selector_errors_name_the_device: bool = False
+    """Whether the error of a selector names the device that it failed on, and what to write for a missing key
+    (#136709)."""
     empty_selectors_match_all: bool = False
     """Whether the empty selector of a spread constraint or a disruption budget matches all pods of its
     namespace, also those without labels; else none (#141340, #141785)."""
     unstarted_pods_are_the_youngest: bool = False
     """Whether a victim that has not started is less important than all that have; else it counts as started
     now (#140999)."""
+    capacity_names_are_qualified: bool = False
+    """Whether a capacity has one name with the driver as its domain and without, in requests, slices and
+    allocations; else the names have to be written alike (#142202)."""
+    shared_devices_stay_shared: bool = False
+    """Whether a device that claims share is withheld from exclusive use though its slice says meanwhile that
+    it cannot be shared (#140798)."""
 
 
 _OF_1_36: Final = Rules(release=(1, 36), pod_group_condition="PodGroupScheduled")
@@ -42,9 +61,18 @@ _OF_1_37: Final = replace(
     resizes_count_by_pod=True,
     preemption_says_what_it_found=True,
     configures_all_without_names=True,
+    distinct_attributes_of_all=True,
+    capacity_requests_are_checked=True,
+    steps_keep_their_form=True,
+    selector_errors_name_the_device=True,
 )
 _OF_1_38: Final = replace(
-    _OF_1_37, release=(1, 38), empty_selectors_match_all=True, unstarted_pods_are_the_youngest=True
+    _OF_1_37,
+    release=(1, 38),
+    empty_selectors_match_all=True,
+    unstarted_pods_are_the_youngest=True,
+    capacity_names_are_qualified=True,
+    shared_devices_stay_shared=True,
 )
 
 RULES: Final[Mapping[Release, Rules]] = MappingProxyType(

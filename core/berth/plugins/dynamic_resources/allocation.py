@@ -67,7 +67,7 @@ def _configuration(
     names = {name for ask in asks.values() for name in (ask.request, ask.name)}
     for config in claim.spec.devices.config:
         if _concerns(config, names):
-            unnamed = features.configures_all_without_names and _names_all(config, claim, asks.values())
+            unnamed = features.rules.configures_all_without_names and _names_all(config, claim, asks.values())
             yield AllocatedConfiguration(FROM_CLAIM, () if unnamed else config.requests, config.opaque)
 
 

@@ -131,7 +131,7 @@ class Search:
             matching = yield from self._view.matching(ask.selectors, self._look)
         except SelectorError as error:
             raise self._picks.broken(claim, ask, error) from error
-        devices = [d for d in matching if self._picks.takes(ask, d) is not None]
+        devices = [d for d in matching if self._picks.takes(claim, ask, d) is not None]
         self._everything[claim, ask.name] = devices
         return len(devices)
 

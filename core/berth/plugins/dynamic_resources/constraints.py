@@ -16,14 +16,16 @@ from berth.plugins.dynamic_resources.inventory import Device
 class Constraint:
     """One constraint of a claim, and the values of the devices that were added under it.
 
-    As upstream, a constraint to be distinct keeps one value for each request, that of its last device, and
-    none once a device of the request was counted out: a device differs from the one before at least.
+    Up to 1.36, a constraint to be distinct keeps one value for each request, that of its last device, and
+    none once a device of the request was counted out: a device differs from the one before at least. From
+    1.37 on it keeps the values of `all_differ` devices (kubernetes/kubernetes#140600).
     """
 
-    __slots__ = ("_attribute", "_common", "_last", "_requests", "distinct")
+    __slots__ = ("_all_differ", "_attribute", "_common", "_last", "_requests", "distinct")
 
-    def __init__(self, constraint: DeviceConstraint) -> None:
+    def __init__(self, constraint: DeviceConstraint, *, all_differ: bool = False) -> None:
         self.distinct = constraint.match_attribute is None
+        self._all_differ = self.distinct and all_differ
         self._attribute = constraint.match_attribute or constraint.distinct_attribute or ""
         self._requests = frozenset(constraint.requests)
         self._common: list[DeviceAttribute] = []
@@ -32,14 +34,21 @@ class Constraint:
     @property
     def state(self) -> object:
         """All that decides which devices further requests may add."""
+        if self._all_differ:
+            return frozenset(self._common)
         if self.distinct:
             return frozenset(self._last.values())
         return self._common[0] if self._common else None
 
     @property
+    def compares_neighbours(self) -> bool:
+        """Whether devices of one request are only held to differ from the one before."""
+        return self.distinct and not self._all_differ
+
+    @property
     def wanted(self) -> DeviceAttribute | None:
         """The value that further devices have to have; None where that is open, or no one value."""
-        return self._common[0] if self._common else None
+        return self._common[0] if self._common and not self.distinct else None
 
     def value_of(self, device: Device) -> DeviceAttribute | None:
         """The device's value, None where it has none: then it can never be added."""
@@ -54,7 +63,7 @@ class Constraint:
         value = self.value_of(device)
         if value is None or not self._agrees(value):
             return False
-        if self.distinct:
+        if self.compares_neighbours:
             self._last[ask.name] = value
         else:
             self._common.append(value)
@@ -62,12 +71,14 @@ class Constraint:
 
     def remove(self, ask: Ask) -> None:
         """Count the last device out, which was one for that request."""
-        if self.distinct:
+        if self.compares_neighbours:
             self._last.pop(ask.name, None)
         else:
             self._common.pop()
 
     def _agrees(self, value: DeviceAttribute) -> bool:
+        if self._all_differ:
+            return value not in self._common
         if self.distinct:
             return value not in self._last.values()
         return not self._common or self._common[0] == value

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from berth.cel import Look
 from berth.plugins.dynamic_resources.asking import Ask, ClaimAsk
-from berth.plugins.dynamic_resources.capacity import consumed
+from berth.plugins.dynamic_resources.capacity import CapacityError
 from berth.plugins.dynamic_resources.inventory import CounterId, Device, DeviceId, SelectorError, View
 from berth.plugins.dynamic_resources.picking import MAX_RESULTS, Picks, Supply
 
@@ -136,7 +136,8 @@ class DeadEnds:
                 self._traits += [matching, failing]
             terms = ask.tolerations, tuple(ask.capacity.items()), ask.admin_access
             if terms not in gettable:
-                gettable[terms] = yield from self._gettable(ask)
+                gettable[terms], failing = yield from self._gettable(ask)
+                certain &= not failing
             self._for[claim, ask.name] = selected[ask.selectors] & gettable[terms]
         return certain
 
@@ -151,18 +152,20 @@ class DeadEnds:
             yield
         return matching, failing
 
-    def _gettable(self, ask: Ask) -> Generator[None, None, Devices]:
-        """Those that a request on such terms can get as things are before anything is picked."""
+    def _gettable(self, ask: Ask) -> Generator[None, None, tuple[Devices, Devices]]:
+        """Those that a request on such terms can get before anything is picked, and those it fails on."""
         supply = self._supply
-        fitting = tolerated = free = 0
+        fitting = failing = tolerated = free = 0
         for i, device in enumerate(self._devices):
-            fits = not supply.features.consumable_capacity or consumed(device, ask.capacity) is not None
-            fitting |= fits << i
+            try:
+                fitting |= (supply.takes(ask, device) is not None) << i
+            except CapacityError:
+                failing |= 1 << i
             tolerated |= supply.tolerated(ask, device) << i
             free |= (ask.admin_access or supply.shares(device) or not supply.in_use(device.id)) << i
             yield
-        self._traits += [fitting, tolerated]
-        return fitting & tolerated & free
+        self._traits += [fitting, failing, tolerated]
+        return fitting & tolerated & free, failing
 
     def _value(self) -> Iterator[None]:
         for claim, constraints in enumerate(self._constraints):
@@ -214,7 +217,7 @@ class DeadEnds:
         that breaks a constraint, whichever comes first.
         """
         return any(
-            ask.every or (constraint.distinct and ask.count > 1)
+            ask.every or (constraint.compares_neighbours and ask.count > 1)
             for constraint in self._constraints[claim]
             if constraint.concerns(ask)
         )

@@ -48,6 +48,11 @@ def split_name(name: str, driver: str) -> tuple[str, str]:
     return (domain, local) if slash else (driver, name)
 
 
+def plain_name(name: str, driver: str) -> str:
+    """The name without its domain where that is the driver."""
+    return name.removeprefix(f"{driver}/")
+
+
 def find_attribute(driver: str, device: DeviceSpec, name: str) -> DeviceAttribute | None:
     """The device's attribute of that qualified name, however the device writes it."""
     found = device.attributes.get(name)

@@ -57,9 +57,19 @@ Target = str | NodeSelector | None
 class SelectorError(Exception):
     """A device selector that does not parse, or fails on a device: the whole cycle fails."""
 
-    def __init__(self, expression: str, problem: str) -> None:
+    def __init__(self, expression: str, problem: str, device: str = "") -> None:
         super().__init__(problem)
         self.expression = expression
+        self.device = device
+        """The device that it failed on; none where the expression itself is wrong."""
+
+
+class ConversionError(SelectorError):
+    """A device that no selector can be asked about: an amount or a version of it does not parse."""
+
+    def __init__(self, expression: str, cause: CELError, device: str) -> None:
+        super().__init__(expression, f"CEL runtime error: {cause}", device)
+        self.cause = cause
 
 
 class Device:
@@ -102,14 +112,17 @@ class Device:
         return all(self.matches(expression, look) for expression in expressions)
 
     def _evaluate(self, expression: str, look: Look) -> bool:
-        try:
-            if self._variable is None:
+        if self._variable is None:
+            try:
                 self._variable = device_variable(self.id.driver, self.spec)
+            except CELError as error:
+                raise ConversionError(expression, error, "/".join(self.id)) from error
+        try:
             answer = program(expression, max_length=SELECTOR_LENGTH)({"device": self._variable}, look)
         except SyntaxProblemError as error:
             raise SelectorError(expression, f"CEL compile error: {error}") from error
         except CELError as error:
-            raise SelectorError(expression, f"CEL runtime error: {error}") from error
+            raise SelectorError(expression, f"CEL runtime error: {error}", "/".join(self.id)) from error
         if answer is True or answer is False:
             return bool(answer)
         raise SelectorError(expression, "CEL compile error: must evaluate to bool")

@@ -8,15 +8,35 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from berth.cel import Look, look_at_nothing
+from berth.config.releases.rules import DEFAULT_RULES, Rules
 from berth.objects.taint import TaintEffect
 from berth.plugins.dynamic_resources.asking import Ask, ClaimAsk
-from berth.plugins.dynamic_resources.capacity import Consumed, consumed
+from berth.plugins.dynamic_resources.capacity import (
+    AS_WRITTEN,
+    CapacityError,
+    CapacityRules,
+    Consumed,
+    consumed,
+)
 from berth.plugins.dynamic_resources.constraints import Constraint, add_all
-from berth.plugins.dynamic_resources.inventory import CounterId, Device, DeviceId, Inventory, SelectorError
+from berth.plugins.dynamic_resources.inventory import (
+    ConversionError,
+    CounterId,
+    Device,
+    DeviceId,
+    Inventory,
+    SelectorError,
+)
 from berth.plugins.dynamic_resources.usage import DeviceUsage
 
 MAX_RESULTS = 32
 """A claim never gets more devices than this."""
+
+MISSING_KEY = "no such key:"
+GUIDANCE = (
+    ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() "
+    "for optional fields"
+)
 
 HARD = frozenset({TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE})
 
@@ -40,7 +60,8 @@ class Features:
     shared_counters: bool = True
     consumable_capacity: bool = True
     binding_conditions: bool = True
-    configures_all_without_names: bool = False
+    capacity: CapacityRules = AS_WRITTEN
+    rules: Rules = DEFAULT_RULES
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +91,22 @@ class Supply:
         """Pools of which more is in use than there is; no further device of theirs may consume counters."""
 
     def in_use(self, device: DeviceId) -> bool:
-        """Whether another claim has the device, or a share of it."""
-        return device in self.usage.holders or device in self.usage.consumed
+        """Whether another claim keeps the device from being taken as a whole."""
+        shared = self.features.rules.shared_devices_stay_shared and device in self.usage.consumed
+        return shared or device in self.usage.holders
 
     def shares(self, device: Device) -> bool:
         """Whether several requests may have the device."""
         return device.spec.allow_multiple_allocations and self.features.consumable_capacity
+
+    def takes(self, ask: Ask, device: Device) -> Consumed | None:
+        """What the request takes of the device's capacity, None where it cannot give that.
+
+        Raises: CapacityError.
+        """
+        if not self.features.consumable_capacity:
+            return Consumed()
+        return consumed(device, ask.capacity, self.features.capacity)
 
     def tolerated(self, ask: Ask, device: Device) -> bool:
         """Whether the request puts up with the device's taints."""
@@ -102,7 +133,10 @@ class Picks:
         """What the pod's own devices take."""
         self.consumed: dict[DeviceId, Counter[str]] = {}
         """What the pod's own shares of devices take."""
-        self.constraints = [[Constraint(c) for c in claim.constraints] for claim in claims]
+        all_differ = supply.features.rules.distinct_attributes_of_all
+        self.constraints = [
+            [Constraint(c, all_differ=all_differ) for c in claim.constraints] for claim in claims
+        ]
         self._supply = supply
         self._claims = claims
         self._unsure = unsure
@@ -114,10 +148,10 @@ class Picks:
     def pick(self, claim: int, ask: Ask, device: Device) -> bool:
         """Take the device if it can be had.
 
-        Raises: UnsuitableNodeError.
+        Raises: AllocationError.
         """
         eligible = self._free(claim, ask, device) and self._selected(claim, ask, device)
-        taken = self.takes(ask, device) if eligible else None
+        taken = self.takes(claim, ask, device) if eligible else None
         if taken is None or not self._counters_left(device):
             return False
         return self._supply.tolerated(ask, device) and self._add(claim, ask, device, taken)
@@ -145,16 +179,26 @@ class Picks:
         """How many devices that claim has."""
         return sum(pick.claim == claim for pick in self.made)
 
-    def takes(self, ask: Ask, device: Device) -> Consumed | None:
-        """What the request takes of the device's capacity, None where there is too little."""
-        if not self._supply.features.consumable_capacity:
-            return Consumed()
-        taken = consumed(device, ask.capacity)
+    def takes(self, claim: int, ask: Ask, device: Device) -> Consumed | None:
+        """What the request takes of the device's capacity, None where there is too little.
+
+        Raises: AllocationError where no device can count what is asked for.
+        """
+        try:
+            taken = self._supply.takes(ask, device)
+        except CapacityError as error:
+            raise AllocationError(f"{self.words(claim, ask)}: {error}") from error
         return taken if taken is not None and self._capacity_left(device, taken.nanos) else None
 
     def broken(self, claim: int, ask: Ask, error: SelectorError) -> AllocationError:
         """The selector's failure, as upstream words it."""
-        return AllocationError(f"{ask.source_of(error.expression, self._claims[claim].claim)}: {error}")
+        source = ask.source_of(error.expression, self._claims[claim].claim)
+        if not self._supply.features.rules.selector_errors_name_the_device:
+            return AllocationError(f"{source}: {error}")
+        if isinstance(error, ConversionError):
+            return AllocationError(f"convert Device {error.device}: {error.cause}")
+        on_device = f" on device {error.device}" if error.device else ""
+        return AllocationError(f"{source}{on_device}: {error}{GUIDANCE if MISSING_KEY in str(error) else ''}")
 
     def words(self, claim: int, ask: Ask) -> str:
         """The request, as upstream names it in errors."""
@@ -182,8 +226,11 @@ class Picks:
             return True
         others = self._supply.usage.consumed.get(device.id, _NOTHING)
         own = self.consumed.get(device.id, _NOTHING)
-        total = device.capacity
-        return all(others[name] + own[name] + amount <= total[name] for name, amount in taken.items())
+        key, driver = self._supply.features.capacity.key, device.id.driver
+        return all(
+            others[key(name, driver)] + own[name] + amount <= device.capacity[name]
+            for name, amount in taken.items()
+        )
 
     def _counters_left(self, device: Device) -> bool:
         if not device.consumes:

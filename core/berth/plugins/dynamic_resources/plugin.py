@@ -40,6 +40,7 @@ from berth.plugins.dynamic_resources.allocation import allocation
 from berth.plugins.dynamic_resources.asking import ClaimAsk, ClassMissingError, claim_ask
 from berth.plugins.dynamic_resources.binding import ClaimBinder, Held
 from berth.plugins.dynamic_resources.binding_conditions import DeviceBindingError, given_up
+from berth.plugins.dynamic_resources.capacity import CapacityRules
 from berth.plugins.dynamic_resources.claims import UnresolvedClaimError, claims_of
 from berth.plugins.dynamic_resources.extended_resources import (
     ExtendedResources,
@@ -111,7 +112,8 @@ class DynamicResources(
             shared_counters=enabled("DRAPartitionableDevices"),
             consumable_capacity=enabled("DRAConsumableCapacity"),
             binding_conditions=reported,
-            configures_all_without_names=handle.rules.configures_all_without_names,
+            capacity=_capacity_rules(handle),
+            rules=handle.rules,
         )
         self._extended = enabled("DRAExtendedResource")
         self._alternatives = enabled("DRAPrioritizedList")
@@ -120,7 +122,7 @@ class DynamicResources(
         listers = handle.listers
         self._claims = listers.claim_tracker
         self._names = DeviceClassNames(listers.device_classes)
-        self._usage = DeviceUsage(self._claims)
+        self._usage = DeviceUsage(self._claims, self._features.capacity)
         self._inventory = Inventory(())
         self._inventory_of = 0
         self._hints = Hints(self._claims)
@@ -378,6 +380,16 @@ class DynamicResources(
         except (ClaimWriteError, DeviceBindingError, PluginError) as error:
             return failed(error)
         return SUCCESS
+
+
+def _capacity_rules(handle: Handle) -> CapacityRules:
+    rules = handle.rules
+    return CapacityRules(
+        qualified_names=rules.capacity_names_are_qualified,
+        checked=rules.capacity_requests_are_checked,
+        steps_keep_their_form=rules.steps_keep_their_form,
+        fractional=handle.feature_enabled("DRAFractionalCapacityRange"),
+    )
 
 
 @lru_cache(maxsize=64)

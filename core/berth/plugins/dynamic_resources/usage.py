@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from berth.framework.claim_tracker import ChangedClaim, ClaimTracker
 from berth.objects.quantity import nanos
 from berth.objects.resource_claims import DeviceResult, ResourceClaim
+from berth.plugins.dynamic_resources.capacity import AS_WRITTEN, CapacityRules
 from berth.plugins.dynamic_resources.inventory import DeviceId
 
 Results = tuple[DeviceResult, ...]
@@ -20,8 +21,9 @@ class DeviceUsage:
     Units: consumed, nanos.
     """
 
-    def __init__(self, claims: ClaimTracker) -> None:
+    def __init__(self, claims: ClaimTracker, rules: CapacityRules = AS_WRITTEN) -> None:
         self._claims = claims
+        self._rules = rules
         self._held: dict[ChangedClaim, Results] = {}
         self.holders: Counter[DeviceId] = Counter()
         """Devices that are taken as a whole."""
@@ -64,7 +66,7 @@ class DeviceUsage:
         taken = self.consumed.setdefault(device, Counter())
         taken[""] += sign
         for name, amount in result.consumed_capacity.items():
-            taken[name] += sign * nanos(amount)
+            taken[self._rules.key(name, result.driver)] += sign * nanos(amount)
         if not taken[""]:
             del self.consumed[device]
 

@@ -3,6 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from berth.config.releases.release import RELEASES
+from berth.config.releases.rules import RULES
 from berth.framework.listers import Listers
 from berth.plugins.dynamic_resources.allocator import Search
 from berth.plugins.dynamic_resources.asking import claim_ask
@@ -32,7 +34,7 @@ class Plain:
         self.picks = Picks(supply, claims, self.unsure)
         self.steps = [(c, asks) for c, claim in enumerate(claims) for asks in claim.requests]
         self.everything = {
-            (c, ask.name): [d for d in self.matching(c, ask) if self.picks.takes(ask, d) is not None]
+            (c, ask.name): [d for d in self.matching(c, ask) if self.picks.takes(c, ask, d) is not None]
             for c, asks in self.steps
             for ask in asks
             if ask.every
@@ -166,8 +168,14 @@ def claims(draw):
 
 
 @settings(max_examples=400, deadline=None)
-@given(found=devices(), asked=claims(), slots=st.integers(0, 5), taken=st.booleans())
-def test_the_pruned_search_finds_what_the_plain_one_finds(found, asked, slots, taken):
+@given(
+    found=devices(),
+    asked=claims(),
+    slots=st.integers(0, 5),
+    taken=st.booleans(),
+    release=st.sampled_from(RELEASES),
+)
+def test_the_pruned_search_finds_what_the_plain_one_finds(found, asked, slots, taken, release):
     """The same first solution, device for device, or none; and the same error where there is one."""
     counters = [{"name": "whole", "counters": {"slots": {"value": str(slots)}}}]
     slices = [
@@ -177,11 +185,12 @@ def test_the_pruned_search_finds_what_the_plain_one_finds(found, asked, slots, t
     listers = Listers()
     if taken:
         listers.resource_claims.put(allocated("held", (POOL, "d0")))
-    usage = DeviceUsage(listers.claim_tracker)
+    features = Features(rules=RULES[release])
+    usage = DeviceUsage(listers.claim_tracker, features.capacity)
     inventory = Inventory(slices)
     view = inventory.view(int(inventory.groups(table([make_node("n0")]))[0]))
     wanted = [claim_ask(claim, {"gpu": make_class()}.get) for claim in asked]
-    supply = Supply(inventory, usage, Features())
+    supply = Supply(inventory, usage, features)
 
     reference = first_of(lambda: next(Plain(supply, view, wanted).solutions(), None))
 
