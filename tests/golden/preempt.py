@@ -11,6 +11,7 @@ from berth.framework.runtime import Framework
 from berth.framework.status import Code, Status
 from berth.preemption.candidates import Candidate, best_candidates
 from berth.preemption.eligibility import why_not_eligible
+from berth.preemption.victims import Seniority
 from tests.golden import schedule
 from tests.golden.cluster import build, pod_of
 
@@ -82,7 +83,7 @@ async def tried(framework: Framework, attempt: Attempt, diagnosis: Diagnosis):
             for row, outcome in outcomes.items()
             if isinstance(outcome, Status)
         },
-        "best": sorted(map(node_name, best_candidates(candidates, NOW))),
+        "best": sorted(map(node_name, best_candidates(candidates, Seniority(NOW)))),
     }
 
 

@@ -14,13 +14,14 @@ from berth.framework.object_events import pod_events
 from berth.objects.label_selector import LabelSelector
 from berth.objects.pod import Pod
 from berth.objects.pod_decoding import decode_pod
-from berth.objects.pod_spec import TopologySpreadConstraint
+from berth.objects.pod_spec import Container, TopologySpreadConstraint
+from berth.plugins.image_locality import ImageLocality
 from berth.plugins.node_resources_fit import NodeResourcesFit
 from berth.plugins.pod_topology_spread import PodTopologySpread
 from berth.testing.builders import make_node, make_pod
 from berth.testing.handles import make_plugin
 from berth.testing.storage import make_csi_driver
-from berth.testing.verdicts import feasible, reasons
+from berth.testing.verdicts import feasible, reasons, scores
 from tests.unit.plugins.dynamic_resources.kit import (
     Cluster,
     claiming,
@@ -151,6 +152,16 @@ async def test_a_victim_that_has_not_started(release, order):
     assert {"n0": order} == await here.victims(preemptor())
 
 
+@pytest.mark.parametrize(("release", "gone"), [(IN_36, "b"), (IN_37, "b"), (IN_38, "c")])
+@pytest.mark.parametrize("started", [None, NOW - 9])
+async def test_victims_that_started_together(release, gone, started):
+    """From 1.38 on the one with the greater UID goes first; before, their order on the node decides."""
+    pods = [placed(name, "2", started=started) for name in ("c", "b")]
+    here = stage([node()], pods, release=release)
+
+    assert {"n0": [gone]} == await here.victims(preemptor("2"))
+
+
 @pytest.mark.parametrize(("release", "named"), [(IN_36, ("a", "b")), (IN_37, ()), (IN_38, ())])
 def test_a_configuration_for_all_requests(release, named):
     """From 1.37 on it is allocated without their names, which means the same."""
@@ -192,3 +203,13 @@ def test_gates_by_default(release):
 
     for gate in ("StorageCapacityScoring", "VolumeLimitScaling", "DRADeviceTaintRules"):
         assert newer == gates.enabled(gate)
+
+
+@pytest.mark.parametrize(("release", "score"), [(IN_36, 59), (IN_37, 29), (IN_38, 29)])
+def test_image_volumes(release, score):
+    """From 1.37 on a volume raises what can be reached at most, as a container does."""
+    volume = {"name": "v", "image": {"reference": "a:1"}}
+    pod = make_pod(containers=[Container("c", "a:1")], volumes=(volume,))
+    nodes = [make_node("n", images={"a:1": 300 * 2**20})]
+
+    assert {"n": score} == scores(make_plugin(ImageLocality, release=release), pod, nodes)

@@ -69,7 +69,7 @@ class MorePriority:
         found = await find_candidates(
             self._evaluator.dry_run(request), tried.diagnosis, chance, percentage=10, absolute=10
         )
-        best = best_candidates(found.found, 0.0)
+        best = best_candidates(found.found, self._evaluator.seniority())
         return best[0] if best else None
 
     def change(self, priority: int, candidate: Candidate) -> Preempting | None:

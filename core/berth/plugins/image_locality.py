@@ -29,10 +29,14 @@ class ImageLocality(InTreePlugin, ScorePlugin):
     depends = Depends.OBJECT
 
     def score(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Scores:
-        """Between no more than a small image (0) and a large one for each container (100)."""
+        """Between no more than a small image (0) and a large one for each container (100).
+
+        Image volumes count as containers, or not, by the release's rule.
+        """
         del state
-        question = pod.template.derived(wanted_images)
-        return nodes.answer((self.name, question), lambda table: locality(question[0], question[1], table))
+        images, containers = pod.template.derived(wanted_images)
+        users = len(images) if self.handle.rules.image_volumes_count_as_containers else containers
+        return nodes.answer((self.name, images, users), lambda table: locality(images, users, table))
 
     def sign_pod(self, pod: Pod) -> Hashable:
         """The images, each as often as it is used, and the number of containers."""
@@ -48,12 +52,12 @@ def wanted_images(template: PodTemplate) -> tuple[tuple[str, ...], int]:
     return tuple(sorted(normalized_image_name(name) for name in references)), len(containers)
 
 
-def locality(images: tuple[str, ...], containers: int, nodes: Snapshot) -> Scores:
-    """The score of every node.
+def locality(images: tuple[str, ...], users: int, nodes: Snapshot) -> Scores:
+    """The score of every node, for images of so many containers and volumes.
 
     Shapes: result int64 (n,).
     """
-    high = HIGH_BYTES_PER_CONTAINER * containers
+    high = HIGH_BYTES_PER_CONTAINER * users
     present_bytes = np.zeros(len(nodes), dtype=np.int64)
     for name in images:
         on = nodes.image_on(name)

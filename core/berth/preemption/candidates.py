@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from berth.objects.pod import Pod
-from berth.preemption.victims import start_seconds
+from berth.preemption.victims import Seniority
 
 ABOVE_ALL_NEGATIVE = 2**31
 """Makes every priority positive, so that one victim more always makes a sum larger."""
@@ -52,13 +52,10 @@ class Found:
         return self.harmless + self.violating
 
 
-def best_candidates(candidates: Sequence[Candidate], now: float) -> list[Candidate]:
-    """The candidates that are equally good in the end; none only where there are none.
-
-    `now` stands for the start of victims that have not started. Units: seconds since the epoch.
-    """
+def best_candidates(candidates: Sequence[Candidate], seniority: Seniority) -> list[Candidate]:
+    """The candidates that are equally good in the end; none only where there are none."""
     left = list(candidates)
-    for cost in _criteria(now):
+    for cost in _criteria(seniority):
         if len(left) <= 1:
             break
         costs = [cost(candidate) for candidate in left]
@@ -67,16 +64,16 @@ def best_candidates(candidates: Sequence[Candidate], now: float) -> list[Candida
     return left
 
 
-def _criteria(now: float) -> Iterator[Callable[[Candidate], float]]:
+def _criteria(seniority: Seniority) -> Iterator[Callable[[Candidate], float]]:
     """What makes a candidate worse, the most important criterion first."""
     yield lambda candidate: candidate.pdb_violations
     yield lambda candidate: candidate.victims[0].priority
     yield lambda candidate: sum(pod.priority + ABOVE_ALL_NEGATIVE for pod in candidate.victims)
     yield lambda candidate: len(candidate.victims)
-    yield lambda candidate: -_earliest_start(candidate.victims, now)
+    yield lambda candidate: -_earliest_start(candidate.victims, seniority)
 
 
-def _earliest_start(victims: Sequence[Pod], now: float) -> float:
+def _earliest_start(victims: Sequence[Pod], seniority: Seniority) -> float:
     """When the oldest of the victims of highest priority started."""
     highest = max(pod.priority for pod in victims)
-    return min(start_seconds(pod, now) for pod in victims if pod.priority == highest)
+    return min(seniority.start(pod) for pod in victims if pod.priority == highest)

@@ -24,7 +24,7 @@ from berth.framework.status import PluginError, Status, failed, unresolvable
 from berth.preemption.candidates import Candidate
 from berth.preemption.screening import Beneath
 from berth.preemption.trial import Trial, Turns, following
-from berth.preemption.victims import Budgets, by_importance
+from berth.preemption.victims import Budgets, Seniority, by_importance
 from berth.snapshot.columns import Ints, Mask, Rows
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
@@ -45,12 +45,12 @@ class _Choices:
     violating: Ints
     gone: Mask
 
-    def victims(self, i: int, now: float) -> list[PodInfo]:
+    def victims(self, i: int, seniority: Seniority) -> list[PodInfo]:
         """Those that have to go from row i, the most important first."""
         order = self.turns.order[i]
         gone = list(compress(order, self.gone[i].tolist()))
         mixed = 0 < self.violating[i] < len(order)
-        return by_importance(gone, now) if mixed else gone
+        return by_importance(gone, seniority) if mixed else gone
 
     def violations(self) -> Ints:
         """How many of them violate a budget. Shapes: result int64 (k,)."""
@@ -71,7 +71,7 @@ class DryRun:
     beneath: Beneath
     budgets: Budgets
     nominated: Promised
-    now: float
+    seniority: Seniority
 
     @property
     def side_by_side(self) -> bool:
@@ -138,7 +138,7 @@ class DryRun:
         await self._bring_back(trial, choices, fits)
         statuses, violations = diagnosis.statuses(), choices.violations().tolist()
         return [
-            self._outcome(name, choices.victims(i, self.now), violations[i]) if fits[i] else statuses[i]
+            self._outcome(name, choices.victims(i, self.seniority), violations[i]) if fits[i] else statuses[i]
             for i, name in enumerate(trial.table.names)
         ]
 
@@ -150,7 +150,7 @@ class DryRun:
         amounts: list[Ints] = []
         violating = np.zeros(len(rows), dtype=np.int64)
         for i, row in enumerate(rows.tolist()):
-            potential = self.beneath.potential(row, self.now)
+            potential = self.beneath.potential(row, self.seniority)
             protected, others = self.budgets.split(potential.infos)
             violating[i] = len(protected)
             order.append((*protected, *others))

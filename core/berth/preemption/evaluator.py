@@ -36,7 +36,7 @@ from berth.preemption.preemptor import Preemptor, alone
 from berth.preemption.screening import Screening
 from berth.preemption.search import Candidates, find_candidates
 from berth.preemption.units import victim_units
-from berth.preemption.victims import Budgets
+from berth.preemption.victims import Budgets, Seniority
 
 END_OF_TIME = 253402300799.0
 """9999-12-31T23:59:59Z, later than any pod starts. Units: seconds since the epoch."""
@@ -68,6 +68,7 @@ class Evaluator:
         )
         self._says_what_it_found = rules.preemption_says_what_it_found
         self._unstarted_are_youngest = rules.unstarted_pods_are_the_youngest
+        self._ties_by_uid = rules.smaller_uids_are_more_important
         self._nominated = NominatedPods(handle.nominator)
         self._evictions = Evictions(handle, self._metrics, departures or Departures())
 
@@ -75,9 +76,10 @@ class Evaluator:
     def _framework(self) -> Framework:
         return self._frameworks[self._handle.profile_name]
 
-    def _start_of_unstarted(self) -> float:
-        """When a victim that has not started counts as started. Units: seconds since the epoch."""
-        return END_OF_TIME if self._unstarted_are_youngest else self._handle.clock.now()
+    def seniority(self) -> Seniority:
+        """Which victims of equal priority are more important."""
+        unstarted = END_OF_TIME if self._unstarted_are_youngest else self._handle.clock.now()
+        return Seniority(unstarted, ties_by_uid=self._ties_by_uid)
 
     def attempted(self) -> None:
         """Count an attempt, whatever comes of it."""
@@ -94,7 +96,7 @@ class Evaluator:
         handle = self._handle
         placed = (info for pods in handle.snapshot.pods for info in pods.values())
         units = victim_units(placed, handle.listers.pod_groups, request.group)
-        found = await GroupSearch(request.trial, self._budgets, self._start_of_unstarted()).candidate(units)
+        found = await GroupSearch(request.trial, self._budgets, self.seniority()).candidate(units)
         if isinstance(found, Status):
             return found
         preemptor = Preemptor(request.group, request.pods)
@@ -132,8 +134,8 @@ class Evaluator:
         """What tries the pod on nodes of the current snapshot."""
         handle, pod, attempt = self._handle, request.pod, self._attempt(request)
         beneath = self._screening.beneath(pod.priority, handle.snapshot)
-        nominated, now = self._nominated.beside(pod, handle.snapshot), self._start_of_unstarted()
-        return DryRun(self._framework, attempt, beneath, self._budgets, nominated, now)
+        nominated = self._nominated.beside(pod, handle.snapshot)
+        return DryRun(self._framework, attempt, beneath, self._budgets, nominated, self.seniority())
 
     def _attempt(self, request: PreemptionRequest) -> Attempt:
         """An attempt with a record of its own, which is dropped: simulations are no part of the cycle's."""
@@ -145,7 +147,7 @@ class Evaluator:
             left = await self._left_by_extenders(request, candidates.found)
         except PluginError as error:
             return PostFilterResult(failed(error))
-        best = best_candidates(left, self._start_of_unstarted())
+        best = best_candidates(left, self.seniority())
         if not best:
             return PostFilterResult(unschedulable("no candidate node for preemption"))
         chosen = best[self._handle.random.randrange(len(best))]

@@ -11,7 +11,7 @@ from berth.framework.interface import GroupTrial
 from berth.framework.status import Status, unresolvable
 from berth.preemption.candidates import Candidate
 from berth.preemption.units import Unit
-from berth.preemption.victims import Budgets
+from berth.preemption.victims import Budgets, Seniority
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming preemptor")
 THE_DOMAIN = "cluster"
@@ -20,11 +20,11 @@ THE_DOMAIN = "cluster"
 
 @dataclass(frozen=True, slots=True)
 class GroupSearch:
-    """Finds victims by trying; the trial is left as the last try had it. Units: now in seconds."""
+    """Finds victims by trying; the trial is left as the last try had it."""
 
     trial: GroupTrial
     budgets: Budgets
-    now: float
+    seniority: Seniority
 
     async def candidate(self, units: Sequence[Unit]) -> Candidate | Status:
         """The victims, the most important first, or the status that says why there are none."""
@@ -35,12 +35,12 @@ class GroupSearch:
         status = await self.trial.fits()
         if not status.ok:
             return status
-        ordered = sorted(units, key=lambda unit: unit.importance(self.now))
+        ordered = sorted(units, key=lambda unit: unit.importance(self.seniority))
         violates = self.budgets.violated_by(unit.pods for unit in ordered)
         gone = await self._have_to_go(list(compress(ordered, violates)))
         violations = len(gone)
         gone += await self._have_to_go(list(compress(ordered, (not one for one in violates))))
-        gone.sort(key=lambda unit: unit.importance(self.now))
+        gone.sort(key=lambda unit: unit.importance(self.seniority))
         return Candidate(THE_DOMAIN, tuple(info.pod for unit in gone for info in unit.pods), violations)
 
     async def _have_to_go(self, units: Sequence[Unit]) -> list[Unit]:

@@ -19,7 +19,7 @@ from berth.framework.runtime import Framework
 from berth.objects.host_ports import HostPort
 from berth.plugins.node_resources_fit import NodeResourcesFit
 from berth.plugins.node_resources_fit.filtering import Fit
-from berth.preemption.victims import by_importance, lower_priority, start_seconds
+from berth.preemption.victims import Seniority, by_importance, lower_priority
 from berth.snapshot.columns import Ints, Mask, Rows, grown
 from berth.snapshot.on_demand import OnDemand
 from berth.snapshot.pod_info import PodInfo
@@ -95,11 +95,11 @@ class Beneath:
             self._potential.pop(row, None)
             self._add_up(row, nodes.pods[row])
 
-    def potential(self, row: int, now: float) -> Potential:
-        """The pods beneath on that node; those that have not started count as starting now."""
+    def potential(self, row: int, seniority: Seniority) -> Potential:
+        """The pods beneath on that node."""
         known = self._potential.get(row)
-        if known is None or known.last_start > now:
-            known = self._ordered(lower_priority(self._followed.pods[row].values(), self.priority), now)
+        if known is None or known.last_start > seniority.unstarted:
+            known = self._ordered(lower_priority(self._followed.pods[row].values(), self.priority), seniority)
             self._potential[row] = known
         return known
 
@@ -153,10 +153,10 @@ class Beneath:
         beneath = (info for info in pods.values() if info.pod.priority < self.priority)
         write(self._sums, row, added_up(beneath, self._places))
 
-    def _ordered(self, beneath: list[PodInfo], now: float) -> Potential:
-        infos = by_importance(beneath, now)
+    def _ordered(self, beneath: list[PodInfo], seniority: Seniority) -> Potential:
+        infos = by_importance(beneath, seniority)
         amounts = [added_up([info], self._places) for info in infos]
-        last_start = max((start_seconds(info.pod, -np.inf) for info in infos), default=-np.inf)
+        last_start = max(map(Seniority(-np.inf).start, (info.pod for info in infos)), default=-np.inf)
         return Potential(
             tuple(infos), np.array(amounts, dtype=np.int64).reshape(len(infos), len(self._sums)), last_start
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from berth.framework.listers import Store
 from berth.objects.pod_groups import PodGroup
-from berth.preemption.victims import start_seconds
+from berth.preemption.victims import Seniority
 from berth.snapshot.pod_group_states import GroupKey, group_of
 from berth.snapshot.pod_info import PodInfo
 
@@ -21,11 +21,11 @@ class Unit:
     pods: Sequence[PodInfo]
     priority: int
 
-    def importance(self, now: float) -> tuple[int, bool, int, float]:
+    def importance(self, seniority: Seniority) -> tuple[int, bool, int, tuple[float, str]]:
         """What sorts the more important unit first: priority, groups, larger ones, older ones."""
         grouped = group_of(self.pods[0].pod) is not None
         size = len(self.pods) if grouped else 0
-        return -self.priority, not grouped, -size, min(start_seconds(info.pod, now) for info in self.pods)
+        return -self.priority, not grouped, -size, min(seniority.rank(info.pod) for info in self.pods)
 
 
 def victim_units(placed: Iterable[PodInfo], groups: Store[PodGroup], preemptor: PodGroup) -> list[Unit]:

@@ -5,6 +5,7 @@ MoreImportantPod (Kubernetes v1.36).
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,15 +17,31 @@ from berth.snapshot.columns import Ints, Rows
 from berth.snapshot.pod_info import PodClass, PodInfo
 
 
-def start_seconds(pod: Pod, now: float) -> float:
-    """When the pod started; one that has not says `now`. Units: seconds since the epoch."""
-    start = pod.start_time
-    return now if start is None else start.timestamp()
+@dataclass(frozen=True, slots=True)
+class Seniority:
+    """Which victims of equal priority are more important: those that started earlier.
+
+    A victim that has not started counts as started at `unstarted`. Units: seconds since the epoch.
+    With `ties_by_uid`, smaller UIDs are more important among those that started together; else they keep
+    their order.
+    """
+
+    unstarted: float
+    ties_by_uid: bool = False
+
+    def start(self, pod: Pod) -> float:
+        """When the pod started. Units: seconds since the epoch."""
+        start = pod.start_time
+        return self.unstarted if start is None else start.timestamp()
+
+    def rank(self, pod: Pod) -> tuple[float, str]:
+        """What sorts the more important pod first."""
+        return self.start(pod), pod.uid if self.ties_by_uid else ""
 
 
-def by_importance(victims: Iterable[PodInfo], now: float) -> list[PodInfo]:
-    """The pods, higher priority first, then those that started earlier."""
-    return sorted(victims, key=lambda info: (-info.pod.priority, start_seconds(info.pod, now)))
+def by_importance(victims: Iterable[PodInfo], seniority: Seniority) -> list[PodInfo]:
+    """The pods, higher priority first, then by seniority."""
+    return sorted(victims, key=lambda info: (-info.pod.priority, seniority.rank(info.pod)))
 
 
 def lower_priority(pods: Iterable[PodInfo], priority: int) -> list[PodInfo]:

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.preemption.candidates import Candidate, Found, best_candidates, candidates_wanted
+from berth.preemption.victims import Seniority
 from tests.unit.preemption.kit import NOW, placed
 
 
@@ -18,7 +19,7 @@ def candidate(name, *victims, violations=0):
 
 
 def best(*candidates):
-    return [one.node_name for one in best_candidates(candidates, NOW)]
+    return [one.node_name for one in best_candidates(candidates, Seniority(NOW))]
 
 
 @pytest.mark.parametrize(

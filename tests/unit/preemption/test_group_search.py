@@ -10,7 +10,7 @@ from berth.objects.pod_decoding import pod_from_document
 from berth.objects.pod_groups import PodGroup
 from berth.preemption.group_search import NO_VICTIMS, GroupSearch
 from berth.preemption.units import Unit, victim_units
-from berth.preemption.victims import Budgets
+from berth.preemption.victims import Budgets, Seniority
 from berth.snapshot.pod_info import PodInfo
 from berth.testing.builders import make_pod
 
@@ -42,7 +42,7 @@ def pod(number, priority=0, cpu=1):
 
 
 def search(pool):
-    return GroupSearch(pool, Budgets(Store()), 0.0)
+    return GroupSearch(pool, Budgets(Store()), Seniority(0.0))
 
 
 def units_of(pods):
@@ -54,7 +54,7 @@ def one_by_one(pods, pool):
     for info in pods:
         pool.take_out(info)
     gone = []
-    for unit in sorted(units_of(pods), key=lambda unit: unit.importance(0.0)):
+    for unit in sorted(units_of(pods), key=lambda unit: unit.importance(Seniority(0.0))):
         (info,) = unit.pods
         pool.put_back(info)
         if pool.free < pool.wanted:

@@ -4,7 +4,7 @@ import msgspec
 
 from berth.framework.listers import Store
 from berth.objects.label_selector import LabelSelector, Requirement
-from berth.preemption.victims import Budgets, by_importance
+from berth.preemption.victims import Budgets, Seniority, by_importance
 from berth.snapshot.pod_info import PodInfo
 from tests.unit.preemption.kit import NOW, budget, placed
 
@@ -31,7 +31,7 @@ def test_4_10_higher_priority_then_earlier_start_is_more_important():
         placed("high", priority=5),
     ]
 
-    ordered = by_importance(map(PodInfo, pods), NOW)
+    ordered = by_importance(map(PodInfo, pods), Seniority(NOW))
     assert ["high", "old", "young", "new"] == [info.pod.name for info in ordered]
 
 

@@ -26,6 +26,9 @@ class Rules:
     """Whether the message of a pod that preempts names the node and counts the victims (#140180)."""
     configures_all_without_names: bool = False
     """Whether a claim's configuration that names all requests is allocated with none named (KEP-4815)."""
+    image_volumes_count_as_containers: bool = False
+    """Whether the most that ImageLocality counts grows with each image volume, as with each container; else
+    volumes reach a higher score than containers of the same images (#138951)."""
     distinct_attributes_of_all: bool = False
     """Whether a distinctAttribute holds for all devices of one request; else a device has to differ from the
     one before it, and from those of other requests (#140600)."""
@@ -45,6 +48,9 @@ class Rules:
     unstarted_pods_are_the_youngest: bool = False
     """Whether a victim that has not started is less important than all that have; else it counts as started
     now (#140999)."""
+    smaller_uids_are_more_important: bool = False
+    """Whether the smaller UID is more important of victims that are equal otherwise; else their order is left
+    open (#140999)."""
     capacity_names_are_qualified: bool = False
     """Whether a capacity has one name with the driver as its domain and without, in requests, slices and
     allocations; else the names have to be written alike (#142202)."""
@@ -61,6 +67,7 @@ _OF_1_37: Final = replace(
     resizes_count_by_pod=True,
     preemption_says_what_it_found=True,
     configures_all_without_names=True,
+    image_volumes_count_as_containers=True,
     distinct_attributes_of_all=True,
     capacity_requests_are_checked=True,
     steps_keep_their_form=True,
@@ -71,6 +78,7 @@ _OF_1_38: Final = replace(
     release=(1, 38),
     empty_selectors_match_all=True,
     unstarted_pods_are_the_youngest=True,
+    smaller_uids_are_more_important=True,
     capacity_names_are_qualified=True,
     shared_devices_stay_shared=True,
 )
