@@ -3,12 +3,17 @@
 Source: pkg/scheduler/framework/types.go QueuedPodInfo (Kubernetes v1.36).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from berth.framework.cluster_event import ClusterEvent
 from berth.framework.cycle_budget import CycleMeter
 from berth.objects.pod import Pod
 from berth.objects.pod_template import PodTemplate
+
+if TYPE_CHECKING:
+    from berth.framework.queued_group import QueuedGroupInfo
 
 KEY_PARTS = 8
 SortKey = tuple[int, ...]
@@ -25,6 +30,10 @@ class QueuedPodInfo:
 
     pod: Pod
     timestamp: float
+    key: str = field(init=False)
+    """Its key in the queue: the pod's, or for a group its type, namespace and name."""
+    group: "QueuedGroupInfo | None" = field(default=None, repr=False)
+    """The group with which the pod waits, None for one that waits alone."""
     attempts: int = 0
     initial_attempt_timestamp: float | None = None
     unschedulable_count: int = 0
@@ -61,6 +70,19 @@ class QueuedPodInfo:
     held_until: float | None = None
     """The time before which nothing brings the pod back, because it went over budget; None for none."""
 
+    def __post_init__(self) -> None:
+        self.key = self.pod.key
+
+    @property
+    def priority(self) -> int:
+        """The priority by which the queue is ordered."""
+        return self.pod.priority
+
+    @property
+    def members(self) -> "Sequence[QueuedPodInfo]":
+        """The records of the pods that wait as one: of a single pod its own."""
+        return (self,)
+
     @property
     def gated(self) -> bool:
         """Whether a PreEnqueue plugin holds the pod back."""
@@ -74,3 +96,8 @@ class QueuedPodInfo:
     def rejected_by(self, plugin: str) -> bool:
         """Whether that plugin is one of the rejectors."""
         return plugin in self.unschedulable_plugins or plugin in self.pending_plugins
+
+    @property
+    def failed(self) -> bool:
+        """Whether the last attempt came to nothing because something broke, not by a plugin's rejection."""
+        return not self.rejectors

@@ -10,7 +10,7 @@ from berth.plugins.in_tree import InTreePlugin
 
 def priority_order(info: QueuedPodInfo) -> tuple[int, float]:
     """The order of PrioritySort as a value."""
-    return -info.pod.priority, info.timestamp
+    return -info.priority, info.timestamp
 
 
 class PrioritySort(InTreePlugin, QueueSortPlugin):
@@ -18,8 +18,8 @@ class PrioritySort(InTreePlugin, QueueSortPlugin):
 
     def less(self, a: QueuedPodInfo, b: QueuedPodInfo) -> bool:
         """Whether `a` goes before `b`."""
-        if a.pod.priority != b.pod.priority:
-            return a.pod.priority > b.pod.priority
+        if a.priority != b.priority:
+            return a.priority > b.priority
         return a.timestamp < b.timestamp
 
     def sort_key(self, info: QueuedPodInfo) -> tuple[int, float]:

@@ -106,9 +106,9 @@ class BackoffQueue:
         """Let pods of these namespaces that were held back wait no longer than their backoff."""
         for record in [record for record in self.resting if record.pod.namespace in namespaces]:
             if record.held_until is not None:
-                self.resting.remove(record.pod.key)
+                self.resting.remove(record.key)
                 record.held_until = record.backoff_expiration = None
-                self.put(record.pod.key, record)
+                self.put(record.key, record)
 
     def remove(self, key: str) -> QueuedPodInfo | None:
         """Take the record of that key out."""
@@ -118,7 +118,7 @@ class BackoffQueue:
         return None
 
     def _heap_for(self, record: QueuedPodInfo) -> RecordHeap:
-        if not record.rejectors:
+        if record.failed:
             return self.error
         return self.resting if record.rests or record.held_until is not None else self.normal
 

@@ -79,9 +79,8 @@ class EventMoves:
                 found += _alone(kinds, predicate) if apart else _alike(kinds, predicate, own_key)
             elif hint is QueueingHint.ASK:
                 (plugin,) = group.rejectors
-                members = [record for records in kinds.values() for record in records.values()]
-                wanted = members if predicate is None else [r for r in members if predicate(r.pod)]
-                asked.add(plugin, event, old, new, wanted)
+                entities = [r for r in _every(kinds) if predicate is None or predicate(r.pod)]
+                asked.add(plugin, event, old, new, [each for r in entities for each in r.members])
         return found
 
     def move(
@@ -108,7 +107,8 @@ class EventMoves:
         hurried: list[QueuedPodInfo] = []
         others: list[QueuedPodInfo] = []
         for record in question.standing():
-            (hurried if plugin in record.pending_plugins else others).append(record)
+            entity = record.group or record
+            (hurried if plugin in record.pending_plugins else others).append(entity)
         moved = places.end_backoff(hurried, event)
         moved |= places.move_on(hurried, Strategy.IMMEDIATELY, event)
         moved |= places.move_on(others, Strategy.AFTER_BACKOFF, event)

@@ -44,31 +44,27 @@ class FailedAttempts:
 
         Raises: AlreadyQueuedError.
         """
-        self._refuse_present(record.pod.key)
-        self._note(record)
+        self.count(record)
         record.rests = rests
         strategy = self._strategy(record, asked)
         return self._places.requeue(record, strategy, LABEL_SCHEDULE_ATTEMPT_FAILURE)
 
+    def count(self, record: QueuedPodInfo) -> None:
+        """Take note of an attempt that failed. Raises: AlreadyQueuedError."""
+        self._refuse_present(record.key)
+        note_failure(record, self._clock.now(), rejected=bool(record.rejectors))
+        count_rejected(self._metrics, record, 1)
+
     def _refuse_present(self, key: str) -> None:
         places = self._places
+        if key in places.grouped:
+            raise AlreadyQueuedError(key, "the pod group")
         if key in places.pool:
             raise AlreadyQueuedError(key, "unschedulable")
         if key in places.active:
             raise AlreadyQueuedError(key, "the active")
         if key in places.backoff:
             raise AlreadyQueuedError(key, "the backoff")
-
-    def _note(self, record: QueuedPodInfo) -> None:
-        if record.rejectors:
-            record.unschedulable_count += 1
-            record.consecutive_errors_count = 0
-        else:
-            record.consecutive_errors_count += 1
-        record.timestamp = self._clock.now()
-        record.backoff_expiration = None
-        record.was_flushed_from_unschedulable = False
-        count_rejected(self._metrics, record, 1)
 
     def _strategy(self, record: QueuedPodInfo, asked: HintQuestions) -> Strategy:
         """What the events mean that came during the attempt; what is still to be asked of them in `asked`."""
@@ -90,3 +86,15 @@ class FailedAttempts:
                     break
         asked.join(questions if best is Strategy.SKIP else questions.of_pending())
         return best
+
+
+def note_failure(record: QueuedPodInfo, now: float, *, rejected: bool) -> None:
+    """Count an attempt that was rejected, or broke, so that the record backs off longer each time."""
+    if rejected:
+        record.unschedulable_count += 1
+        record.consecutive_errors_count = 0
+    else:
+        record.consecutive_errors_count += 1
+    record.timestamp = now
+    record.backoff_expiration = None
+    record.was_flushed_from_unschedulable = False

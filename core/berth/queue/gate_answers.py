@@ -41,7 +41,7 @@ class GateAnswers:
             self._hold_back(record, LABEL_NEW_SORT_KEY)
 
     def _hold_back(self, record: QueuedPodInfo, event: str) -> None:
-        key = record.pod.key
+        key = record.key
         self._places.active.remove(key) or self._places.backoff.remove(key)
         self._places.park(record, event)
 
@@ -56,14 +56,14 @@ class GateAnswers:
 
         Answers whether it is in activeQ or backoffQ now; what sidecars' hints are to say is in `asked`.
         """
-        key = record.pod.key
-        if self._places.pool.get(key) is not record:
+        entity = record.group or record
+        if self._places.pool.get(entity.key) is not entity:
             return False
         passed = self._gating.settle(record, verdicts)
-        self._places.pool.put(key, record)
+        self._places.pool.put(entity.key, entity)
         questions = HintQuestions()
         if passed or self._outdated(record, missed, questions):
-            return self._places.requeue(record, Strategy.AFTER_BACKOFF, LABEL_GATES_ANSWERED)
+            return self._places.requeue(entity, Strategy.AFTER_BACKOFF, LABEL_GATES_ANSWERED)
         asked.join(questions)
         return False
 

@@ -7,12 +7,13 @@ Source: pkg/scheduler/backend/queue/scheduling_queue.go runPreEnqueuePlugins (Ku
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
 from berth.evaluation.asking import drop_unread
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import ClusterEvent
 from berth.framework.interface import MaybeAwaitable, PreEnqueuePlugin
+from berth.framework.queued_group import QueuedGroupInfo
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.status import Code, Status, failed
 from berth.queue.queue_metrics import QueueMetrics
@@ -53,17 +54,49 @@ class Gating:
         self._runs = 0
 
     def check(self, record: QueuedPodInfo) -> bool:
-        """Whether the pod may be queued; else the record names the plugin that holds it back."""
-        profile = self._profiles.get(record.pod.spec.scheduler_name)
-        if profile is not None:
-            if profile.pre_enqueue and not self._run(profile, record):
-                return False
-            if profile.sorter is not None and not self.has_key(record):
-                return False
-        record.gating_plugin = record.gating_message = ""
-        record.gating_plugin_events = ()
+        """Whether the pod may be queued; else the record names the plugin that holds it back.
+
+        The first pod of a group that is held back holds the group back.
+        """
+        if isinstance(record, QueuedGroupInfo):
+            return self._check_group(record)
+        if not self._passed(record):
+            return False
+        _clear(record)
         record.gates_passed = frozenset()
         return True
+
+    def _check_group(self, group: QueuedGroupInfo) -> bool:
+        holding = next(filter(_is_asked_about, group.members), None) or self._first_held(group.members)
+        if holding is not None:
+            group.gating_plugin, group.gating_message = holding.gating_plugin, holding.gating_message
+            group.gating_plugin_events = holding.gating_plugin_events
+            return False
+        for member in group.members:
+            member.gates_passed = frozenset()
+        _clear(group)
+        group.sort_key = group.members[0].sort_key
+        return True
+
+    def _first_held(self, members: Iterable[QueuedPodInfo]) -> QueuedPodInfo | None:
+        """The first pod that is held back; plugins in other processes are asked about all pods at once."""
+        first: QueuedPodInfo | None = None
+        for member in members:
+            if self._passed(member):
+                _clear(member)
+                continue
+            first = first or member
+            if not _is_asked_about(member):
+                break
+        return first
+
+    def _passed(self, record: QueuedPodInfo) -> bool:
+        profile = self._profiles.get(record.pod.spec.scheduler_name)
+        if profile is None:
+            return True
+        if profile.pre_enqueue and not self._run(profile, record):
+            return False
+        return profile.sorter is None or self.has_key(record)
 
     def has_key(self, record: QueuedPodInfo) -> bool:
         """Whether the queue knows where to put the pod; asks where it does not."""
@@ -137,6 +170,15 @@ class Gating:
         record.gating_plugin, record.gating_message = plugin, status.message[:MOST_MESSAGE]
         record.gating_plugin_events = self._events_of(plugin)
         record.gates_passed = frozenset()
+
+
+def _clear(record: QueuedPodInfo) -> None:
+    record.gating_plugin = record.gating_message = ""
+    record.gating_plugin_events = ()
+
+
+def _is_asked_about(record: QueuedPodInfo) -> bool:
+    return record.asked_as is record.pod
 
 
 def _answer(plugin: PreEnqueuePlugin, record: QueuedPodInfo) -> MaybeAwaitable[Status]:

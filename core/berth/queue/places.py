@@ -9,12 +9,14 @@ Called by: the scheduling queue, which decides; a record is in one place at a ti
 Source: pkg/scheduler/backend/queue/scheduling_queue.go moveToActiveQ, moveToBackoffQ (Kubernetes v1.36).
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import FORCE_ACTIVATE, LABEL_SCHEDULE_ATTEMPT_FAILURE
+from berth.framework.queued_group import QueuedGroupInfo
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.pod import Pod
 from berth.queue.backoff_queue import Backoff, BackoffQueue
@@ -31,6 +33,7 @@ POD_UPDATE = "UnschedulablePodUpdate"
 ACTIVE = "active"
 BACKOFF = "backoff"
 UNSCHEDULABLE = "unschedulable"
+GATED = "gated"
 
 LABEL_PUT_OFF = "NamespaceOverBudget"
 
@@ -73,6 +76,8 @@ class Places:
         self.active = RecordHeap(order, shard_of)
         self.backoff = BackoffQueue(order, backoff, shard_of)
         self.pool = UnschedulablePods()
+        self.grouped: dict[str, QueuedPodInfo] = {}
+        """The records of pods that wait with their groups, or for them, by the pods' keys."""
         self.nominator = Nominator(pod_lister, self._queued_pod)
         self._gating = gating
         self._clock = clock
@@ -86,26 +91,35 @@ class Places:
         """How many pods wait where."""
         gated = self.pool.gated_count()
         # Asked in another thread, gated ones may have left between the two counts.
-        return QueueSizes(len(self.active), len(self.backoff), max(0, len(self.pool) - gated), gated)
+        sizes = QueueSizes(len(self.active), len(self.backoff), max(0, len(self.pool) - gated), gated)
+        return self._with_all_pods(sizes) if self.grouped else sizes
+
+    def _with_all_pods(self, sizes: QueueSizes) -> QueueSizes:
+        """The sizes with each group counted as its pods."""
+        groups = Counter(each.group for each in self.grouped.copy().values() if each.group is not None)
+        more = Counter[str]()
+        for group, pods in groups.items():
+            more[GATED if group.gated else group.place] += pods - 1
+        return QueueSizes(*(size + more[place] for place, size in sizes._asdict().items()))
 
     def get(self, key: str) -> QueuedPodInfo | None:
-        """The record of a pod, wherever it waits."""
+        """What has that key, wherever it waits: the record of a pod that waits alone, or of a group."""
         return self.active.get(key) or self.backoff.get(key) or self.pool.get(key)
 
     def place_of(self, record: QueuedPodInfo) -> str:
         """Where the record waits."""
-        key = record.pod.key
+        key = record.key
         if key in self.active:
             return ACTIVE
         return BACKOFF if key in self.backoff else UNSCHEDULABLE
 
     def remove(self, key: str) -> QueuedPodInfo | None:
-        """Take a pod out, wherever it waits."""
+        """Take what has that key out, wherever it waits."""
         return self.active.remove(key) or self.backoff.remove(key) or self.pool.remove(key)
 
     def restore(self, record: QueuedPodInfo) -> bool:
         """Put a record back in order after it changed; False where it is in neither activeQ nor backoffQ."""
-        key = record.pod.key
+        key = record.key
         if self.active.get(key) is record:
             self.active.put(key, record)
         elif self.backoff.get(key) is record:
@@ -114,9 +128,8 @@ class Places:
             return False
         return True
 
-    def activate(self, pod: Pod) -> bool:
-        """Make a pod ready, whatever its backoff, unless it is held back; answers whether it became so."""
-        key = pod.key
+    def activate(self, key: str) -> bool:
+        """Make it ready, whatever its backoff, unless it is held back; answers whether it became so."""
         record = self.pool.get(key) or self.backoff.get(key)
         if record is None or self.held(record):
             return False
@@ -130,7 +143,7 @@ class Places:
 
     def move_to_active(self, record: QueuedPodInfo, event: str, *, from_backoff: bool = False) -> bool:
         """Make a pod ready, unless it is gated; answers whether it is ready now."""
-        key = record.pod.key
+        key = record.key
         checked_before = self._pop_from_backoff and from_backoff
         if not checked_before and not self._gating.check(record):
             if key not in self.active and key not in self.backoff:
@@ -143,13 +156,13 @@ class Places:
     def put_off(self, record: QueuedPodInfo, seconds: float) -> None:
         """Hold a pod back that was next in turn, as if it had not been."""
         record.held_until, record.backoff_expiration = self._clock.now() + seconds, None
-        self.backoff.put(record.pod.key, record)
-        self._metrics.pod_incoming(BACKOFF, LABEL_PUT_OFF)
+        self.backoff.put(record.key, record)
+        self.count_in(record, BACKOFF, LABEL_PUT_OFF)
 
     def park(self, record: QueuedPodInfo, event: str) -> None:
         """Put a pod into the pool, or leave it there."""
-        if self.pool.put(record.pod.key, record):
-            self._metrics.pod_incoming(UNSCHEDULABLE, event)
+        if self.pool.put(record.key, record):
+            self.count_in(record, UNSCHEDULABLE, event)
 
     def requeue(self, record: QueuedPodInfo, strategy: Strategy, event: str) -> bool:
         """Put a pod where the strategy says; answers whether it is in activeQ or backoffQ now."""
@@ -158,7 +171,18 @@ class Places:
         if strategy is Strategy.SKIP:
             self.park(record, event)
             return False
-        return self._enter(record.pod.key, record, strategy, event, self._clock.now())
+        return self._enter(record.key, record, strategy, event, self._clock.now())
+
+    def put_back(self, group: QueuedGroupInfo, place: str, event: str) -> bool:
+        """Put a group back into the place that it was taken from, its pods being others now.
+
+        On the way to activeQ and backoffQ its gates are asked; answers whether it is in one of them.
+        """
+        if place == UNSCHEDULABLE:
+            self.pool.put(group.key, group)
+            return False
+        strategy = Strategy.IMMEDIATELY if place == ACTIVE else Strategy.AFTER_BACKOFF
+        return self._enter(group.key, group, strategy, event, self._clock.now())
 
     def move_on(self, records: Iterable[QueuedPodInfo], strategy: Strategy, event: str) -> bool:
         """Put those of the pods that are in the pool where the strategy says, in one go.
@@ -167,7 +191,7 @@ class Places:
         """
         moved, now = False, self._clock.now()
         for record in records:
-            key = record.pod.key
+            key = record.key
             if self.pool.take(key, record):
                 record.rests = False
                 moved |= self._enter(key, record, strategy, event, now)
@@ -192,25 +216,42 @@ class Places:
             record.initial_attempt_timestamp = self._clock.now()
         self.pool.remove(key)
         self.active.put(key, record)
+        if isinstance(record, QueuedGroupInfo):
+            self._first_tried(record)
+            self.count_in(record, ACTIVE, event)
+            return
         self._metrics.pod_incoming(ACTIVE, event)
         if event in (POD_ADD, POD_UPDATE):
             self.nominator.add(record.pod)
 
+    def _first_tried(self, group: QueuedGroupInfo) -> None:
+        for member in group.members:
+            if member.initial_attempt_timestamp is None:
+                member.initial_attempt_timestamp = self._clock.now()
+
     def _enter_backoff(self, key: str, record: QueuedPodInfo, event: str) -> None:
         self.pool.remove(key)
         if self.backoff.put(key, record):
-            self._metrics.pod_incoming(BACKOFF, event)
+            self.count_in(record, BACKOFF, event)
+
+    def count_in(self, record: QueuedPodInfo, place: str, event: str) -> None:
+        """Count what reached a place."""
+        if isinstance(record, QueuedGroupInfo):
+            moved, record.place = record.place != place, place
+            self._metrics.group_incoming(place, event, len(record.members), moved=moved)
+        else:
+            self._metrics.pod_incoming(place, event)
 
     def end_backoff(self, records: Iterable[QueuedPodInfo], event: str) -> bool:
         """Make those of the pods ready that back off and may come back; answers whether one is ready now."""
         moved = False
         for record in records:
-            key = record.pod.key
+            key = record.key
             if self.backoff.get(key) is record and not self.held(record):
                 self.backoff.remove(key)
                 moved |= self.move_to_active(record, event, from_backoff=True)
         return moved
 
     def _queued_pod(self, key: str) -> Pod | None:
-        record = self.active.get(key) or self.pool.get(key) or self.backoff.get(key)
+        record = self.active.get(key) or self.pool.get(key) or self.backoff.get(key) or self.grouped.get(key)
         return record.pod if record else None

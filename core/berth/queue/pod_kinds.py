@@ -4,6 +4,7 @@ A hint of this process reads what the waiting pod's template has (objects/pod_te
 to its status, and whether the event is about this pod itself, which the queue asks apart.
 """
 
+from berth.framework.queued_group import QueuedGroupInfo
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.pod import Pod
 from berth.objects.pod_template import PodTemplate
@@ -12,8 +13,10 @@ from berth.objects.pod_template import PodTemplate
 def kind_of(record: QueuedPodInfo) -> tuple[PodTemplate | str, frozenset[str]]:
     """The record's kind: its pod's template, and which of its rejectors left it pending.
 
-    A pod like no other has its UID in place of the template.
+    A pod like no other has its UID in place of the template, and a group of pods its key.
     """
+    if isinstance(record, QueuedGroupInfo):
+        return record.key, frozenset()
     return like(record.pod), frozenset(record.pending_plugins)
 
 

@@ -16,6 +16,9 @@ class QueueMetrics(Protocol):
     def pod_incoming(self, queue: str, event: str) -> None:
         """A pod reached that queue (active, backoff, unschedulable): queue_incoming_pods_total."""
 
+    def group_incoming(self, queue: str, event: str, pods: int, *, moved: bool) -> None:
+        """A group of so many pods reached that queue, or was `moved` there from another one."""
+
     def rejected_pods(self, plugin: str, profile: str, change: int) -> None:
         """That many more pods, or fewer, are held back by the plugin: unschedulable_pods."""
 
@@ -41,6 +44,9 @@ class NoMetrics:
     """Counts nothing."""
 
     def pod_incoming(self, queue: str, event: str) -> None:
+        """Ignore it."""
+
+    def group_incoming(self, queue: str, event: str, pods: int, *, moved: bool) -> None:
         """Ignore it."""
 
     def rejected_pods(self, plugin: str, profile: str, change: int) -> None:

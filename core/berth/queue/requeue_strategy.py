@@ -11,6 +11,7 @@ from typing import Any
 
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import ClusterEvent, QueueingHint
+from berth.framework.queued_group import QueuedGroupInfo
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.pod import Pod
 from berth.queue.hint_questions import HintQuestions
@@ -92,6 +93,19 @@ class RequeueStrategies:
         A pod that a plugin left pending skips its backoff where that plugin says so. What sidecars
         have to be asked, and can still improve on the result, goes into `asked`.
         """
+        first = records[0]
+        if isinstance(first, QueuedGroupInfo):
+            return self._worth_to_group(first, event, old, new, asked)
+        return self._worth_to_alike(records, event, old, new, asked)
+
+    def _worth_to_alike(
+        self,
+        records: Sequence[QueuedPodInfo],
+        event: ClusterEvent,
+        old: Any,
+        new: Any,
+        asked: HintQuestions,
+    ) -> Strategy:
         record = records[0]
         rejectors = record.rejectors
         if not rejectors or event.wildcard:
@@ -121,6 +135,19 @@ class RequeueStrategies:
             best = Strategy.AFTER_BACKOFF
         for plugin in _improving(left_open, record, best):
             asked.add(plugin, event, old, new, records)
+        return best
+
+    def _worth_to_group(
+        self, group: QueuedGroupInfo, event: ClusterEvent, old: Any, new: Any, asked: HintQuestions
+    ) -> Strategy:
+        """The best that the event means for one of the group's pods."""
+        best = Strategy.SKIP
+        for member in group.members:
+            if best is Strategy.SKIP or member.pending_plugins:
+                strategy = self.worth(member, event, old, new, asked)
+                if strategy is Strategy.IMMEDIATELY:
+                    return strategy
+                best = strategy if best is Strategy.SKIP else best
         return best
 
     def _best(

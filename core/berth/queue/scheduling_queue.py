@@ -17,16 +17,19 @@ Source: pkg/scheduler/backend/queue/scheduling_queue.go PriorityQueue (Kubernete
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
 from berth.framework.background import Background
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import FORCE_ACTIVATE, LABEL_POP_FROM_BACKOFF, ClusterEvent
+from berth.framework.listers import Store
 from berth.framework.object_events import pod_events
+from berth.framework.queued_group import QueuedGroupInfo
 from berth.framework.queued_pod import QueuedPodInfo, SortKey
 from berth.objects.pod import Pod
+from berth.objects.pod_groups import PodGroup
 from berth.queue.asked_gates import AskedGates, Verdicts
 from berth.queue.backoff_queue import Backoff
 from berth.queue.event_moves import EventMoves, LeavesOut, PodPredicate
@@ -37,13 +40,16 @@ from berth.queue.gating import Gating
 from berth.queue.hint_questions import HintAsker, HintQuestion, HintQuestions, queue_all
 from berth.queue.in_flight import InFlight, InFlightEvent
 from berth.queue.nominator import PodLister
-from berth.queue.places import ACTIVE, BACKOFF, POD_ADD, POD_UPDATE, Places, QueuePosition, QueueSizes
+from berth.queue.places import ACTIVE, POD_ADD, POD_UPDATE, Places
+from berth.queue.queue_contents import QueueContents
 from berth.queue.queue_metrics import NoMetrics, QueueMetrics, count_rejected
 from berth.queue.queue_order import Less, queue_order
 from berth.queue.queue_profile import QueueProfile
+from berth.queue.queued_groups import QueuedGroups
 from berth.queue.record_heap import Order, ShardOf, whole
 from berth.queue.requeue_strategy import RequeueStrategies
 from berth.queue.sort_keys import SortKeys
+from berth.snapshot.pod_group_states import group_of
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +60,7 @@ def at_once(pod: Pod) -> float:
     return 0.0
 
 
-class SchedulingQueue:
+class SchedulingQueue(QueueContents):
     """Pods by priority, with their backoffs, rejections, gates and nominations.
 
     `less` (and `sort_key`, if its plugin has one) come from the QueueSort plugin of the first profile.
@@ -62,6 +68,7 @@ class SchedulingQueue:
     `ask_hints` asks plugins in other processes. `leaves_out` says of an object that comes which records it
     cannot help, so that no plugin is asked about them. `shard_of` says with which shard a record is popped.
     `wait_seconds` says of a pod that is next how much longer it has to wait, because of its namespace.
+    With `groups`, the pod groups that the watch has shown, the pods of a group wait and are popped as one.
     """
 
     def __init__(
@@ -78,6 +85,7 @@ class SchedulingQueue:
         metrics: QueueMetrics | None = None,
         pop_from_backoff: bool = True,
         generic_workload: bool = False,
+        groups: Store[PodGroup] | None = None,
         background: Background | None = None,
         on_ready: Callable[[], None] | None = None,
         ask_hints: HintAsker = queue_all,
@@ -112,6 +120,8 @@ class SchedulingQueue:
         )
         self.nominator = self._places.nominator
         """Who was promised which node."""
+        self.groups = None if groups is None else QueuedGroups(self._places, groups, clock, self._notify)
+        """The groups that wait as one; None where each pod waits alone."""
         self._gates = GateAnswers(self._places, gating, self._strategies)
         self._failed = FailedAttempts(self._places, self._strategies, self._in_flight, clock, self._metrics)
         self._moves = EventMoves(self._places, self._strategies, self._in_flight, self._asked_gates)
@@ -129,63 +139,19 @@ class SchedulingQueue:
             keys=self._sort_keys,
         )
 
-    # What is in it.
-
-    def ready(self, shard: str = "") -> bool:
-        """Whether `pop(shard)` has a pod to give."""
-        places = self._places
-        return places.active.peek(shard) is not None or (
-            self._pop_from_backoff and places.backoff.normal.peek(shard) is not None
-        )
-
-    def upcoming(self, most: int) -> Iterator[Pod]:
-        """The pods that are popped next, as far as can be said now: about so many of each shard."""
-        return (record.pod for record in self._places.active.upcoming(most))
-
-    def sizes(self) -> QueueSizes:
-        """How many pods wait where."""
-        return self._places.sizes()
-
-    def pending_pods(self) -> tuple[list[Pod], str]:
-        """All waiting pods, and a summary of their numbers."""
-        places = self._places
-        summary = (
-            f"activeQ:{len(places.active)}; backoffQ:{len(places.backoff)}; "
-            f"unschedulablePods:{len(places.pool)}"
-        )
-        return [record.pod for record in places], summary
-
-    def in_flight(self) -> Iterator[str]:
-        """The UIDs of the pods that were popped and are not done, in the order they were popped."""
-        return iter(self._in_flight)
-
-    def record(self, namespace: str, name: str) -> QueuedPodInfo | None:
-        """The record of a waiting pod, None where it does not wait."""
-        return self._places.get(f"{namespace}/{name}" if namespace else name)
-
-    def position_of(self, record: QueuedPodInfo) -> QueuePosition:
-        """Where a waiting pod's record is, for people. Cost: O(pods in activeQ)."""
-        places = self._places
-        place = places.place_of(record)
-        expiry = places.backoff.backoff.expiry(record) if place == BACKOFF else 0.0
-        # The last second of a backoff counts in full.
-        return QueuePosition(
-            place, places.active.position(record.pod.key), expiry + 1.0 if expiry > 0 else 0.0
-        )
-
-    def place_of(self, record: QueuedPodInfo) -> str:
-        """The place that a waiting pod's record is in."""
-        return self._places.place_of(record)
-
-    def records(self) -> Iterator[QueuedPodInfo]:
-        """The records of all waiting pods: in activeQ in no order, then in backoffQ, then in the pool."""
-        return iter(self._places)
-
     # Pods come, change and go.
 
     def add(self, pod: Pod) -> None:
         """Take in a new pod."""
-        self._notify(self._places.move_to_active(self._new_record(pod), POD_ADD))
+        self._add(pod, POD_ADD)
+
+    def _add(self, pod: Pod, event: str) -> None:
+        record = QueuedPodInfo(pod, self._clock.now())
+        if self.groups is not None and group_of(pod) is not None:
+            self.nominator.add(pod)
+            self.groups.add(record)
+        else:
+            self._notify(self._places.move_to_active(record, event))
 
     def update(self, old: Pod | None, new: Pod) -> None:
         """Take over a new version of a pod; an unknown one is taken in."""
@@ -195,31 +161,33 @@ class SchedulingQueue:
                 self._in_flight.record(event, old, new)
             return
         places = self._places
-        record = places.get(new.key)
+        record = self._record(new.key)
         if record is None:
-            self._notify(places.move_to_active(self._new_record(new), POD_UPDATE))
+            self._add(new, POD_UPDATE)
             return
         self._renew(record, old, new)
-        if places.restore(record):
-            self._gates.check_key(record)
-        else:
-            places.pool.put(new.key, record)
-            self._notify(self._moved_by_own_update(record, old, new))
+        entity = record.group or record
+        if places.restore(entity):
+            self._gates.check_key(entity)
+        elif entity.key in places.pool:
+            places.pool.put(entity.key, entity)
+            self._notify(self._moved_by_own_update(entity, old, new))
 
     def delete(self, pod: Pod) -> None:
         """Take a pod out, wherever it waits; one in flight stays in flight."""
         self.nominator.delete(pod)
         self._sort_keys.forget(pod)
         record = self._places.remove(pod.key)
+        if record is None and self.groups is not None:
+            record = self.groups.remove(pod)
         if record is not None:
             self._asked_gates.forget(record.pod)
             count_rejected(self._metrics, record, -1)
 
-    def _new_record(self, pod: Pod) -> QueuedPodInfo:
-        return QueuedPodInfo(pod, self._clock.now())
-
     def _renew(self, record: QueuedPodInfo, old: Pod, new: Pod) -> None:
         record.pod, record.gates_passed = new, frozenset()
+        if record.group is not None:
+            record.group.renew(record)
         self.nominator.update(old, new)
 
     def _moved_by_own_update(self, record: QueuedPodInfo, old: Pod, new: Pod) -> bool:
@@ -234,7 +202,10 @@ class SchedulingQueue:
     # The scheduling cycle takes and returns.
 
     def pop(self, shard: str = "") -> QueuedPodInfo | None:
-        """The shard's next pod to schedule, in flight from now on until `done`; None where none is ready."""
+        """The shard's next pod or group to schedule, in flight from now on; None where none is ready.
+
+        A pod is in flight until `done`, a group until all of its pods are, and until `groups.ended`.
+        """
         while (record := self._take(shard)) is not None:
             seconds = self._wait_seconds(record.pod)
             if seconds:
@@ -245,7 +216,7 @@ class SchedulingQueue:
 
     def pop_specific(self, pod: Pod) -> QueuedPodInfo | None:
         """That very pod, whatever its backoff; None where it does not wait or is gated."""
-        self._places.activate(pod)
+        self._places.activate(pod.key)
         record = self._places.active.remove(pod.key)
         return record if record is not None and self._begin(record) else None
 
@@ -254,10 +225,27 @@ class SchedulingQueue:
         if record is None and self._pop_from_backoff:
             record = self._places.backoff.normal.pop(shard)
             if record is not None:
-                self._metrics.pod_incoming(ACTIVE, LABEL_POP_FROM_BACKOFF)
+                self._places.count_in(record, ACTIVE, LABEL_POP_FROM_BACKOFF)
         return record
 
     def _begin(self, record: QueuedPodInfo) -> bool:
+        if isinstance(record, QueuedGroupInfo):
+            return self._begin_group(record)
+        if not self._take_off(record):
+            return False
+        self.scheduling_cycle += 1
+        return True
+
+    def _begin_group(self, group: QueuedGroupInfo) -> bool:
+        assert self.groups is not None, "groups are queued"
+        group.attempts += 1
+        self.groups.begun(group)
+        group.members[:] = [member for member in group.members if self._take_off(member)]
+        self.scheduling_cycle += 1
+        return True
+
+    def _take_off(self, record: QueuedPodInfo) -> bool:
+        """Let the pod be in flight; False where it is already."""
         record.attempts += 1
         self.nominator.touch(record.pod)
         if record.pod.uid in self._in_flight:
@@ -268,7 +256,6 @@ class SchedulingQueue:
             )
             return False
         self._in_flight.begin(record.pod.uid)
-        self.scheduling_cycle += 1
         count_rejected(self._metrics, record, -1)
         return True
 
@@ -279,6 +266,9 @@ class SchedulingQueue:
 
         Raises: AlreadyQueuedError.
         """
+        if self.groups is not None and group_of(record.pod) is not None:
+            self._take_back_to_group(self.groups, record)
+            return
         asked = HintQuestions()
         try:
             queued = self._failed.take_back(record, asked, rests=self._grouped(record.pod))
@@ -287,6 +277,15 @@ class SchedulingQueue:
             self.done(record.pod.uid)
         self._notify(queued)
         self._ask(asked)
+
+    def _take_back_to_group(self, groups: QueuedGroups, record: QueuedPodInfo) -> None:
+        try:
+            self._failed.count(record)
+        finally:
+            self.nominator.touch(record.pod)
+            self.done(record.pod.uid)
+        # What came during the attempt is no matter: a group that failed backs off, and is tried again.
+        groups.add(record)
 
     def _grouped(self, pod: Pod) -> bool:
         return self._generic_workload and pod.spec.scheduling_group is not None
@@ -340,7 +339,7 @@ class SchedulingQueue:
                 unknown += 1
             elif record.sort_key != key:
                 record.sort_key = key
-                self._places.restore(record)
+                self._places.restore(record.group or record)
         return unknown
 
     def check_gates_again(self, profile: str) -> None:
@@ -358,12 +357,17 @@ class SchedulingQueue:
         self._ask(asked)
 
     def activate(self, pods: Iterable[Pod]) -> None:
-        """Make these pods ready, whatever their backoff; one in flight is retried soon if it fails."""
+        """Make these pods ready, whatever their backoff; one in flight is retried soon if it fails.
+
+        A pod that waits with its group makes the group ready.
+        """
         moved = False
         for pod in pods:
             if pod.uid in self._in_flight and self._grouped(pod):
                 continue  # whatever happens meanwhile, it backs off if it fails
-            activated = self._places.activate(pod)
+            record = self._places.grouped.get(pod.key)
+            entity = record.group if record is not None else None
+            activated = self._places.activate(pod.key if entity is None else entity.key)
             if not activated and pod.uid in self._in_flight:
                 self._in_flight.record(FORCE_ACTIVATE, None, pod)
             moved |= activated

@@ -86,6 +86,7 @@ class CountingMetrics:
     """Counters and gauges by their labels."""
 
     incoming: Counter = field(default_factory=Counter)
+    groups: Counter = field(default_factory=Counter)
     rejected: Counter = field(default_factory=Counter)
     in_flight: Counter = field(default_factory=Counter)
     hints: Counter = field(default_factory=Counter)
@@ -94,6 +95,10 @@ class CountingMetrics:
 
     def pod_incoming(self, queue, event):
         self.incoming[queue, event] += 1
+
+    def group_incoming(self, queue, event, pods, *, moved):
+        self.incoming[queue, event] += pods
+        self.groups[queue, event] += moved
 
     def rejected_pods(self, plugin, profile, change):
         self.rejected[plugin, profile] += change

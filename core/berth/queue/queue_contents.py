@@ -1,0 +1,91 @@
+"""What is in the scheduling queue, for those who look: pods that wait, where, and how many.
+
+Called by: the scheduling loop, explanations, pages and metrics.
+
+Source: pkg/scheduler/backend/queue/scheduling_queue.go PendingPods, GetPod (Kubernetes v1.36).
+"""
+
+from collections.abc import Iterator
+
+from berth.framework.queued_pod import QueuedPodInfo
+from berth.objects.pod import Pod
+from berth.queue.in_flight import InFlight
+from berth.queue.places import BACKOFF, Places, QueuePosition, QueueSizes
+from berth.queue.queued_groups import QueuedGroups
+
+
+class QueueContents:
+    """The side of a queue that is read; `groups` are those that wait as one, where the release has it so."""
+
+    _places: Places
+    _in_flight: InFlight
+    groups: QueuedGroups | None
+    _pop_from_backoff: bool
+
+    def ready(self, shard: str = "") -> bool:
+        """Whether `pop(shard)` has a pod to give."""
+        places = self._places
+        return places.active.peek(shard) is not None or (
+            self._pop_from_backoff and places.backoff.normal.peek(shard) is not None
+        )
+
+    def upcoming(self, most: int) -> Iterator[Pod]:
+        """The pods that are popped next, as far as can be said now: about so many of each shard."""
+        return (each.pod for record in self._places.active.upcoming(most) for each in record.members)
+
+    def sizes(self) -> QueueSizes:
+        """How many pods wait where."""
+        return self._places.sizes()
+
+    def pods_by_queue(self) -> dict[str, int]:
+        """How many pods wait where: the values of pending_pods, those of groups included that wait apart."""
+        sizes = self.sizes()._asdict()
+        if self.groups is not None:
+            sizes["incomplete"], sizes["pending"] = self.groups.counts()
+        return sizes
+
+    def pending_pods(self) -> tuple[list[Pod], str]:
+        """All waiting pods, and a summary of their numbers."""
+        places = self._places
+        summary = (
+            f"activeQ:{len(places.active)}; backoffQ:{len(places.backoff)}; "
+            f"unschedulablePods:{len(places.pool)}"
+        )
+        if self.groups is not None:
+            incomplete, pending = self.groups.counts()
+            summary += f"; pendingPodGroupMemberPods:{pending}; incompletePodGroupPods:{incomplete}"
+        return [record.pod for record in self.records()], summary
+
+    def in_flight(self) -> Iterator[str]:
+        """The UIDs of the pods that were popped and are not done, in the order they were popped."""
+        return iter(self._in_flight)
+
+    def record(self, namespace: str, name: str) -> QueuedPodInfo | None:
+        """The record of a waiting pod, None where it does not wait."""
+        return self._record(f"{namespace}/{name}" if namespace else name)
+
+    def _record(self, key: str) -> QueuedPodInfo | None:
+        return self._places.get(key) or self._places.grouped.get(key)
+
+    def position_of(self, record: QueuedPodInfo) -> QueuePosition:
+        """Where a waiting pod is, alone or with its group, for people. Cost: O(what is in activeQ)."""
+        places, entity = self._places, record.group or record
+        place = places.place_of(entity)
+        expiry = places.backoff.backoff.expiry(entity) if place == BACKOFF else 0.0
+        # The last second of a backoff counts in full.
+        return QueuePosition(place, places.active.position(entity.key), expiry + 1.0 if expiry > 0 else 0.0)
+
+    def place_of(self, record: QueuedPodInfo) -> str:
+        """The place that a waiting pod is in, alone or with its group."""
+        return self._places.place_of(record.group or record)
+
+    def waits_for_group(self, record: QueuedPodInfo) -> bool:
+        """Whether the pod waits for its pod group to be seen."""
+        return self.groups is not None and self.groups.waits_for_group(record)
+
+    def records(self) -> Iterator[QueuedPodInfo]:
+        """The records of all waiting pods: in activeQ in no order, then in backoffQ, then in the pool."""
+        for record in self._places:
+            yield from record.members
+        if self.groups is not None:
+            yield from self.groups.apart()

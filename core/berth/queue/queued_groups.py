@@ -1,0 +1,217 @@
+"""Pods that wait with their groups: each group with its waiting pods is one entity of the queue.
+
+    pod of a group --no such group--> incomplete --the group comes--+
+         |                                                          |
+         +--the group is being tried--> pending --its attempt ends--+--> the group's entity: activeQ,
+         +----------------------------------------------------------+    backoffQ, or the pool while gated
+
+The entity is in one place; a pod that comes, goes or changes has it put back there, through its gates on the
+way to activeQ and backoffQ. While a group is being tried its pods are in flight. Pods that come back from the
+attempt, and pods that come meanwhile, are pending: they make up the entity that is queued when it has ended.
+
+Called by: the scheduling queue, for pods of groups where the release queues groups.
+
+Source: pkg/scheduler/backend/queue/scheduling_queue.go addPodGroupMember, AddAttemptedPodGroupIfNeeded,
+workload_forest.go (Kubernetes v1.37).
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from berth.framework.clock import Clock
+from berth.framework.cluster_event import LABEL_SCHEDULE_ATTEMPT_FAILURE
+from berth.framework.listers import Store
+from berth.framework.queued_group import QueuedGroupInfo, entity_key
+from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.status import Status
+from berth.objects.pod import Pod
+from berth.objects.pod_groups import PodGroup
+from berth.queue.errors import GroupAlreadyQueuedError
+from berth.queue.failed_attempts import note_failure
+from berth.queue.places import POD_ADD, Places
+from berth.queue.requeue_strategy import Strategy
+from berth.snapshot.pod_group_states import GroupKey, group_of
+
+log = logging.getLogger(__name__)
+
+Apart = dict[GroupKey, dict[str, QueuedPodInfo]]
+
+
+class QueuedGroups:
+    """The groups' entities, and their pods that are in none; `groups` are those that the watch has shown.
+
+    `notify` is called with whether something is in activeQ or backoffQ now. Cost: O(pods of the group) at
+    most.
+    """
+
+    def __init__(
+        self, places: Places, groups: Store[PodGroup], clock: Clock, notify: Callable[[bool], None]
+    ) -> None:
+        self._notify = notify
+        self._places = places
+        self._groups = groups
+        self._clock = clock
+        self._incomplete: Apart = {}
+        self._pending: Apart = {}
+        self._tried: set[GroupKey] = set()
+        """The groups that are being tried."""
+
+    def counts(self) -> tuple[int, int]:
+        """How many pods wait for their group to be seen, and how many for an attempt at it to end."""
+        incomplete, pending = self._incomplete.copy(), self._pending.copy()
+        return sum(map(len, incomplete.values())), sum(map(len, pending.values()))
+
+    def apart(self) -> Iterator[QueuedPodInfo]:
+        """The records of the pods that are in no entity."""
+        for of_group in (*self._incomplete.values(), *self._pending.values()):
+            yield from of_group.values()
+
+    def waits_for_group(self, record: QueuedPodInfo) -> bool:
+        """Whether the pod waits for its group to be seen."""
+        key = group_of(record.pod)
+        return key is not None and record.key in self._incomplete.get(key, ())
+
+    # Pods come and go.
+
+    def add(self, record: QueuedPodInfo) -> None:
+        """Let a pod wait with its group."""
+        self._notify(self._added(record))
+
+    def _added(self, record: QueuedPodInfo) -> bool:
+        key = _group_of(record)
+        self._places.grouped[record.key] = record
+        group = self._find(key)
+        if group is None:
+            self._incomplete.setdefault(key, {})[record.key] = record
+            return False
+        entity = self._entity(key)
+        if entity is not None:
+            return self._with_others(entity, partial(entity.put, record))
+        if key in self._tried:
+            self._pending.setdefault(key, {})[record.key] = record
+            return False
+        entity = QueuedGroupInfo.of(group, record, self._clock.now())
+        if not (record.unschedulable_count or record.consecutive_errors_count):
+            return self._places.move_to_active(entity, POD_ADD)
+        # A pod that failed once its group was through: it backs off, whatever would break again.
+        entity.unschedulable_count = record.unschedulable_count
+        entity.consecutive_errors_count = record.consecutive_errors_count
+        entity.held_until = record.held_until
+        return self._requeue(entity)
+
+    def remove(self, pod: Pod) -> QueuedPodInfo | None:
+        """Take a pod out; its record, None where it does not wait."""
+        record = self._places.grouped.pop(pod.key, None)
+        if record is None:
+            return None
+        if record.group is None:
+            self._leave(self._incomplete, record) or self._leave(self._pending, record)
+        else:
+            self._notify(self._with_others(record.group, partial(record.group.take, record)))
+        return record
+
+    def _with_others(self, entity: QueuedGroupInfo, change: Callable[[], None]) -> bool:
+        """Put the entity back where it was with other pods; one without pods is gone."""
+        place = self._places.place_of(entity)
+        self._places.remove(entity.key)
+        change()
+        return bool(entity.members) and self._places.put_back(entity, place, POD_ADD)
+
+    @staticmethod
+    def _leave(apart: Apart, record: QueuedPodInfo) -> bool:
+        key = _group_of(record)
+        of_group = apart.get(key, {})
+        left = of_group.pop(record.key, None) is not None
+        if left and not of_group:
+            del apart[key]
+        return left
+
+    # The group's object comes, changes and goes.
+
+    def group_added(self, group: PodGroup) -> None:
+        """Let the pods wait with their group that waited for it."""
+        key = GroupKey(group.namespace, group.name)
+        moved = False
+        for record in self._incomplete.pop(key, {}).values():
+            moved |= self._added(record)
+        self._notify(moved)
+
+    def group_updated(self, group: PodGroup) -> None:
+        """Take over a new version of a group."""
+        entity = self._entity(GroupKey(group.namespace, group.name))
+        if entity is not None:
+            entity.pod_group = group
+            self._places.restore(entity)
+
+    def group_deleted(self, group: PodGroup) -> None:
+        """Let the group's pods wait until there is such a group again."""
+        key = GroupKey(group.namespace, group.name)
+        entity = self._entity(key)
+        records = list(self._pending.pop(key, {}).values())
+        if entity is not None:
+            self._places.remove(entity.key)
+            records += entity.members
+        for record in records:
+            record.group = None
+            self._incomplete.setdefault(key, {})[record.key] = record
+
+    # An attempt at the group begins and ends.
+
+    def begun(self, entity: QueuedGroupInfo) -> None:
+        """The entity was popped: its pods are in flight from now on."""
+        self._tried.add(entity.group_key)
+        entity.place = ""
+        for member in entity.members:
+            member.group = None
+            self._places.grouped.pop(member.key, None)
+
+    def ended(self, entity: QueuedGroupInfo, status: Status) -> None:
+        """Queue the group's pods that came back from the attempt, or came during it.
+
+        To be called at the end of each attempt, before anything else is popped; `entity` has the pods that
+        were tried. A group that succeeded without some of them is tried again at once, with the timestamp
+        that it had. One that failed backs off; it waits in the pool only if it is gated.
+
+        Raises: GroupAlreadyQueuedError.
+        """
+        key = entity.group_key
+        if self._entity(key) is not None:
+            raise GroupAlreadyQueuedError(str(key), self._places.place_of(entity))
+        self._tried.discard(key)
+        left, group = self._pending.pop(key, {}), self._find(key)
+        if not left or group is None:
+            return
+        entity.pod_group = group
+        tried = {member.pod.uid for member in entity.members}
+        had_its_turn = any(record.pod.uid in tried for record in left.values())
+        entity.members.clear()
+        for record in left.values():
+            entity.put(record)
+        now = self._clock.now()
+        if status.ok:
+            entity.unschedulable_count = entity.consecutive_errors_count = 0
+            entity.timestamp = entity.timestamp if had_its_turn else now
+            entity.was_flushed_from_unschedulable = False
+        else:
+            note_failure(entity, now, rejected=status.rejected)
+        held = [record.held_until for record in left.values() if record.held_until is not None]
+        entity.held_until = max(held, default=None)
+        self._notify(self._requeue(entity, Strategy.IMMEDIATELY if status.ok else Strategy.AFTER_BACKOFF))
+
+    def _requeue(self, entity: QueuedGroupInfo, strategy: Strategy = Strategy.AFTER_BACKOFF) -> bool:
+        entity.rests, entity.backoff_expiration = strategy is Strategy.AFTER_BACKOFF, None
+        return self._places.requeue(entity, strategy, LABEL_SCHEDULE_ATTEMPT_FAILURE)
+
+    def _find(self, key: GroupKey) -> PodGroup | None:
+        return self._groups.get(key.name, key.namespace)
+
+    def _entity(self, key: GroupKey) -> QueuedGroupInfo | None:
+        found = self._places.get(entity_key(key))
+        return found if isinstance(found, QueuedGroupInfo) else None
+
+
+def _group_of(record: QueuedPodInfo) -> GroupKey:
+    key = group_of(record.pod)
+    assert key is not None, "only pods of groups come here"
+    return key
