@@ -78,6 +78,14 @@ IN_TREE: Catalogue = MappingProxyType(
     }
 )
 
+
+def in_tree(gates: FeatureGates) -> Catalogue:
+    """Give the in-tree plugins of the followed release, with the points that each implements in it."""
+    if not gates.rules.queues_groups:
+        return IN_TREE
+    return MappingProxyType({**IN_TREE, "GangScheduling": frozenset({_P.PRE_ENQUEUE})})
+
+
 # Berth's own: in no default list, whatever the gates say.
 OWN = frozenset({"JointPlacement"})
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from berth.config.catalogue import IN_TREE, Catalogue, ExtensionPoint
+from berth.config.catalogue import Catalogue, ExtensionPoint, in_tree
 from berth.config.defaults import complete
 from berth.config.extenders import (
     DEFAULT_HTTP_TIMEOUT,
@@ -85,7 +85,7 @@ def build(
     Raises:
         BuildError: the first problem met.
     """
-    catalogue: Catalogue = {**IN_TREE, **out_of_tree}
+    catalogue: Catalogue = {**in_tree(gates), **out_of_tree}
     extenders = build_extenders(configuration.extenders, read)
     profiles = ignore_managed_resources(configuration.extenders, configuration.profiles)
     resolved = resolve_profiles(msgspec.structs.replace(configuration, profiles=profiles), catalogue)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from berth.cycle.budgets import CycleBudgets
 from berth.framework.background import Background
 from berth.framework.clock import Clock
-from berth.framework.diagnosis import FitError
+from berth.framework.diagnosis import FitError, GroupFitError
 from berth.framework.handle import ApiWriter, EventRecorder, PodGoneError
 from berth.framework.interface import KEEP_NOMINATION, NominatingInfo, NominatingMode
 from berth.framework.pod_conditions import changes, unscheduled
@@ -66,6 +66,8 @@ class FailureHandler:
         if isinstance(status.error, FitError):
             info.unschedulable_plugins = set(status.error.diagnosis.unschedulable_plugins)
             info.pending_plugins = set(status.error.diagnosis.pending_plugins)
+        elif isinstance(status.error, GroupFitError):
+            info.unschedulable_plugins = set(status.error.plugins)
         if not self._requeue(info):
             return
         self.queue.nominator.add(info.pod, nominating)

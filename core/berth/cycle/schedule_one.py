@@ -39,7 +39,7 @@ class GroupScheduler(Protocol):
     """Schedules pods together with their group, on a floor above."""
 
     async def schedule(self, popped: QueuedPodInfo, key: GroupKey) -> None:
-        """Run the cycle of the popped pod's group."""
+        """Run the cycle of the popped group, or of the popped pod's."""
 
 
 @dataclass(frozen=True, slots=True)

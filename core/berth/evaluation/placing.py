@@ -14,9 +14,15 @@ import numpy as np
 from berth.evaluation.scoring import check_range
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
-from berth.framework.interface import Placement, PlacementsResult, ProposedPlacement, Scores
+from berth.framework.interface import (
+    Placement,
+    PlacementProgress,
+    PlacementsResult,
+    ProposedPlacement,
+    Scores,
+)
 from berth.framework.runtime import Framework
-from berth.framework.status import PluginError, failed, unschedulable
+from berth.framework.status import SUCCESS, Code, PluginError, Status, failed, unschedulable
 from berth.snapshot.pod_group_states import GroupKey
 from berth.snapshot.snapshot import Snapshot
 
@@ -49,6 +55,23 @@ async def _generated(
     if result.status.ok and not result.placements:
         return PlacementsResult(NO_PLACEMENTS)
     return result
+
+
+def run_placement_feasible(
+    framework: Framework, state: CycleState, group: GroupKey, progress: PlacementProgress
+) -> Status:
+    """Whether the group may go as it stands: an error beats a rejection, and that a wish to wait."""
+    verdict = SUCCESS
+    for plugin in framework.placement_feasible:
+        try:
+            status = plugin.placement_feasible(state, group, progress).from_plugin(plugin.name)
+        except Exception as error:  # noqa: BLE001 - whatever a plugin raises fails this group's attempt
+            return failed(error).from_plugin(plugin.name)
+        if status.code is Code.ERROR:
+            return status
+        if status.rejected or verdict.ok:
+            verdict = status
+    return verdict
 
 
 async def run_placement_scores(

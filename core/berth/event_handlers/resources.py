@@ -14,8 +14,10 @@ from berth.event_handlers.handler import (
     ignore_duration,
 )
 from berth.framework.clock import Clock
-from berth.framework.cluster_event import ActionType, ClusterEvent
+from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
 from berth.framework.listers import Store
+from berth.objects.pod_groups import PodGroup
+from berth.queue.queued_groups import QueuedGroups
 from berth.queue.scheduling_queue import SchedulingQueue
 
 
@@ -32,6 +34,9 @@ def resource_handler(
 
     `resource` is an EventResource or what a plugin registered, `wanted` what `wanted_actions` found.
     """
+    if resource == EventResource.POD_GROUP and queue.groups is not None:
+        actions = wanted.get(resource, ActionType.NONE)
+        return PodGroupHandler(queue.groups, actions, store, queue, clock=clock, handled=handled)
     if actions := wanted.get(resource, ActionType.NONE):
         return WaitedForHandler(resource, actions, store, queue, clock=clock, handled=handled)
     return StoreHandler(store)
@@ -96,3 +101,38 @@ class WaitedForHandler(MovingHandler):
     def _tell(self, event: ClusterEvent, old: Any, new: Any) -> None:
         if self._actions & event.action:
             self._move(event, old, new, self._clock.monotonic())
+
+
+class PodGroupHandler(WaitedForHandler):
+    """Keeps the store of pod groups up to date, and the queue that has their pods wait as one."""
+
+    def __init__(
+        self,
+        queued: QueuedGroups,
+        actions: ActionType,
+        store: Store[PodGroup],
+        queue: SchedulingQueue,
+        *,
+        clock: Clock,
+        handled: EventHandled = ignore_duration,
+    ) -> None:
+        super().__init__(EventResource.POD_GROUP, actions, store, queue, clock=clock, handled=handled)
+        self._queued = queued
+
+    def on_add(self, obj: PodGroup) -> None:
+        """Store a new group; its pods wait with it from now on."""
+        self._store.put(obj)
+        self._follow_up(self._queued.group_added, obj)
+        self._tell(self._added, None, obj)
+
+    def on_update(self, old: PodGroup, new: PodGroup) -> None:
+        """Store the new version."""
+        self._store.put(new)
+        self._follow_up(self._queued.group_updated, new)
+        self._tell(self._updated, old, new)
+
+    def on_delete(self, obj: PodGroup) -> None:
+        """Drop the group; its pods wait for another one of its name."""
+        self._store.remove(obj)
+        self._follow_up(self._queued.group_deleted, obj)
+        self._tell(self._deleted, obj, None)

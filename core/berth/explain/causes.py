@@ -74,6 +74,9 @@ def _gated(state: State) -> tuple[str, str]:
 
 def _not_queued(state: State) -> tuple[str, str]:
     wait = state.waits_for[0]
+    if not wait.plugin:
+        remedy = "Create the PodGroup that its spec.schedulingGroup names."
+        return f"The pod is not queued yet: {wait.message}.", remedy
     said = f": {wait.message}" if wait.message else ""
     remedy = REMEDIES.get(wait.plugin) or f"See what {wait.plugin} waits for."
     return f"{wait.plugin} keeps the pod out of the queue{said}.", remedy

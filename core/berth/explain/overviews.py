@@ -273,14 +273,16 @@ class Overviews:
         for record in self._records(profiles):
             by_place[queue.place_of(record)].append(record)
         pool = by_place[UNSCHEDULABLE]
-        gated = [record for record in pool if record.gated]
+        gates = [(record, queue.gate_of(record)) for record in pool]
+        gated = [(gate.plugin or "PodGroup", record) for record, gate in gates if gate is not None]
+        rejected = [record for record, gate in gates if gate is None]
         backing_off = sorted(by_place[BACKOFF], key=lambda record: queue.position_of(record).until)
         oldest = min(chain.from_iterable(by_place.values()), key=first_seen, default=None)
         return QueueOverview(
             counts={
                 ACTIVE: len(by_place[ACTIVE]),
                 BACKOFF: len(by_place[BACKOFF]),
-                UNSCHEDULABLE: len(pool) - len(gated),
+                UNSCHEDULABLE: len(rejected),
                 "gated": len(gated),
                 "inFlight": sum(1 for _ in queue.in_flight()),
                 "waitingAtPermit": len(self.explainer.states.waiting_pods),
@@ -288,8 +290,8 @@ class Overviews:
             profiles=sorted(profiles),
             active=[self._queued_pod(record) for record in active[:MOST_IN_QUEUE]],
             backing_off=[self._queued_pod(record) for record in backing_off[:MOST_IN_QUEUE]],
-            unschedulable=counted((", ".join(sorted(r.rejectors)), r.pod.key) for r in pool if not r.gated),
-            gated=counted((record.gating_plugin, record.pod.key) for record in gated),
+            unschedulable=counted((", ".join(sorted(r.rejectors)), r.pod.key) for r in rejected),
+            gated=counted((plugin, record.pod.key) for plugin, record in gated),
             longest_wait=None if oldest is None else self._queued_pod(oldest),
         )
 

@@ -18,6 +18,7 @@ from berth.framework.runtime import Framework
 from berth.objects.pod import Pod
 from berth.objects.pod_volumes import claim_uses
 from berth.queue.places import ACTIVE, BACKOFF
+from berth.queue.queue_contents import Gate
 from berth.queue.queue_profile import QueueProfile
 from berth.queue.scheduling_queue import SchedulingQueue
 
@@ -74,9 +75,10 @@ class PodStates:
         return State(kind=StateKind.BINDING, node=pod.node_name, deleting=deleting)
 
     def _waiting(self, record: QueuedPodInfo) -> State:
-        pod, at = record.pod, self.queue.position_of(record)
-        if record.gated:
-            return self._gated(record)
+        pod, gate = record.pod, self.queue.gate_of(record)
+        if gate is not None:
+            return self._gated(record, gate)
+        at = self.queue.position_of(record)
         kinds = {ACTIVE: StateKind.ACTIVE, BACKOFF: StateKind.BACKING_OFF}
         kind = kinds.get(at.place, StateKind.UNSCHEDULABLE)
         unschedulable = kind is StateKind.UNSCHEDULABLE
@@ -91,20 +93,23 @@ class PodStates:
             nomination=self._nomination(pod),
         )
 
-    def _gated(self, record: QueuedPodInfo) -> State:
-        pod, plugin = record.pod, record.gating_plugin
+    def _gated(self, record: QueuedPodInfo, gate: Gate) -> State:
+        pod, plugin, message = record.pod, gate.plugin, gate.message
+        own = gate.pod.uid == pod.uid
         gates = (
-            [gate.name for gate in pod.spec.scheduling_gates][:MOST_EVENTS]
-            if plugin == SCHEDULING_GATES
+            [each.name for each in pod.spec.scheduling_gates][:MOST_EVENTS]
+            if own and plugin == SCHEDULING_GATES
             else []
         )
+        if not own and record.group is not None and plugin == SCHEDULING_GATES:
+            message = f"pod {gate.pod.key} of its group: {message}"
         return State(
             kind=StateKind.GATED if gates else StateKind.NOT_QUEUED,
             since=rfc3339(record.timestamp),
             attempts=record.attempts,
             gates=gates,
-            waits_for=[Wait(plugin=plugin, message=record.gating_message)],
-            awaited=list(self._awaited(pod, [plugin]))[:MOST_EVENTS],
+            waits_for=[Wait(plugin=plugin, message=message)],
+            awaited=list(self._awaited(pod, [plugin] if plugin else []))[:MOST_EVENTS],
             nomination=self._nomination(pod),
         )
 

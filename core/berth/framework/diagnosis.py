@@ -5,6 +5,7 @@ Source: pkg/scheduler/framework/types.go Diagnosis, FitError (Kubernetes v1.36).
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -139,6 +140,14 @@ def tallied(codes: np.ndarray) -> list[tuple[int, int]]:
         return list(Counter(codes.tolist()).items())
     counts = np.bincount(codes)
     return [(code, int(counts[code])) for code in np.flatnonzero(counts).tolist()]
+
+
+class GroupFitError(Exception):
+    """A pod group does not fit; the text is the one that users read, `plugins` turned it down."""
+
+    def __init__(self, text: str, plugins: AbstractSet[str]) -> None:
+        super().__init__(text)
+        self.plugins = plugins
 
 
 class FitError(Exception):

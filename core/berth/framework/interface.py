@@ -553,6 +553,25 @@ class PlacementGeneratePlugin(Plugin):
         """Return the placements within the parent, in the order in which they are tried."""
 
 
+class PlacementProgress(NamedTuple):
+    """How far the attempt at a group has come: its pods that are still to be tried, and those with a node."""
+
+    remaining: int
+    scheduled: int
+
+
+class PlacementFeasiblePlugin(Plugin):
+    """Says whether a group may go with the pods that have a node. Source: KEP-4671."""
+
+    @abstractmethod
+    def placement_feasible(self, state: CycleState, group: GroupKey, progress: PlacementProgress) -> Status:
+        """Return SUCCESS where the group may go as it stands; its other pods are tried all the same.
+
+        UNSCHEDULABLE: it may not, however many of the remaining pods find a node; the attempt ends. WAIT: it
+        may not yet. Called before the first pod of the group is tried, and after each of them.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class ProposedPlacement:
     """A placement in which the group fits, and the node of each member in it."""

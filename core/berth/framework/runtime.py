@@ -21,6 +21,7 @@ from berth.framework.interface import (
     FilterPlugin,
     PermitPlugin,
     PermitResult,
+    PlacementFeasiblePlugin,
     PlacementGeneratePlugin,
     PlacementScorePlugin,
     Plugin,
@@ -99,6 +100,10 @@ class Framework:
         self.extensions: Sequence[PreFilterExtensions] = [
             p for p in plugins.pre_filter if isinstance(p, PreFilterExtensions)
         ]
+        self.placement_feasible: Sequence[PlacementFeasiblePlugin] = [
+            p for p in plugins.by_name.values() if isinstance(p, PlacementFeasiblePlugin)
+        ]
+        """The plugins that say when enough pods of a group have a node; they have no point of their own."""
         holders = {p.name: p for p in (*plugins.reserve, *plugins.permit) if not p.in_process}
         self._outside = list(holders.values())
         first = next(iter(plugins.bind), None)

@@ -1,6 +1,9 @@
 """GangScheduling: bind the pods of a gang once enough of them have a node.
 
-Source: pkg/scheduler/framework/plugins/gangscheduling (Kubernetes v1.36).
+Up to Kubernetes 1.36 each pod waits at Permit for the others; from 1.37 on, where a group is tried as one,
+the cycle asks after each pod whether enough of them are placed, and Permit is no point of this plugin.
+
+Source: pkg/scheduler/framework/plugins/gangscheduling (Kubernetes v1.36, v1.37).
 """
 
 from typing import Any
@@ -13,8 +16,15 @@ from berth.framework.cluster_event import (
     QueueingHint,
 )
 from berth.framework.cycle_state import CycleState
-from berth.framework.interface import EnqueueExtensions, PermitPlugin, PermitResult, PreEnqueuePlugin
-from berth.framework.status import SUCCESS, Code, PluginError, Status, failed, unresolvable
+from berth.framework.interface import (
+    EnqueueExtensions,
+    PermitPlugin,
+    PermitResult,
+    PlacementFeasiblePlugin,
+    PlacementProgress,
+    PreEnqueuePlugin,
+)
+from berth.framework.status import SUCCESS, Code, PluginError, Status, failed, unresolvable, unschedulable
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
 from berth.plugins.in_tree import InTreePlugin
@@ -28,9 +38,12 @@ WAIT_SECONDS = 300.0
 
 POD_ADDED = ClusterEvent(EventResource.POD, ActionType.ADD)
 GROUP_ADDED = ClusterEvent(EventResource.POD_GROUP, ActionType.ADD)
+GROUP_CHANGED = ClusterEvent(EventResource.POD_GROUP, ActionType.UPDATE)
 
 
-class GangScheduling(InTreePlugin, PreEnqueuePlugin, PermitPlugin, EnqueueExtensions):
+class GangScheduling(
+    InTreePlugin, PreEnqueuePlugin, PermitPlugin, PlacementFeasiblePlugin, EnqueueExtensions
+):
     """Hold pods of a gang back until minCount of them are known, and again until that many have a node."""
 
     def pre_enqueue(self, pod: Pod) -> Status:
@@ -73,6 +86,17 @@ class GangScheduling(InTreePlugin, PreEnqueuePlugin, PermitPlugin, EnqueueExtens
             self._allow(group)
         return PermitResult()
 
+    def placement_feasible(self, state: CycleState, group: GroupKey, progress: PlacementProgress) -> Status:
+        """Wait until enough pods have a node, one in a group that is no gang, as long as that can be."""
+        del state
+        needed = group_object(self.handle, group).min_count or 1
+        if progress.scheduled >= needed:
+            return SUCCESS
+        counts = f"{progress.scheduled} scheduled, {progress.remaining} remaining"
+        if progress.scheduled + progress.remaining < needed:
+            return unschedulable(f"minCount ({needed}) cannot be satisfied: {counts}")
+        return Status(Code.WAIT, (f"minCount ({needed}) is not yet satisfied: {counts}",))
+
     def _allow(self, group: PodGroupState) -> None:
         for uid in group.assumed:
             waiting = self.handle.waiting_pods.get(uid)
@@ -80,11 +104,14 @@ class GangScheduling(InTreePlugin, PreEnqueuePlugin, PermitPlugin, EnqueueExtens
                 waiting.allow(self.name)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
-        """Another pod of the group, and the group itself."""
-        return [
+        """Another pod of the group, the group itself, and where that can change, a lower minCount."""
+        found = [
             ClusterEventWithHint(POD_ADDED, after_pod_added),
             ClusterEventWithHint(GROUP_ADDED, after_group_added),
         ]
+        if self.handle.rules.queues_groups:
+            found.append(ClusterEventWithHint(GROUP_CHANGED, after_group_changed))
+        return found
 
 
 def after_pod_added(pod: Pod, old: Any, new: Any) -> QueueingHint:
@@ -99,3 +126,10 @@ def after_group_added(pod: Pod, old: Any, new: Any) -> QueueingHint:
     del old
     group = expected(PodGroup, new)
     return queue_if(group_of(pod) == GroupKey(group.namespace, group.name))
+
+
+def after_group_changed(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """QUEUE where it is the pod's group, a gang that needs fewer pods than before."""
+    before, now = expected(PodGroup, old), expected(PodGroup, new)
+    lowered = (now.min_count or 0) < (before.min_count or 0) and now.min_count is not None
+    return queue_if(lowered and group_of(pod) == GroupKey(now.namespace, now.name))

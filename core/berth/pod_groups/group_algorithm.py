@@ -1,6 +1,6 @@
 """The default algorithm: the group's pods one after the other, each seeing the ones before on their nodes.
 
-    for each pod:  decide -> place in the snapshot -> Reserve -> Permit
+    for each pod:  decide -> place in the snapshot -> Reserve -> enough of them placed? (up to 1.36: Permit)
     in the end:    everything taken back, the last pod first
 
 Nothing of it is seen outside the snapshot; what is decided here, `submission.py` makes true.
@@ -21,11 +21,13 @@ from berth.framework.clock import nanoseconds
 from berth.framework.cycle_budget import CycleMeter
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
+from berth.framework.diagnosis import FitError
 from berth.framework.group_plans import GroupPlan
-from berth.framework.interface import CLEAR_NOMINATION, NominatingMode
+from berth.framework.interface import CLEAR_NOMINATION, NominatingMode, PlacementProgress
 from berth.framework.runtime import Framework
 from berth.framework.status import Code, Status, failed
 from berth.objects.pod import Pod
+from berth.pod_groups.counting import Counting
 from berth.pod_groups.group_result import GroupResult, MemberResult
 from berth.pod_groups.members import Member
 from berth.pod_groups.plan_memory import PlanMemory
@@ -41,13 +43,17 @@ ROUNDS = 4
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What groups are tried on: the snapshot of the cycle, who is nominated where, and known plans."""
+    """What groups are tried on: the snapshot of the cycle, who is nominated where, and known plans.
+
+    With `counting` a group is judged by how many of its pods are placed, else by what Permit says of each.
+    """
 
     cache: Cache
     snapshot: Snapshot
     nominator: Nominator
     algorithm: PodAlgorithm
     plans: PlanMemory
+    counting: Counting | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +82,9 @@ async def try_group(ground: Ground, question: GroupQuestion) -> GroupResult:
     """Try the group's pods; the snapshot is in the end as it was."""
     trial = Trial.of(ground, question)
     try:
+        trial.judge()
         for member in question.members:
-            if not await trial.go_on_with(member):
+            if trial.hopeless or not await trial.go_on_with(member):
                 break
             # A large group takes seconds: bindings, watches and the lease do not wait for its end.
             if question.meter.worked("a pod group"):
@@ -108,6 +115,8 @@ class Trial:
     states: PodGroupStates
     result: GroupResult = field(default_factory=GroupResult)
     attempts: int = 0
+    hopeless: bool = field(default=False, init=False)
+    """Whether the group is turned down, however many of the pods that are left can be placed."""
     _placed: list[_Placed] = field(default_factory=list)
     _requires_preemption: bool = False
 
@@ -152,6 +161,9 @@ class Trial:
         attempt = self._attempt(member)
         phase = attempt.record.begin_phase(SCHEDULING_CYCLE)
         decision = await guarded_decision(self.ground.algorithm, self.question.framework, attempt)
+        if self.ground.counting is not None and isinstance(decision.status.error, FitError):
+            # No plugin was to make room for one pod, which is no part of why it does not fit.
+            decision.status.error.diagnosis.post_filter_message = ""
         one = self.result.members[member.pod.uid] = _as_decided(attempt, decision)
         if one.node_name:
             await self._place(one)
@@ -160,11 +172,25 @@ class Trial:
         if not (one.node_name or one.status.rejected):
             self.result.broke(one.status)
             return False
-        return True
+        self.judge()
+        return not self.result.broken
+
+    def judge(self) -> None:
+        """Say of the group what the pods mean for it that are placed now, where these are counted."""
+        counting, question = self.ground.counting, self.question
+        if counting is None:
+            return
+        tried = len(self.result.members)
+        scheduled = self.states.known(question.key).scheduled_count
+        progress = PlacementProgress(len(question.members) - tried, scheduled)
+        self.result.status, goes_on = counting.verdict(
+            question.framework, question.key, progress, tried=tried > 0
+        )
+        self.hopeless = not goes_on
 
     def _attempt(self, member: Member) -> Attempt:
         record, state = self.question.record_of(member), CycleState(self.question.meter)
-        state.skip_post_filter = self.question.simulated
+        state.skip_post_filter = self.question.simulated or self.ground.counting is not None
         state.write(CycleRecord, record)
         state.write(PodGroupStates, self.states)
         if self.question.plan is not None:
@@ -192,10 +218,10 @@ class Trial:
             one.nominating_info = CLEAR_NOMINATION
 
     async def _hold(self, one: MemberResult, assumed: Pod) -> Status:
-        """What Reserve and Permit say."""
+        """What Reserve says, and Permit where it judges groups."""
         framework, state, record = self.question.framework, one.attempt.state, one.attempt.record
         status = await framework.run_reserve(state, assumed, one.node_name, record)
-        if status.ok:
+        if status.ok and self.ground.counting is None:
             status = (await framework.run_permit(state, assumed, one.node_name, record)).status
         return status
 
@@ -206,7 +232,7 @@ class Trial:
 
     def _count(self, one: MemberResult) -> None:
         self._requires_preemption |= one.requires_preemption
-        if one.permit.ok:
+        if one.permit.ok and self.ground.counting is None:
             self.result.permitted(requires_preemption=self._requires_preemption)
 
     async def keep(self, many: int) -> None:
@@ -217,6 +243,7 @@ class Trial:
         for here in self._placed:
             self.result.members[here.assumed.uid] = here.one
             self._count(here.one)
+        self.judge()
 
     async def _take_back(self, here: _Placed) -> None:
         attempt, pod = here.one.attempt, here.one.attempt.pod

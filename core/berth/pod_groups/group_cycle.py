@@ -5,9 +5,11 @@
                     +-- broken: failure handling of all                         binding cycles --+      |
                                                                    failure handling: back to the queue -+
 
-Called by: the scheduling loop's body, for a popped pod that has a scheduling group.
+From Kubernetes 1.37 on the group is what is popped; up to 1.36 a popped pod takes those of its group along.
 
-Source: pkg/scheduler/schedule_one_podgroup.go scheduleOnePodGroup, podGroupCycle (Kubernetes v1.36).
+Called by: the scheduling loop's body, for a popped group, or a popped pod that has a scheduling group.
+
+Source: pkg/scheduler/schedule_one_podgroup.go scheduleOnePodGroup, podGroupCycle (Kubernetes v1.36, v1.37).
 """
 
 import logging
@@ -20,9 +22,10 @@ from berth.framework.clock import Clock
 from berth.framework.cycle_budget import OverBudgetError
 from berth.framework.interface import CLEAR_NOMINATION
 from berth.framework.listers import Store
+from berth.framework.queued_group import QueuedGroupInfo
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
-from berth.framework.status import Code, PluginError, failed
+from berth.framework.status import SUCCESS, Code, PluginError, Status, failed
 from berth.objects.pod_groups import PodGroup
 from berth.pod_groups.conditions import GroupConditions
 from berth.pod_groups.group_algorithm import Ground, GroupQuestion
@@ -33,6 +36,7 @@ from berth.pod_groups.placement_algorithm import try_placements
 from berth.pod_groups.planned import try_as_planned
 from berth.pod_groups.pod_group_metrics import PodGroupMetrics
 from berth.pod_groups.submission import Submission
+from berth.pod_groups.validation import OF_A_GROUP, Words, validate
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.snapshot.pod_group_states import GroupKey, PodGroupStates
 
@@ -41,10 +45,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class GroupFeatures:
-    """Which of the gates are on that change the cycle."""
+    """Which of the gates are on that change the cycle, and how the release says what pods differ in."""
 
     topology_aware: bool = False
     preemption: bool = False
+    words: Words = OF_A_GROUP
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,9 @@ class PodGroupCycle:
 
     async def schedule(self, popped: QueuedPodInfo, key: GroupKey) -> None:
         """Run the cycle of the popped pod's group; all of its pods are out of flight, or on their way."""
+        if isinstance(popped, QueuedGroupInfo):
+            await self._schedule_queued(popped)
+            return
         started = self.clock.monotonic()
         infos = [popped]
         try:
@@ -74,8 +82,43 @@ class PodGroupCycle:
             self._fail_all(infos, str(error.args[0]))
             return
         members = self._begun(infos, framework.profile_name)
+        if members:
+            await self._attempt(framework, key, members, started)
+
+    async def _schedule_queued(self, group: QueuedGroupInfo) -> None:
+        """Try a popped group, and have the queue take back what is left of it."""
+        assert self.queue.groups is not None, "groups are queued"
+        status = failed("the attempt at the pod group broke off")
+        try:
+            status = await self._try_queued(group)
+        finally:
+            self.queue.groups.ended(group, status)
+
+    async def _try_queued(self, group: QueuedGroupInfo) -> Status:
+        """What the attempt came to, before preemption."""
+        started, key, infos = self.clock.monotonic(), group.group_key, list(group.members)
+        known = self.groups.get(key.name, key.namespace)
+        if known is None:
+            status = failed(f'podgroup.scheduling.k8s.io "{key.name}" not found')
+            self._fail_all(infos, status.message)
+            return status
+        waiting, placed = [info.pod for info in infos], self.states.known(key).scheduled
+        try:
+            framework = validate(known, waiting, placed, self.frameworks, self.features.words)
+        except PluginError as error:
+            status = failed(error)
+            self._fail_all(infos, status.message)
+            self.conditions.tell(key, GroupResult(status))
+            return status
+        members = self._begun(infos, framework.profile_name)
+        group.members[:] = [member.info for member in members]
         if not members:
-            return
+            return SUCCESS
+        return (await self._attempt(framework, key, members, started)).decided
+
+    async def _attempt(
+        self, framework: Framework, key: GroupKey, members: Sequence[Member], started: float
+    ) -> GroupResult:
         budgets = self.submission.failure.budgets
         meter = budgets.begin_group([member.info for member in members], len(self.ground.snapshot))
         result = await meter.timed(self.decide(GroupQuestion(framework, key, members, self.states, meter)))
@@ -84,6 +127,7 @@ class PodGroupCycle:
         self.conditions.tell(key, result)
         seconds = self.clock.monotonic() - started
         self.metrics.attempted(result.name, framework.profile_name, seconds)
+        return result
 
     def _begun(self, infos: Sequence[QueuedPodInfo], profile: str) -> list[Member]:
         """The attempts at those pods that are still to be scheduled."""
@@ -108,7 +152,7 @@ class PodGroupCycle:
             self.ground.cache.update_snapshot(self.ground.snapshot)
             result = await self._algorithm(question)
             self.metrics.decided(self.clock.monotonic() - started)
-            return await self._with_preemption(question, result)
+            return self._completed(await self._with_preemption(question, result), result.status)
         except OverBudgetError as error:
             return GroupResult(failed(error))
         except Exception as error:
@@ -117,8 +161,21 @@ class PodGroupCycle:
 
     async def _algorithm(self, question: GroupQuestion) -> GroupResult:
         if self.features.topology_aware:
-            return await try_placements(self.ground, question, self.chance)
-        return await try_as_planned(self.ground, question)
+            result = await try_placements(self.ground, question, self.chance)
+        else:
+            result = await try_as_planned(self.ground, question)
+        if self.ground.counting is not None:
+            self.ground.counting.whole(result)
+        return result
+
+    def _completed(self, result: GroupResult, decided: Status) -> GroupResult:
+        """The result with what came of the group before preemption, and what its pods are rejected with."""
+        counting = self.ground.counting
+        if counting is None or not decided.rejected:
+            return replace(result, decided=decided)
+        return replace(
+            result, decided=decided, of_untried=decided, of_placed=counting.of_placed(result.status)
+        )
 
     async def _with_preemption(self, question: GroupQuestion, result: GroupResult) -> GroupResult:
         """The result once the group may have made room for itself; no pod is evicted for a group twice."""

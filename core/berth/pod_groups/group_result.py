@@ -3,7 +3,7 @@
 Source: pkg/scheduler/schedule_one_podgroup.go (Kubernetes v1.36).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from berth.framework.attempt import Attempt
@@ -52,6 +52,14 @@ class GroupResult:
     waits_on_preemption: bool = False
     members: dict[str, MemberResult] = field(default_factory=dict)
     room: int = 0
+    decided: Status = UNSCHEDULABLE
+    """The group's status before preemption."""
+    of_untried: Status | None = None
+    """What a pod that was not tried is rejected with; None: the group's status."""
+    of_placed: Status | None = None
+    """What a pod with a node is rejected with, as its group is; None: what Permit said of it."""
+    nominations: Mapping[str, NominatingInfo] = field(default_factory=dict)
+    """The nodes that preemption frees for pods, by UID."""
 
     @property
     def broken(self) -> bool:

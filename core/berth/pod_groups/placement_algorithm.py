@@ -44,7 +44,7 @@ async def try_placements(ground: Ground, question: GroupQuestion, chance: random
     fitting = [(placement, result) for placement, result in results if result.successful]
     if len(fitting) > 1:
         return await _best(ground, question, state, fitting, chance)
-    return fitting[0][1] if fitting else _none_fits([result for _, result in results])
+    return fitting[0][1] if fitting else _none_fits(ground, [result for _, result in results])
 
 
 async def _try_one(ground: Ground, question: GroupQuestion, placement: Placement) -> GroupResult:
@@ -52,10 +52,12 @@ async def _try_one(ground: Ground, question: GroupQuestion, placement: Placement
     return await try_as_planned(ground, replace(question, within=None if everywhere else placement.rows))
 
 
-def _none_fits(results: Sequence[GroupResult]) -> GroupResult:
-    first = results[0]
-    text = f"0/{len(results)} placements are available, first placement status: {first.status.message}"
+def _none_fits(ground: Ground, results: Sequence[GroupResult]) -> GroupResult:
+    first, counting = results[0], ground.counting
     room = sum(len(result.assignments) for result in results)
+    if counting is not None:
+        return replace(first, status=counting.nowhere(first.status, len(results)), room=room)
+    text = f"0/{len(results)} placements are available, first placement status: {first.status.message}"
     return replace(first, status=unschedulable(text), room=room)
 
 

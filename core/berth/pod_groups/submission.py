@@ -35,7 +35,7 @@ class Submission:
             one = result.members.get(member.pod.uid)
             if one is not None:
                 member.record.paused_ns = nanoseconds() - member.record.dequeued_ns - one.algorithm_ns
-            failure = failure_of(result, one)
+            failure = failure_of(result, member.pod.uid)
             if failure is not None:
                 self.fail(member, *failure)
             elif one is not None:
@@ -53,21 +53,30 @@ class Submission:
         await self.commit.commit_in_turn(framework, one.attempt, member.info, one.node_name, phase)
 
 
-def failure_of(result: GroupResult, one: MemberResult | None) -> Failure | None:
+def failure_of(result: GroupResult, uid: str) -> Failure | None:
     """What a pod fails with, and what becomes of its nomination; None for a pod that may go.
 
     A pod that was not tried shares its group's status.
     """
-    group = result.status
+    group, one = result.status, result.members.get(uid)
     if result.broken:
         broke_itself = one is not None and not (one.node_name or one.status.rejected)
         return one.status if one is not None and broke_itself else group, CLEAR_NOMINATION
+    nominated = result.nominations.get(uid)
     if one is None:
-        return group, None
+        return result.of_untried or group, nominated
     if not one.node_name or (result.waits_on_preemption and one.requires_preemption):
-        return one.status, one.nominating_info
+        return one.status, nominated or one.nominating_info
     if result.waits_on_preemption:
-        return group, NominatingInfo(NominatingMode.OVERRIDE, one.node_name)
+        return group, nominated or _to_its_node(result, one)
     if group.ok and not one.requires_preemption:
         return None
-    return group_unschedulable(*one.permit.reasons), CLEAR_NOMINATION
+    return result.of_placed or group_unschedulable(*one.permit.reasons), CLEAR_NOMINATION
+
+
+def _to_its_node(result: GroupResult, one: MemberResult) -> NominatingInfo | None:
+    """Where a pod is nominated that found a node, as others of its group wait for room.
+
+    From 1.37 on to none: where the group will be, preemption alone says (kubernetes/kubernetes#140590).
+    """
+    return None if result.of_placed else NominatingInfo(NominatingMode.OVERRIDE, one.node_name)

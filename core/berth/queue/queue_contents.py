@@ -5,13 +5,28 @@ Called by: the scheduling loop, explanations, pages and metrics.
 Source: pkg/scheduler/backend/queue/scheduling_queue.go PendingPods, GetPod (Kubernetes v1.36).
 """
 
+from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
+from berth.framework.queued_group import QueuedGroupInfo
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.pod import Pod
 from berth.queue.in_flight import InFlight
-from berth.queue.places import BACKOFF, Places, QueuePosition, QueueSizes
+from berth.queue.places import BACKOFF, GATED, Places, QueuePosition, QueueSizes
 from berth.queue.queued_groups import QueuedGroups
+from berth.snapshot.pod_group_states import group_of
+
+
+class Gate(NamedTuple):
+    """What holds a pod back: the plugin, its message, and the pod of the group that it is about.
+
+    The plugin is empty where the pod waits for its group to be seen.
+    """
+
+    plugin: str
+    message: str
+    pod: Pod
 
 
 class QueueContents:
@@ -43,6 +58,15 @@ class QueueContents:
         if self.groups is not None:
             sizes["incomplete"], sizes["pending"] = self.groups.counts()
         return sizes
+
+    def entities_by_queue(self) -> dict[tuple[str, str], int]:
+        """How many pods on their own, and how many groups, wait where, by queue and type."""
+        members = [each.group for each in self._places.grouped.copy().values() if each.group is not None]
+        groups, alone = Counter(map(_part, set(members))), self.sizes()._asdict()
+        for group in members:
+            alone[_part(group)] -= 1
+        of_groups = {(part, "podgroup"): groups[part] for part in alone}
+        return {(part, "pod"): max(0, count) for part, count in alone.items()} | of_groups
 
     def pending_pods(self) -> tuple[list[Pod], str]:
         """All waiting pods, and a summary of their numbers."""
@@ -79,9 +103,19 @@ class QueueContents:
         """The place that a waiting pod is in, alone or with its group."""
         return self._places.place_of(record.group or record)
 
-    def waits_for_group(self, record: QueuedPodInfo) -> bool:
-        """Whether the pod waits for its pod group to be seen."""
-        return self.groups is not None and self.groups.waits_for_group(record)
+    def gate_of(self, record: QueuedPodInfo) -> Gate | None:
+        """What keeps a waiting pod out of activeQ and backoffQ; None for one that nothing does.
+
+        A pod waits with its group for what holds any pod of the group back, and for its group to be seen.
+        """
+        if record.group is None and self.groups is not None and self.groups.waits_for_group(record):
+            key = group_of(record.pod)
+            return Gate("", f"waiting for pod group {key} to be created", record.pod)
+        entity = record.group or record
+        if not entity.gated:
+            return None
+        held = (each for each in entity.members if each.gating_plugin == entity.gating_plugin)
+        return Gate(entity.gating_plugin, entity.gating_message, next(held, entity).pod)
 
     def records(self) -> Iterator[QueuedPodInfo]:
         """The records of all waiting pods: in activeQ in no order, then in backoffQ, then in the pool."""
@@ -89,3 +123,8 @@ class QueueContents:
             yield from record.members
         if self.groups is not None:
             yield from self.groups.apart()
+
+
+def _part(group: QueuedGroupInfo) -> str:
+    """The part of the queue that the group counts in."""
+    return GATED if group.gated else group.place

@@ -387,7 +387,9 @@ class Process:
         metrics.watch_set_aside(partial(set_aside_total, self.mirrors), partial(set_aside_now, self.mirrors))
         metrics.watch_events(self.recorder.outcomes)
         metrics.watch_watches(self.first_sync.errors)
-        metrics.watch_queue(scheduler.queue.sizes)
+        metrics.watch_queue(scheduler.queue.pods_by_queue)
+        if self._options.loaded.gates.rules.queues_groups:
+            metrics.watch_entities(scheduler.queue.entities_by_queue)
         metrics.watch_cache(scheduler.cache)
         metrics.watch_equal_pods(scheduler.classes.outcomes)
         metrics.watch_tasks(scheduler.at_work)

@@ -40,11 +40,13 @@ from berth.framework.listers import AssumeCache, Listers, Store
 from berth.framework.runtime import Framework
 from berth.objects.pod import Pod
 from berth.pod_groups.conditions import GroupConditions
+from berth.pod_groups.counting import Counting
 from berth.pod_groups.gang_gate import GangGate
 from berth.pod_groups.group_algorithm import Ground
 from berth.pod_groups.group_cycle import GroupFeatures, PodGroupCycle
 from berth.pod_groups.plan_memory import PlanMemory
 from berth.pod_groups.submission import Submission
+from berth.pod_groups.validation import OF_A_GROUP, OF_A_HIERARCHY
 from berth.preemption.departures import Departures
 from berth.preemption.evaluator import Evaluator
 from berth.preemption.screening import Screening
@@ -156,6 +158,11 @@ class Scheduler:
         ports = self._ports
         return ApiDispatcher(ports.pods, ports.background, ports.clock, self._metrics.calls)
 
+    @property
+    def _queues_groups(self) -> bool:
+        """Whether the pods of a group wait and are tried as one."""
+        return self.pod_groups is not None and self._loaded.gates.rules.queues_groups
+
     def _new_queue(
         self,
         plugins: PluginSource,
@@ -177,6 +184,7 @@ class Scheduler:
             metrics=self._metrics.queue,
             pop_from_backoff=enabled("SchedulerPopFromBackoffQ"),
             generic_workload=enabled(GENERIC_WORKLOAD),
+            groups=self.listers.pod_groups if self._queues_groups else None,
             background=self._ports.background,
             on_ready=on_ready,
             ask_hints=plugins.ask_hints,
@@ -268,7 +276,9 @@ class Scheduler:
         groups = None
         if self.pod_groups is not None:
             plans = PlanMemory(self._plans_rest_on)
-            ground = Ground(self.cache, self.snapshot, self.queue.nominator, algorithm, plans)
+            rules = self._loaded.gates.rules
+            counting = Counting(rules.rejected_groups_name_plugins) if self._queues_groups else None
+            ground = Ground(self.cache, self.snapshot, self.queue.nominator, algorithm, plans, counting)
             groups = self._new_group_cycle(self.pod_groups, ground, Submission(commit, failure, attempts))
         return ScheduleOne(
             frameworks=self.profiles.frameworks,
@@ -331,7 +341,9 @@ class Scheduler:
                 self._loaded.gates.rules.pod_group_condition,
             ),
             features=GroupFeatures(
-                enabled("TopologyAwareWorkloadScheduling"), enabled("WorkloadAwarePreemption")
+                enabled("TopologyAwareWorkloadScheduling"),
+                enabled("WorkloadAwarePreemption"),
+                OF_A_HIERARCHY if self._loaded.gates.rules.names_pods_that_differ else OF_A_GROUP,
             ),
             chance=self._ports.chance,
             clock=self._ports.clock,

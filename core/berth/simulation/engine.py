@@ -385,9 +385,10 @@ class Simulation:
         if profile not in self.core.profiles.frameworks:
             known = ", ".join(sorted(self.core.profiles.frameworks))
             return PendingPod(pod.key, profile, NO_PROFILE, f"no profile of that name; there are {known}", 0)
-        if record is not None and record.gated:
-            message = track.message or f"gated by {record.gating_plugin}"
-            waits_for = self.plugins.may_let_go_on(pod.uid, record.gating_plugin)
+        gate = None if record is None else self.core.queue.gate_of(record)
+        if gate is not None:
+            message = track.message or (f"gated by {gate.plugin}" if gate.plugin else gate.message)
+            waits_for = self.plugins.may_let_go_on(pod.uid, gate.plugin)
             return PendingPod(pod.key, profile, GATED, message, track.attempts, waits_for)
         reason = ERROR if track.failed else UNSCHEDULABLE if track.message else WAITING
         waits_for = "" if track.failed else self.plugins.may_let_go_on(pod.uid, "")

@@ -102,7 +102,7 @@ class GroupPlacing:
         left: list[Left] = []
         for member in members:
             one = result.members.get(member.pod.uid)
-            failure = failure_of(result, one)
+            failure = failure_of(result, member.pod.uid)
             if one is None or failure is not None:
                 left.append(Left(member.pod, result.status if failure is None else failure[0]))
                 continue

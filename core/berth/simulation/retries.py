@@ -71,4 +71,6 @@ class Retries:
             return False
         chosen = self._may_change or self._choices != self._chance.drawn
         enough = WITH_CHOICE if chosen else WITHOUT_CHOICE
-        return all(record.rests and self._tried[record.pod.uid] >= enough for record in waiting)
+        return all(
+            (record.group or record).rests and self._tried[record.pod.uid] >= enough for record in waiting
+        )

@@ -8,7 +8,7 @@ How the scheduler process wires it::
     metrics.watch_tracing(tracing)
     on_record = fan_out(tracing.on_record, metrics.on_record, attempts.on_record)
     scheduler = Scheduler(..., metrics=metrics, on_record=on_record)
-    metrics.watch_queue(scheduler.queue.sizes)          # read when metrics are collected
+    metrics.watch_queue(scheduler.queue.pods_by_queue)        # read when metrics are collected
     metrics.watch_cache(scheduler.cache)
     host = PluginHost(..., sampled=tracing.sampled)       # the flag in the metadata's `traceparent`
     endpoints = Endpoints(metrics.text, metrics.reset, ...) # shown by serving/endpoints.py

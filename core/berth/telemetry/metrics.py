@@ -20,7 +20,6 @@ from prometheus_client.registry import Collector
 
 from berth.cache.cache import Cache
 from berth.framework.cycle_record import CycleRecord
-from berth.queue.places import QueueSizes
 from berth.telemetry.call_metrics import PrometheusCallMetrics
 from berth.telemetry.claim_metrics import PrometheusClaimMetrics
 from berth.telemetry.histogram import Series
@@ -80,10 +79,27 @@ class SchedulerMetrics:
         """Observe for how long no decision was taken, until the view was proven."""
         self.families.histograms["berth_fence_seconds"].observe(seconds)
 
-    def watch_queue(self, sizes: Callable[[], QueueSizes]) -> None:
+    def watch_queue(self, pods: Callable[[], Mapping[str, int]]) -> None:
         """Show how many pods wait where."""
         text = "[STABLE] Pending pods, by the queue they are in."
-        self._watch("scheduler_pending_pods", text, "queue", lambda: sizes()._asdict())
+        self._watch("scheduler_pending_pods", text, "queue", pods)
+
+    def watch_entities(self, entities: Callable[[], Mapping[tuple[str, str], int]]) -> None:
+        """Show how many pods on their own, and how many groups, wait where: by queue and type.
+
+        Also how many came there; to be called where the release queues groups.
+        """
+        text = "[ALPHA] Pods on their own and groups of pods, by the queue they are in."
+        self._state.mirrored += [
+            Mirror("scheduler_queued_entities", text, ("queue", "type"), entities),
+            Mirror(
+                "scheduler_queue_incoming_entities",
+                "[ALPHA] Pods on their own and groups of pods that came to a queue, by event.",
+                ("queue", "event", "type"),
+                self.queue.entities,
+                counts=True,
+            ),
+        ]
 
     def watch_cache(self, cache: Cache) -> None:
         """Show how much the cache holds."""

@@ -12,11 +12,14 @@ from berth.queue.queue_metrics import QueueMetrics
 from berth.telemetry.histogram import Series
 from berth.telemetry.metric_families import Families
 
+INCOMING = "scheduler_queue_incoming_pods_total"
+
 
 class PrometheusQueueMetrics(QueueMetrics):
     """What the scheduling queue is given as its QueueMetrics.
 
-    `rejected` holds pods by plugin and profile, `in_flight` events by label.
+    `rejected` holds pods by plugin and profile, `in_flight` events by label. Of groups it keeps apart how
+    many arrived, and how many pods with them, by queue and event.
     """
 
     def __init__(self, families: Families) -> None:
@@ -28,15 +31,35 @@ class PrometheusQueueMetrics(QueueMetrics):
         """Count in these families from now on."""
         self._families = families
         self._incoming: dict[tuple[str, str], prometheus.Counter] = {}
+        self._groups: Counter[tuple[str, str]] = Counter()
+        self._in_groups: Counter[tuple[str, str]] = Counter()
         self._hints: dict[tuple[str, str, str], Series] = {}
 
     def pod_incoming(self, queue: str, event: str) -> None:
         """Count a pod that reached the queue."""
+        self._counter(queue, event).inc()
+
+    def group_incoming(self, queue: str, event: str, pods: int, *, moved: bool) -> None:
+        """Count the pods of a group that reached the queue, and the group where it was not there before."""
+        self._counter(queue, event).inc(pods)
+        self._in_groups[queue, event] += pods
+        self._groups[queue, event] += moved
+
+    def entities(self) -> dict[tuple[str, str, str], float]:
+        """How many pods on their own, and how many groups, reached each queue, by queue, event and type."""
+        (incoming,) = self._families.counters[INCOMING].collect()
+        groups, in_groups = self._groups.copy(), self._in_groups.copy()
+        found = {(queue, event, "podgroup"): float(count) for (queue, event), count in groups.items()}
+        for sample in incoming.samples:
+            at = sample.labels["queue"], sample.labels["event"]
+            found[*at, "pod"] = sample.value - in_groups[at]
+        return found
+
+    def _counter(self, queue: str, event: str) -> prometheus.Counter:
         child = self._incoming.get((queue, event))
         if child is None:
-            child = self._families.counters["scheduler_queue_incoming_pods_total"].labels(queue, event)
-            self._incoming[queue, event] = child
-        child.inc()
+            child = self._incoming[queue, event] = self._families.counters[INCOMING].labels(queue, event)
+        return child
 
     def rejected_pods(self, plugin: str, profile: str, change: int) -> None:
         """Follow how many pods the plugin holds back."""

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from berth.config.releases.release import DEFAULT
 from berth.framework.core_ports import CorePorts
 from berth.objects.node import Node
 from berth.objects.pod import Pod
@@ -70,12 +71,14 @@ class Cluster:
     """The whole of it. Without plugins it runs the default profile.
 
     `profiles` gives several profiles by scheduler name, each a list of plugins. `settings` are
-    top-level fields of the configuration, `gates` feature gates.
+    top-level fields of the configuration, `gates` feature gates, `release` the one that is followed.
     """
 
-    def __init__(self, *plugins, profiles=None, extenders=(), settings=None, gates=None, seed=1):
+    def __init__(
+        self, *plugins, profiles=None, extenders=(), settings=None, gates=None, release=DEFAULT, seed=1
+    ):
         profiles = profiles or {PROFILE: list(plugins) or None}
-        loaded, factories = configured(profiles, extenders, settings or {}, gates or {})
+        loaded, factories = configured(profiles, extenders, settings or {}, gates or {}, release)
         loop = asyncio.get_running_loop()
         self.clock = LoopClock(loop)
         self.api = MemoryApi(self.clock)
@@ -107,7 +110,9 @@ class Cluster:
             metrics=self.metrics,
         )
         self._cycles = self.core.schedule_one = _Noting(self.core.schedule_one, self.clock)
-        self.metrics.watch_queue(self.queue.sizes)
+        self.metrics.watch_queue(self.queue.pods_by_queue)
+        if loaded.gates.rules.queues_groups:
+            self.metrics.watch_entities(self.queue.entities_by_queue)
         self.metrics.watch_cache(self.cache)
         self.metrics.watch_tasks(self.core.at_work)
         if self.core.dispatcher is not None:

@@ -5,6 +5,7 @@ import json
 from berth.config.catalogue import IN_TREE, ExtensionPoint
 from berth.config.flags.feature_gates import FeatureGates
 from berth.config.loading import load
+from berth.config.releases.release import DEFAULT, effective
 from berth.framework import interface
 from berth.plugins.registry import IN_TREE as IN_TREE_FACTORIES
 
@@ -14,7 +15,7 @@ INTERFACES = {
 }
 
 
-def configured(profiles, extenders, settings, gates):
+def configured(profiles, extenders, settings, gates, release=DEFAULT):
     """What the scheduler starts with, and the factory of each plugin.
 
     A profile is a list of plugins, None for the default one. A plugin is an instance, the name of an in-tree
@@ -31,7 +32,7 @@ def configured(profiles, extenders, settings, gates):
     }
     loaded = load(
         json.dumps(document),
-        gates=FeatureGates(dict(gates)),
+        gates=FeatureGates(dict(gates), effective(release)),
         out_of_tree={name: points_of(plugin) for name, plugin in instances.items()},
     )
     scripted = {name: _factory(plugin) for name, plugin in instances.items()}

@@ -1,5 +1,7 @@
 """Groups and their pods for scenarios, and what can be seen of them."""
 
+from berth.config.releases.release import DEFAULT
+from berth.config.releases.rules import RULES
 from berth.objects.decode import from_document
 from berth.objects.pod_groups import PodGroup
 from berth.objects.pod_spec import SchedulingGroup
@@ -31,6 +33,7 @@ class Groups(Cluster):
 
     def __init__(self, *plugins, gates=None, **options):
         super().__init__(*plugins, gates=GANG if gates is None else gates, **options)
+        self.condition_type = RULES[options.get("release", DEFAULT)].pod_group_condition
 
     def add_group(self, name="g", min_count=None, **fields):
         """Create a group."""
@@ -51,9 +54,9 @@ class Groups(Cluster):
         self.add_members(*names, group=group, **fields)
 
     def group_condition(self, name="g"):
-        """(status, reason, message) of the group's PodGroupScheduled, None where it has none."""
+        """(status, reason, message) of the group's condition, None where it has none."""
         conditions = self.api.get(PodGroup, f"default/{name}").status.conditions
-        found = next((c for c in conditions if c.type == "PodGroupScheduled"), None)
+        found = next((c for c in conditions if c.type == self.condition_type), None)
         return found and (found.status, found.reason, found.message)
 
     def state(self, name="g"):

@@ -89,7 +89,7 @@ def test_pods_wait_for_their_group():
     stage = a_stage()
     (pod,) = stage.add("a")
 
-    assert stage.queue.waits_for_group(stage.queue.record("default", "a"))
+    assert "" == stage.queue.gate_of(stage.queue.record("default", "a")).plugin
     assert {"incomplete": 1, "pending": 0} == {
         k: stage.queue.pods_by_queue()[k] for k in ("incomplete", "pending")
     }

@@ -41,7 +41,7 @@ def nodes_of(sandbox):
 def conditions(sandbox, name):
     """The conditions of a group: type, status."""
     found = sandbox.store.collection("podgroups.scheduling.k8s.io").get(f"default/{name}").decode()
-    return [(each["type"], each["status"]) for each in found["status"].get("conditions", ())]
+    return [(each["type"], each["status"]) for each in found.get("status", {}).get("conditions", ())]
 
 
 @pytest.mark.parametrize("release", NEWER)

@@ -211,7 +211,7 @@ def test_state_is_read_when_collected():
     """Sizes of queue and cache, leadership and traces are those of the moment."""
     metrics = SchedulerMetrics()
     sizes = [QueueSizes(1, 2, 3, 4)]
-    metrics.watch_queue(lambda: sizes[0])
+    metrics.watch_queue(lambda: dict(sizes[0]._asdict()))
     metrics.watch_cache(Cache())
     metrics.watch_leadership(lambda: {"kube-scheduler": 1.0})
     metrics.watch_tracing(SimpleNamespace(exported=5, dropped=6, failed=7, over_rate=8))
@@ -310,7 +310,7 @@ def test_process_metrics():
 def test_only_the_series_that_are_named():
     """A request for some names gets those, whether they are counted or mirrored, and no others."""
     metrics = SchedulerMetrics()
-    metrics.watch_queue(lambda: QueueSizes(1, 2, 3, 4))
+    metrics.watch_queue(QueueSizes(1, 2, 3, 4)._asdict)
 
     lines = metrics.text(["scheduler_pending_pods"]).decode().splitlines()
 

@@ -45,6 +45,14 @@ class Rules:
     empty_selectors_match_all: bool = False
     """Whether the empty selector of a spread constraint or a disruption budget matches all pods of its
     namespace, also those without labels; else none (#141340, #141785)."""
+    queues_groups: bool = False
+    """Whether a pod group waits, is gated, is popped and backs off as one, and enough of its pods have to
+    find nodes; else its pods wait one by one, and at Permit for each other (KEP-4671, #139520)."""
+    rejected_groups_name_plugins: bool = False
+    """Whether a pod whose group was turned down is rejected by the plugins that turned the group down, in
+    their words alone; else by none, with `pod group is unschedulable` before them (#141253)."""
+    names_pods_that_differ: bool = False
+    """Whether the error of a group whose pods differ, in priority or otherwise, names them (#141930)."""
     unstarted_pods_are_the_youngest: bool = False
     """Whether a victim that has not started is less important than all that have; else it counts as started
     now (#140999)."""
@@ -72,6 +80,7 @@ _OF_1_37: Final = replace(
     capacity_requests_are_checked=True,
     steps_keep_their_form=True,
     selector_errors_name_the_device=True,
+    queues_groups=True,
 )
 _OF_1_38: Final = replace(
     _OF_1_37,
@@ -81,6 +90,8 @@ _OF_1_38: Final = replace(
     smaller_uids_are_more_important=True,
     capacity_names_are_qualified=True,
     shared_devices_stay_shared=True,
+    rejected_groups_name_plugins=True,
+    names_pods_that_differ=True,
 )
 
 RULES: Final[Mapping[Release, Rules]] = MappingProxyType(

@@ -70,7 +70,7 @@ class CacheDebugger:
             "nodes": scheduler.cache.node_count(),
             "pods": scheduler.cache.pod_count(),
             "assumed": scheduler.cache.assumed_count(),
-            "queue": scheduler.queue.sizes()._asdict(),
+            "queue": scheduler.queue.pods_by_queue(),
             "inFlight": list(scheduler.queue.in_flight()),
             "waiting": len(scheduler.waiting_pods),
             "nominated": {

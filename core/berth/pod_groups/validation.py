@@ -1,0 +1,97 @@
+"""What the pods of a queued group have to have in common, and what users read where they have not.
+
+Source: pkg/scheduler/schedule_one_podgroup.go validatePodGroup (Kubernetes v1.37, v1.38).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from berth.config.go_text import quote
+from berth.framework.runtime import Framework
+from berth.framework.status import PluginError
+from berth.objects.pod import Pod
+from berth.objects.pod_groups import PodGroup
+
+PREEMPTS = "PreemptLowerPriority"
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """How a release says in what a pod differs from the first of its group, or from the group."""
+
+    scheduler: Callable[[Pod, Pod], str]
+    priority: Callable[[Pod, PodGroup], str]
+    policy: Callable[[Pod, Pod], str]
+
+
+def validate(
+    group: PodGroup,
+    waiting: Sequence[Pod],
+    placed: Sequence[Pod],
+    frameworks: Mapping[str, Framework],
+    words: Words,
+) -> Framework:
+    """The profile of a group's pods, at least one of which waits.
+
+    Raises: PluginError where they differ in profile, priority or preemption policy, or there is no such
+        profile.
+    """
+    for text in _differences(group, waiting, placed, words):
+        raise PluginError(text)
+    name = waiting[0].spec.scheduler_name
+    if name not in frameworks:
+        raise PluginError(f"profile not found for scheduler name {quote(name)}")
+    return frameworks[name]
+
+
+def _differences(
+    group: PodGroup, waiting: Sequence[Pod], placed: Sequence[Pod], words: Words
+) -> Iterator[str]:
+    first = waiting[0]
+    for pod in chain(waiting, placed):
+        if pod.spec.scheduler_name != first.spec.scheduler_name:
+            yield words.scheduler(pod, first)
+        if pod.priority != (group.spec.priority or 0):
+            yield words.priority(pod, group)
+        if policy_of(pod) != policy_of(first):
+            yield words.policy(pod, first)
+
+
+def policy_of(pod: Pod) -> str:
+    """Whether the pod preempts, in the API's words."""
+    return pod.spec.preemption_policy or PREEMPTS
+
+
+OF_A_GROUP = Words(
+    scheduler=lambda pod, first: (
+        "all pods in a single pod group should have the same .spec.schedulerName set, "
+        f"got: {quote(pod.spec.scheduler_name)} and {quote(first.spec.scheduler_name)}"
+    ),
+    priority=lambda pod, group: (
+        "all pods in a single pod group should have the same priority as the pod group's priority, "
+        f"got {pod.priority} and {group.spec.priority or 0}"
+    ),
+    policy=lambda pod, first: (
+        "all pods in a single pod group should have the same preemption policy, "
+        f"got {policy_of(pod)} and {policy_of(first)}"
+    ),
+)
+OF_A_HIERARCHY = Words(
+    scheduler=lambda pod, first: (
+        "all pods in a pod group hierarchy should have the same .spec.schedulerName set, "
+        f"got: {_profile_of(pod)} and {_profile_of(first)}"
+    ),
+    priority=lambda pod, group: (
+        "all pods in a pod group hierarchy should have the same priority as the root pod group's priority, "
+        f'got {pod.priority} ("{pod.key}") and {group.spec.priority or 0} ("podgroup/{group.key}")'
+    ),
+    policy=lambda pod, first: (
+        "all pods in a pod group hierarchy should have the same preemption policy, "
+        f'got {policy_of(pod)} ("{pod.key}") and {policy_of(first)} ("{first.key}")'
+    ),
+)
+
+
+def _profile_of(pod: Pod) -> str:
+    return f'{quote(pod.spec.scheduler_name)} ("{pod.key}")'

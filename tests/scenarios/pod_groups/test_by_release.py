@@ -1,0 +1,282 @@
+"""A small case for each rule of pod groups in which releases differ, and what each release makes of it."""
+
+import pytest
+
+from berth.config.releases.release import RELEASES
+from berth.objects.pod_groups import PodGroup
+from tests.scenarios.pod_groups.kit import GANG, Groups, group
+
+IN_36, IN_37, IN_38 = RELEASES
+NEWER = [IN_37, IN_38]
+QUORUM = "waiting for minCount pods from a gang to appear in scheduling queue"
+UNSCHEDULABLE = "pod group is unschedulable"
+TOPOLOGY = "TopologyAwareWorkloadScheduling"
+RACK = "rack"
+NO_RACK = (
+    "0/4 placements are available, first placement status: "
+    "minCount (2) cannot be satisfied: 0 scheduled, 1 remaining"
+)
+
+
+def a_cluster(release, *gates, **options):
+    """A cluster whose scheduler follows that release, with pod groups."""
+    on = dict.fromkeys(gates, True) | (GANG if release == IN_36 else {"GenericWorkload": True})
+    return Groups(release=release, gates=on, **options)
+
+
+def gates_of(cluster, *names):
+    """The message that keeps each pod out of the queue, None where nothing does."""
+    gates = [cluster.queue.gate_of(cluster.queued(name)) for name in names]
+    return [gate and gate.message for gate in gates]
+
+
+@pytest.mark.parametrize(
+    ("release", "popped"), [(IN_36, {}), (IN_37, {"podgroup": 1}), (IN_38, {"podgroup": 1})]
+)
+async def test_a_gang_of_which_pods_are_missing(release, popped):
+    """It waits for them: up to 1.36 each pod, from 1.37 on the group as a whole."""
+    cluster = a_cluster(release)
+    cluster.add_node()
+    cluster.add_gang(3, "a", "b")
+    await cluster.run()
+    entities = cluster.queue.entities_by_queue()
+    waiting = {kind: count for (place, kind), count in entities.items() if place == "gated" and count}
+
+    assert [QUORUM, QUORUM] == gates_of(cluster, "a", "b")
+    assert 2 == cluster.metric("pending_pods", queue="gated")
+    assert (popped or {"pod": 2}) == waiting
+    cluster.add_member("c")
+    await cluster.run()
+    assert {"a", "b", "c"} == cluster.bound.keys()
+
+
+@pytest.mark.parametrize(
+    ("release", "words"),
+    [
+        (IN_36, f"{UNSCHEDULABLE}"),
+        (IN_37, "minCount (3) cannot be satisfied: 2 scheduled, 0 remaining"),
+        (IN_38, "minCount (3) cannot be satisfied: 2 scheduled, 0 remaining"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("of_placed", "plugins"), [({IN_36: f"{UNSCHEDULABLE}, waiting"}, {IN_38: {"GangScheduling"}})]
+)
+async def test_a_gang_for_which_there_is_no_room(release, words, of_placed, plugins):
+    """Its condition counts pods from 1.37 on; in 1.38 the plugin that counts them has turned them down."""
+    cluster = a_cluster(release)
+    cluster.add_node("n0", cpu="2")
+    cluster.add_gang(3, "a", "b", "c", cpu="1")
+    await cluster.run()
+    status, reason, message = cluster.group_condition()
+    start = of_placed.get(release) or (f"{UNSCHEDULABLE}, {words}" if release == IN_37 else words)
+
+    assert ("False", "Unschedulable", words) == (status, reason, message[: len(words)])
+    assert start == cluster.message("a")[: len(start)]
+    assert plugins.get(release, set()) == cluster.queued("a").unschedulable_plugins
+    assert {} == cluster.bound
+    cluster.add_node("n1", cpu="2")
+    await cluster.tick(3)
+    assert {"a", "b", "c"} == cluster.bound.keys()
+
+
+@pytest.mark.parametrize(("release", "at_once"), [(IN_36, False), (IN_37, True), (IN_38, True)])
+async def test_a_pod_left_over(release, at_once):
+    """A pod more than the gang needs, and for which there is no room, is tried again at once from 1.37 on."""
+    cluster = a_cluster(release)
+    cluster.add_node("n0", cpu="2")
+    async with cluster.paused():
+        cluster.add_gang(2, "a", "b", "c", cpu="1")
+        came = cluster.queued("c").timestamp
+        await cluster.tick(3)
+        await cluster.turn()
+
+        assert {"a", "b"} == cluster.bound.keys()
+        assert ("active" if at_once else "backoff") == place_of(cluster, "c")
+        if at_once:
+            assert came == cluster.queued("c").group.timestamp
+            await cluster.turn()
+            assert "backoff" == place_of(cluster, "c")
+    assert ("True", "Scheduled", "") == cluster.group_condition()
+
+
+def place_of(cluster, name):
+    """The place in which the pod waits, alone or with its group."""
+    record = cluster.queued(name)
+    return cluster.where(name) if record.group is None else cluster.queue.place_of(record)
+
+
+@pytest.mark.parametrize("release", NEWER)
+async def test_a_gang_that_needs_fewer_pods(release):
+    """Where minCount is lowered to what there is, the gang goes."""
+    cluster = a_cluster(release)
+    cluster.add_node()
+    cluster.add_gang(3, "a", "b")
+    await cluster.run()
+    assert [QUORUM, QUORUM] == gates_of(cluster, "a", "b")
+    cluster.add(group("g", 2))
+    await cluster.run()
+
+    assert {"a", "b"} == cluster.bound.keys()
+    events = {"queue": "active", "event": "scheduling.k8s.io/PodGroupUpdate", "type": "podgroup"}
+    assert 1 == cluster.metric("queue_incoming_entities_total", **events)
+
+
+@pytest.mark.parametrize("release", NEWER)
+async def test_a_gang_that_needs_more_pods(release):
+    """Where minCount is raised, nothing is tried."""
+    cluster = a_cluster(release)
+    cluster.add_node()
+    cluster.add_gang(3, "a", "b")
+    await cluster.run()
+    cluster.add(group("g", 4))
+    await cluster.run()
+
+    assert [QUORUM, QUORUM] == gates_of(cluster, "a", "b")
+    assert [] == cluster.tried
+
+
+OTHER_PRIORITY = {
+    IN_37: (
+        "all pods in a single pod group should have the same priority as the pod group's priority, "
+        "got 100 and 0"
+    ),
+    IN_38: (
+        "all pods in a pod group hierarchy should have the same priority as the root pod group's priority, "
+        'got 100 ("default/a") and 0 ("podgroup/default/g")'
+    ),
+}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+async def test_a_group_of_another_priority(release):
+    """From 1.37 on the priority of its pods has to be the group's; up to 1.36 theirs counts."""
+    cluster = a_cluster(release)
+    cluster.add_node()
+    cluster.add_gang(2, "a", "b", priority=100)
+    await cluster.run()
+
+    if release == IN_36:
+        assert {"a", "b"} == cluster.bound.keys()
+        return
+    text = OTHER_PRIORITY[release]
+    assert ("False", "SchedulerError", text) == cluster.group_condition()
+    assert [text, text] == [cluster.message("a"), cluster.message("b")]
+    assert ["SchedulerError"] * 2 == [cluster.condition(name).reason for name in "ab"]
+    assert "backoff" == place_of(cluster, "a")
+
+
+@pytest.mark.parametrize(
+    ("release", "text"),
+    [
+        (IN_37, "all pods in a single pod group should have the same preemption policy, got Never and "),
+        (IN_38, "all pods in a pod group hierarchy should have the same preemption policy, got Never "),
+    ],
+)
+async def test_pods_that_differ_in_their_preemption_policy(release, text):
+    """Nor may one of them preempt, and the other not."""
+    cluster = a_cluster(release)
+    cluster.add_node()
+    cluster.add_group(min_count=2)
+    async with cluster.paused():
+        cluster.add_member("a")
+        cluster.add_member("b", preemption_policy="Never")
+        await cluster.turn()
+
+    assert text == cluster.group_condition()[2][: len(text)]
+
+
+@pytest.mark.parametrize("release", NEWER)
+async def test_a_pod_on_a_node_counts(release):
+    """What those that wait have to have in common, pods that are placed have to have, too."""
+    cluster = a_cluster(release)
+    cluster.add_node()
+    cluster.add_group()
+    cluster.add_member("placed", node_name="n0", priority=7)
+    cluster.add_member("a")
+    await cluster.run()
+
+    assert "got 7" in cluster.message("a")
+
+
+@pytest.mark.parametrize(
+    ("release", "text"),
+    [
+        (IN_36, f"0/4 placements are available, first placement status: {UNSCHEDULABLE}"),
+        (IN_37, f"{UNSCHEDULABLE}, {NO_RACK}"),
+        (IN_38, NO_RACK),
+    ],
+)
+async def test_a_group_that_fits_in_no_rack(release, text):
+    """The message counts the racks, and says of the first what is wrong with it."""
+    cluster = a_cluster(release, TOPOLOGY)
+    for rack in "abcd":
+        cluster.add_node(f"n-{rack}", cpu="1", labels={RACK: rack})
+    cluster.add_group("g", 2, topology=RACK)
+    cluster.add_members("a", "b", cpu="2")
+    await cluster.run()
+
+    assert text == cluster.group_condition()[2][: len(text)]
+
+
+@pytest.mark.parametrize("release", NEWER)
+async def test_a_veteran_goes_before_one_that_came_back_earlier(release):
+    """By attempts, whenever the pods were queued last."""
+    cluster = a_cluster(release)
+    cluster.add_node("n0", cpu="0")
+    cluster.add_group()
+    async with cluster.paused():
+        cluster.add_member("old", cpu="1")
+        await cluster.turn()
+        cluster.add_member("new", cpu="1")
+        record, new = cluster.queued("old"), cluster.queued("new")
+        record.timestamp += 5
+
+    assert ["old", "new"] == [member.pod.name for member in record.group.members]
+    assert (1, 0) == (record.attempts, new.attempts)
+
+
+@pytest.mark.parametrize("release", NEWER)
+async def test_a_group_whose_pods_are_all_there_already(release):
+    """A pod that comes late and fits nowhere: enough others run, but that is no success."""
+    cluster = a_cluster(release)
+    cluster.add_node("n0", cpu="2")
+    cluster.add_gang(2, "a", "b", cpu="1")
+    await cluster.run()
+    cluster.add_member("late", cpu="1")
+    await cluster.run()
+
+    assert "0/1 nodes are available: 1 Insufficient cpu." == cluster.message("late")
+    assert ("True", "Scheduled", "") == cluster.group_condition()
+    assert "backoff" == place_of(cluster, "late")
+    assert (1, 1) == (cluster.attempts("scheduled"), cluster.attempts("unschedulable"))
+
+
+@pytest.mark.parametrize("release", NEWER)
+async def test_pods_that_wait_for_their_group(release):
+    """Without its object they are counted apart, and go once it is there."""
+    cluster = a_cluster(release)
+    cluster.add_node()
+    cluster.add_members("a", "b")
+    await cluster.run()
+    assert 2 == cluster.metric("pending_pods", queue="incomplete")
+    assert ["waiting for pod group default/g to be created"] * 2 == gates_of(cluster, "a", "b")
+    cluster.add_group(min_count=2)
+    await cluster.run()
+
+    assert {"a", "b"} == cluster.bound.keys()
+
+
+@pytest.mark.parametrize("release", NEWER)
+async def test_no_pod_waits_at_permit(release):
+    """All pods of a gang are bound in the attempt that found nodes for them."""
+    cluster = a_cluster(release)
+    cluster.add_node()
+    cluster.add_gang(3, "a", "b", "c")
+    await cluster.run()
+
+    assert {"a", "b", "c"} == cluster.bound.keys()
+    assert ["a"] == cluster.tried
+    plugins = cluster.core.profiles.frameworks["default-scheduler"].plugins
+    assert "GangScheduling" not in [plugin.name for plugin in plugins.permit]
+    assert ("True", "Scheduled", "") == cluster.group_condition()
+    assert isinstance(cluster.api.get(PodGroup, "default/g"), PodGroup)
