@@ -36,7 +36,7 @@ from berth.operator.rendering.pod import HASH
 # An apply from this version creates an object where there is none, and conflicts with any that is there: no
 # object has it, for etcd counts from the empty store. Without it an apply would merge into what others made.
 NONE_THERE: Final = "1"
-_RIGHTS: Final = ("ClusterRoleBinding", "RoleBinding")
+_RIGHTS: Final = ("ClusterRoleBinding", "Role", "RoleBinding")
 _NEEDED_BY_PODS: Final = (*_RIGHTS, "ConfigMap", "Secret")
 _WITH_PODS: Final = ("Deployment", "CronJob")
 

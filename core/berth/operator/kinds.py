@@ -24,6 +24,7 @@ SERVICE_MONITORS: Final = Resource("monitoring.coreos.com", "v1", "servicemonito
 KEPT: Final[dict[str, Resource]] = {
     "ServiceAccount": Resource("", "v1", "serviceaccounts", namespaced=True),
     "ClusterRoleBinding": CLUSTER_ROLE_BINDINGS,
+    "Role": Resource(_RBAC, "v1", "roles", namespaced=True),
     "RoleBinding": Resource(_RBAC, "v1", "rolebindings", namespaced=True),
     "ConfigMap": CONFIG_MAPS,
     "Deployment": DEPLOYMENTS,

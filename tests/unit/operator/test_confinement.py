@@ -284,9 +284,7 @@ async def test_beside_kube_scheduler(tmp_path):
 
         await work.send("PATCH", f"{SCHEDULERS}/main", {"spec": {"leaderElection": SHARED}})
         await work.reach(lambda: work.condition("Available")[0] == "True")
-        assert {} == work.objects("rolebindings.rbac.authorization.k8s.io").get(
-            "berth-main-leader-election", {}
-        )
+        assert {} == work.objects("rolebindings.rbac.authorization.k8s.io").get("berth-main-lease", {})
         shared = f"berth-scheduler-lease-of-kube-scheduler:{SYSTEM}:main"
         assert shared in work.objects("clusterrolebindings.rbac.authorization.k8s.io")
 

@@ -28,7 +28,6 @@ GROUPS = (
     "descheduling",
     "device-taint-rules",
     "dynamic-resources",
-    "leader-election",
     "pod-groups",
     "preemption",
     "spreading",

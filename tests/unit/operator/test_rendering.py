@@ -255,6 +255,16 @@ def test_kinds(spec, kind, count):
     assert count == len(found(made(settings=Settings("x", service_monitors=True), **spec), kind))
 
 
+def test_rights_to_leases():
+    """A scheduler may change no lease but its own; where others lead is read in theirs."""
+    (role,) = found(made(leaderElection={"resourceName": "night"}), "Role")
+    rights = {verb: rule.get("resourceNames") for rule in role["rules"] for verb in rule["verbs"]}
+    assert {"create": None, "list": None, "get": ["night"], "update": ["night"]} == rights
+
+    (binding,) = found(made(leaderElection={"resourceName": "night"}), "RoleBinding")
+    assert ("Role", role["metadata"]["name"]) == (binding["roleRef"]["kind"], binding["roleRef"]["name"])
+
+
 def test_metrics_of_sidecars():
     """A sidecar with a port for metrics is given it, let through and scraped; others stay as they are."""
     share, fair = kit.plugin(metricsPort=9463), kit.plugin(name="fair-share")

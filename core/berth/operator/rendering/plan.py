@@ -21,7 +21,7 @@ from berth.operator.rendering.names import (
     serving_names,
 )
 from berth.operator.rendering.pod import metrics_port, pod_template
-from berth.operator.rendering.rights import LEADER_ELECTION, cluster_roles
+from berth.operator.rendering.rights import cluster_roles, lease_rules
 from berth.operator.rendering.settings import Settings
 
 APPLIED = f"{GROUP}/applied"
@@ -114,17 +114,15 @@ def _bindings(scheduler: Json, key: Key, made: Configuration, settings: Settings
             "subjects": subjects,
         }
     # In another namespace than these two the operator gives no rights; who shares a lease there gives them.
-    elects = made.loaded.configuration.leader_election.leader_elect
-    if elects and lease(scheduler).namespace == key.namespace:
+    elects, (namespace, name) = made.loaded.configuration.leader_election.leader_elect, lease(scheduler)
+    if elects and namespace == key.namespace:
+        metadata = owned(scheduler, key, f"{base_name(key)}-lease")
+        yield {"apiVersion": api, "kind": "Role", "metadata": metadata, "rules": lease_rules(name)}
         yield {
             "apiVersion": api,
             "kind": "RoleBinding",
-            "metadata": owned(scheduler, key, f"{base_name(key)}-leader-election"),
-            "roleRef": {
-                "apiGroup": RBAC,
-                "kind": CLUSTER_ROLE,
-                "name": settings.role_of(LEADER_ELECTION),
-            },
+            "metadata": metadata,
+            "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": metadata["name"]},
             "subjects": subjects,
         }
 

@@ -1,6 +1,6 @@
-"""Which ClusterRoles a scheduler needs: the one that all need, and those of plugins that its profiles use.
+"""What a scheduler may do: the ClusterRole that all need, those of the plugins of its profiles, its lease.
 
-The roles themselves are in kustomize/base; the operator may bind them, and has none of their rights itself.
+The ClusterRoles are in kustomize/base; the operator may bind them, and has none of their rights itself.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,6 @@ from berth.operator.kinds import Json
 from berth.operator.rendering.settings import Settings
 from berth.scheduler.watching.needed_kinds import needed_groups
 
-LEADER_ELECTION: Final = "leader-election"
 _KUBE_SCHEDULERS_LEASE: Final = "lease-of-kube-scheduler"
 _POD_GROUPS_GATE: Final = "GenericWorkload"
 _TAINT_RULES_GATE: Final = "DRADeviceTaintRules"
@@ -28,6 +27,18 @@ def cluster_roles(loaded: Loaded, plugins: Sequence[Json], settings: Settings) -
         groups |= {_KUBE_SCHEDULERS_LEASE}
     asked = {role for plugin in plugins for role in plugin["spec"].get("clusterRoles") or ()}
     return [settings.role, *map(settings.role_of, sorted(groups)), *sorted(asked)]
+
+
+def lease_rules(name: str) -> list[Json]:
+    """Give the rules by which a scheduler renews one lease; RBAC cannot name what is to be created.
+
+    Where other leaders of the namespace answer is read in their leases, for explanations.
+    """
+    leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
+    return [
+        {**leases, "verbs": ["create", "list"]},
+        {**leases, "resourceNames": [name], "verbs": ["get", "update"]},
+    ]
 
 
 def _shares_lease(loaded: Loaded) -> bool:
