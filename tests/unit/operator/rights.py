@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 
+from berth.operator.rendering.rights import lease_rules
 from berth.sandbox import Options, serve
 from berth.sandbox.access.identity import service_account
 
@@ -18,6 +19,12 @@ RBAC = "rbac.authorization.k8s.io"
 def documents(*files):
     """Give the objects of files of kustomize's base."""
     return [one for file in files for one in yaml.safe_load_all((BASE / file).read_text())]
+
+
+def scheduler_roles():
+    """Give the roles of a scheduler: those of kustomize's base, and that which the operator makes for its lease."""
+    head = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": "lease"}}
+    return [*documents("scheduler_rights.yaml"), {**head, "rules": lease_rules("kube-scheduler")}]
 
 
 def granted(roles):
