@@ -22,7 +22,7 @@ from berth.sandbox.access.identity import service_account
 from berth.sandbox.free_port import LOOPBACK, free_port
 from berth.scheduler.process import run
 from berth.scheduler.process_options import ProcessOptions, Serving
-from tests.unit.operator.rights import bound, documents
+from tests.unit.operator.rights import bound, documents, scheduler_roles
 from tests.unit.scheduler_at_work import eventually, node
 
 SERVICE = "berth-explain"
@@ -150,9 +150,9 @@ async def explaining(tmp_path, profiles, *objects, **process_options):
     async with AsyncExitStack() as stack:
         sandbox = await stack.enter_async_context(await serve(Options(rbac=True)))
         account = service_account("berth-system", "berth-main")
-        rights = documents("scheduler_rights.yaml", "user_roles.yaml")
-        own = [one for one in rights if one["metadata"]["name"].startswith("berth-scheduler")]
-        sandbox.load([*rights, *(bound(one["metadata"]["name"], account) for one in own)])
+        own = scheduler_roles(*sorted(set(profiles)))
+        bindings = [bound(one["metadata"]["name"], account) for one in own]
+        sandbox.load([*own, *documents("user_roles.yaml"), *bindings])
         sandbox.load([node("n1"), viewer(JANE, "team-a"), cluster_viewer(OSCAR), *objects])
         authorities = Authorities().renewed(datetime.now(UTC))
         signer = authorities.signer(datetime.now(UTC))

@@ -21,10 +21,11 @@ def documents(*files):
     return [one for file in files for one in yaml.safe_load_all((BASE / file).read_text())]
 
 
-def scheduler_roles():
-    """Give the roles of a scheduler: those of kustomize's base, and that which the operator makes for its lease."""
-    head = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": "lease"}}
-    return [*documents("scheduler_rights.yaml"), {**head, "rules": lease_rules("kube-scheduler")}]
+def scheduler_roles(*leases):
+    """Give the roles of a scheduler: those of kustomize's base, and what the operator makes for a lease."""
+    head = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole"}
+    own = ({**head, "metadata": {"name": f"lease-{one}"}, "rules": lease_rules(one)} for one in leases)
+    return [*documents("scheduler_rights.yaml"), *own]
 
 
 def granted(roles):

@@ -100,7 +100,7 @@ def bound_pods(sandbox):
 async def test_enough_and_none_to_spare(tmp_path):
     """In a life with volumes, devices, preemption and mishaps nothing is denied, and every right is used."""
     gated = {POD_GROUPS, TAINT_RULES}
-    roles = [one for one in scheduler_roles() if one["metadata"]["name"] not in gated]
+    roles = [one for one in scheduler_roles("kube-scheduler") if one["metadata"]["name"] not in gated]
     async with guarded(tmp_path, "default", "main") as (sandbox, ledger, kubeconfig):
         sandbox.load(
             [*roles, *(bound(one["metadata"]["name"], ledger.user) for one in roles), *cluster_objects()]
@@ -194,7 +194,7 @@ def gang(name, size):
 
 async def test_pod_groups(tmp_path):
     """With groups of pods the rights of their role are needed as well, all of them."""
-    roles = scheduler_roles()
+    roles = scheduler_roles("kube-scheduler")
     (grouped,) = [one for one in roles if one["metadata"]["name"] == POD_GROUPS]
     async with guarded(tmp_path, "default", "main") as (sandbox, ledger, kubeconfig):
         sandbox.load([*roles, *(bound(one["metadata"]["name"], ledger.user) for one in roles), node("n0")])
@@ -213,7 +213,7 @@ async def test_pod_groups(tmp_path):
 
 async def test_device_taint_rules(tmp_path):
     """With rules that taint devices their role is needed as well; without DynamicResources it is not."""
-    roles = scheduler_roles()
+    roles = scheduler_roles("kube-scheduler")
     (ruled,) = [one for one in roles if one["metadata"]["name"] == TAINT_RULES]
     gates = parse_feature_gates(["DRADeviceTaintRules=true"])
     async with guarded(tmp_path, "default", "main") as (sandbox, ledger, kubeconfig):
