@@ -26,8 +26,9 @@ log = logging.getLogger(__name__)
 Sleep = Callable[[float], Awaitable[None]]
 Failed = Ambiguous | Conflict | NotFound | Rejected
 
-# How often the API server may answer with an error of its own before the pod goes back to the queue.
-REFUSALS = 5
+# How often the API server may answer with an error of its own or a conflict before the pod goes back to the
+# queue: as often as client-go's DefaultBackoff tries (kubernetes/kubernetes#138855).
+REFUSALS = 4
 # How many versions of a waiting pod a status is written to, where others change it meanwhile.
 STATUS_VERSIONS = 4
 # What a proxy says when it has lost sight of the request: that may still arrive.
@@ -96,7 +97,7 @@ class PodWriter:
             if await self.landed(pod, node_name):
                 return
             refusals = refusals + 1 if _is_refusal(outcome) else 0
-            if not isinstance(outcome, Ambiguous) or refusals == REFUSALS:
+            if not isinstance(outcome, Ambiguous | Conflict) or refusals == REFUSALS:
                 raise BindFailedError(_words_of(outcome))
             # An unanswered try may yet arrive: the same binding once more is harmless, no other would be.
             await self._sleep(backoff.next())
@@ -109,11 +110,13 @@ class PodWriter:
     async def landed(self, pod: Pod, node_name: str) -> bool:
         """Whether the API server has the pod on the node; False where it is on none.
 
-        Raises: BindFailedError where the pod is gone or on another node.
+        Raises: BindFailedError where the pod is gone, going or on another node.
         """
         current = await self._read(pod)
         if current is None or current.uid != pod.uid:
             raise BindFailedError(f"pod {pod.key} is gone")
+        if current.terminating and not current.node_name:
+            raise BindFailedError(f"pod {pod.key} is being deleted, cannot be assigned to a host")
         if current.node_name and current.node_name != node_name:
             raise BindFailedError(f"pod {pod.key} is already assigned to node {current.node_name}")
         return current.node_name == node_name
@@ -190,7 +193,9 @@ def _status_patch(
 
 
 def _is_refusal(outcome: Failed) -> bool:
-    """Whether the API server itself is done with the try, and only its words leave open whether it landed."""
+    """Whether the API server itself is done with the try, and at most its words leave open if it landed."""
+    if isinstance(outcome, Conflict):
+        return True
     error = outcome.error if isinstance(outcome, Ambiguous) else None
     return isinstance(error, ServerError) and error.status not in FROM_IN_BETWEEN
 

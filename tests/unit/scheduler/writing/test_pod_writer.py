@@ -22,9 +22,9 @@ CUT = Ambiguous(AmbiguousError("connection lost"))
 class Server:
     """A pod behind an API with scripted answers; `lands` says which tries take effect, with any answer."""
 
-    def __init__(self, *answers, lands=(), node="", uid=POD.uid, reads=()):
+    def __init__(self, *answers, lands=(), node="", uid=POD.uid, reads=(), leaving=False):
         self.answers, self.lands, self.node, self.uid = list(answers), set(lands), node, uid
-        self.reads = list(reads)
+        self.reads, self.leaving = list(reads), leaving
         self.binds, self.gets, self.patches, self.naps = 0, 0, [], 0
         self.preconditions, self.conflicts = [], 0
 
@@ -42,6 +42,8 @@ class Server:
         if not self.uid:
             raise NotFoundError(404, "NotFound", f"{namespace}/{name} not found")
         metadata = {"namespace": namespace, "name": name, "uid": self.uid, "resourceVersion": "8"}
+        if self.leaving:
+            metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         return encode({"metadata": metadata, "spec": {"nodeName": self.node}})
 
     async def patch_status(self, namespace, name, patch, *, uid, version):
@@ -102,14 +104,25 @@ async def test_a_try_that_lands_after_the_read_is_found_whatever_the_next_one_me
     assert (2, 2) == await bind(server)
 
 
-async def test_a_server_that_keeps_refusing_is_believed():
-    """Errors of the server's own, with the pod on no node each time: the pod goes back to the queue."""
-    down = Ambiguous(ServerError(500, "InternalError", "failed calling webhook"))
-    server = Server(*[down] * 9)
-    with pytest.raises(BindFailedError, match="failed calling webhook"):
+WEBHOOK = Ambiguous(ServerError(500, "InternalError", "failed calling webhook"))
+MODIFIED = Conflict("the object has been modified")
+
+
+@pytest.mark.parametrize(("answer", "words"), [(WEBHOOK, "calling webhook"), (MODIFIED, "been modified")])
+async def test_a_server_that_keeps_refusing_is_believed(answer, words):
+    """Errors of the server's own and conflicts, with the pod on no node: it goes back to the queue."""
+    server = Server(*[answer] * 9)
+    with pytest.raises(BindFailedError, match=words):
         await bind(server)
 
     assert (REFUSALS, REFUSALS) == (server.binds, server.gets)
+
+
+async def test_a_conflict_is_tried_again():
+    """Another write to the pod that came in between costs a try, not the attempt (#138855)."""
+    server = Server(MODIFIED, MODIFIED, Bound(), lands=[3])
+
+    assert (3, 2) == await bind(server)
 
 
 @pytest.mark.parametrize("lost", [CUT, Ambiguous(ServerError(504, "Timeout", "upstream request timeout"))])
@@ -128,7 +141,8 @@ async def test_a_try_without_a_known_outcome_is_never_given_up(lost):
         (Server(CUT, uid=""), "is gone"),
         (Server(CUT, uid="another"), "is gone"),
         (Server(Conflict("uid differs"), uid="another"), "is gone"),
-        (Server(Conflict("being deleted")), "being deleted"),
+        (Server(Conflict("being deleted"), leaving=True), "being deleted"),
+        (Server(CUT, leaving=True), "being deleted"),
         (Server(NotFound("no such pod")), "no such pod"),
         (Server(Rejected(403, "forbidden")), "forbidden"),
     ],
@@ -138,7 +152,8 @@ async def test_a_try_without_a_known_outcome_is_never_given_up(lost):
         "open, gone",
         "open, recreated",
         "conflict, recreated",
-        "conflict, on none",
+        "conflict, going",
+        "open, going",
         "not found",
         "refused",
     ],
