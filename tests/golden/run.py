@@ -34,7 +34,7 @@ class Result:
     missing: frozenset[str] = frozenset()
     """Plugins whose part of the answer was not compared."""
     unknown_kind: str = ""
-    mended: int = 0
+    mended: str = ""
     """The report of upstream's fault that the difference mends."""
 
     @property
@@ -67,7 +67,7 @@ class Family:
             yield f"{self.name} missing plugins: {', '.join(missing)} ({rest})"
         for result in self.results:
             if result.mended:
-                yield f"  {result.name}: mended here, kubernetes/kubernetes#{result.mended}"
+                yield f"  {result.name}: mended here, {result.mended}"
         for kind in sorted({result.unknown_kind for result in self.results} - {""}):
             yield f"{self.name} has no runner for kind {kind}"
 

@@ -21,6 +21,7 @@ import msgspec
 
 from berth.config.releases.release import DEFAULT
 from berth.framework.core_ports import CorePorts
+from berth.objects.devices import DeviceTaintRule
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.scheduler.loop.background import AsyncioBackground
@@ -133,6 +134,8 @@ class Cluster:
             if not kind.gate or self.core.feature_enabled(kind.gate):
                 store = kind.store(self.core.listers)
                 handlers[kind.kind] = self.core.resource_handler(kind.events, store)
+        if self.core.feature_enabled("DRADeviceTaintRules"):
+            handlers[DeviceTaintRule] = self.core.device_taint_rule_handler
 
     def _on_record(self, record):
         self.metrics.on_record(record)

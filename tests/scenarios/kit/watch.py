@@ -11,7 +11,10 @@ FINISHED = frozenset({"Succeeded", "Failed"})
 
 @dataclass
 class Watch:
-    """Carries changes to the handler of each kind, in order; held back, it is a watch that lags."""
+    """Carries changes to the handler of each kind, in order; held back, it is a watch that lags.
+
+    Kinds without a handler are not watched.
+    """
 
     handlers: dict[type, Any] = field(default_factory=dict)
     held: bool = False
@@ -37,7 +40,9 @@ class Watch:
         self.deliver()
 
     def _hand_over(self, kind, key, new):
-        old, handler = self._seen.pop((kind, key), None), self.handlers[kind]
+        old, handler = self._seen.pop((kind, key), None), self.handlers.get(kind)
+        if handler is None:
+            return
         if kind is Pod and new is not None and new.status.phase in FINISHED:
             # The field selector leaves finished pods out: their last state comes with a deletion.
             if old is not None:

@@ -1,11 +1,6 @@
-"""An event after which a waiting pod fits wakes it up; what the five-minute flush binds, a hint has missed.
-
-Each story has a cluster, a pod that waits, and one event. If the pod still waits after its backoff, and is
-bound once the flush has it tried again, then no plugin said QUEUE though the event made the pod fit.
-"""
+"""Nodes, pods and namespaces: an event after which a waiting pod fits wakes it up."""
 
 import asyncio
-from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -32,12 +27,10 @@ from berth.testing.strategies import LABELS as NODE_LABELS
 from berth.testing.strategies import NAMESPACES, NODE_AFFINITIES, PORTS, TAINTS, TOLERATIONS
 from tests.fakes import Named
 from tests.scenarios.kit.cluster import Cluster
+from tests.scenarios.whole.stories import BACKOFF_IS_OVER_SECONDS, Story, missed, that_waits
 from tests.unit.plugins.dynamic_resources.kit import allocated, device, make_claim, make_class, make_slice
 
 HOSTNAME = "kubernetes.io/hostname"
-BACKOFF_IS_OVER_SECONDS = 30
-FLUSHED_SECONDS = 400
-
 TEAMS = ({}, {"team": "a"}, {"team": "b"})
 APPS = ({}, {"app": "a"}, {"app": "b"}, {"app": "a", "tier": "x"})
 ZONES = ({"zone": "a"}, {"zone": "a"}, {"zone": "b"}, {})
@@ -104,15 +97,6 @@ OF_NODES = {
 }
 
 
-class Story(NamedTuple):
-    """What is there, who waits, and what happens then: `event` and what it is about."""
-
-    objects: list[Any]
-    waiting: Pod
-    event: str
-    what: Any
-
-
 @st.composite
 def nodes(draw, name, subject):
     fields = {field: draw(values) for field, values in OF_NODES.get(subject, {}).items()}
@@ -141,7 +125,6 @@ def stories(draw, subject):
     there = [draw(nodes(name, subject)) for name in names]
     placed = [draw(pods(f"p{i}", subject, names)) for i in range(draw(st.integers(1, 4)))]
     waiting = draw(pods("waiting", subject))
-    spec = replace(waiting.spec, scheduler_name="default-scheduler", preemption_policy="Never")
     events = {
         "comes": draw(st.sampled_from([nodes("n9", subject), pods("p9", subject, names)])),
         "changes": nodes(draw(st.sampled_from(names)), subject),
@@ -154,7 +137,7 @@ def stories(draw, subject):
     }
     event = draw(st.sampled_from(sorted(events)))
     objects = [*(draw(namespaces(name)) for name in NAMESPACES), *there, *placed]
-    return Story(objects, Pod.of(waiting.metadata, spec, waiting.status), event, draw(events[event]))
+    return Story(objects, that_waits(waiting), event, draw(events[event]))
 
 
 def happen(cluster, story):
@@ -184,23 +167,6 @@ def relabelled(pod, labels):
     return replace(pod, metadata=replace(pod.metadata, labels=dict(labels)))
 
 
-async def missed(story):
-    """The plugins that rejected the pod and missed the event; none if it was bound in time or still waits."""
-    cluster, namespace = Cluster(), story.waiting.namespace
-    for obj in (*story.objects, story.waiting):
-        cluster.add(obj)
-    await cluster.tick(BACKOFF_IS_OVER_SECONDS)
-    if cluster.where("waiting", namespace) != "pool":
-        return []
-    happen(cluster, story)
-    await cluster.tick(BACKOFF_IS_OVER_SECONDS)
-    if cluster.where("waiting", namespace) != "pool":
-        return []
-    rejectors = sorted(cluster.queued("waiting", namespace).unschedulable_plugins)
-    await cluster.tick(FLUSHED_SECONDS)
-    return rejectors if "waiting" in cluster.bound else []
-
-
 @pytest.mark.parametrize("subject", sorted(OF_PODS))
 @settings(max_examples=60)
 @given(data=st.data())
@@ -208,7 +174,7 @@ def test_what_makes_a_pod_fit_wakes_it_up(subject, data):
     """No event that makes a waiting pod fit is missed by the hints of the plugins that rejected it."""
     story = data.draw(stories(subject))
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        assert [] == runner.run(missed(story)), story.event
+        assert [] == runner.run(missed(story, happen)), story.event
 
 
 def needs(*terms):

@@ -190,12 +190,19 @@ def test_skip():
 
 def test_hints():
     """What raises a limit, frees a volume or brings a claim is worth a try."""
-    on_new, on_csi_node, on_pod, on_claim, on_detaching = make_plugin(NodeVolumeLimits).events_to_register()
+    registered = make_plugin(NodeVolumeLimits).events_to_register()
+    on_node, on_driver, on_driver_gone, on_new, on_csi_node, on_pod, on_claim, on_detaching = registered
     pod, before = user("p", "a"), make_csi_node("n0", {DRIVER: 5})
+    needed, idle = make_csi_driver(DRIVER, prevent_pod_scheduling_if_missing=True), make_csi_driver(DRIVER)
 
-    assert on_new.hint is None
+    assert on_node.hint is on_new.hint is None
+    assert QueueingHint.QUEUE == on_driver.hint(pod, needed, idle)
+    assert QueueingHint.SKIP == on_driver.hint(pod, idle, needed)
+    assert QueueingHint.QUEUE == on_driver_gone.hint(pod, needed, None)
+    assert QueueingHint.QUEUE == on_csi_node.hint(pod, before, make_csi_node("n0", {DRIVER: 5, EBS: None}))
     assert QueueingHint.QUEUE == on_csi_node.hint(pod, before, make_csi_node("n0", {DRIVER: 6}))
-    assert QueueingHint.SKIP == on_csi_node.hint(pod, before, make_csi_node("n0", {DRIVER: None}))
+    assert QueueingHint.QUEUE == on_csi_node.hint(pod, before, make_csi_node("n0", {DRIVER: None}))
+    assert QueueingHint.SKIP == on_csi_node.hint(pod, before, make_csi_node("n0", {DRIVER: 4}))
     assert QueueingHint.QUEUE == on_pod.hint(pod, user("u", "b", node_name="n0"), None)
     assert QueueingHint.SKIP == on_pod.hint(pod, user("u", "b"), None)
     assert QueueingHint.SKIP == on_pod.hint(pod, user("u", node_name="n0"), None)

@@ -14,7 +14,9 @@ from berth.framework.cluster_event import (
     EventResource,
     QueueingHint,
 )
+from berth.objects.devices import DeviceClass
 from berth.objects.pod import Pod
+from berth.objects.pod_requests import pod_requests
 from berth.objects.resource_claims import ResourceClaim
 from berth.plugins.dynamic_resources.claims import UnresolvedClaimError, claims_of, resolvable
 from berth.plugins.queueing import expected, is_own, maybe, queue_if
@@ -22,6 +24,7 @@ from berth.plugins.queueing import expected, is_own, maybe, queue_if
 ADD_OR_UPDATE = ActionType.ADD | ActionType.UPDATE
 POD_GONE = ClusterEvent(EventResource.POD, ActionType.DELETE)
 CLAIM_DELETED = ClusterEvent(EventResource.RESOURCE_CLAIM, ActionType.DELETE)
+CLASS_DELETED = ClusterEvent(EventResource.DEVICE_CLASS, ActionType.DELETE)
 SLICE_DELETED = ClusterEvent(EventResource.RESOURCE_SLICE, ActionType.DELETE)
 NODES = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
 
@@ -44,22 +47,26 @@ class Hints:
             ClusterEventWithHint(POD_GONE, after_pod_gone),
             ClusterEventWithHint(ClusterEvent(EventResource.POD, generated), self.after_claims_generated),
             ClusterEventWithHint(ClusterEvent(EventResource.DEVICE_CLASS, ADD_OR_UPDATE)),
+            ClusterEventWithHint(CLASS_DELETED, after_class_deletion),
             ClusterEventWithHint(ClusterEvent(EventResource.RESOURCE_SLICE, ADD_OR_UPDATE)),
             ClusterEventWithHint(SLICE_DELETED),
         ]
 
     def after_claim_change(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
-        """QUEUE where any claim gave its devices back, or one of the pod's own has another status."""
+        """QUEUE where any claim gave devices back, or one of the pod's own is another, or has another status.
+
+        A claim that was made anew may come as a change of the one before (kubernetes/kubernetes#140831).
+        """
         before, after = maybe(ResourceClaim, old), expected(ResourceClaim, new)
         try:
             own = claims_of(pod, self._claims)
         except UnresolvedClaimError:
             return QueueingHint.SKIP
-        if before is not None and before.allocation is not None and after.allocation is None:
+        if before is not None and before.allocation is not None and before.allocation != after.allocation:
             return QueueingHint.QUEUE
         if all(claim.uid != after.uid for claim in own):
             return QueueingHint.SKIP
-        return queue_if(before is None or before.status != after.status)
+        return queue_if(before is None or (before.uid, before.status) != (after.uid, after.status))
 
     def after_claims_generated(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
         """QUEUE where it is the waiting pod, and all of its claims are there now."""
@@ -75,6 +82,12 @@ def after_claim_deletion(pod: Pod, old: Any, new: Any) -> QueueingHint:
     """
     del pod, new
     return queue_if(expected(ResourceClaim, old).allocation is not None)
+
+
+def after_class_deletion(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """QUEUE where another class may stand behind the pod's extended resource now; upstream hears of none."""
+    del new
+    return queue_if(expected(DeviceClass, old).spec.extended_resource_name in pod_requests(pod))
 
 
 def after_pod_gone(pod: Pod, old: Any, new: Any) -> QueueingHint:

@@ -1,4 +1,7 @@
-"""The events after which a node may take more volumes."""
+"""The events after which a node may take more volumes.
+
+Upstream v1.36 hears neither of nodes and drivers nor of limits that are lifted: pods wait for the flush then.
+"""
 
 from typing import Any
 
@@ -12,14 +15,17 @@ from berth.framework.cluster_event import (
 from berth.objects.csi_migration import migration_of
 from berth.objects.pod import Pod
 from berth.objects.pod_volumes import claim_use, named_claims
-from berth.objects.storage import CSINode, VolumeAttachment
+from berth.objects.storage import CSIDriver, CSINode, VolumeAttachment
 from berth.plugins.pod_volumes import after_used_claim
-from berth.plugins.queueing import expected, queue_if, unplaced
+from berth.plugins.queueing import expected, maybe, queue_if, unplaced
 
 
 def registrations() -> list[ClusterEventWithHint]:
     """The plugin's events."""
     return [
+        ClusterEventWithHint(ClusterEvent(EventResource.NODE, ActionType.ADD)),
+        ClusterEventWithHint(ClusterEvent(EventResource.CSI_DRIVER, ActionType.UPDATE), after_driver_change),
+        ClusterEventWithHint(ClusterEvent(EventResource.CSI_DRIVER, ActionType.DELETE), after_driver_change),
         ClusterEventWithHint(ClusterEvent(EventResource.CSI_NODE, ActionType.ADD)),
         ClusterEventWithHint(ClusterEvent(EventResource.CSI_NODE, ActionType.UPDATE), after_csi_node_update),
         ClusterEventWithHint(ClusterEvent(EventResource.POD, ActionType.DELETE), after_pod_deletion),
@@ -32,12 +38,25 @@ def registrations() -> list[ClusterEventWithHint]:
     ]
 
 
-def after_csi_node_update(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """QUEUE where a driver's limit grew; no limit counts as none left."""
+def after_driver_change(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """QUEUE where pods may now be on nodes without the driver."""
     del pod
-    before = {driver.name: driver.limit or 0 for driver in expected(CSINode, old).spec.drivers}
-    drivers = expected(CSINode, new).spec.drivers
-    return queue_if(any((driver.limit or 0) > before.get(driver.name, 0) for driver in drivers))
+    before, after = expected(CSIDriver, old), maybe(CSIDriver, new)
+    needed = after is not None and after.spec.prevent_pod_scheduling_if_missing
+    return queue_if(before.spec.prevent_pod_scheduling_if_missing and not needed)
+
+
+def after_csi_node_update(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """QUEUE where a driver came, or its limit grew from a number or none, was lifted, or went with it."""
+    del pod
+    before, after = _limits(expected(CSINode, old)), _limits(expected(CSINode, new))
+    grew = any(name not in before or (limit or 0) > (before[name] or 0) for name, limit in after.items())
+    lifted = any(after.get(name) is None for name, limit in before.items() if limit is not None)
+    return queue_if(grew or lifted)
+
+
+def _limits(csi_node: CSINode) -> dict[str, int | None]:
+    return {driver.name: driver.limit for driver in csi_node.spec.drivers}
 
 
 def after_pod_deletion(pod: Pod, old: Any, new: Any) -> QueueingHint:

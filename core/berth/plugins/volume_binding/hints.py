@@ -10,6 +10,7 @@ from berth.framework.cluster_event import (
     QueueingHint,
 )
 from berth.objects.pod import Pod
+from berth.objects.pod_volumes import claim_uses
 from berth.objects.storage import MIGRATED_PLUGINS, CSIDriver, CSINode, CSIStorageCapacity, StorageClass
 from berth.plugins.pod_volumes import after_used_claim
 from berth.plugins.queueing import expected, maybe, queue_if
@@ -26,6 +27,7 @@ def registrations() -> list[ClusterEventWithHint]:
         ClusterEventWithHint(ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)),
         ClusterEventWithHint(ClusterEvent(EventResource.CSI_NODE, CHANGES), after_csi_node),
         ClusterEventWithHint(ClusterEvent(EventResource.CSI_DRIVER, ActionType.UPDATE), after_csi_driver),
+        ClusterEventWithHint(ClusterEvent(EventResource.CSI_DRIVER, ActionType.DELETE), after_csi_driver),
         ClusterEventWithHint(ClusterEvent(EventResource.CSI_STORAGE_CAPACITY, CHANGES), after_capacity),
     ]
 
@@ -49,12 +51,15 @@ def _migrated(csi_node: CSINode) -> str:
 
 
 def after_csi_driver(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """QUEUE where the driver of one of the pod's own inline volumes stops to track capacity."""
-    before, after = expected(CSIDriver, old), expected(CSIDriver, new)
-    inline = (volume.get("csi") or {} for volume in pod.spec.volumes)
-    if not any(source.get("driver") == after.name for source in inline):
-        return QueueingHint.SKIP
-    return queue_if(before.spec.storage_capacity and not after.spec.storage_capacity)
+    """QUEUE where a driver stops to track capacity that may make a volume for one of the pod's claims.
+
+    Upstream v1.36 looks at the pod's inline volumes alone, and hears of no deletion.
+    """
+    before, after = expected(CSIDriver, old), maybe(CSIDriver, new)
+    tracked = after is not None and after.spec.storage_capacity
+    inline = ((volume.get("csi") or {}).get("driver") for volume in pod.spec.volumes)
+    may_use = any(claim_uses(pod)) or before.name in inline
+    return queue_if(before.spec.storage_capacity and not tracked and may_use)
 
 
 def after_capacity(pod: Pod, old: Any, new: Any) -> QueueingHint:

@@ -318,9 +318,8 @@ def errors_by_stage(metrics):
 
 def test_hints():
     """Whatever brings a volume, a claim or storage, or moves a node, is worth a try."""
-    on_class, on_claim, on_volume, on_node, on_csi_node, on_driver, on_capacity = make_plugin(
-        VolumeBinding
-    ).events_to_register()
+    registered = make_plugin(VolumeBinding).events_to_register()
+    on_class, on_claim, on_volume, on_node, on_csi_node, on_driver, on_driver_gone, on_capacity = registered
     queue, skip = QueueingHint.QUEUE, QueueingHint.SKIP
     places = make_class(allowed_topologies=(TopologyTerm((TopologyRequirement("zone", ("a",)),)),))
     inline = make_pod(volumes=({"name": "v", "csi": {"driver": DRIVER}},))
@@ -346,10 +345,12 @@ def test_hints():
         on_csi_node.hint(POD, plain, migrated),
         on_csi_node.hint(POD, migrated, migrated),
     ]
-    assert [queue, skip, skip] == [
+    assert [queue, skip, queue, queue, skip] == [
         on_driver.hint(inline, tracks, ignores),
         on_driver.hint(inline, ignores, tracks),
         on_driver.hint(POD, tracks, ignores),
+        on_driver_gone.hint(POD, tracks, None),
+        on_driver.hint(make_pod(), tracks, ignores),
     ]
     assert [queue, queue, skip, skip, queue] == [
         on_capacity.hint(POD, None, capacity(None)),
