@@ -1,5 +1,6 @@
 """What works on a server of 1.36 works on one of 1.37 and 1.38, and is written in the version served."""
 
+import aiohttp
 import pytest
 
 from tests.unit.scheduler_at_work import eventually, node, scheduling
@@ -7,6 +8,7 @@ from tests.unit.scheduler_at_work import eventually, node, scheduling
 GATES = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True}
 NEWER = [(1, 37), (1, 38)]
 RACK = "example.com/rack"
+QUORUM = "waiting for minCount pods from a gang to appear in scheduling queue"
 DEVICES = {"apiVersion": "resource.k8s.io/v1"}
 
 
@@ -54,6 +56,53 @@ async def test_a_gang(tmp_path, release):
 
         assert [("PodGroupInitiallyScheduled", "True")] == conditions(sandbox, "g")
         assert {"n1", "n2"} == set(nodes_of(sandbox).values())
+
+
+@pytest.mark.parametrize("release", NEWER)
+async def test_a_gang_from_its_first_pod_to_one_left_over(tmp_path, release):
+    """It waits for its third pod; a fourth has no room, and fits once there is a node for it."""
+    documents = (node("n1"), node("n2"), node("n3"), group("g", 3), member("a", "g"), member("b", "g"))
+    async with scheduling(tmp_path / "k", *documents, release=release, gates=GATES) as (sandbox, core):
+        await eventually(lambda: 2 == core.queue.sizes().gated)
+        assert QUORUM == core.queue.gate_of(core.queue.record("default", "a")).message
+        assert {} == nodes_of(sandbox)
+        sandbox.load([member("c", "g")])
+        await eventually(lambda: conditions(sandbox, "g"))
+        await eventually(lambda: 3 == len(nodes_of(sandbox)))
+        sandbox.load([member("d", "g")])
+        await eventually(lambda: "Insufficient cpu" in message(sandbox, "d"))
+        assert [("PodGroupInitiallyScheduled", "True")] == conditions(sandbox, "g")
+        sandbox.load([node("n4")])
+        await eventually(lambda: 4 == len(nodes_of(sandbox)))
+
+        assert "n4" == nodes_of(sandbox)["d"]
+
+
+@pytest.mark.parametrize("release", NEWER)
+async def test_a_gang_that_is_content_with_fewer_pods(tmp_path, release):
+    """Its minCount is lowered to the pods that are there, and all of them go."""
+    documents = (node("n1"), node("n2"), group("g", 3), member("a", "g"), member("b", "g"))
+    async with (
+        scheduling(tmp_path / "k", *documents, release=release, gates=GATES) as (sandbox, core),
+        aiohttp.ClientSession() as client,
+    ):
+        await eventually(lambda: 2 == core.queue.sizes().gated)
+        answer = await client.patch(
+            f"{sandbox.url}/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups/g",
+            json={"spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}},
+            headers={"Content-Type": "application/merge-patch+json"},
+        )
+        assert 200 == answer.status, await answer.text()
+        await eventually(lambda: 2 == len(nodes_of(sandbox)))
+
+        assert {"n1", "n2"} == set(nodes_of(sandbox).values())
+
+
+def message(sandbox, name):
+    """What the pod's PodScheduled says; empty while it says nothing."""
+    pod = sandbox.store.collection("pods").get(f"default/{name}").decode()
+    found = [each for each in pod["status"].get("conditions", ()) if each["type"] == "PodScheduled"]
+    return found[0].get("message", "") if found else ""
 
 
 @pytest.mark.parametrize("release", NEWER)
