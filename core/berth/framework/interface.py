@@ -19,8 +19,8 @@ Source: staging/src/k8s.io/kube-scheduler/framework/interface.go (Kubernetes v1.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property, cmp_to_key
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -343,6 +343,24 @@ class GroupTrial(Protocol):
     async def fits(self) -> Status:
         """SUCCESS if the group would be scheduled in the simulated cluster, else its rejection."""
 
+    async def still_fits(self) -> bool:
+        """Whether the group, which fitted when `fits` was called last, fits after what was put back since.
+
+        Where the release has it so, each pod has to fit on the node that it found then.
+        """
+
+    @property
+    def found(self) -> Mapping[str, str]:
+        """The nodes that pods found when `fits` was called last, by the pods' UIDs."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroupPostFilterResult:
+    """A status, and the nodes that pods of the group are nominated to, by UID; others keep what they have."""
+
+    status: Status
+    nominations: Mapping[str, NominatingInfo] = field(default_factory=dict)
+
 
 class PodGroupPostFilterPlugin(Plugin):
     """Tries to make a pod group schedulable that was rejected as a whole."""
@@ -350,7 +368,7 @@ class PodGroupPostFilterPlugin(Plugin):
     @abstractmethod
     def pod_group_post_filter(
         self, group: PodGroup, pods: Sequence[Pod], trial: GroupTrial
-    ) -> Awaitable[Status]:
+    ) -> Awaitable[PodGroupPostFilterResult]:
         """Return SUCCESS if victims were chosen and the group may wait for their room, else why not.
 
         `pods` are the members that the group cycle tried. The trial is undone by the caller.

@@ -10,8 +10,7 @@ from typing import Protocol
 
 from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import Diagnosis
-from berth.framework.interface import GroupTrial, PostFilterResult
-from berth.framework.status import Status
+from berth.framework.interface import GroupTrial, PodGroupPostFilterResult, PostFilterResult
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
 
@@ -51,7 +50,7 @@ class Preemption(Protocol):
     async def preempt(self, request: PreemptionRequest) -> PostFilterResult:
         """Nominate a node and have its victims evicted, or say why not."""
 
-    async def preempt_for_group(self, request: GroupPreemptionRequest) -> Status:
+    async def preempt_for_group(self, request: GroupPreemptionRequest) -> PodGroupPostFilterResult:
         """Have victims evicted so that the whole group fits, or say why not."""
 
     async def evict(self, plugin: str, pod: Pod, node_name: str, victims: Sequence[Pod]) -> PostFilterResult:

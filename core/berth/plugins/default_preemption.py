@@ -24,6 +24,7 @@ from berth.framework.interface import (
     EnqueueExtensions,
     GroupTrial,
     PodGroupPostFilterPlugin,
+    PodGroupPostFilterResult,
     PostFilterPlugin,
     PostFilterResult,
     PreEnqueuePlugin,
@@ -83,9 +84,16 @@ class DefaultPreemption(
         request = PreemptionRequest(self.name, pod, state, diagnosis, self._percentage, self._absolute)
         return signed(await self.preemption.preempt(request))
 
-    async def pod_group_post_filter(self, group: PodGroup, pods: Sequence[Pod], trial: GroupTrial) -> Status:
+    async def pod_group_post_filter(
+        self, group: PodGroup, pods: Sequence[Pod], trial: GroupTrial
+    ) -> PodGroupPostFilterResult:
         """Have victims evicted so that the whole group fits, or say why not."""
-        return await self.preemption.preempt_for_group(GroupPreemptionRequest(self.name, group, pods, trial))
+        request = GroupPreemptionRequest(self.name, group, pods, trial)
+        result = await self.preemption.preempt_for_group(request)
+        if not self.handle.rules.groups_keep_the_nodes_found or not result.status.message:
+            return result
+        text = f"pod group preemption: {result.status.message}"
+        return replace(result, status=Status(result.status.code, (text,)))
 
     def _why_not_alone(self, pod: Pod) -> str:
         """What keeps a pod of a group from preempting on its own account; empty if nothing does."""

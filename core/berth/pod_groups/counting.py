@@ -24,9 +24,11 @@ NONE_PLACED = "no pods were schedulable"
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """Judges groups; `names_plugins` is the rule of the release (berth.config.releases)."""
+    """Judges groups; what both fields say is the rule of the release (berth.config.releases)."""
 
     names_plugins: bool = False
+    nominated_first: bool = False
+    """Whether the placement that pods are nominated to is tried before all others, and taken if they fit."""
 
     def verdict(
         self, framework: Framework, group: GroupKey, progress: PlacementProgress, *, tried: bool

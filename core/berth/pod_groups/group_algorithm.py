@@ -154,11 +154,11 @@ class Trial:
                 await self.question.meter.breathe()
         return left
 
-    async def go_on_with(self, member: Member) -> bool:
-        """Try one more pod; False where that breaks the whole."""
+    async def go_on_with(self, member: Member, within: Rows | None = None) -> bool:
+        """Try one more pod, within these rows if any are given; False where that breaks the whole."""
         started = nanoseconds()
         self.attempts += 1
-        attempt = self._attempt(member)
+        attempt = self._attempt(member, self.question.within if within is None else within)
         phase = attempt.record.begin_phase(SCHEDULING_CYCLE)
         decision = await guarded_decision(self.ground.algorithm, self.question.framework, attempt)
         if self.ground.counting is not None and isinstance(decision.status.error, FitError):
@@ -188,14 +188,14 @@ class Trial:
         )
         self.hopeless = not goes_on
 
-    def _attempt(self, member: Member) -> Attempt:
+    def _attempt(self, member: Member, within: Rows | None) -> Attempt:
         record, state = self.question.record_of(member), CycleState(self.question.meter)
         state.skip_post_filter = self.question.simulated or self.ground.counting is not None
         state.write(CycleRecord, record)
         state.write(PodGroupStates, self.states)
         if self.question.plan is not None:
             state.write(GroupPlan, self.question.plan)
-        return Attempt(member.pod, self.ground.snapshot, state, record, self.question.within)
+        return Attempt(member.pod, self.ground.snapshot, state, record, within)
 
     async def _place(self, one: MemberResult) -> None:
         """Put the pod on its node; one that cannot stay there has failed."""

@@ -182,10 +182,14 @@ class PodGroupCycle:
         unschedulable = result.status.code is Code.UNSCHEDULABLE and not result.waits_on_preemption
         if not (self.features.preemption and unschedulable):
             return result
-        status = await preempt_for_group(self.ground, question, self.groups, self._algorithm)
-        if status.ok:
-            return replace(result, waits_on_preemption=True)
-        if not status.rejected:
+        found = await preempt_for_group(self.ground, question, self.groups, self._algorithm)
+        if found is None:
+            return result
+        status = found.status
+        if not (status.ok or status.rejected):
             return replace(result, status=status)
-        reasons = (*result.status.own_reasons, status.message)
-        return replace(result, status=replace(result.status, own_reasons=reasons))
+        reasons = (*result.status.own_reasons, *([status.message] if status.message else []))
+        said = replace(result.status, own_reasons=reasons)
+        if not status.ok:
+            return replace(result, status=said)
+        return replace(result, status=said, waits_on_preemption=True, nominations=found.nominations)

@@ -1,18 +1,22 @@
 """Room for a whole group, asked of the profile's preemption; and the ground on which that tries victims.
 
-Source: pkg/scheduler/schedule_one_podgroup.go runWorkloadAwarePreemption (Kubernetes v1.36).
+Source: pkg/scheduler/schedule_one_podgroup.go runWorkloadAwarePreemption (Kubernetes v1.36),
+podGroupCycle (v1.37).
 """
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from berth.framework.cycle_budget import OverBudgetError
-from berth.framework.interface import PodGroupPostFilterPlugin
+from berth.framework.interface import PodGroupPostFilterPlugin, PodGroupPostFilterResult
 from berth.framework.listers import Store
 from berth.framework.status import Status, failed, unschedulable
 from berth.objects.pod_groups import PodGroup
-from berth.pod_groups.group_algorithm import Ground, GroupQuestion
+from berth.pod_groups.group_algorithm import Ground, GroupQuestion, Trial
 from berth.pod_groups.group_result import GroupResult
+from berth.pod_groups.members import Member
 from berth.snapshot.pod_info import PodInfo
 
 Algorithm = Callable[[GroupQuestion], Awaitable[GroupResult]]
@@ -27,23 +31,22 @@ GOES_TO_ONE_PLACE = unschedulable(
 
 async def preempt_for_group(
     ground: Ground, question: GroupQuestion, groups: Store[PodGroup], algorithm: Algorithm
-) -> Status:
-    """Success where victims are on their way out; else why not, or what broke.
+) -> PodGroupPostFilterResult | None:
+    """Success where victims are on their way out, else why not, or what broke; None where nothing is said.
 
     `algorithm` is what the group was found unschedulable by, placements included.
     """
     plugins = question.framework.plugins.post_filter
     plugin = next((p for p in plugins if isinstance(p, PodGroupPostFilterPlugin)), None)
     if plugin is None:
-        return NOT_REGISTERED
+        return None if ground.counting is not None else PodGroupPostFilterResult(NOT_REGISTERED)
     group = groups.get(question.key.name, question.key.namespace)
     if group is None:
-        return failed(
-            f'failed to get pod group object: podgroup.scheduling.k8s.io "{question.key.name}" not found'
-        )
+        text = f'failed to get pod group object: podgroup.scheduling.k8s.io "{question.key.name}" not found'
+        return PodGroupPostFilterResult(failed(text))
     constraints = group.spec.scheduling_constraints
-    if constraints is not None and constraints.topology:
-        return GOES_TO_ONE_PLACE
+    if constraints is not None and constraints.topology and ground.counting is None:
+        return PodGroupPostFilterResult(GOES_TO_ONE_PLACE)
     pods = [member.pod for member in question.members]
     trials = ground.cache.trials
     try:
@@ -51,18 +54,24 @@ async def preempt_for_group(
     except OverBudgetError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever a plugin raises fails this group's attempt
-        return failed(error)
+        return PodGroupPostFilterResult(failed(error))
     finally:
         ground.cache.undo_trials(ground.snapshot, trials)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _WithoutVictims:
     """Implements berth.framework.preempting.GroupTrial."""
 
     ground: Ground
     question: GroupQuestion
     algorithm: Algorithm
+    _result: GroupResult = field(default_factory=GroupResult)
+
+    @property
+    def found(self) -> Mapping[str, str]:
+        """The nodes that pods found when `fits` was called last, by the pods' UIDs."""
+        return {uid: one.node_name for uid, one in self._result.members.items() if one.node_name}
 
     def take_out(self, pod: PodInfo) -> None:
         """Think a placed pod away."""
@@ -74,7 +83,32 @@ class _WithoutVictims:
 
     async def fits(self) -> Status:
         """Whether the group would be scheduled now."""
-        status = (await self.algorithm(replace(self.question, simulated=True))).status
+        self._result = await self.algorithm(replace(self.question, simulated=True))
+        status = self._result.status
         if isinstance(status.error, OverBudgetError):
             raise status.error
         return status
+
+    async def still_fits(self) -> bool:
+        """Whether it would be with those who were put back: from 1.37 on, each pod where it is already."""
+        if self.ground.counting is None:
+            return (await self.fits()).ok
+        trial = Trial.of(self.ground, replace(self.question, simulated=True))
+        found, rows = self.found, self.ground.snapshot.row_of
+        try:
+            for member in self.question.members:
+                name = found.get(member.pod.uid)
+                if name and not await self._fits_on(trial, member, rows[name]):
+                    return False
+                if self.question.meter.worked("a pod group"):
+                    await self.question.meter.breathe()
+            return True
+        finally:
+            await trial.keep(0)
+
+    async def _fits_on(self, trial: Trial, member: Member, row: int) -> bool:
+        await trial.go_on_with(member, np.array([row]))
+        one = trial.result.members[member.pod.uid]
+        if isinstance(one.status.error, OverBudgetError):
+            raise one.status.error
+        return bool(one.node_name)

@@ -20,6 +20,7 @@ from berth.pod_groups.planned import try_as_planned
 from berth.snapshot.pod_group_states import PodGroupStates
 
 PLACEMENTS = "pod group placements"
+NOTHING_PLACED = "nominated placement is feasible but no pending pod was scheduled"
 
 
 async def try_placements(ground: Ground, question: GroupQuestion, chance: random.Random) -> GroupResult:
@@ -35,9 +36,14 @@ async def try_placements(ground: Ground, question: GroupQuestion, chance: random
     record.end(phase, found.status)
     if not found.status.ok:
         return GroupResult(found.status)
+    nominated = _nominated(ground, question, found.placements)
     results: list[tuple[Placement, GroupResult]] = []
-    for placement in found.placements:
+    for placement in sorted(found.placements, key=lambda each: each is not nominated):
         result = await _try_one(ground, question, placement)
+        if placement is nominated:
+            if result.status.ok and result.assignments:
+                return result
+            result = _with_a_pod(result)
         if result.broken:
             return result
         results.append((placement, result))
@@ -45,6 +51,23 @@ async def try_placements(ground: Ground, question: GroupQuestion, chance: random
     if len(fitting) > 1:
         return await _best(ground, question, state, fitting, chance)
     return fitting[0][1] if fitting else _none_fits(ground, [result for _, result in results])
+
+
+def _nominated(ground: Ground, question: GroupQuestion, placements: Sequence[Placement]) -> Placement | None:
+    """The one placement with a node that a pod is nominated to; None where there are several, or none."""
+    if ground.counting is None or not ground.counting.nominated_first:
+        return None
+    named = {member.pod.nominated_node_name for member in question.members}
+    rows = [ground.snapshot.row_of[name] for name in named if name in ground.snapshot.row_of]
+    found = [each for each in placements if np.isin(rows, each.rows).any()] if rows else []
+    return found[0] if len(found) == 1 else None
+
+
+def _with_a_pod(result: GroupResult) -> GroupResult:
+    """The result, a rejection where enough pods run already and none of the others was placed."""
+    if result.status.ok and not result.assignments:
+        return replace(result, status=unschedulable(NOTHING_PLACED))
+    return result
 
 
 async def _try_one(ground: Ground, question: GroupQuestion, placement: Placement) -> GroupResult:

@@ -30,10 +30,10 @@ def why_not_eligible(pod: Pod, nodes: Snapshot, diagnosis: Diagnosis, promised: 
     if row is None or diagnosis.node_status(row).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
         return ""
     leaving = (info.pod for info in nodes.pods[row].values() if info.pod.priority < pod.priority)
-    return VICTIMS_LEAVING if any(_leaves_for_another(victim) for victim in leaving) else ""
+    return VICTIMS_LEAVING if any(leaves_for_another(victim) for victim in leaving) else ""
 
 
-def _leaves_for_another(pod: Pod) -> bool:
+def leaves_for_another(pod: Pod) -> bool:
     """Whether the pod is terminating because of a preemption; only its first such condition counts."""
     if not pod.terminating:
         return False

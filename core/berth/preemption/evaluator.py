@@ -20,7 +20,13 @@ from berth.framework.cycle_record import CycleRecord
 from berth.framework.diagnosis import FitError
 from berth.framework.extender import Victims
 from berth.framework.handle import Handle
-from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo, NominatingMode, PostFilterResult
+from berth.framework.interface import (
+    CLEAR_NOMINATION,
+    NominatingInfo,
+    NominatingMode,
+    PodGroupPostFilterResult,
+    PostFilterResult,
+)
 from berth.framework.preempting import GroupPreemptionRequest, PreemptionRequest
 from berth.framework.runtime import Framework
 from berth.framework.status import SUCCESS, Code, PluginError, Status, failed, unschedulable
@@ -28,19 +34,17 @@ from berth.objects.pod import Pod
 from berth.preemption.candidates import Candidate, best_candidates
 from berth.preemption.departures import Departures
 from berth.preemption.dry_run import DryRun
-from berth.preemption.eligibility import NEVER, why_not_eligible
+from berth.preemption.eligibility import why_not_eligible
 from berth.preemption.eviction import Evictions
-from berth.preemption.group_search import GroupSearch
+from berth.preemption.group_preemption import GroupPreemption
 from berth.preemption.preemption_metrics import NoPreemptionMetrics, PreemptionMetrics
-from berth.preemption.preemptor import Preemptor, alone
+from berth.preemption.preemptor import alone
 from berth.preemption.screening import Screening
 from berth.preemption.search import Candidates, find_candidates
-from berth.preemption.units import victim_units
 from berth.preemption.victims import Budgets, Seniority
 
 END_OF_TIME = 253402300799.0
 """9999-12-31T23:59:59Z, later than any pod starts. Units: seconds since the epoch."""
-ASYNC_PREEMPTION = "SchedulerAsyncPreemption"
 
 
 class Evaluator:
@@ -89,21 +93,10 @@ class Evaluator:
         """Whether evictions for the pod or pod group of that UID are still on their way."""
         return self._evictions.running(uid)
 
-    async def preempt_for_group(self, request: GroupPreemptionRequest) -> Status:
+    async def preempt_for_group(self, request: GroupPreemptionRequest) -> PodGroupPostFilterResult:
         """Have victims evicted so that the whole group fits, or say why not."""
-        if any(pod.spec.preemption_policy == "Never" for pod in request.pods):
-            return unschedulable(NEVER)
-        handle = self._handle
-        placed = (info for pods in handle.snapshot.pods for info in pods.values())
-        units = victim_units(placed, handle.listers.pod_groups, request.group)
-        found = await GroupSearch(request.trial, self._budgets, self.seniority()).candidate(units)
-        if isinstance(found, Status):
-            return found
-        preemptor = Preemptor(request.group, request.pods)
-        if handle.feature_enabled(ASYNC_PREEMPTION):
-            self._evictions.start(request.plugin, preemptor, found)
-            return SUCCESS
-        return await self._evictions.carry_out(request.plugin, preemptor, found)
+        preemption = GroupPreemption(self._handle, self._budgets, self.seniority(), self._evictions)
+        return await preemption.run(request)
 
     async def preempt(self, request: PreemptionRequest) -> PostFilterResult:
         """Nominate a node and have its victims evicted, or say why not."""
@@ -170,12 +163,9 @@ class Evaluator:
 
     async def _nominate(self, plugin: str, pod: Pod, chosen: Candidate) -> PostFilterResult:
         """Start the evictions, or make them at once; the node is the pod's if none of them failed."""
-        if self._handle.feature_enabled(ASYNC_PREEMPTION):
-            self._evictions.start(plugin, alone(pod), chosen)
-        else:
-            status = await self._evictions.carry_out(plugin, alone(pod), chosen)
-            if not status.ok:
-                return PostFilterResult(status)
+        status = await self._evictions.evict_for(plugin, alone(pod), chosen)
+        if not status.ok:
+            return PostFilterResult(status)
         found = Status(Code.SUCCESS, (_found(chosen),)) if self._says_what_it_found else SUCCESS
         return PostFilterResult(found, NominatingInfo(NominatingMode.OVERRIDE, chosen.node_name))
 

@@ -29,6 +29,8 @@ from berth.preemption.preemptor import Preemptor
 
 log = logging.getLogger(__name__)
 
+ASYNC_PREEMPTION = "SchedulerAsyncPreemption"
+
 
 class Evictions:
     """The evictions of one profile: who preempts now, and which victim is each one's last."""
@@ -66,6 +68,13 @@ class Evictions:
         eviction = _Eviction(self._handle, self._departures, plugin, preemptor, candidate.node_name)
         work = self._run(eviction, victims)
         self._handle.background.spawn(work, f"preemption by {preemptor.key}")
+
+    async def evict_for(self, plugin: str, preemptor: Preemptor, candidate: Candidate) -> Status:
+        """Start the evictions, or make them at once where SchedulerAsyncPreemption is off."""
+        if self._handle.feature_enabled(ASYNC_PREEMPTION):
+            self.start(plugin, preemptor, candidate)
+            return SUCCESS
+        return await self.carry_out(plugin, preemptor, candidate)
 
     async def carry_out(self, plugin: str, preemptor: Preemptor, candidate: Candidate) -> Status:
         """Evict the candidate's victims and wait for that; an error where one could not be evicted."""
@@ -189,12 +198,16 @@ class _Eviction:
             status="True",
             reason=PREEMPTION_BY_SCHEDULER,
             message=f"{self.preemptor.scheduler_name}: "
-            f"preempting to accommodate a higher priority {self.preemptor.kind}",
+            f"preempting to accommodate a higher priority {self._kind_in_words()}",
             last_transition_time=_timestamp(self._handle.clock.now()),
             observed_generation=victim.metadata.generation or None,
         )
         await self._handle.writer.patch_pod_status(victim, condition, None)
         await self._handle.writer.delete_pod(victim)
+
+    def _kind_in_words(self) -> str:
+        apart = self._handle.rules.groups_keep_the_nodes_found and self.preemptor.kind == "podgroup"
+        return "pod group" if apart else self.preemptor.kind
 
     def _tell(self, victim: Pod, *, in_memory: bool) -> None:
         note = f"Preempted by {self.preemptor.kind} {self.preemptor.uid} on node {self._node_name}"

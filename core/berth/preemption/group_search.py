@@ -20,11 +20,16 @@ THE_DOMAIN = "cluster"
 
 @dataclass(frozen=True, slots=True)
 class GroupSearch:
-    """Finds victims by trying; the trial is left as the last try had it."""
+    """Finds victims by trying; the trial is left as the last try had it.
+
+    With `whole_units` all pods of a unit use up the budgets that mean them, else none behind the first one
+    whose eviction violates one.
+    """
 
     trial: GroupTrial
     budgets: Budgets
     seniority: Seniority
+    whole_units: bool = False
 
     async def candidate(self, units: Sequence[Unit]) -> Candidate | Status:
         """The victims, the most important first, or the status that says why there are none."""
@@ -36,7 +41,7 @@ class GroupSearch:
         if not status.ok:
             return status
         ordered = sorted(units, key=lambda unit: unit.importance(self.seniority))
-        violates = self.budgets.violated_by(unit.pods for unit in ordered)
+        violates = self.budgets.violated_by((unit.pods for unit in ordered), whole_units=self.whole_units)
         gone = await self._have_to_go(list(compress(ordered, violates)))
         violations = len(gone)
         gone += await self._have_to_go(list(compress(ordered, (not one for one in violates))))
@@ -60,7 +65,7 @@ class GroupSearch:
         for unit in units:
             for info in unit.pods:
                 self.trial.put_back(info)
-        stays = (await self.trial.fits()).ok
+        stays = await self.trial.still_fits()
         if not stays:
             for unit in reversed(units):
                 self._take_out(unit)

@@ -83,14 +83,17 @@ class Budgets:
             (violating if (left[meant] < 0).any() else others).append(victim)
         return violating, others
 
-    def violated_by(self, units: Iterable[Sequence[PodInfo]]) -> list[bool]:
+    def violated_by(self, units: Iterable[Sequence[PodInfo]], *, whole_units: bool = False) -> list[bool]:
         """Whether each unit's eviction would violate a budget, in the order given.
 
-        A unit is looked at no further than its first pod that does, and a pod than its first such budget:
-        what comes behind is not used up by it.
+        A pod is looked at no further than its first such budget, and, unless `whole_units`, a unit than its
+        first such pod: what comes behind is not used up by it.
         """
         self._follow()
         left = self._allowed.copy()
+        if whole_units:
+            every = [[self._use_up_to_a_violation(pod, left) for pod in pods] for pods in units]
+            return [any(violates) for violates in every]
         return [any(self._use_up_to_a_violation(pod, left) for pod in pods) for pods in units]
 
     def _use_up_to_a_violation(self, victim: PodInfo, left: Ints) -> bool:

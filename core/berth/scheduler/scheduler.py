@@ -277,8 +277,10 @@ class Scheduler:
         if self.pod_groups is not None:
             plans = PlanMemory(self._plans_rest_on)
             rules = self._loaded.gates.rules
-            counting = Counting(rules.rejected_groups_name_plugins) if self._queues_groups else None
-            ground = Ground(self.cache, self.snapshot, self.queue.nominator, algorithm, plans, counting)
+            judge = None
+            if self._queues_groups:
+                judge = Counting(rules.rejected_groups_name_plugins, rules.tries_nominated_placements_first)
+            ground = Ground(self.cache, self.snapshot, self.queue.nominator, algorithm, plans, judge)
             groups = self._new_group_cycle(self.pod_groups, ground, Submission(commit, failure, attempts))
         return ScheduleOne(
             frameworks=self.profiles.frameworks,

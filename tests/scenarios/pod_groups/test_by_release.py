@@ -280,3 +280,178 @@ async def test_no_pod_waits_at_permit(release):
     assert "GangScheduling" not in [plugin.name for plugin in plugins.permit]
     assert ("True", "Scheduled", "") == cluster.group_condition()
     assert isinstance(cluster.api.get(PodGroup, "default/g"), PodGroup)
+
+
+# Preemption, and the nodes that it nominates pods to.
+
+
+def crowded(release, *gates, nodes=3):
+    """Nodes with room for one pod, each with an unimportant one."""
+    cluster = a_cluster(release, *gates)
+    for i in range(nodes):
+        cluster.add_node(f"n{i}", cpu="1", labels={RACK: f"r{i // 2}"})
+    return cluster
+
+
+def preempting(cluster, count, priority=10, **fields):
+    """A gang of that many pods, of that priority as they are."""
+    cluster.add_group("g", count, priority=priority, **fields)
+    cluster.add_members(*"abcd"[:count], cpu="1", priority=priority)
+
+
+def evicted(cluster):
+    """The pods that were deleted by the scheduler."""
+    return sorted(call.pod.partition("/")[2] for call in cluster.calls("delete"))
+
+
+ALL = {"disruptionMode": {"all": {}}}
+
+
+@pytest.mark.parametrize("release", NEWER)
+async def test_a_group_is_evicted_for_a_group(release):
+    """All three pods of a group that goes as a whole leave, though two nodes would do."""
+    cluster = crowded(release)
+    cluster.add_group("low", **ALL)
+    for i in range(3):
+        cluster.add_member(f"low-{i}", group="low", cpu="1", node_name=f"n{i}")
+    cluster.api.grace_seconds = 5.0
+    preempting(cluster, 2)
+    await cluster.run()
+    found = "pod group preemption: found a placement for podgroup, preempting 3 victims"
+    counts = "minCount (2) cannot be satisfied: 0 scheduled, 1 remaining"
+
+    assert ["low-0", "low-1", "low-2"] == evicted(cluster)
+    assert ("False", "Unschedulable", f"{counts}, {found}") == cluster.group_condition()
+    assert ("Preempted", "low-0", "Preempted by podgroup uid-g on node cluster") in cluster.notes
+    assert "default-scheduler: preempting to accommodate a higher priority pod group" == (
+        cluster.condition("low-0", "DisruptionTarget").message
+    )
+    assert 1 == cluster.attempts("waiting_on_preemption")
+    assert 2 == len({cluster.nomination("a"), cluster.nomination("b")} & {"n0", "n1", "n2"})
+    await cluster.tick(10)
+    assert {"a", "b"} == cluster.bound.keys()
+
+
+@pytest.mark.parametrize("release", NEWER)
+async def test_a_group_waits_for_its_victims(release):
+    """While they are on their way out it is gated, and after that it keeps its nodes."""
+    cluster = crowded(release, nodes=2)
+    for i in range(2):
+        cluster.add_pod(f"low-{i}", cpu="1", node_name=f"n{i}")
+    cluster.api.grace_seconds = 20.0
+    preempting(cluster, 2)
+    await cluster.run()
+    nodes = [cluster.nomination("a"), cluster.nomination("b")]
+    await cluster.tick(5)
+
+    assert ["n0", "n1"] == sorted(nodes)
+    assert ["low-0", "low-1"] == evicted(cluster)
+    assert ["waiting for the preemption for this pod group to be finished"] * 2 == gates_of(cluster, "a", "b")
+    cluster.queue.activate([cluster.pod("a")])
+    await cluster.run()
+    text = "pod group preemption: ongoing preemption on nominated nodes"
+    assert cluster.group_condition()[2].endswith(f", {text}")
+    assert ["low-0", "low-1"] == evicted(cluster)
+    assert nodes == [cluster.nomination("a"), cluster.nomination("b")]
+    await cluster.tick(30)
+    assert nodes == [cluster.bound["a"], cluster.bound["b"]]
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"preemption_policy": "Never"}, "not eligible due to preemptionPolicy=Never."),
+        ({"priority": 0}, "No preemption victims found for incoming preemptor"),
+        ({"cpu": "2"}, "minCount (2) cannot be satisfied: 0 scheduled, 1 remaining"),
+    ],
+)
+@pytest.mark.parametrize("release", NEWER)
+async def test_a_group_that_cannot_preempt(release, fields, text):
+    """Its condition says why, behind what it lacks."""
+    cluster = crowded(release, nodes=2)
+    for i in range(2):
+        cluster.add_pod(f"low-{i}", cpu="1", node_name=f"n{i}")
+    cluster.add_group("g", 2, priority=fields.get("priority", 10))
+    cluster.add_members("a", "b", **{"cpu": "1", "priority": 10, **fields})
+    await cluster.run()
+    counts = "minCount (2) cannot be satisfied: 0 scheduled, 1 remaining"
+
+    assert f"{counts}, pod group preemption: {text}" == cluster.group_condition()[2]
+    assert [] == evicted(cluster)
+    assert ["", ""] == [cluster.nomination("a"), cluster.nomination("b")]
+
+
+@pytest.mark.parametrize("release", NEWER)
+async def test_more_important_victims_are_spared(release):
+    """Of two pods on the node one has to go: the one of lower priority."""
+    cluster = a_cluster(release)
+    cluster.add_node("n0", cpu="2")
+    for i in range(2):
+        cluster.add_pod(f"low-{i}", cpu="1", node_name="n0", priority=i)
+    preempting(cluster, 1)
+    await cluster.run()
+
+    assert ["low-0"] == evicted(cluster)
+
+
+@pytest.mark.parametrize("release", NEWER)
+async def test_a_whole_group_goes_before_a_pod(release):
+    """Of equal priority a group is more important than a pod, and a larger group than a smaller one."""
+    cluster = a_cluster(release)
+    cluster.add_node("n0", cpu="4")
+    cluster.add_group("large", **ALL)
+    cluster.add_group("small", **ALL)
+    for i in range(2):
+        cluster.add_member(f"large-{i}", group="large", cpu="1", node_name="n0")
+    cluster.add_member("small", group="small", cpu="1", node_name="n0")
+    cluster.add_pod("pod", cpu="1", node_name="n0")
+    preempting(cluster, 2)
+    await cluster.run()
+
+    assert ["pod", "small"] == evicted(cluster)
+
+
+@pytest.mark.parametrize("release", NEWER)
+async def test_pods_of_a_group_stay_where_they_were_tried(release):
+    """Victims are spared beside the nodes that the pods found without them, though others would do."""
+    cluster = crowded(release, nodes=2)
+    cluster.add_pod("low-0", cpu="1", node_name="n0", priority=1)
+    cluster.add_pod("low-1", cpu="1", node_name="n1", priority=2)
+    preempting(cluster, 1)
+    await cluster.run()
+    (gone,) = evicted(cluster)
+
+    assert cluster.bound["a"] == f"n{gone[-1]}"
+
+
+@pytest.mark.parametrize("release", NEWER)
+async def test_a_group_of_one_rack_preempts(release):
+    """A group with a topology constraint makes room for itself in one rack."""
+    cluster = crowded(release, TOPOLOGY, nodes=4)
+    for i in range(4):
+        cluster.add_pod(f"low-{i}", cpu="1", node_name=f"n{i}")
+    preempting(cluster, 2, topology=RACK)
+    cluster.api.grace_seconds = 5.0
+    await cluster.run()
+    nodes = {cluster.nomination("a"), cluster.nomination("b")}
+
+    assert nodes in ({"n0", "n1"}, {"n2", "n3"})
+    assert evicted(cluster) == sorted(f"low-{name[1:]}" for name in nodes)
+    await cluster.tick(12)
+    assert nodes == {cluster.bound["a"], cluster.bound["b"]}
+
+
+@pytest.mark.parametrize(("release", "rack"), [(IN_37, "a"), (IN_38, "b")])
+async def test_a_placement_that_pods_are_nominated_to(release, rack):
+    """From 1.38 on it is taken where the group fits in it; before, the fuller rack is."""
+    cluster = a_cluster(release, TOPOLOGY)
+    for name in ("a0", "a1", "b0", "b1"):
+        cluster.add_node(name, cpu="2", labels={RACK: name[0]})
+    for name in ("a0", "a1"):
+        cluster.add_pod(f"on-{name}", cpu="1", node_name=name)
+    cluster.add_group("g", 2, topology=RACK)
+    async with cluster.paused():
+        cluster.add_member("x", cpu="1", nominated_node_name="b0")
+        cluster.add_member("y", cpu="1")
+
+    assert {rack} == {cluster.bound[name][0] for name in ("x", "y")}

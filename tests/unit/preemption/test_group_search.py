@@ -32,6 +32,9 @@ class Pool:
         self.tries += 1
         return SUCCESS if self.free >= self.wanted else unschedulable("full")
 
+    async def still_fits(self):
+        return (await self.fits()).ok
+
 
 def cpu_of(info):
     return int(info.pod.spec.containers[0].resources.requests["cpu"])

@@ -48,9 +48,16 @@ class Rules:
     queues_groups: bool = False
     """Whether a pod group waits, is gated, is popped and backs off as one, and enough of its pods have to
     find nodes; else its pods wait one by one, and at Permit for each other (KEP-4671, #139520)."""
+    groups_keep_the_nodes_found: bool = False
+    """Whether a group that preempts is tried once, without all potential victims, with topology constraints,
+    too, and its pods are nominated to the nodes that they found, beside which victims are spared; else it is
+    tried anew beside each victim, and nominated nowhere (#139674, #139980, #140590)."""
     rejected_groups_name_plugins: bool = False
     """Whether a pod whose group was turned down is rejected by the plugins that turned the group down, in
     their words alone; else by none, with `pod group is unschedulable` before them (#141253)."""
+    tries_nominated_placements_first: bool = False
+    """Whether of a group's placements the only one with a node that one of its pods is nominated to is tried
+    first, and taken where the group fits; else all are tried, and the best is taken (#139472)."""
     names_pods_that_differ: bool = False
     """Whether the error of a group whose pods differ, in priority or otherwise, names them (#141930)."""
     unstarted_pods_are_the_youngest: bool = False
@@ -81,6 +88,7 @@ _OF_1_37: Final = replace(
     steps_keep_their_form=True,
     selector_errors_name_the_device=True,
     queues_groups=True,
+    groups_keep_the_nodes_found=True,
 )
 _OF_1_38: Final = replace(
     _OF_1_37,
@@ -92,6 +100,7 @@ _OF_1_38: Final = replace(
     shared_devices_stay_shared=True,
     rejected_groups_name_plugins=True,
     names_pods_that_differ=True,
+    tries_nominated_placements_first=True,
 )
 
 RULES: Final[Mapping[Release, Rules]] = MappingProxyType(
