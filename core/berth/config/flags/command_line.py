@@ -25,7 +25,7 @@ from berth.config.loading import Loaded, build, load, parse
 from berth.config.out_of_tree.plugin_list import PluginList, list_beside, read_plugin_list
 from berth.config.out_of_tree.sidecars import SidecarSpec, SocketDirectory, catalogue_of
 from berth.config.releases.gate_history import NOT_COVERED
-from berth.config.releases.release import RELEASES, Release, named
+from berth.config.releases.release import RELEASES, Release, named, shown
 from berth.config.rules.validation import validate
 from berth.config.shards import Shard, check_shards, shards_beside
 from berth.config.types import SchedulerConfiguration
@@ -169,14 +169,19 @@ def parse_flags(arguments: Sequence[str], extra: Iterable[Flag] = (), program: s
 def _in_some_release(options: Options) -> Options:
     if options.release is not None:
         return options.at(options.release)
-    found: Options | FeatureGateError | None = None
+    found: dict[str, list[str]] = {}
     for release in RELEASES:
         try:
             return options.at(release)
         except FeatureGateError as error:
-            found = found or error
-    assert isinstance(found, FeatureGateError)
-    raise found
+            for message in error.messages:
+                found.setdefault(message, []).append(shown(release))
+    raise FeatureGateError(*(_in_releases(message, releases) for message, releases in found.items()))
+
+
+def _in_releases(message: str, releases: Sequence[str]) -> str:
+    """The message, with the releases that it is true of where these are not all."""
+    return message if len(releases) == len(RELEASES) else f"{message} (Kubernetes {', '.join(releases)})"
 
 
 def _gates(values: Mapping[str, Any], release: Release) -> FeatureGates:
