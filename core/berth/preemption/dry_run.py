@@ -25,6 +25,7 @@ from berth.preemption.candidates import Candidate
 from berth.preemption.screening import Beneath
 from berth.preemption.trial import Trial, Turns, following
 from berth.preemption.victims import Budgets, Seniority, by_importance
+from berth.preemption.whole_groups import UnitDryRun, WholeGroups
 from berth.snapshot.columns import Ints, Mask, Rows
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
@@ -72,6 +73,8 @@ class DryRun:
     budgets: Budgets
     nominated: Promised
     seniority: Seniority
+    whole: WholeGroups | None = None
+    """The groups that are evicted as a whole, where the release has it so for single pods."""
 
     @property
     def side_by_side(self) -> bool:
@@ -106,6 +109,37 @@ class DryRun:
 
     async def run(self, rows: Rows) -> list[DryRunResult]:
         """A candidate for each row, or the status that says why there is none."""
+        if self.whole is not None:
+            apart = [row for row in rows.tolist() if self.whole.meet(self._potential(row))]
+            if apart:
+                return await self._run_apart(self.whole, rows, apart)
+        return await self._run(rows)
+
+    async def _run_apart(self, whole: WholeGroups, rows: Rows, apart: Sequence[int]) -> list[DryRunResult]:
+        """The same, each of the rows apart by itself, as its pods are in units."""
+        alike = rows[~np.isin(rows, apart)]
+        found = dict(zip(alike.tolist(), await self._run(alike) if alike.size else [], strict=True))
+        units = UnitDryRun(whole, self.beneath, self.budgets, self.seniority)
+        for row in apart:
+            found[row] = await self._unit_by_unit(units, np.array([row]))
+        return [found[row] for row in rows.tolist()]
+
+    async def _unit_by_unit(self, units: UnitDryRun, row: Rows) -> DryRunResult:
+        trial = self._trial(self.beneath.without(row), row)
+        try:
+            outcome = await units.run(trial, self.attempt)
+        except PluginError as error:
+            return failed(error)
+        if outcome is None:
+            return NO_VICTIMS
+        if isinstance(outcome, Candidate) and not outcome.victims:
+            return _no_victim(outcome.node_name)
+        return outcome
+
+    def _potential(self, row: int) -> Sequence[PodInfo]:
+        return self.beneath.potential(row, self.seniority).infos if self.beneath.count[row] else ()
+
+    async def _run(self, rows: Rows) -> list[DryRunResult]:
         if self.side_by_side:
             try:
                 return await self._try(rows)
@@ -172,8 +206,12 @@ class DryRun:
 
     def _outcome(self, name: str, victims: Sequence[PodInfo], violations: int) -> DryRunResult:
         if not victims:
-            return failed(f'expected at least one victim pod on node "{name}"')
+            return _no_victim(name)
         return Candidate(name, tuple(info.pod for info in victims), violations)
+
+
+def _no_victim(name: str) -> Status:
+    return failed(f'expected at least one victim pod on node "{name}"')
 
 
 async def _fits_or_not(trial: Trial, among: Mask) -> Mask:

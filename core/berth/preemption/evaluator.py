@@ -42,7 +42,9 @@ from berth.preemption.preemptor import alone
 from berth.preemption.screening import Screening
 from berth.preemption.search import Candidates, find_candidates
 from berth.preemption.victims import Budgets, Seniority
+from berth.preemption.whole_groups import WholeGroups
 
+GENERIC_WORKLOAD = "GenericWorkload"
 END_OF_TIME = 253402300799.0
 """9999-12-31T23:59:59Z, later than any pod starts. Units: seconds since the epoch."""
 
@@ -128,7 +130,14 @@ class Evaluator:
         handle, pod, attempt = self._handle, request.pod, self._attempt(request)
         beneath = self._screening.beneath(pod.priority, handle.snapshot)
         nominated = self._nominated.beside(pod, handle.snapshot)
-        return DryRun(self._framework, attempt, beneath, self._budgets, nominated, self.seniority())
+        seniority, whole = self.seniority(), self._whole_groups()
+        return DryRun(self._framework, attempt, beneath, self._budgets, nominated, seniority, whole)
+
+    def _whole_groups(self) -> WholeGroups | None:
+        handle = self._handle
+        if not handle.rules.pods_evict_whole_groups or not handle.feature_enabled(GENERIC_WORKLOAD):
+            return None
+        return WholeGroups(handle.listers.pod_groups, handle.pod_groups)
 
     def _attempt(self, request: PreemptionRequest) -> Attempt:
         """An attempt with a record of its own, which is dropped: simulations are no part of the cycle's."""

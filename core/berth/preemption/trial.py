@@ -21,6 +21,7 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import Diagnosis
 from berth.framework.interface import FilterPlugin, PreFilterExtensions
 from berth.framework.runtime import Framework
+from berth.framework.status import PluginError
 from berth.objects.host_ports import HostPort
 from berth.snapshot.columns import Ints, Mask, Rows
 from berth.snapshot.on_demand import OnDemand
@@ -177,6 +178,17 @@ class Trial:
             # As upstream has it: of two pods with one port, which only bypass the scheduler, either frees it.
             (ports.update if self._stayed[i, turn] else ports.difference_update)(info.ports)
         return ports.union(*(info.ports for info in self._promised_here.get(i, ())))
+
+    def follow_elsewhere(self, node: Snapshot, info: PodInfo, sign: int) -> None:
+        """Let plugins know of a pod that comes (1) to a node that is not in the table, or goes (-1).
+
+        The table has one row; `node` is a table of that node alone.
+        """
+        for plugin in self._following:
+            follow = plugin.add_pod if sign > 0 else plugin.remove_pod
+            status = follow(self._state, self._attempt.pod, info, node)
+            if not status.ok:
+                raise PluginError(status.message)
 
     def _tell(self, state: CycleState, sign: int, pods: Iterable[tuple[int, PodInfo]]) -> None:
         """Let plugins know of pods that come (1) to rows of the table, or go (-1)."""

@@ -83,8 +83,8 @@ class Budgets:
             (violating if (left[meant] < 0).any() else others).append(victim)
         return violating, others
 
-    def violated_by(self, units: Iterable[Sequence[PodInfo]], *, whole_units: bool = False) -> list[bool]:
-        """Whether each unit's eviction would violate a budget, in the order given.
+    def violated_by(self, units: Iterable[Sequence[PodInfo]], *, whole_units: bool = False) -> list[int]:
+        """How many pods of each unit would violate a budget if they were evicted, in the order given.
 
         A pod is looked at no further than its first such budget, and, unless `whole_units`, a unit than its
         first such pod: what comes behind is not used up by it.
@@ -92,9 +92,8 @@ class Budgets:
         self._follow()
         left = self._allowed.copy()
         if whole_units:
-            every = [[self._use_up_to_a_violation(pod, left) for pod in pods] for pods in units]
-            return [any(violates) for violates in every]
-        return [any(self._use_up_to_a_violation(pod, left) for pod in pods) for pods in units]
+            return [sum([self._use_up_to_a_violation(pod, left) for pod in pods]) for pods in units]
+        return [int(any(self._use_up_to_a_violation(pod, left) for pod in pods)) for pods in units]
 
     def _use_up_to_a_violation(self, victim: PodInfo, left: Ints) -> bool:
         meant = self._meant(victim)

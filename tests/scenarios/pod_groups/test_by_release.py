@@ -5,6 +5,7 @@ import pytest
 from berth.config.releases.release import RELEASES
 from berth.objects.pod_groups import PodGroup
 from tests.scenarios.pod_groups.kit import GANG, Groups, group
+from tests.unit.pod_groups.kit import apart
 
 IN_36, IN_37, IN_38 = RELEASES
 NEWER = [IN_37, IN_38]
@@ -455,3 +456,53 @@ async def test_a_placement_that_pods_are_nominated_to(release, rack):
         cluster.add_member("y", cpu="1")
 
     assert {rack} == {cluster.bound[name][0] for name in ("x", "y")}
+
+
+@pytest.mark.parametrize(
+    ("release", "gone"), [(IN_36, 1), (IN_37, 3), (IN_38, 3)], ids=["1.36", "1.37", "1.38"]
+)
+async def test_a_group_is_evicted_for_a_pod(release, gone):
+    """From 1.37 on a group that is disrupted as a whole goes with its pods on all nodes; before, one pod."""
+    cluster = crowded(release)
+    whole = {"disruptionMode": "PodGroup"} if release == IN_36 else ALL
+    cluster.add_group("low", priority=1, **whole)
+    for i in range(3):
+        cluster.add_member(f"low-{i}", group="low", cpu="1", node_name=f"n{i}", priority=1)
+    cluster.api.grace_seconds = 5.0
+    cluster.add_pod("high", cpu="1", priority=10)
+    await cluster.run()
+    text = f"preempting {gone} victims"
+
+    assert gone == len(evicted(cluster))
+    assert release == IN_36 or text in cluster.message("high")
+    assert cluster.nomination("high") in {"n0", "n1", "n2"}
+
+
+@pytest.mark.parametrize("release", NEWER)
+async def test_a_group_is_spared_for_a_pod(release):
+    """A group is more important than a pod of its priority, wherever else it has pods."""
+    cluster = crowded(release, nodes=1)
+    cluster.add_node("m", cpu="2")
+    cluster.add_group("low", **ALL)
+    cluster.add_member("low-0", group="low", cpu="1", node_name="n0")
+    cluster.add_member("low-1", group="low", cpu="1", node_name="m")
+    cluster.add_pod("alone", cpu="1", node_name="m")
+    cluster.add_pod("high", cpu="1", priority=10)
+    await cluster.run()
+
+    assert ["alone"] == evicted(cluster)
+
+
+@pytest.mark.parametrize("release", NEWER)
+async def test_pods_of_a_group_on_other_nodes_count_as_gone(release):
+    """A pod that may not be in the zone of one of them has room where another one is."""
+    cluster = a_cluster(release)
+    for name in ("n0", "n1"):
+        cluster.add_node(name, cpu="1", labels={"zone": "z"})
+    cluster.add_group("low", **ALL)
+    for i in range(2):
+        cluster.add_member(f"low-{i}", group="low", cpu="1", node_name=f"n{i}", labels={"app": "low"})
+    cluster.add_pod("high", cpu="1", priority=10, affinity=apart("zone", app="low"))
+    await cluster.run()
+
+    assert ["low-0", "low-1"] == evicted(cluster)

@@ -3,16 +3,20 @@
 """Who has to go on a node."""
 
 import asyncio
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import assume, given, settings
 
 from berth.framework.interface import PreFilterResult
+from berth.framework.listers import Store
 from berth.framework.preempting import PreemptionRequest
 from berth.framework.status import Code, failed
 from berth.plugins.registry import IN_TREE
 from berth.preemption.candidates import Candidate
 from berth.preemption.dry_run import NO_VICTIMS
+from berth.preemption.whole_groups import WholeGroups
+from berth.snapshot.pod_group_states import PodGroupStates
 from berth.snapshot.pod_info import PodInfo
 from tests.unit.preemption.contests import contests
 from tests.unit.preemption.kit import NOW, budget, node, placed, preemptor, stage
@@ -202,6 +206,33 @@ async def as_the_plain_algorithm(contest):
             s.framework, attempt, row, budgets=budgets, nominated_pods=promised, now=NOW
         )
         assert reported(plain) == reported(outcome)
+
+
+class EveryNodeByItself(WholeGroups):
+    """Has each node tried unit by unit, though there are no groups."""
+
+    def meet(self, infos):
+        del infos
+        return True
+
+
+@law
+@given(contests())
+def test_6_4_law_units_of_one_pod_are_pods(contest):
+    """Tried unit by unit, a node without pods of groups has the victims that it has side by side."""
+    asyncio.run(as_unit_by_unit(contest))
+
+
+async def as_unit_by_unit(contest):
+    s, pod = contest
+    # What several budgets protect is used up in another order.
+    assume(len(list(s.handle.listers.pod_disruption_budgets)) < 2)
+    attempt, diagnosis, outcomes = await dry_run(contest)
+    whole = EveryNodeByItself(Store(), PodGroupStates())
+    request = PreemptionRequest("DefaultPreemption", pod, attempt.state, diagnosis)
+    by_itself = await replace(s.preemption.dry_run(request), whole=whole).run(np.arange(len(s.snapshot)))
+
+    assert [reported(outcome) for outcome in outcomes] == [reported(outcome) for outcome in by_itself]
 
 
 @law

@@ -1,0 +1,151 @@
+"""Groups that are evicted as a whole for a single pod: what has to go from a node with pods of such groups.
+
+A group with disruptionMode `all` goes with its pods on all nodes, or stays. Only the node that is tried
+changes; of pods on other nodes the plugins are told whose state follows pods. Nodes without pods of such
+groups are tried side by side (dry_run.py).
+
+Source: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go SelectVictimsOnNode
+(Kubernetes v1.37).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from berth.framework.attempt import Attempt
+from berth.framework.diagnosis import Diagnosis
+from berth.framework.listers import Store
+from berth.framework.status import PluginError, Status
+from berth.objects.pod_groups import PodGroup
+from berth.preemption.candidates import Candidate
+from berth.preemption.screening import Beneath
+from berth.preemption.trial import Trial, Turns
+from berth.preemption.units import Unit
+from berth.preemption.victims import Budgets, Seniority
+from berth.snapshot.pod_group_states import GroupKey, PodGroupStates, group_of
+from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.snapshot import Snapshot
+
+ONE_ROW = np.ones(1, dtype=bool)
+
+
+@dataclass(frozen=True, slots=True)
+class WholeGroups:
+    """The groups that are evicted as a whole, and their pods on nodes."""
+
+    groups: Store[PodGroup]
+    states: PodGroupStates
+
+    def of(self, info: PodInfo) -> GroupKey | None:
+        """The group as a whole of which the pod is evicted, None for one that goes alone."""
+        key = group_of(info.pod)
+        group = None if key is None else self.groups.get(key.name, key.namespace)
+        return key if group is not None and group.spec.disrupted_as_a_whole else None
+
+    def meet(self, infos: Iterable[PodInfo]) -> bool:
+        """Whether one of the pods is of such a group."""
+        return any(self.of(info) is not None for info in infos)
+
+    def units(self, infos: Iterable[PodInfo], nodes: Snapshot) -> Iterator[Unit]:
+        """The units that these pods of one node are in, each once, with the pods on other nodes."""
+        seen: set[GroupKey] = set()
+        for info in infos:
+            key = self.of(info)
+            if key is None:
+                yield Unit((info,), info.pod.priority)
+            elif key not in seen:
+                seen.add(key)
+                pods = tuple(self._pods(key, nodes))
+                yield Unit(pods, max(each.pod.priority for each in pods))
+
+    def _pods(self, key: GroupKey, nodes: Snapshot) -> Iterator[PodInfo]:
+        for pod in self.states.known(key).scheduled:
+            row = nodes.row_of.get(pod.node_name)
+            info = None if row is None else nodes.pods[row].get(pod.uid)
+            if info is not None:
+                yield info
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """One node without its less important units; `turns` are those of its pods, by UID."""
+
+    trial: Trial
+    attempt: Attempt
+    turns: Mapping[str, int]
+
+    def come(self, unit: Unit, sign: int) -> None:
+        """Bring all pods of a unit back (1), or take them again (-1)."""
+        for turn in (self.turns[info.uid] for info in unit.pods if info.uid in self.turns):
+            if sign > 0:
+                self.trial.bring_back(turn, ONE_ROW)
+            else:
+                self.trial.take_again(turn, ONE_ROW)
+        self.tell_of_others(unit, sign)
+
+    def tell_of_others(self, unit: Unit, sign: int) -> None:
+        """Let plugins know that the unit's pods on other nodes come (1) or go (-1)."""
+        nodes = self.attempt.nodes
+        for info in unit.pods:
+            if info.uid not in self.turns:
+                row = nodes.row_of[info.pod.node_name]
+                self.trial.follow_elsewhere(nodes.view(np.array([row])), info, sign)
+
+    async def fits(self) -> bool:
+        """Whether the pod fits as things are; where a plugin fails it does not."""
+        try:
+            return bool((await self.trial.fits(ONE_ROW, Diagnosis(self.trial.table.names)))[0])
+        except PluginError:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class UnitDryRun:
+    """Tries one node after the other whose pods are in units."""
+
+    whole: WholeGroups
+    beneath: Beneath
+    budgets: Budgets
+    seniority: Seniority
+
+    async def run(self, trial: Trial, attempt: Attempt) -> Candidate | Status | None:
+        """The victims of the trial's only node, or why there are none; None where no unit may go.
+
+        Raises: PluginError where a plugin fails while all units are gone.
+        """
+        (name,) = trial.table.names
+        potential = self.beneath.potential(attempt.nodes.row_of[name], self.seniority)
+        every = list(self.whole.units(potential.infos, attempt.nodes))
+        units = [unit for unit in every if unit.priority < self.beneath.priority]
+        if not units:
+            return None
+        units.sort(key=lambda unit: unit.importance(self.seniority))
+        here = {info.uid for info in potential.infos}
+        local = [info for unit in every for info in unit.pods if info.uid in here]
+        trial.begin(Turns.of([local], [potential.amounts_of(local)]))
+        node = _Node(trial, attempt, {info.uid: turn for turn, info in enumerate(local)})
+        for unit in every:
+            if unit.priority >= self.beneath.priority:
+                node.come(unit, 1)
+        diagnosis = Diagnosis([name])
+        for unit in units:
+            node.tell_of_others(unit, -1)
+        if not (await trial.fits(ONE_ROW, diagnosis))[0]:
+            return diagnosis.statuses()[0]
+        return await self._reprieved(node, name, units)
+
+    async def _reprieved(self, node: _Node, name: str, units: Sequence[Unit]) -> Candidate:
+        """What has to go once whatever can stay is back, those first whose eviction violates a budget."""
+        violations = self.budgets.violated_by((unit.pods for unit in units), whole_units=True)
+        counted = sorted(zip(units, violations, strict=True), key=lambda each: not each[1])
+        gone: list[Unit] = []
+        violating = 0
+        for unit, count in counted:
+            node.come(unit, 1)
+            if not await node.fits():
+                node.come(unit, -1)
+                gone.append(unit)
+                violating += count
+        gone.sort(key=lambda unit: unit.importance(self.seniority))
+        return Candidate(name, tuple(info.pod for unit in gone for info in unit.pods), violating)
