@@ -16,9 +16,8 @@ from berth.framework.object_events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
     ASSIGNED_POD_UPDATE,
-    UNSCHEDULABLE_POD_ADD,
-    UNSCHEDULABLE_POD_DELETE,
-    UNSCHEDULABLE_POD_UPDATE,
+    UNSPLIT,
+    UnassignedPodEvents,
     pod_events,
 )
 from berth.objects.pod import Pod
@@ -50,9 +49,11 @@ class PodHandler(MovingHandler):
         gang_scheduling: bool = False,
         sync_calls: Callable[[Pod], None] | None = None,
         resizes_count_by_pod: bool = False,
+        unassigned_events: UnassignedPodEvents = UNSPLIT,
     ) -> None:
         super().__init__(queue, clock, handled)
         self._cache = cache
+        self._events = unassigned_events
         self._sync_calls = sync_calls
         self._unassigned = unassigned
         self._profiles = profiles
@@ -139,12 +140,12 @@ class PodHandler(MovingHandler):
                 self._cache.pod_groups.delete(pod)
             raise
         if self._gang_scheduling:
-            self._follow_up(self._queue.move_all, UNSCHEDULABLE_POD_ADD, None, pod)
-        self._handled(UNSCHEDULABLE_POD_ADD.label, self._clock.monotonic() - started)
+            self._follow_up(self._queue.move_all, self._events.add, None, pod)
+        self._handled(self._events.add.label, self._clock.monotonic() - started)
 
     def _unscheduled_update(self, old: Pod, new: Pod) -> None:
         started = self._clock.monotonic()
-        events = [event.label for event in pod_events(old, new)]
+        events = [event.label for event in pod_events(old, new, unassigned=self._events.own)]
         self._unassigned.put(new)
         if old.metadata.resource_version == new.metadata.resource_version:
             return
@@ -158,7 +159,7 @@ class PodHandler(MovingHandler):
             if old.nominated_node_name not in ("", new.nominated_node_name):
                 self._follow_up(self._nomination_lost, old)
         seconds = self._clock.monotonic() - started
-        for label in {UNSCHEDULABLE_POD_UPDATE.label, *events}:
+        for label in {self._events.update.label, *events}:
             self._handled(label, seconds)
 
     def _requeue(self, old: Pod, new: Pod) -> None:
@@ -181,7 +182,7 @@ class PodHandler(MovingHandler):
                 self._follow_up(self._assumed_deletion, pod)
             elif pod.nominated_node_name:
                 self._follow_up(self._nomination_lost, pod)
-        self._handled(UNSCHEDULABLE_POD_DELETE.label, self._clock.monotonic() - started)
+        self._handled(self._events.delete.label, self._clock.monotonic() - started)
 
     def _nomination_lost(self, pod: Pod) -> None:
         """Let the pods retry that the nomination held off: those of no higher priority."""

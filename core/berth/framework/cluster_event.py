@@ -14,11 +14,17 @@ from berth.objects.pod import Pod
 
 
 class EventResource(StrEnum):
-    """What an event is about. Plugins register POD; the two finer kinds only ever arrive."""
+    """What an event is about. Plugins register POD; the finer kinds only ever arrive.
+
+    UNSCHEDULABLE_POD is up to Kubernetes 1.36 what is split since: events of pods without a node in
+    UNSCHEDULED_POD, and those of the waiting pod itself in TARGET_POD.
+    """
 
     POD = "Pod"
     ASSIGNED_POD = "AssignedPod"
     UNSCHEDULABLE_POD = "UnschedulablePod"
+    UNSCHEDULED_POD = "UnscheduledPod"
+    TARGET_POD = "TargetPod"
     NODE = "Node"
     NAMESPACE = "Namespace"
     PERSISTENT_VOLUME = "PersistentVolume"
@@ -86,7 +92,14 @@ def _label(resource: str, action: ActionType) -> str:
     return f"{resource}{action.text}"
 
 
-_POD_KINDS = frozenset({EventResource.ASSIGNED_POD, EventResource.UNSCHEDULABLE_POD})
+_POD_KINDS = frozenset(
+    {
+        EventResource.ASSIGNED_POD,
+        EventResource.UNSCHEDULABLE_POD,
+        EventResource.UNSCHEDULED_POD,
+        EventResource.TARGET_POD,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,17 +17,42 @@ NODE_DELETE = ClusterEvent(EventResource.NODE, ActionType.DELETE)
 ASSIGNED_POD_ADD = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD)
 ASSIGNED_POD_UPDATE = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.UPDATE)
 ASSIGNED_POD_DELETE = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
-UNSCHEDULABLE_POD_ADD = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD)
-UNSCHEDULABLE_POD_UPDATE = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE)
-UNSCHEDULABLE_POD_DELETE = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.DELETE)
 
 
-def pod_events(old: Pod, new: Pod, *, resizes_count_by_pod: bool = False) -> list[ClusterEvent]:
+class UnassignedPodEvents:
+    """The events of pods without a node, as the release calls them (berth.config.releases)."""
+
+    def __init__(self, *, split: bool) -> None:
+        whole = EventResource.UNSCHEDULABLE_POD
+        resource = EventResource.UNSCHEDULED_POD if split else whole
+        self.own = EventResource.TARGET_POD if split else whole
+        """What events are about that change the waiting pod itself."""
+        self.add = ClusterEvent(resource, ActionType.ADD)
+        self.update = ClusterEvent(resource, ActionType.UPDATE)
+        self.delete = ClusterEvent(resource, ActionType.DELETE)
+        self.arrivals = frozenset({self.add.label, self.update.label})
+        """The labels under which pods come to the queue."""
+        self.unknown_updated = self.add if split else self.update
+        """What it is to the queue if a pod is updated that it does not have."""
+
+
+UNSPLIT = UnassignedPodEvents(split=False)
+"""Up to Kubernetes 1.36."""
+
+
+def pod_events(
+    old: Pod,
+    new: Pod,
+    *,
+    resizes_count_by_pod: bool = False,
+    unassigned: EventResource = EventResource.UNSCHEDULABLE_POD,
+) -> list[ClusterEvent]:
     """At least one event: what changed if that has a name of its own, a general update otherwise.
 
-    `resizes_count_by_pod` is the rule of the release (berth.config.releases), which matters on nodes only.
+    `resizes_count_by_pod` is the rule of the release (berth.config.releases), which matters on nodes only;
+    `unassigned` is what the events of a pod without a node are about.
     """
-    resource = EventResource.ASSIGNED_POD if new.node_name else EventResource.UNSCHEDULABLE_POD
+    resource = EventResource.ASSIGNED_POD if new.node_name else unassigned
     found = [ClusterEvent(resource, action) for action in _pod_actions(old, new, by_pod=resizes_count_by_pod)]
     return found or [ClusterEvent(resource, ActionType.UPDATE)]
 

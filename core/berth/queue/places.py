@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import FORCE_ACTIVATE, LABEL_SCHEDULE_ATTEMPT_FAILURE
+from berth.framework.object_events import UnassignedPodEvents
 from berth.framework.queued_group import QueuedGroupInfo
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.pod import Pod
@@ -26,9 +27,6 @@ from berth.queue.queue_metrics import QueueMetrics
 from berth.queue.record_heap import Order, RecordHeap, ShardOf
 from berth.queue.requeue_strategy import Strategy
 from berth.queue.unschedulable_pods import UnschedulablePods
-
-POD_ADD = "UnschedulablePodAdd"
-POD_UPDATE = "UnschedulablePodUpdate"
 
 ACTIVE = "active"
 BACKOFF = "backoff"
@@ -72,7 +70,9 @@ class Places:
         metrics: QueueMetrics,
         pop_from_backoff: bool,
         shard_of: ShardOf,
+        events: UnassignedPodEvents,
     ) -> None:
+        self._arrivals = events.arrivals
         self.active = RecordHeap(order, shard_of)
         self.backoff = BackoffQueue(order, backoff, shard_of)
         self.pool = UnschedulablePods()
@@ -221,7 +221,7 @@ class Places:
             self.count_in(record, ACTIVE, event)
             return
         self._metrics.pod_incoming(ACTIVE, event)
-        if event in (POD_ADD, POD_UPDATE):
+        if event in self._arrivals:
             self.nominator.add(record.pod)
 
     def _first_tried(self, group: QueuedGroupInfo) -> None:

@@ -29,7 +29,7 @@ from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
 from berth.queue.errors import GroupAlreadyQueuedError
 from berth.queue.failed_attempts import note_failure
-from berth.queue.places import POD_ADD, Places
+from berth.queue.places import Places
 from berth.queue.requeue_strategy import Strategy
 from berth.snapshot.pod_group_states import GroupKey, group_of
 
@@ -41,13 +41,20 @@ Apart = dict[GroupKey, dict[str, QueuedPodInfo]]
 class QueuedGroups:
     """The groups' entities, and their pods that are in none; `groups` are those that the watch has shown.
 
-    `notify` is called with whether something is in activeQ or backoffQ now. Cost: O(pods of the group) at
+    `notify` is called with whether something is in activeQ or backoffQ now; `pod_added` is the label of the
+    event that a pod is new. Cost: O(pods of the group) at
     most.
     """
 
     def __init__(
-        self, places: Places, groups: Store[PodGroup], clock: Clock, notify: Callable[[bool], None]
+        self,
+        places: Places,
+        groups: Store[PodGroup],
+        clock: Clock,
+        notify: Callable[[bool], None],
+        pod_added: str,
     ) -> None:
+        self._pod_added = pod_added
         self._notify = notify
         self._places = places
         self._groups = groups
@@ -93,7 +100,7 @@ class QueuedGroups:
             return False
         entity = QueuedGroupInfo.of(group, record, self._clock.now())
         if not (record.unschedulable_count or record.consecutive_errors_count):
-            return self._places.move_to_active(entity, POD_ADD)
+            return self._places.move_to_active(entity, self._pod_added)
         # A pod that failed once its group was through: it backs off, whatever would break again.
         entity.unschedulable_count = record.unschedulable_count
         entity.consecutive_errors_count = record.consecutive_errors_count
@@ -116,7 +123,7 @@ class QueuedGroups:
         place = self._places.place_of(entity)
         self._places.remove(entity.key)
         change()
-        return bool(entity.members) and self._places.put_back(entity, place, POD_ADD)
+        return bool(entity.members) and self._places.put_back(entity, place, self._pod_added)
 
     @staticmethod
     def _leave(apart: Apart, record: QueuedPodInfo) -> bool:

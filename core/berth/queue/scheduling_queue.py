@@ -25,7 +25,7 @@ from berth.framework.background import Background
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import FORCE_ACTIVATE, LABEL_POP_FROM_BACKOFF, ClusterEvent
 from berth.framework.listers import Store
-from berth.framework.object_events import pod_events
+from berth.framework.object_events import UNSPLIT, UnassignedPodEvents, pod_events
 from berth.framework.queued_group import QueuedGroupInfo
 from berth.framework.queued_pod import QueuedPodInfo, SortKey
 from berth.objects.pod import Pod
@@ -40,7 +40,7 @@ from berth.queue.gating import Gating
 from berth.queue.hint_questions import HintAsker, HintQuestion, HintQuestions, queue_all
 from berth.queue.in_flight import InFlight, InFlightEvent
 from berth.queue.nominator import PodLister
-from berth.queue.places import ACTIVE, POD_ADD, POD_UPDATE, Places
+from berth.queue.places import ACTIVE, Places
 from berth.queue.queue_contents import QueueContents
 from berth.queue.queue_metrics import NoMetrics, QueueMetrics, count_rejected
 from berth.queue.queue_order import Less, queue_order
@@ -92,7 +92,11 @@ class SchedulingQueue(QueueContents):
         leaves_out: LeavesOut | None = None,
         wait_seconds: Callable[[Pod], float] = at_once,
         shard_of: ShardOf = whole,
+        unassigned_events: UnassignedPodEvents = UNSPLIT,
     ) -> None:
+        self._own_events = unassigned_events.own
+        self._pod_added = unassigned_events.add.label
+        self._unknown_updated = unassigned_events.unknown_updated.label
         self._on_ready = on_ready
         self._ask_hints = ask_hints
         self._leaves_out = leaves_out
@@ -117,10 +121,15 @@ class SchedulingQueue(QueueContents):
             metrics=self._metrics,
             pop_from_backoff=pop_from_backoff,
             shard_of=shard_of,
+            events=unassigned_events,
         )
         self.nominator = self._places.nominator
         """Who was promised which node."""
-        self.groups = None if groups is None else QueuedGroups(self._places, groups, clock, self._notify)
+        self.groups = (
+            None
+            if groups is None
+            else QueuedGroups(self._places, groups, clock, self._notify, self._pod_added)
+        )
         """The groups that wait as one; None where each pod waits alone."""
         self._gates = GateAnswers(self._places, gating, self._strategies)
         self._failed = FailedAttempts(self._places, self._strategies, self._in_flight, clock, self._metrics)
@@ -143,7 +152,7 @@ class SchedulingQueue(QueueContents):
 
     def add(self, pod: Pod) -> None:
         """Take in a new pod."""
-        self._add(pod, POD_ADD)
+        self._add(pod, self._pod_added)
 
     def _add(self, pod: Pod, event: str) -> None:
         record = QueuedPodInfo(pod, self._clock.now())
@@ -157,13 +166,13 @@ class SchedulingQueue(QueueContents):
         """Take over a new version of a pod; an unknown one is taken in."""
         old = old or new
         if new.uid in self._in_flight:
-            for event in pod_events(old, new):
+            for event in pod_events(old, new, unassigned=self._own_events):
                 self._in_flight.record(event, old, new)
             return
         places = self._places
         record = self._record(new.key)
         if record is None:
-            self._add(new, POD_UPDATE)
+            self._add(new, self._unknown_updated)
             return
         self._renew(record, old, new)
         entity = record.group or record
@@ -192,7 +201,7 @@ class SchedulingQueue(QueueContents):
 
     def _moved_by_own_update(self, record: QueuedPodInfo, old: Pod, new: Pod) -> bool:
         asked = HintQuestions()
-        for event in pod_events(old, new):
+        for event in pod_events(old, new, unassigned=self._own_events):
             strategy = self._strategies.worth(record, event, old, new, asked)
             if self._places.requeue(record, strategy, event.label):
                 return True

@@ -37,6 +37,7 @@ from berth.framework.core_ports import CorePorts
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.handle import EventRecorder, Handle
 from berth.framework.listers import AssumeCache, Listers, Store
+from berth.framework.object_events import UnassignedPodEvents
 from berth.framework.runtime import Framework
 from berth.objects.pod import Pod
 from berth.pod_groups.conditions import GroupConditions
@@ -111,6 +112,7 @@ class Scheduler:
         self.budgets = CycleBudgets(
             ports.clock, ports.background, self._metrics.over_budget, on_forgiven=self._release_held
         )
+        self._unassigned_events = UnassignedPodEvents(split=loaded.gates.rules.pod_events_are_split)
         self.queue = self._new_queue(plugins, on_ready, max_in_unschedulable_seconds, shard_of)
         self.waiting_pods = WaitingPods(ports.background, ports.clock)
         self.pods_in_pre_bind = PodsInPreBind(ports.background)
@@ -191,6 +193,7 @@ class Scheduler:
             leaves_out=None if gate is None else gate.leaves_out,
             wait_seconds=self.budgets.wait_seconds,
             shard_of=shard_of,
+            unassigned_events=self._unassigned_events,
         )
 
     def _new_frameworks(self, plugins: PluginSource, wake: Callable[[], None]) -> Mapping[str, Framework]:
@@ -263,6 +266,7 @@ class Scheduler:
             gang_scheduling=self.feature_enabled("GangScheduling"),
             sync_calls=None if self.dispatcher is None else self.dispatcher.sync,
             resizes_count_by_pod=self._loaded.gates.rules.resizes_count_by_pod,
+            unassigned_events=self._unassigned_events,
         )
 
     def _new_schedule_one(self, attempts: Attempts) -> ScheduleOne:

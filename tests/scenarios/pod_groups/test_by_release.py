@@ -506,3 +506,29 @@ async def test_pods_of_a_group_on_other_nodes_count_as_gone(release):
     await cluster.run()
 
     assert ["low-0", "low-1"] == evicted(cluster)
+
+
+@pytest.mark.parametrize(
+    ("release", "added", "changed"),
+    [
+        (IN_36, "UnschedulablePodAdd", "UnschedulablePodUpdatePodLabel"),
+        (IN_37, "UnscheduledPodAdd", "TargetPodUpdatePodLabel"),
+        (IN_38, "UnscheduledPodAdd", "TargetPodUpdatePodLabel"),
+    ],
+)
+async def test_labels_of_events_of_pods(release, added, changed):
+    """From 1.37 on the events of the waiting pod itself have a name of their own; decisions do not change."""
+    cluster = a_cluster(release)
+    cluster.add_node("n0", cpu="1", labels={"a": "b"})
+    cluster.add_pod("p", cpu="2")
+    await cluster.run()
+    cluster.change_pod("p", labels={"x": "y"})
+    await cluster.run()
+
+    assert 1 == cluster.metric("queue_incoming_pods_total", queue="active", event=added)
+    assert 1 == cluster.metric("event_handling_duration_seconds_count", event=added)
+    assert 1 == cluster.metric("event_handling_duration_seconds_count", event=changed)
+    cluster.change_pod("p", spec={"scheduling_gates": ()})
+    cluster.add_node("n1", cpu="2")
+    await cluster.tick(2)
+    assert {"p": "n1"} == cluster.bound

@@ -6,7 +6,7 @@ import pytest
 
 from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
 from berth.framework.interface import PreEnqueuePlugin
-from berth.framework.object_events import UNSCHEDULABLE_POD_ADD
+from berth.framework.object_events import UNSPLIT
 from berth.framework.status import failed
 from tests.unit.queue.kit import (
     GATES_GONE,
@@ -161,7 +161,7 @@ def test_siblings_of_a_new_pod_are_looked_at_again():
     gates = Gates(events=[ClusterEvent(EventResource.POD, ActionType.ADD)])
     bench = a_bench([gates])
     bench.add(gates=["Gates"])
-    bench.queue.move_all(UNSCHEDULABLE_POD_ADD, None, a_pod("sibling"))
+    bench.queue.move_all(UNSPLIT.add, None, a_pod("sibling"))
 
     assert gates.asked == 2
 

@@ -52,6 +52,9 @@ class Rules:
     """Whether a group that preempts is tried once, without all potential victims, with topology constraints,
     too, and its pods are nominated to the nodes that they found, beside which victims are spared; else it is
     tried anew beside each victim, and nominated nowhere (#139674, #139980, #140590)."""
+    pod_events_are_split: bool = False
+    """Whether events of pods without a node are called UnscheduledPod, and TargetPod where they are the
+    waiting pod's own; else UnschedulablePod (#135905)."""
     pods_evict_whole_groups: bool = False
     """Whether a group that is disrupted as a whole goes as a whole for a single pod, too; else its pods go
     one by one (#137981)."""
@@ -92,6 +95,7 @@ _OF_1_37: Final = replace(
     selector_errors_name_the_device=True,
     queues_groups=True,
     groups_keep_the_nodes_found=True,
+    pod_events_are_split=True,
     pods_evict_whole_groups=True,
 )
 _OF_1_38: Final = replace(
