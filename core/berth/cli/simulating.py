@@ -19,7 +19,8 @@ _SIMULATED = (
         default="",
         metavar="FILE",
         help="A PluginList, as for the scheduler; an entry may have a `command` that starts it. By default "
-        "the list behind the configuration.",
+        "the list behind the configuration. Timers of plugins that use the SDK's clock run in virtual time; "
+        "where those of others decide, there is no verdict.",
     ),
     click.option(
         "--plugin",

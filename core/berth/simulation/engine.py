@@ -235,7 +235,7 @@ class Simulation:
         """When to go on, None where nothing is left to do."""
         sizes = self.core.queue.sizes()
         working = sizes.active or any(True for _ in self.core.waiting_pods) or any(self.core.at_work.values())
-        due = self.timeline.next_time()
+        due = min(self.timeline.next_time(), self.plugins.next_wake(self._progress))
         if due == math.inf:
             if self.clock.now() > self._progress + PATIENCE_SECONDS:
                 return None

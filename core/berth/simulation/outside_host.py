@@ -1,7 +1,11 @@
-"""The host of sidecars and the extenders of a simulation: each call is made outside of virtual time."""
+"""The host of sidecars and the extenders of a simulation: each call is made outside of virtual time.
+
+A plugin that uses the clock holds the virtual time by then.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -23,6 +27,9 @@ from berth_plugin_proto import identity_pb2, queueing_pb2
 
 R = TypeVar("R")
 LOOK_SECONDS = 0.002
+HEAR_SECONDS = 1.0
+"""How long what a plugin has said by itself may be on its way."""
+MICROS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,14 +37,23 @@ class OutsideCaller(Caller):
     """Calls one plugin while virtual time stands still."""
 
     outside: Outside
+    unix_micros: Callable[[], int]
+    """The virtual time."""
 
     async def ask(self, name: str, request: Any, state: CycleState, read: Callable[[Any], R]) -> R:
         """As Caller.ask."""
-        return self.outside.run(Caller.ask(self, name, request, state, read))
+        return self.outside.run(self._in_time(Caller.ask(self, name, request, state, read)))
 
     async def ask_queueing(self, name: str, request: Any, read: Callable[[Any], R]) -> R:
         """As Caller.ask_queueing."""
-        return self.outside.run(Caller.ask_queueing(self, name, request, read))
+        return self.outside.run(self._in_time(Caller.ask_queueing(self, name, request, read)))
+
+    async def _in_time(self, call: Coroutine[Any, Any, R]) -> R:
+        """What comes of the call, made once the plugin holds the virtual time."""
+        now = self.unix_micros()
+        if self.connection.unix_micros != now:
+            await self.connection.reach(now)
+        return await call
 
 
 class OutsideHost(PluginHost):
@@ -54,17 +70,57 @@ class OutsideHost(PluginHost):
         self._loop = asyncio.get_running_loop()
         self.moved = False
         """Whether a plugin said something since this was last reset."""
+        self.wake_at_micros: int | None = None
+        """When the next plugin wants to be woken, in virtual time."""
+        self._heard: Counter[str] = Counter()
+        """The number of what each plugin said last by itself."""
+        self._news = asyncio.Event()
         super().__init__(specs, profiles, sampled=lambda _: False, classes_ahead=0, **parts)
 
     @property
     def speaks(self) -> bool:
         """Whether a plugin may say something by itself."""
+        return any(self._speaking())
+
+    @property
+    def speaks_in_real_time(self) -> bool:
+        """Whether one of these may say it at any moment: it does not use the clock."""
+        return any(not connection.capabilities.clock for connection in self._speaking())
+
+    def _speaking(self) -> Iterator[Connection]:
         requeue = identity_pb2.EXTENSION_POINT_REQUEUE
-        return any(connection.offers(requeue) for connection in self.connections.values())
+        return (connection for connection in self.connections.values() if connection.offers(requeue))
+
+    def unix_micros(self) -> int:
+        """The virtual time."""
+        return round(self._clock.now() * MICROS)
+
+    async def say_time(self) -> None:
+        """Have all plugins hold the virtual time, and hear what they said up to it."""
+        wakes = []
+        for name, connection in self.connections.items():
+            reached = await connection.reach(self.unix_micros())
+            if reached is not None:
+                await self._hear(name, reached.last_requeue)
+                if reached.HasField("wake_at_unix_micros"):
+                    wakes.append(reached.wake_at_unix_micros)
+        self.wake_at_micros = min(wakes, default=None)
+
+    async def _hear(self, name: str, number: int) -> None:
+        """Wait for what the plugin has said by itself; what was said while nothing listened never comes."""
+        try:
+            async with asyncio.timeout(HEAR_SECONDS):
+                while self._heard[name] < number:
+                    self._news.clear()
+                    await self._news.wait()
+        except TimeoutError:
+            self._heard[name] = number
 
     def caller(self, version: Version, profile: str) -> Caller:
         """What calls that version in the name of that profile."""
-        return OutsideCaller(version.connection, version.feed, profile, self._around, self._outside)
+        return OutsideCaller(
+            version.connection, version.feed, profile, self._around, self._outside, self.unix_micros
+        )
 
     async def in_step(self, seconds: float) -> None:
         """Wait until plugins have taken in the newest state, but no longer than that."""
@@ -85,6 +141,8 @@ class OutsideHost(PluginHost):
         self._in_simulation(lambda: take(connection))
 
     def _on_requeue(self, connection: Connection, response: queueing_pb2.RequeueResponse) -> None:
+        self._heard[connection.spec.name] = response.number
+        self._news.set()
         take = super()._on_requeue
         self._in_simulation(lambda: take(connection, response))
 

@@ -6,11 +6,13 @@
     virtual time:  scheduler --> plugin at its points --> call --+        +--> answer, at the same moment
     real time:                                                   +--> socket --+
 
-What a plugin answers comes at the virtual moment at which it was asked, however long it took. What it says by
-itself (Requeue) comes when it comes: it is given a moment before virtual time passes while a pod waits.
+What a plugin answers comes at the virtual moment at which it was asked, however long it took. One that uses
+the clock holds the virtual time, is woken at the times that it asks for, and is heard out before time passes.
+What another one says by itself (Requeue) comes when it comes: it is given a moment while a pod waits.
 """
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -36,7 +38,7 @@ from berth.simulation.errors import PluginsError
 from berth.simulation.inputs import ClusterInput
 from berth.simulation.kinds import Kind
 from berth.simulation.outside import Outside
-from berth.simulation.outside_host import OutsideExtender, OutsideHost
+from berth.simulation.outside_host import MICROS, OutsideExtender, OutsideHost
 from berth.simulation.plugin_calls import CallCounts, PluginUse
 from berth.simulation.plugin_settings import Plugins
 from berth.simulation.shown_objects import ShownObjects
@@ -56,6 +58,8 @@ IN_STEP_SECONDS: Final = 1.0
 """How long it is waited for plugins to take in the newest state; calls bring it in any case."""
 MOST_MOVES: Final = 100
 """So often plugins may move something at one virtual moment: one that never ends to must not hold up time."""
+MAX_WAKES: Final = 10_000
+"""So often plugins are woken without any progress: timers that bring nothing must not go on for ever."""
 MOMENT_SECONDS: Final = 0.005
 """How long what a plugin says by itself may be on its way."""
 
@@ -81,6 +85,11 @@ class OutsidePlugins:
         self._breathed = SYSTEM_CLOCK.monotonic()
         self._moves, self._moved_at = 0, 0.0
         """How often plugins were given their moment at this virtual time."""
+        self._alarm: asyncio.TimerHandle | None = None
+        """What wakes plugins, at the virtual time `_alarm_micros`."""
+        self._alarm_micros: int | None = None
+        self._wakes, self._progress = 0, 0.0
+        """How often plugins were woken since the last progress."""
         self._rejected: dict[str, list[str]] = {}
         """Pods whose last attempt sidecars turned down, by UID, with those that did so not at Filter."""
         self._extenders: list[Extender] = []
@@ -141,6 +150,7 @@ class OutsidePlugins:
         core.cache.update_snapshot(core.snapshot)
         attaching = Attaching(self._host, core.profiles.frameworks, core.handles, _spawns_nothing)
         attaching.enable_listed(self._sidecars)
+        self._outside.run(self._host.say_time())
         self._outside.run(self._connected(self._host))
         for name, connection in self._host.connections.items():
             self._check(name, connection)
@@ -202,6 +212,7 @@ class OutsidePlugins:
         """Let sidecars follow before virtual time passes; whether one of them moved anything."""
         self._breathe()
         if self._host is None or not self._host.speaks or not self._anything_waits():
+            self._set_alarm(None)
             return False
         now = self._clock.monotonic()
         self._moves, self._moved_at = (self._moves + 1 if now == self._moved_at else 0), now
@@ -210,7 +221,32 @@ class OutsidePlugins:
         self._outside.run(self._in_step(self._host))
         self._breathed = SYSTEM_CLOCK.monotonic()
         moved, self._host.moved = self._host.moved, False
-        return moved
+        return self._set_alarm(self._host.wake_at_micros) or moved
+
+    def _set_alarm(self, unix_micros: int | None) -> bool:
+        """Wake plugins at that time and no other; whether that is another time than before."""
+        if self._wakes >= MAX_WAKES:
+            unix_micros = None
+        if unix_micros == self._alarm_micros:
+            return False
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_micros = unix_micros
+        if unix_micros is not None:
+            # The loop asks `moves` before time passes on, and plugins are said the time there.
+            left = unix_micros / MICROS - self._clock.now()
+            self._alarm = asyncio.get_running_loop().call_later(left, self._woken)
+        return True
+
+    def _woken(self) -> None:
+        self._alarm = self._alarm_micros = None
+        self._wakes += 1
+
+    def next_wake(self, progress: float) -> float:
+        """When a plugin wants to be woken, in virtual seconds; never, where that brings nothing."""
+        if progress != self._progress:
+            self._progress, self._wakes = progress, 0
+        return math.inf if self._alarm_micros is None else self._alarm_micros / MICROS
 
     def _anything_waits(self) -> bool:
         """Whether what a sidecar says may help a pod."""
@@ -227,19 +263,26 @@ class OutsidePlugins:
 
     async def _in_step(self, host: OutsideHost) -> None:
         await host.in_step(IN_STEP_SECONDS)
-        await asyncio.sleep(MOMENT_SECONDS)
+        await host.say_time()
+        if host.speaks_in_real_time:
+            await asyncio.sleep(MOMENT_SECONDS)
 
     def may_let_go_on(self, uid: str, gating: str) -> str:
-        """The sidecar that has a pod wait and can let it go on by itself; "" if none.
+        """The sidecar that has a pod wait and can let it go on by itself, later; "" if none.
 
-        It has the pod wait by `gating` it, at PreFilter or at Permit.
+        It has the pod wait by `gating` it, at PreFilter or at Permit. One that uses the clock was heard out,
+        unless it was woken in vain too often.
         """
         if self._host is None:
             return ""
-        requeue = identity_pb2.EXTENSION_POINT_REQUEUE
         names = [gating] if gating else self._rejected.get(uid, [])
         found = ((name, self._host.connections.get(name)) for name in names)
-        return next((name for name, one in found if one is not None and one.offers(requeue)), "")
+        return next((name for name, one in found if one is not None and self._is_cut_off(one)), "")
+
+    def _is_cut_off(self, connection: Connection) -> bool:
+        """Whether the plugin may have said more, later than virtual time ended."""
+        in_time = connection.capabilities.clock and self._wakes < MAX_WAKES
+        return connection.offers(identity_pb2.EXTENSION_POINT_REQUEUE) and not in_time
 
     def shown_kinds(self) -> Counter[str]:
         """How many of the input's further objects a sidecar was shown, by kind."""
@@ -251,9 +294,11 @@ class OutsidePlugins:
         return sidecars + [self._counts.use(each.name, each.name) for each in self._extenders]
 
     def _use(self, host: OutsideHost, spec: "SidecarSpec") -> PluginUse:
-        version, lacks = host.versions[spec.name].connection.version, host.lacking(spec.name)
-        source = " ".join(spec.command) or spec.address
-        return self._counts.use(spec.name, source, version=version, not_in_input=lacks)
+        connection, lacks = host.versions[spec.name].connection, host.lacking(spec.name)
+        source, clock = " ".join(spec.command) or spec.address, connection.capabilities.clock
+        return self._counts.use(
+            spec.name, source, version=connection.version, clock=clock, not_in_input=lacks
+        )
 
     # For the scheduler: implements PluginSource.
 

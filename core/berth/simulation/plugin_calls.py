@@ -24,6 +24,8 @@ class PluginUse(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """Calls that failed, by how: late, failed, error (its own), garbled, refused (not made)."""
     passed_over: int = 0
     """Failures in spite of which the pod went on, as the failure policy says."""
+    clock: bool = False
+    """Whether it uses the clock of the protocol: it was said the virtual time, and woken by it."""
     not_in_input: list[str] = []
     """Kinds that it watches, and of which the input has no object."""
 
@@ -51,7 +53,13 @@ class CallCounts(NoPluginMetrics):
         return {outcome: count for (name, outcome), count in sorted(self._calls.items()) if name == plugin}
 
     def use(
-        self, name: str, source: str, *, version: str = "", not_in_input: list[str] | None = None
+        self,
+        name: str,
+        source: str,
+        *,
+        version: str = "",
+        clock: bool = False,
+        not_in_input: list[str] | None = None,
     ) -> PluginUse:
         """What became of that plugin's calls."""
         outcomes = self.of(name)
@@ -62,5 +70,6 @@ class CallCounts(NoPluginMetrics):
             calls=sum(outcomes.values()),
             failed={outcome: count for outcome, count in outcomes.items() if outcome != OK},
             passed_over=self._passed_over[name],
+            clock=clock,
             not_in_input=not_in_input or [],
         )

@@ -1,5 +1,6 @@
 """The plugins of a simulation: those of this process, and what others need of it (outside_plugins.py)."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,6 +45,12 @@ class SimulationPlugins(Protocol):
     def moves(self) -> bool:
         """Let plugins follow before virtual time passes; whether one of them moved anything."""
 
+    def next_wake(self, progress: float) -> float:
+        """When one of them wants to be woken, in virtual seconds; inf if none does.
+
+        `progress` is when the last thing came of anything: plugins that are woken in vain are not for ever.
+        """
+
     def show(self, pod: Pod) -> None:
         """Show a pod that is decided on and was never created."""
 
@@ -84,6 +91,11 @@ class NoOutsidePlugins:
     def moves(self) -> bool:
         """Nothing moves by itself."""
         return False
+
+    def next_wake(self, progress: float) -> float:
+        """Never."""
+        del progress
+        return math.inf
 
     def show(self, pod: Pod) -> None:
         """Do nothing."""

@@ -20,6 +20,10 @@ MOST_PODS: Final = 10
 MILLI: Final = 1000
 UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 STEP: Final = 1024
+USE_THE_CLOCK: Final = (
+    "its author can have it read the time from the SDK's clock, and say so (docs/protocol.md, Time)"
+)
+"""What gives a simulation a verdict on a plugin with timers."""
 
 
 def outcome_lines(outcome: Outcome) -> Iterator[str]:
@@ -40,7 +44,7 @@ def outcome_lines(outcome: Outcome) -> Iterator[str]:
         yield ""
         percentiles = f"p50 {waits.p50:g}, p90 {waits.p90:g}, p99 {waits.p99:g}"
         yield f"waits in s: {percentiles}, longest {waits.longest:g}"
-    yield from _pending(outcome.pending)
+    yield from _pending(outcome.pending, outcome.plugins)
     yield from _preemptions(outcome.preemptions)
     yield from _plugins(outcome.plugins)
 
@@ -73,7 +77,7 @@ def fill_lines(fill: Fill) -> Iterator[str]:
         yield "as many as were asked for; add --most to ask for more"
     else:
         yield f"the next one ({fill.stopped_by.pod}) does not fit: {fill.stopped_by.message}"
-    yield from _pending(fill.evicted_pending)
+    yield from _pending(fill.evicted_pending, fill.plugins)
     yield from _plugins(fill.plugins)
 
 
@@ -168,18 +172,24 @@ def _use(name: str, use: Use) -> str:
     )
 
 
-def _cut_off(pending: list[PendingPod]) -> Iterator[str]:
-    """That a plugin's timers run in real time, which a simulation does not wait for."""
+def _cut_off(pending: list[PendingPod], plugins: Sequence[PluginUse]) -> Iterator[str]:
+    """Why there is no verdict on pods that a plugin may let go on later, and what to do about it."""
     counts = Counter(pod.no_verdict for pod in pending if pod.no_verdict)
+    clocked = {use.name for use in plugins if use.clock}
     for plugin, count in sorted(counts.items()):
+        why = (
+            "it was woken 10,000 times, and nothing came of it: let its timers wait for longer"
+            if plugin in clocked
+            else f"its timers run in real time, and virtual time ended before them: {USE_THE_CLOCK}"
+        )
         yield ""
         yield (
             f"no verdict on {so_many(count, 'pending pod')}: plugin {plugin} has them wait and may let them "
-            "go on by itself; its timers run in real time, and virtual time ended before them"
+            f"go on by itself; {why}"
         )
 
 
-def _pending(pending: list[PendingPod]) -> Iterator[str]:
+def _pending(pending: list[PendingPod], plugins: Sequence[PluginUse]) -> Iterator[str]:
     if not pending:
         return
     yield ""
@@ -193,7 +203,7 @@ def _pending(pending: list[PendingPod]) -> Iterator[str]:
     yield ""
     lines = (f"  {pod.pod}  {pod.reason}: {pod.message}" for pod in pending)
     yield from _cut(lines, len(pending), MOST_PODS, "pods")
-    yield from _cut_off(pending)
+    yield from _cut_off(pending, plugins)
 
 
 def _preemptions(preemptions: list[Preemption]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 //! The plugin's own way to speak to the scheduler.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -15,7 +15,13 @@ const KEYS_A_MESSAGE: usize = 4096;
 /// everything anyway. Clones speak to the same schedulers.
 #[derive(Clone, Default)]
 pub struct Requeue {
-    listeners: Arc<Mutex<Vec<UnboundedSender<pb::RequeueResponse>>>>,
+    said: Arc<Mutex<Said>>,
+}
+
+#[derive(Default)]
+struct Said {
+    listeners: Vec<UnboundedSender<pb::RequeueResponse>>,
+    last_number: u64,
 }
 
 impl Requeue {
@@ -55,18 +61,24 @@ impl Requeue {
     }
 
     fn say(&self, cause: &str, action: Action) {
-        let message = pb::RequeueResponse { cause: cause.to_string(), action: Some(action) };
-        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        listeners.retain(|listener| listener.send(message.clone()).is_ok());
+        let mut said = self.said();
+        said.last_number += 1;
+        let message =
+            pb::RequeueResponse { cause: cause.to_string(), number: said.last_number, action: Some(action) };
+        said.listeners.retain(|listener| listener.send(message.clone()).is_ok());
     }
 
     /// A queue of what is said from now on.
     pub(crate) fn listen(&self) -> UnboundedReceiver<pb::RequeueResponse> {
         let (sender, receiver) = unbounded_channel();
-        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        listeners.retain(|listener| !listener.is_closed());
-        listeners.push(sender);
+        let mut said = self.said();
+        said.listeners.retain(|listener| !listener.is_closed());
+        said.listeners.push(sender);
         receiver
+    }
+
+    fn said(&self) -> MutexGuard<'_, Said> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -9,6 +9,7 @@ const KEYS_A_MESSAGE = 4096;
 /** The plugin's side of the Requeue stream. What is said while no scheduler listens is lost. */
 export class Requeue {
   readonly #listeners = new Set<(message: RequeueResponse) => void>();
+  #lastNumber = 0;
 
   /** Try these pods again. */
   pods(uids: Iterable<string>, cause: string): void {
@@ -49,7 +50,8 @@ export class Requeue {
     return () => this.#listeners.delete(listener);
   }
 
-  #say(message: RequeueResponse): void {
+  #say(what: Omit<RequeueResponse, "number">): void {
+    const message = { ...what, number: ++this.#lastNumber };
     for (const listener of this.#listeners) listener(message);
   }
 }

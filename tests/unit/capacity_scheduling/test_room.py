@@ -196,13 +196,12 @@ async def test_promise_kept():
 
 async def test_promise_that_is_not_redeemed():
     """Half a minute after the last victim has gone a promise holds no more."""
-    time = [0.0]
-    async with at_work(QUOTAS, now=lambda: time[0]) as host:
+    async with at_work(QUOTAS) as host:
         place(host, *borrowing(8))
         _, victims = await evicted(host, pod("a", "p", 2))
-        time[0] = 100.0
+        await host.set_time(100.0)
         for each in victims:
             host.cluster.remove_pod(each)
         assert "sum of their min" in await refusal(host, pod("b", "again"))
-        time[0] = 130.5
+        await host.set_time(130.5)
         assert await refusal(host, pod("b", "again")) is None

@@ -3,6 +3,10 @@
     Held --> Begin(resume) or transfer --> steps ...      beside them: Ack --> acknowledged
                         ^                                             Nack --> transfer again
 
+A host with a time of its own (a simulation) says it before Begin, and whenever it passes:
+
+    reach(time) --> Time .... TimeReached --> when the plugin wants to be woken
+
 Source: docs/protocol.md "State".
 """
 
@@ -69,6 +73,10 @@ class StateStream:
         self._changed = asyncio.Event()
         self._transfer_wanted = False
         self._stream: Any = None
+        self._writing = asyncio.Lock()
+        self.unix_micros: int | None = None
+        """The host's time as it was last said, None where that is the machine's."""
+        self._reaching: asyncio.Future[state_pb2.TimeReached] | None = None
 
     def holds(self, generation: int) -> None:
         """The plugin has shown that it holds that generation.
@@ -93,8 +101,36 @@ class StateStream:
         self._transfer_wanted = True
         self._changed.set()
 
-    async def run(self, channel: grpc.aio.Channel) -> None:
-        """Keep the plugin in step.
+    async def reach(self, unix_micros: int) -> state_pb2.TimeReached:
+        """The plugin's answer once it holds that time of the host.
+
+        Raises: NotConnectedError where the stream breaks, or there is no answer in time.
+        """
+        self.unix_micros = unix_micros
+        self._reaching = asyncio.get_running_loop().create_future()
+        try:
+            async with within(self._plugin, ACK_SECONDS, "the time was not answered"):
+                await self._say_time(unix_micros)
+                return await self._reaching
+        finally:
+            self._reaching = None
+
+    async def _say_time(self, unix_micros: int) -> None:
+        await self._write(state_pb2.SyncRequest(time=state_pb2.Time(unix_micros=unix_micros)))
+
+    def _take_time(self, reached: state_pb2.TimeReached) -> None:
+        """Raises: ProtocolError where that is not the answer to the time that was said."""
+        said = self.unix_micros
+        if reached.unix_micros != said:
+            raise ProtocolError(self._plugin, f"holds time {reached.unix_micros}, {said} was said")
+        if reached.HasField("wake_at_unix_micros") and reached.wake_at_unix_micros <= said:
+            text = f"wants to be woken at {reached.wake_at_unix_micros}, and holds time {said} already"
+            raise ProtocolError(self._plugin, text)
+        if self._reaching is not None and not self._reaching.done():
+            self._reaching.set_result(reached)
+
+    async def run(self, channel: grpc.aio.Channel, *, clocked: bool = False) -> None:
+        """Keep the plugin in step, and in time where it is `clocked`.
 
         Raises: ProtocolError, NotConnectedError, grpc.aio.AioRpcError.
         """
@@ -103,6 +139,10 @@ class StateStream:
         async with within(self._plugin, OPENING_SECONDS, "the state stream was not answered"):
             held = (await self._read()).held
         self.acknowledged, self._transfer_wanted, self._sent = 0, False, 0
+        if clocked and self.unix_micros is not None:
+            await self._say_time(self.unix_micros)
+            async with within(self._plugin, OPENING_SECONDS, "the time was not answered"):
+                self._take_time((await self._read()).time_reached)
         sent = await self._begin(held)
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -111,6 +151,8 @@ class StateStream:
                 await self._read_answers()
         finally:
             self._wait_no_more()
+            if self._reaching is not None and not self._reaching.done():
+                self._reaching.set_exception(NotConnectedError(self._plugin, "the state stream broke"))
 
     async def _give_up(self) -> None:
         """Raises: NotConnectedError once a step was not acknowledged in time."""
@@ -193,6 +235,9 @@ class StateStream:
                     self._take(answer.ack.generation)
                 case "nack":
                     self._refused(answer.nack)
+                case "time_reached" if self._reaching is not None:
+                    self._take_time(answer.time_reached)
+                    continue
                 case body:
                     raise ProtocolError(self._plugin, f"{body or 'nothing'} where an Ack is due")
             if wait := self._answers.debt_seconds():
@@ -218,8 +263,9 @@ class StateStream:
             raise ProtocolError(self._plugin, f"state refused: {nack.message}")
 
     async def _write(self, request: state_pb2.SyncRequest) -> None:
-        self._exchanged(request)
-        await self._stream.write(request)
+        async with self._writing:  # a stream has one writer at a time
+            self._exchanged(request)
+            await self._stream.write(request)
 
     async def _read(self) -> state_pb2.SyncResponse:
         """Raises: ProtocolError where the plugin ended the stream."""

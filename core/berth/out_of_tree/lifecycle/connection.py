@@ -50,6 +50,7 @@ from berth_plugin_proto import (
     identity_pb2_grpc,
     queueing_pb2,
     queueing_pb2_grpc,
+    state_pb2,
 )
 
 log = logging.getLogger(__name__)
@@ -237,6 +238,25 @@ class Connection:
         self.last_failure = str(error)
         self.breaker.failed()
 
+    async def reach(self, unix_micros: int) -> state_pb2.TimeReached | None:
+        """Have the plugin hold that time of the host; None where it does not use the clock, or is away.
+
+        One that is away hears it when it is back, before anything else.
+        """
+        if not (self.ready and self.capabilities.clock):
+            self._state.unix_micros = unix_micros
+            return None
+        try:
+            return await self._state.reach(unix_micros)
+        except NotConnectedError as error:
+            self.hang_up(str(error))
+            return None
+
+    @property
+    def unix_micros(self) -> int | None:
+        """The time of the host that was said to the plugin last."""
+        return self._state.unix_micros
+
     def notify(self) -> None:
         """There is a new step to send."""
         self._state.notify()
@@ -357,7 +377,7 @@ class Connection:
                 if services.run is not None:
                     beside.append(tasks.create_task(services.run()))
                 try:
-                    await self._state.run(channel)
+                    await self._state.run(channel, clocked=self.capabilities.clock)
                 finally:
                     for task in beside:
                         task.cancel()

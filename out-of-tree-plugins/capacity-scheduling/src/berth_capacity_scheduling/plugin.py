@@ -1,8 +1,7 @@
 """The capacity-scheduling plugin: pods within their namespace's quota, and room for what it guarantees."""
 
 import logging
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -62,12 +61,13 @@ class CapacityScheduling(Plugin):
         "/spec/resources/requests",
     )
     arguments_schema = SCHEMA
+    uses_clock = True
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self) -> None:
         self.profiles: dict[str, Settings] = {}
         self.ledger = Ledger()
         self.budgets = Budgets()
-        self.promises = Promises(now)
+        self.promises = Promises(self.clock.now)
         self._in_transfer = False
 
     def configure(self, arguments: dict[str, Any], profile: str) -> None:

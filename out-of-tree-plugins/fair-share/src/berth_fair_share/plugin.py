@@ -1,12 +1,11 @@
 """The fair-share plugin: the queue in the order of what namespaces have."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from berth_fair_share.shares import Amounts, Shares, Waiting
-from berth_sdk import CycleOutcome, Meta, Node, PlacedPod, Plugin, Pod, PodKey, SortKey
+from berth_sdk import CycleOutcome, Meta, Node, PlacedPod, Plugin, Pod, PodKey, SortKey, Timer
 
 SYSTEM_CRITICAL = 2_000_000_000
 """The priority from which on pods belong to the cluster itself, and go before all shares."""
@@ -37,11 +36,12 @@ class FairShare(Plugin):
     version = "0.1.0"
     arguments = Settings
     pods_without_status = True
+    uses_clock = True
 
     def __init__(self) -> None:
         self.shares = Shares()
         self._sent: dict[str, SortKey] = {}
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: Timer | None = None
         self._rows: list[str] = []
 
     def configure(self, arguments: Any, profile: str) -> None:
@@ -133,7 +133,7 @@ class FairShare(Plugin):
 
     def _refresh_soon(self) -> None:
         if self.shares.changed and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(REFRESH_SECONDS, self.refresh)
+            self._timer = self.clock.after(REFRESH_SECONDS, self.refresh)
 
     def refresh(self) -> None:
         """Send the keys that became others."""

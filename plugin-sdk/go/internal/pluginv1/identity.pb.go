@@ -422,8 +422,12 @@ type Capabilities struct {
 	// then answer entry by entry: a question about few nodes of many costs what
 	// these few cost.
 	ListedCandidates bool `protobuf:"varint,13,opt,name=listed_candidates,json=listedCandidates,proto3" json:"listed_candidates,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// The plugin reads the time, and sets its timers, by one clock alone: its own
+	// until a host says the time on a Sync stream (Time in state.proto), that
+	// host's from then on. Without it the host says no time.
+	Clock         bool `protobuf:"varint,14,opt,name=clock,proto3" json:"clock,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Capabilities) Reset() {
@@ -543,6 +547,13 @@ func (x *Capabilities) GetTtrpcSocket() string {
 func (x *Capabilities) GetListedCandidates() bool {
 	if x != nil {
 		return x.ListedCandidates
+	}
+	return false
+}
+
+func (x *Capabilities) GetClock() bool {
+	if x != nil {
+		return x.Clock
 	}
 	return false
 }
@@ -1106,7 +1117,7 @@ const file_berth_plugin_v1_identity_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12-\n" +
 	"\x12supported_versions\x18\x03 \x03(\rR\x11supportedVersions\x12A\n" +
-	"\fcapabilities\x18\x04 \x01(\v2\x1d.berth.plugin.v1.CapabilitiesR\fcapabilities\"\x85\x06\n" +
+	"\fcapabilities\x18\x04 \x01(\v2\x1d.berth.plugin.v1.CapabilitiesR\fcapabilities\"\x9b\x06\n" +
 	"\fCapabilities\x12J\n" +
 	"\x10extension_points\x18\x01 \x03(\x0e2\x1f.berth.plugin.v1.ExtensionPointR\x0fextensionPoints\x126\n" +
 	"\x06events\x18\x02 \x03(\v2\x1e.berth.plugin.v1.EventInterestR\x06events\x12>\n" +
@@ -1123,7 +1134,8 @@ const file_berth_plugin_v1_identity_proto_rawDesc = "" +
 	" \x03(\v2\x1f.berth.plugin.v1.WantedDeadlineR\x0fwantedDeadlines\x12+\n" +
 	"\x11converse_together\x18\v \x01(\bR\x10converseTogether\x12&\n" +
 	"\fttrpc_socket\x18\f \x01(\tH\x03R\vttrpcSocket\x88\x01\x01\x12+\n" +
-	"\x11listed_candidates\x18\r \x01(\bR\x10listedCandidatesB\r\n" +
+	"\x11listed_candidates\x18\r \x01(\bR\x10listedCandidates\x12\x14\n" +
+	"\x05clock\x18\x0e \x01(\bR\x05clockB\r\n" +
 	"\v_pod_fieldsB\x13\n" +
 	"\x11_arguments_schemaB\x12\n" +
 	"\x10_wanted_deadlineB\x0f\n" +

@@ -428,7 +428,10 @@ type RequeueResponse struct {
 	//	*RequeueResponse_SortKeys
 	Action isRequeueResponse_Action `protobuf_oneof:"action"`
 	// Why, for the queue's history.
-	Cause         string `protobuf:"bytes,5,opt,name=cause,proto3" json:"cause,omitempty"`
+	Cause string `protobuf:"bytes,5,opt,name=cause,proto3" json:"cause,omitempty"`
+	// Counts what the plugin's process has said here, from 1, on whatever streams;
+	// TimeReached names the last one. Needed with Capabilities.clock only.
+	Number        uint64 `protobuf:"varint,7,opt,name=number,proto3" json:"number,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -520,6 +523,13 @@ func (x *RequeueResponse) GetCause() string {
 		return x.Cause
 	}
 	return ""
+}
+
+func (x *RequeueResponse) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
 }
 
 type isRequeueResponse_Action interface {
@@ -905,7 +915,7 @@ const file_berth_plugin_v1_queueing_proto_rawDesc = "" +
 	"\x06matrix\x18\x03 \x01(\fH\x01R\x06matrix\x88\x01\x01B\x0f\n" +
 	"\r_unknown_podsB\t\n" +
 	"\a_matrix\"\x10\n" +
-	"\x0eRequeueRequest\"\xe6\x02\n" +
+	"\x0eRequeueRequest\"\xfe\x02\n" +
 	"\x0fRequeueResponse\x123\n" +
 	"\arequeue\x18\x01 \x01(\v2\x17.berth.plugin.v1.PodSetH\x00R\arequeue\x12?\n" +
 	"\vrequeue_all\x18\x02 \x01(\v2\x1c.berth.plugin.v1.AllRejectedH\x00R\n" +
@@ -913,7 +923,8 @@ const file_berth_plugin_v1_queueing_proto_rawDesc = "" +
 	"\rallow_waiting\x18\x03 \x01(\v2\x17.berth.plugin.v1.PodSetH\x00R\fallowWaiting\x12@\n" +
 	"\x0ereject_waiting\x18\x04 \x01(\v2\x17.berth.plugin.v1.PodSetH\x00R\rrejectWaiting\x12;\n" +
 	"\tsort_keys\x18\x06 \x01(\v2\x1c.berth.plugin.v1.PodSortKeysH\x00R\bsortKeys\x12\x14\n" +
-	"\x05cause\x18\x05 \x01(\tR\x05causeB\b\n" +
+	"\x05cause\x18\x05 \x01(\tR\x05cause\x12\x16\n" +
+	"\x06number\x18\a \x01(\x04R\x06numberB\b\n" +
 	"\x06action\"\x1c\n" +
 	"\x06PodSet\x12\x12\n" +
 	"\x04uids\x18\x01 \x03(\tR\x04uids\"\r\n" +

@@ -154,6 +154,7 @@ type SyncRequest struct {
 	//	*SyncRequest_Chunk
 	//	*SyncRequest_Commit
 	//	*SyncRequest_Delta
+	//	*SyncRequest_Time
 	Body          isSyncRequest_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -232,6 +233,15 @@ func (x *SyncRequest) GetDelta() *Delta {
 	return nil
 }
 
+func (x *SyncRequest) GetTime() *Time {
+	if x != nil {
+		if x, ok := x.Body.(*SyncRequest_Time); ok {
+			return x.Time
+		}
+	}
+	return nil
+}
+
 type isSyncRequest_Body interface {
 	isSyncRequest_Body()
 }
@@ -256,6 +266,11 @@ type SyncRequest_Delta struct {
 	Delta *Delta `protobuf:"bytes,4,opt,name=delta,proto3,oneof"`
 }
 
+type SyncRequest_Time struct {
+	// What time it is, from a host whose time is not the machine's.
+	Time *Time `protobuf:"bytes,5,opt,name=time,proto3,oneof"`
+}
+
 func (*SyncRequest_Begin) isSyncRequest_Body() {}
 
 func (*SyncRequest_Chunk) isSyncRequest_Body() {}
@@ -263,6 +278,8 @@ func (*SyncRequest_Chunk) isSyncRequest_Body() {}
 func (*SyncRequest_Commit) isSyncRequest_Body() {}
 
 func (*SyncRequest_Delta) isSyncRequest_Body() {}
+
+func (*SyncRequest_Time) isSyncRequest_Body() {}
 
 // Begin names the epoch. Generations and indices mean something within one
 // epoch only.
@@ -1097,6 +1114,7 @@ type SyncResponse struct {
 	//	*SyncResponse_Held
 	//	*SyncResponse_Ack
 	//	*SyncResponse_Nack
+	//	*SyncResponse_TimeReached
 	Body          isSyncResponse_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1166,6 +1184,15 @@ func (x *SyncResponse) GetNack() *Nack {
 	return nil
 }
 
+func (x *SyncResponse) GetTimeReached() *TimeReached {
+	if x != nil {
+		if x, ok := x.Body.(*SyncResponse_TimeReached); ok {
+			return x.TimeReached
+		}
+	}
+	return nil
+}
+
 type isSyncResponse_Body interface {
 	isSyncResponse_Body()
 }
@@ -1185,11 +1212,18 @@ type SyncResponse_Nack struct {
 	Nack *Nack `protobuf:"bytes,3,opt,name=nack,proto3,oneof"`
 }
 
+type SyncResponse_TimeReached struct {
+	// The time of a Time is held.
+	TimeReached *TimeReached `protobuf:"bytes,4,opt,name=time_reached,json=timeReached,proto3,oneof"`
+}
+
 func (*SyncResponse_Held) isSyncResponse_Body() {}
 
 func (*SyncResponse_Ack) isSyncResponse_Body() {}
 
 func (*SyncResponse_Nack) isSyncResponse_Body() {}
+
+func (*SyncResponse_TimeReached) isSyncResponse_Body() {}
 
 // Held says what the plugin has from an earlier stream.
 type Held struct {
@@ -1356,16 +1390,138 @@ func (x *Nack) GetMessage() string {
 	return ""
 }
 
+// Time says what time it is. Only a host that plays a time of its own sends it
+// (a simulation, a replay), and only to a plugin that announces
+// Capabilities.clock. It may be sent at any moment from Held on. From then on
+// the plugin's clock stands at that time, and passes only by the next Time; it
+// is the plugin's own again from a stream on whose first Begin comes before any
+// Time.
+type Time struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Microseconds since 1970-01-01T00:00:00Z. A time before the one that is held
+	// begins another count, as does a change between the plugin's own clock and
+	// the host's: timers keep what is left of them.
+	UnixMicros    int64 `protobuf:"varint,1,opt,name=unix_micros,json=unixMicros,proto3" json:"unix_micros,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Time) Reset() {
+	*x = Time{}
+	mi := &file_berth_plugin_v1_state_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Time) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Time) ProtoMessage() {}
+
+func (x *Time) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_plugin_v1_state_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Time.ProtoReflect.Descriptor instead.
+func (*Time) Descriptor() ([]byte, []int) {
+	return file_berth_plugin_v1_state_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Time) GetUnixMicros() int64 {
+	if x != nil {
+		return x.UnixMicros
+	}
+	return 0
+}
+
+// TimeReached answers a Time. Each timer that was due has run by then, in the
+// order of the times at which they were due, with the clock at that time.
+type TimeReached struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The time that is held: that of the Time.
+	UnixMicros int64 `protobuf:"varint,1,opt,name=unix_micros,json=unixMicros,proto3" json:"unix_micros,omitempty"`
+	// When the plugin's next timer is due; the host says that time when it comes,
+	// and may say others before. Absent: no timer is set. A time that is not after
+	// the one that is held is a protocol error.
+	WakeAtUnixMicros *int64 `protobuf:"varint,2,opt,name=wake_at_unix_micros,json=wakeAtUnixMicros,proto3,oneof" json:"wake_at_unix_micros,omitempty"`
+	// RequeueResponse.number of the last thing that was said by then; 0: nothing
+	// was. The host waits for it before its time passes.
+	LastRequeue   uint64 `protobuf:"varint,3,opt,name=last_requeue,json=lastRequeue,proto3" json:"last_requeue,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TimeReached) Reset() {
+	*x = TimeReached{}
+	mi := &file_berth_plugin_v1_state_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TimeReached) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TimeReached) ProtoMessage() {}
+
+func (x *TimeReached) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_plugin_v1_state_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TimeReached.ProtoReflect.Descriptor instead.
+func (*TimeReached) Descriptor() ([]byte, []int) {
+	return file_berth_plugin_v1_state_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *TimeReached) GetUnixMicros() int64 {
+	if x != nil {
+		return x.UnixMicros
+	}
+	return 0
+}
+
+func (x *TimeReached) GetWakeAtUnixMicros() int64 {
+	if x != nil && x.WakeAtUnixMicros != nil {
+		return *x.WakeAtUnixMicros
+	}
+	return 0
+}
+
+func (x *TimeReached) GetLastRequeue() uint64 {
+	if x != nil {
+		return x.LastRequeue
+	}
+	return 0
+}
+
 var File_berth_plugin_v1_state_proto protoreflect.FileDescriptor
 
 const file_berth_plugin_v1_state_proto_rawDesc = "" +
 	"\n" +
-	"\x1bberth/plugin/v1/state.proto\x12\x0fberth.plugin.v1\"\xd8\x01\n" +
+	"\x1bberth/plugin/v1/state.proto\x12\x0fberth.plugin.v1\"\x85\x02\n" +
 	"\vSyncRequest\x12.\n" +
 	"\x05begin\x18\x01 \x01(\v2\x16.berth.plugin.v1.BeginH\x00R\x05begin\x12.\n" +
 	"\x05chunk\x18\x02 \x01(\v2\x16.berth.plugin.v1.ChunkH\x00R\x05chunk\x121\n" +
 	"\x06commit\x18\x03 \x01(\v2\x17.berth.plugin.v1.CommitH\x00R\x06commit\x12.\n" +
-	"\x05delta\x18\x04 \x01(\v2\x16.berth.plugin.v1.DeltaH\x00R\x05deltaB\x06\n" +
+	"\x05delta\x18\x04 \x01(\v2\x16.berth.plugin.v1.DeltaH\x00R\x05delta\x12+\n" +
+	"\x04time\x18\x05 \x01(\v2\x15.berth.plugin.v1.TimeH\x00R\x04timeB\x06\n" +
 	"\x04body\"e\n" +
 	"\x05Begin\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\tR\x05epoch\x120\n" +
@@ -1426,11 +1582,12 @@ const file_berth_plugin_v1_state_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\v2\x1a.berth.plugin.v1.ObjectKeyR\x03key\x12\x16\n" +
 	"\x06object\x18\x02 \x01(\fR\x06object\"<\n" +
 	"\fObjectRemove\x12,\n" +
-	"\x03key\x18\x01 \x01(\v2\x1a.berth.plugin.v1.ObjectKeyR\x03key\"\x9a\x01\n" +
+	"\x03key\x18\x01 \x01(\v2\x1a.berth.plugin.v1.ObjectKeyR\x03key\"\xdd\x01\n" +
 	"\fSyncResponse\x12+\n" +
 	"\x04held\x18\x01 \x01(\v2\x15.berth.plugin.v1.HeldH\x00R\x04held\x12(\n" +
 	"\x03ack\x18\x02 \x01(\v2\x14.berth.plugin.v1.AckH\x00R\x03ack\x12+\n" +
-	"\x04nack\x18\x03 \x01(\v2\x15.berth.plugin.v1.NackH\x00R\x04nackB\x06\n" +
+	"\x04nack\x18\x03 \x01(\v2\x15.berth.plugin.v1.NackH\x00R\x04nack\x12A\n" +
+	"\ftime_reached\x18\x04 \x01(\v2\x1c.berth.plugin.v1.TimeReachedH\x00R\vtimeReachedB\x06\n" +
 	"\x04body\"<\n" +
 	"\x04Held\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\tR\x05epoch\x12\x1e\n" +
@@ -1446,7 +1603,16 @@ const file_berth_plugin_v1_state_proto_rawDesc = "" +
 	"generation\x18\x01 \x01(\x03R\n" +
 	"generation\x123\n" +
 	"\x06reason\x18\x02 \x01(\x0e2\x1b.berth.plugin.v1.NackReasonR\x06reason\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage*k\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"'\n" +
+	"\x04Time\x12\x1f\n" +
+	"\vunix_micros\x18\x01 \x01(\x03R\n" +
+	"unixMicros\"\x9d\x01\n" +
+	"\vTimeReached\x12\x1f\n" +
+	"\vunix_micros\x18\x01 \x01(\x03R\n" +
+	"unixMicros\x122\n" +
+	"\x13wake_at_unix_micros\x18\x02 \x01(\x03H\x00R\x10wakeAtUnixMicros\x88\x01\x01\x12!\n" +
+	"\flast_requeue\x18\x03 \x01(\x04R\vlastRequeueB\x16\n" +
+	"\x14_wake_at_unix_micros*k\n" +
 	"\bPodStage\x12\x19\n" +
 	"\x15POD_STAGE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11POD_STAGE_ASSUMED\x10\x01\x12\x14\n" +
@@ -1476,7 +1642,7 @@ func file_berth_plugin_v1_state_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_plugin_v1_state_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_berth_plugin_v1_state_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_berth_plugin_v1_state_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_berth_plugin_v1_state_proto_goTypes = []any{
 	(PodStage)(0),        // 0: berth.plugin.v1.PodStage
 	(NackReason)(0),      // 1: berth.plugin.v1.NackReason
@@ -1497,34 +1663,38 @@ var file_berth_plugin_v1_state_proto_goTypes = []any{
 	(*Held)(nil),         // 16: berth.plugin.v1.Held
 	(*Ack)(nil),          // 17: berth.plugin.v1.Ack
 	(*Nack)(nil),         // 18: berth.plugin.v1.Nack
+	(*Time)(nil),         // 19: berth.plugin.v1.Time
+	(*TimeReached)(nil),  // 20: berth.plugin.v1.TimeReached
 }
 var file_berth_plugin_v1_state_proto_depIdxs = []int32{
 	3,  // 0: berth.plugin.v1.SyncRequest.begin:type_name -> berth.plugin.v1.Begin
 	4,  // 1: berth.plugin.v1.SyncRequest.chunk:type_name -> berth.plugin.v1.Chunk
 	5,  // 2: berth.plugin.v1.SyncRequest.commit:type_name -> berth.plugin.v1.Commit
 	6,  // 3: berth.plugin.v1.SyncRequest.delta:type_name -> berth.plugin.v1.Delta
-	7,  // 4: berth.plugin.v1.Chunk.changes:type_name -> berth.plugin.v1.Change
-	7,  // 5: berth.plugin.v1.Delta.changes:type_name -> berth.plugin.v1.Change
-	8,  // 6: berth.plugin.v1.Change.node_upsert:type_name -> berth.plugin.v1.NodeUpsert
-	9,  // 7: berth.plugin.v1.Change.node_remove:type_name -> berth.plugin.v1.NodeRemove
-	10, // 8: berth.plugin.v1.Change.pod_upsert:type_name -> berth.plugin.v1.PodUpsert
-	11, // 9: berth.plugin.v1.Change.pod_remove:type_name -> berth.plugin.v1.PodRemove
-	13, // 10: berth.plugin.v1.Change.object_upsert:type_name -> berth.plugin.v1.ObjectUpsert
-	14, // 11: berth.plugin.v1.Change.object_remove:type_name -> berth.plugin.v1.ObjectRemove
-	0,  // 12: berth.plugin.v1.PodUpsert.stage:type_name -> berth.plugin.v1.PodStage
-	12, // 13: berth.plugin.v1.ObjectUpsert.key:type_name -> berth.plugin.v1.ObjectKey
-	12, // 14: berth.plugin.v1.ObjectRemove.key:type_name -> berth.plugin.v1.ObjectKey
-	16, // 15: berth.plugin.v1.SyncResponse.held:type_name -> berth.plugin.v1.Held
-	17, // 16: berth.plugin.v1.SyncResponse.ack:type_name -> berth.plugin.v1.Ack
-	18, // 17: berth.plugin.v1.SyncResponse.nack:type_name -> berth.plugin.v1.Nack
-	1,  // 18: berth.plugin.v1.Nack.reason:type_name -> berth.plugin.v1.NackReason
-	2,  // 19: berth.plugin.v1.StateService.Sync:input_type -> berth.plugin.v1.SyncRequest
-	15, // 20: berth.plugin.v1.StateService.Sync:output_type -> berth.plugin.v1.SyncResponse
-	20, // [20:21] is the sub-list for method output_type
-	19, // [19:20] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	19, // 4: berth.plugin.v1.SyncRequest.time:type_name -> berth.plugin.v1.Time
+	7,  // 5: berth.plugin.v1.Chunk.changes:type_name -> berth.plugin.v1.Change
+	7,  // 6: berth.plugin.v1.Delta.changes:type_name -> berth.plugin.v1.Change
+	8,  // 7: berth.plugin.v1.Change.node_upsert:type_name -> berth.plugin.v1.NodeUpsert
+	9,  // 8: berth.plugin.v1.Change.node_remove:type_name -> berth.plugin.v1.NodeRemove
+	10, // 9: berth.plugin.v1.Change.pod_upsert:type_name -> berth.plugin.v1.PodUpsert
+	11, // 10: berth.plugin.v1.Change.pod_remove:type_name -> berth.plugin.v1.PodRemove
+	13, // 11: berth.plugin.v1.Change.object_upsert:type_name -> berth.plugin.v1.ObjectUpsert
+	14, // 12: berth.plugin.v1.Change.object_remove:type_name -> berth.plugin.v1.ObjectRemove
+	0,  // 13: berth.plugin.v1.PodUpsert.stage:type_name -> berth.plugin.v1.PodStage
+	12, // 14: berth.plugin.v1.ObjectUpsert.key:type_name -> berth.plugin.v1.ObjectKey
+	12, // 15: berth.plugin.v1.ObjectRemove.key:type_name -> berth.plugin.v1.ObjectKey
+	16, // 16: berth.plugin.v1.SyncResponse.held:type_name -> berth.plugin.v1.Held
+	17, // 17: berth.plugin.v1.SyncResponse.ack:type_name -> berth.plugin.v1.Ack
+	18, // 18: berth.plugin.v1.SyncResponse.nack:type_name -> berth.plugin.v1.Nack
+	20, // 19: berth.plugin.v1.SyncResponse.time_reached:type_name -> berth.plugin.v1.TimeReached
+	1,  // 20: berth.plugin.v1.Nack.reason:type_name -> berth.plugin.v1.NackReason
+	2,  // 21: berth.plugin.v1.StateService.Sync:input_type -> berth.plugin.v1.SyncRequest
+	15, // 22: berth.plugin.v1.StateService.Sync:output_type -> berth.plugin.v1.SyncResponse
+	22, // [22:23] is the sub-list for method output_type
+	21, // [21:22] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_berth_plugin_v1_state_proto_init() }
@@ -1537,6 +1707,7 @@ func file_berth_plugin_v1_state_proto_init() {
 		(*SyncRequest_Chunk)(nil),
 		(*SyncRequest_Commit)(nil),
 		(*SyncRequest_Delta)(nil),
+		(*SyncRequest_Time)(nil),
 	}
 	file_berth_plugin_v1_state_proto_msgTypes[1].OneofWrappers = []any{}
 	file_berth_plugin_v1_state_proto_msgTypes[5].OneofWrappers = []any{
@@ -1551,14 +1722,16 @@ func file_berth_plugin_v1_state_proto_init() {
 		(*SyncResponse_Held)(nil),
 		(*SyncResponse_Ack)(nil),
 		(*SyncResponse_Nack)(nil),
+		(*SyncResponse_TimeReached)(nil),
 	}
+	file_berth_plugin_v1_state_proto_msgTypes[18].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_plugin_v1_state_proto_rawDesc), len(file_berth_plugin_v1_state_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   17,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -17,6 +17,7 @@ A whole plugin:
 from msgspec import Meta
 
 import berth_sdk.child_processes  # noqa: F401 - before gRPC is imported
+from berth_sdk.clock import Clock, Timer
 from berth_sdk.errors import AddressError, ArgumentError, ContractError, SdkError
 from berth_sdk.metrics import Metric
 from berth_sdk.nodes import Nodes
@@ -60,6 +61,7 @@ __all__ = [
     "Answer",
     "ArgumentError",
     "Call",
+    "Clock",
     "ClusterEvent",
     "Code",
     "Codes",
@@ -89,6 +91,7 @@ __all__ = [
     "Server",
     "SortKey",
     "Status",
+    "Timer",
     "Tracing",
     "Verdicts",
     "Wait",

@@ -57,6 +57,7 @@ def capabilities(plugin: Plugin) -> pb.Capabilities:
         score_needs_feasible=plugin.score_needs_feasible,
         arguments_schema=_schema(plugin),
         wanted_deadline=_duration(plugin.wanted_deadline_seconds),
+        clock=plugin.uses_clock,
         converse=True,
         converse_together=True,
         listed_candidates=overrides(

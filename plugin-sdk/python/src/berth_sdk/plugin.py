@@ -4,13 +4,14 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from berth_sdk.clock import Clock
 from berth_sdk.errors import ArgumentError
 from berth_sdk.metrics import Metric
 from berth_sdk.nodes import Nodes
@@ -124,6 +125,8 @@ class Plugin:
     node_local: bool = False
     """A node's verdict and score depend on the pod, the node and the mirrored pods there, on no others."""
     score_needs_feasible: bool = False
+    uses_clock: bool = False
+    """The time is read from `clock`, and timers are set by it, and by nothing else: a simulation sets it."""
     arguments: type[Any] | None = None
     """A dataclass: what a profile may say, with defaults; see `arguments_for`."""
     arguments_schema: dict[str, Any] | None = None
@@ -136,6 +139,11 @@ class Plugin:
     def requeue(self) -> Requeue:
         """Tell the scheduler that state outside the cluster changed."""
         return self.__dict__.setdefault("_requeue", Requeue())  # type: ignore[no-any-return]
+
+    @cached_property
+    def clock(self) -> Clock:
+        """Read the time and set timers, as `uses_clock` announces."""
+        return Clock()
 
     def arguments_for(self, profile: str) -> Any:
         """Return a profile's arguments as the class `arguments`; the defaults, if it was not configured."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
+from threading import Lock
 
 from berth_plugin_proto import queueing_pb2 as pb
 from berth_sdk.outcomes import SortKey
@@ -18,6 +19,9 @@ class Requeue:
 
     def __init__(self) -> None:
         self._listeners: dict[asyncio.Queue[pb.RequeueResponse], asyncio.AbstractEventLoop] = {}
+        self._numbering = Lock()
+        self.last_number = 0
+        """That of what was said last, 0 if nothing was."""
 
     def pods(self, uids: Iterable[str], cause: str) -> None:
         """Try these pods again."""
@@ -57,5 +61,7 @@ class Requeue:
             del self._listeners[queue]
 
     def _say(self, message: pb.RequeueResponse) -> None:
-        for queue, loop in tuple(self._listeners.items()):
-            loop.call_soon_threadsafe(queue.put_nowait, message)
+        with self._numbering:
+            self.last_number = message.number = self.last_number + 1
+            for queue, loop in tuple(self._listeners.items()):
+                loop.call_soon_threadsafe(queue.put_nowait, message)

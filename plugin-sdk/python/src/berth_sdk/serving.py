@@ -92,6 +92,7 @@ class Server:
         """
         self._server.add_generic_rpc_handlers(self._handlers())
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        self.plugin.clock.arm()
         await self._report(ready=False)
         await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
         self._bind()
@@ -114,6 +115,7 @@ class Server:
         """
         await self._health.enter_graceful_shutdown()
         self._stopping = True
+        self.plugin.clock.disarm()
         for stream in self._streams:
             stream.cancel()
         if self._streams:

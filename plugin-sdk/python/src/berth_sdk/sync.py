@@ -34,6 +34,8 @@ class Stream:
     stage: Stage = Stage.WAITING
     epoch: str = ""
     steps: list[Step] = field(default_factory=list)
+    timed: bool = False
+    """Whether the host has said the time on this stream."""
 
     async def answer(self, request: pb.SyncRequest) -> pb.SyncResponse | None:
         """Take one message; Ack, Nack, or None where there is nothing to say."""
@@ -52,6 +54,8 @@ class Stream:
 
     def _take(self, request: pb.SyncRequest) -> pb.SyncResponse | None:
         match request.WhichOneof("body"), self.stage:
+            case "time", _ if self.session.plugin.uses_clock:
+                return self._time(request.time.unix_micros)
             case "begin", _:
                 return self._begin(request.begin)
             case "chunk", Stage.TRANSFERRING:
@@ -69,6 +73,8 @@ class Stream:
     def _begin(self, begin: pb.Begin) -> pb.SyncResponse | None:
         if not begin.epoch:
             raise SyncError(pb.NACK_REASON_OUT_OF_ORDER, "an epoch needs a name")
+        if not self.timed:
+            self.session.plugin.clock.own()
         self.epoch, self.steps = begin.epoch, []
         if not begin.HasField("resume_generation"):
             self.stage = Stage.TRANSFERRING
@@ -79,6 +85,17 @@ class Stream:
             raise SyncError(pb.NACK_REASON_CANNOT_RESUME, text)
         self.stage = Stage.FOLLOWING
         return self._ack()
+
+    def _time(self, unix_micros: int) -> pb.SyncResponse:
+        self.timed = True
+        clock, requeue = self.session.plugin.clock, self.session.plugin.requeue
+        clock.reach(unix_micros)
+        reached = pb.TimeReached(
+            unix_micros=unix_micros,
+            wake_at_unix_micros=clock.next_due_micros(),
+            last_requeue=requeue.last_number,
+        )
+        return pb.SyncResponse(time_reached=reached)
 
     def _commit(self, commit: pb.Commit) -> pb.SyncResponse:
         if commit.generation < 1:

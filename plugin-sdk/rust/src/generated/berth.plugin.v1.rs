@@ -3,7 +3,7 @@
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SyncRequest {
     /// What kind of message it is.
-    #[prost(oneof = "sync_request::Body", tags = "1, 2, 3, 4")]
+    #[prost(oneof = "sync_request::Body", tags = "1, 2, 3, 4, 5")]
     pub body: ::core::option::Option<sync_request::Body>,
 }
 /// Nested message and enum types in `SyncRequest`.
@@ -23,6 +23,9 @@ pub mod sync_request {
         /// One step from a generation to a later one.
         #[prost(message, tag = "4")]
         Delta(super::Delta),
+        /// What time it is, from a host whose time is not the machine's.
+        #[prost(message, tag = "5")]
+        Time(super::Time),
     }
 }
 /// Begin names the epoch. Generations and indices mean something within one
@@ -198,7 +201,7 @@ pub struct ObjectRemove {
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SyncResponse {
     /// What kind of message it is.
-    #[prost(oneof = "sync_response::Body", tags = "1, 2, 3")]
+    #[prost(oneof = "sync_response::Body", tags = "1, 2, 3, 4")]
     pub body: ::core::option::Option<sync_response::Body>,
 }
 /// Nested message and enum types in `SyncResponse`.
@@ -215,6 +218,9 @@ pub mod sync_response {
         /// A message could not be applied.
         #[prost(message, tag = "3")]
         Nack(super::Nack),
+        /// The time of a Time is held.
+        #[prost(message, tag = "4")]
+        TimeReached(super::TimeReached),
     }
 }
 /// Held says what the plugin has from an earlier stream.
@@ -246,6 +252,37 @@ pub struct Nack {
     /// The same in words.
     #[prost(string, tag = "3")]
     pub message: ::prost::alloc::string::String,
+}
+/// Time says what time it is. Only a host that plays a time of its own sends it
+/// (a simulation, a replay), and only to a plugin that announces
+/// Capabilities.clock. It may be sent at any moment from Held on. From then on
+/// the plugin's clock stands at that time, and passes only by the next Time; it
+/// is the plugin's own again from a stream on whose first Begin comes before any
+/// Time.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Time {
+    /// Microseconds since 1970-01-01T00:00:00Z. A time before the one that is held
+    /// begins another count, as does a change between the plugin's own clock and
+    /// the host's: timers keep what is left of them.
+    #[prost(int64, tag = "1")]
+    pub unix_micros: i64,
+}
+/// TimeReached answers a Time. Each timer that was due has run by then, in the
+/// order of the times at which they were due, with the clock at that time.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TimeReached {
+    /// The time that is held: that of the Time.
+    #[prost(int64, tag = "1")]
+    pub unix_micros: i64,
+    /// When the plugin's next timer is due; the host says that time when it comes,
+    /// and may say others before. Absent: no timer is set. A time that is not after
+    /// the one that is held is a protocol error.
+    #[prost(int64, optional, tag = "2")]
+    pub wake_at_unix_micros: ::core::option::Option<i64>,
+    /// RequeueResponse.number of the last thing that was said by then; 0: nothing
+    /// was. The host waits for it before its time passes.
+    #[prost(uint64, tag = "3")]
+    pub last_requeue: u64,
 }
 /// PodStage says why a pod counts on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -849,6 +886,11 @@ pub struct Capabilities {
     /// these few cost.
     #[prost(bool, tag = "13")]
     pub listed_candidates: bool,
+    /// The plugin reads the time, and sets its timers, by one clock alone: its own
+    /// until a host says the time on a Sync stream (Time in state.proto), that
+    /// host's from then on. Without it the host says no time.
+    #[prost(bool, tag = "14")]
+    pub clock: bool,
 }
 /// WantedDeadline is the time that calls of one extension point may take.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1648,6 +1690,10 @@ pub struct RequeueResponse {
     /// Why, for the queue's history.
     #[prost(string, tag = "5")]
     pub cause: ::prost::alloc::string::String,
+    /// Counts what the plugin's process has said here, from 1, on whatever streams;
+    /// TimeReached names the last one. Needed with Capabilities.clock only.
+    #[prost(uint64, tag = "7")]
+    pub number: u64,
     /// Which pods, and how.
     #[prost(oneof = "requeue_response::Action", tags = "1, 2, 3, 4, 6")]
     pub action: ::core::option::Option<requeue_response::Action>,

@@ -281,6 +281,7 @@ class Capabilities(_message.Message):
     CONVERSE_TOGETHER_FIELD_NUMBER: _builtins.int
     TTRPC_SOCKET_FIELD_NUMBER: _builtins.int
     LISTED_CANDIDATES_FIELD_NUMBER: _builtins.int
+    CLOCK_FIELD_NUMBER: _builtins.int
     node_local: _builtins.bool
     """Filter's and Score's answer for a node depends on the pod, that node, and
     those of the pods on it that `state` asks for; beyond that at most on what
@@ -313,6 +314,11 @@ class Capabilities(_message.Message):
     """Candidates may come as a list of indices, which Filter, Score and FilterScore
     then answer entry by entry: a question about few nodes of many costs what
     these few cost.
+    """
+    clock: _builtins.bool
+    """The plugin reads the time, and sets its timers, by one clock alone: its own
+    until a host says the time on a Sync stream (Time in state.proto), that
+    host's from then on. Without it the host says no time.
     """
     @_builtins.property
     def extension_points(self) -> _containers.RepeatedScalarFieldContainer[Global___ExtensionPoint.ValueType]:
@@ -362,10 +368,11 @@ class Capabilities(_message.Message):
         converse_together: _builtins.bool = ...,
         ttrpc_socket: _builtins.str | None = ...,
         listed_candidates: _builtins.bool = ...,
+        clock: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_arguments_schema", b"_arguments_schema", "_pod_fields", b"_pod_fields", "_ttrpc_socket", b"_ttrpc_socket", "_wanted_deadline", b"_wanted_deadline", "arguments_schema", b"arguments_schema", "pod_fields", b"pod_fields", "state", b"state", "ttrpc_socket", b"ttrpc_socket", "wanted_deadline", b"wanted_deadline"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_arguments_schema", b"_arguments_schema", "_pod_fields", b"_pod_fields", "_ttrpc_socket", b"_ttrpc_socket", "_wanted_deadline", b"_wanted_deadline", "arguments_schema", b"arguments_schema", "converse", b"converse", "converse_together", b"converse_together", "events", b"events", "extension_points", b"extension_points", "listed_candidates", b"listed_candidates", "node_local", b"node_local", "pod_fields", b"pod_fields", "score_needs_feasible", b"score_needs_feasible", "state", b"state", "ttrpc_socket", b"ttrpc_socket", "wanted_deadline", b"wanted_deadline", "wanted_deadlines", b"wanted_deadlines"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_arguments_schema", b"_arguments_schema", "_pod_fields", b"_pod_fields", "_ttrpc_socket", b"_ttrpc_socket", "_wanted_deadline", b"_wanted_deadline", "arguments_schema", b"arguments_schema", "clock", b"clock", "converse", b"converse", "converse_together", b"converse_together", "events", b"events", "extension_points", b"extension_points", "listed_candidates", b"listed_candidates", "node_local", b"node_local", "pod_fields", b"pod_fields", "score_needs_feasible", b"score_needs_feasible", "state", b"state", "ttrpc_socket", b"ttrpc_socket", "wanted_deadline", b"wanted_deadline", "wanted_deadlines", b"wanted_deadlines"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__arguments_schema: _TypeAlias = _typing.Literal["arguments_schema"]  # noqa: Y015
     _WhichOneofArgType__arguments_schema: _TypeAlias = _typing.Literal["_arguments_schema", b"_arguments_schema"]  # noqa: Y015

@@ -26,7 +26,7 @@ from . import common_pb2 as berth_dot_plugin_dot_v1_dot_common__pb2
 from . import identity_pb2 as berth_dot_plugin_dot_v1_dot_identity__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x62\x65rth/plugin/v1/queueing.proto\x12\x0f\x62\x65rth.plugin.v1\x1a\x1c\x62\x65rth/plugin/v1/common.proto\x1a\x1e\x62\x65rth/plugin/v1/identity.proto\"\x9d\x01\n\x0c\x43lusterEvent\x12\x10\n\x08resource\x18\x01 \x01(\t\x12+\n\x06\x61\x63tion\x18\x02 \x01(\x0e\x32\x1b.berth.plugin.v1.ActionType\x12\x17\n\nold_object\x18\x03 \x01(\x0cH\x00\x88\x01\x01\x12\x17\n\nnew_object\x18\x04 \x01(\x0cH\x01\x88\x01\x01\x42\r\n\x0b_old_objectB\r\n\x0b_new_object\"}\n\x14QueueingHintsRequest\x12\x0f\n\x07profile\x18\x01 \x01(\t\x12-\n\x06\x65vents\x18\x02 \x03(\x0b\x32\x1d.berth.plugin.v1.ClusterEvent\x12%\n\x04pods\x18\x03 \x03(\x0b\x32\x17.berth.plugin.v1.PodRef\"]\n\x04Hint\x12\r\n\x03\x61ll\x18\x01 \x01(\x08H\x00\x12\x0e\n\x04pods\x18\x02 \x01(\x0cH\x00\x12-\n\x06listed\x18\x03 \x01(\x0b\x32\x1b.berth.plugin.v1.PodColumnsH\x00\x42\x07\n\x05queue\"\x1d\n\nPodColumns\x12\x0f\n\x07\x63olumns\x18\x01 \x03(\r\"\x89\x01\n\x15QueueingHintsResponse\x12$\n\x05hints\x18\x01 \x03(\x0b\x32\x15.berth.plugin.v1.Hint\x12\x19\n\x0cunknown_pods\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x12\x13\n\x06matrix\x18\x03 \x01(\x0cH\x01\x88\x01\x01\x42\x0f\n\r_unknown_podsB\t\n\x07_matrix\"\x10\n\x0eRequeueRequest\"\xa3\x02\n\x0fRequeueResponse\x12*\n\x07requeue\x18\x01 \x01(\x0b\x32\x17.berth.plugin.v1.PodSetH\x00\x12\x33\n\x0brequeue_all\x18\x02 \x01(\x0b\x32\x1c.berth.plugin.v1.AllRejectedH\x00\x12\x30\n\rallow_waiting\x18\x03 \x01(\x0b\x32\x17.berth.plugin.v1.PodSetH\x00\x12\x31\n\x0ereject_waiting\x18\x04 \x01(\x0b\x32\x17.berth.plugin.v1.PodSetH\x00\x12\x31\n\tsort_keys\x18\x06 \x01(\x0b\x32\x1c.berth.plugin.v1.PodSortKeysH\x00\x12\r\n\x05\x63\x61use\x18\x05 \x01(\tB\x08\n\x06\x61\x63tion\"\x16\n\x06PodSet\x12\x0c\n\x04uids\x18\x01 \x03(\t\"\r\n\x0b\x41llRejected\"\x18\n\x07SortKey\x12\r\n\x05parts\x18\x01 \x03(\x12\"C\n\x0bPodSortKeys\x12\x0c\n\x04uids\x18\x01 \x03(\t\x12&\n\x04keys\x18\x02 \x03(\x0b\x32\x18.berth.plugin.v1.SortKey\"j\n\x0fSortKeysRequest\x12\x0f\n\x07profile\x18\x01 \x01(\t\x12%\n\x04pods\x18\x02 \x03(\x0b\x32\x17.berth.plugin.v1.PodRef\x12\x11\n\tleft_uids\x18\x03 \x03(\t\x12\x0c\n\x04\x61new\x18\x04 \x01(\x08\":\n\x10SortKeysResponse\x12&\n\x04keys\x18\x01 \x03(\x0b\x32\x18.berth.plugin.v1.SortKey2\x92\x02\n\x0fQueueingService\x12^\n\rQueueingHints\x12%.berth.plugin.v1.QueueingHintsRequest\x1a&.berth.plugin.v1.QueueingHintsResponse\x12N\n\x07Requeue\x12\x1f.berth.plugin.v1.RequeueRequest\x1a .berth.plugin.v1.RequeueResponse0\x01\x12O\n\x08SortKeys\x12 .berth.plugin.v1.SortKeysRequest\x1a!.berth.plugin.v1.SortKeysResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x62\x65rth/plugin/v1/queueing.proto\x12\x0f\x62\x65rth.plugin.v1\x1a\x1c\x62\x65rth/plugin/v1/common.proto\x1a\x1e\x62\x65rth/plugin/v1/identity.proto\"\x9d\x01\n\x0c\x43lusterEvent\x12\x10\n\x08resource\x18\x01 \x01(\t\x12+\n\x06\x61\x63tion\x18\x02 \x01(\x0e\x32\x1b.berth.plugin.v1.ActionType\x12\x17\n\nold_object\x18\x03 \x01(\x0cH\x00\x88\x01\x01\x12\x17\n\nnew_object\x18\x04 \x01(\x0cH\x01\x88\x01\x01\x42\r\n\x0b_old_objectB\r\n\x0b_new_object\"}\n\x14QueueingHintsRequest\x12\x0f\n\x07profile\x18\x01 \x01(\t\x12-\n\x06\x65vents\x18\x02 \x03(\x0b\x32\x1d.berth.plugin.v1.ClusterEvent\x12%\n\x04pods\x18\x03 \x03(\x0b\x32\x17.berth.plugin.v1.PodRef\"]\n\x04Hint\x12\r\n\x03\x61ll\x18\x01 \x01(\x08H\x00\x12\x0e\n\x04pods\x18\x02 \x01(\x0cH\x00\x12-\n\x06listed\x18\x03 \x01(\x0b\x32\x1b.berth.plugin.v1.PodColumnsH\x00\x42\x07\n\x05queue\"\x1d\n\nPodColumns\x12\x0f\n\x07\x63olumns\x18\x01 \x03(\r\"\x89\x01\n\x15QueueingHintsResponse\x12$\n\x05hints\x18\x01 \x03(\x0b\x32\x15.berth.plugin.v1.Hint\x12\x19\n\x0cunknown_pods\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x12\x13\n\x06matrix\x18\x03 \x01(\x0cH\x01\x88\x01\x01\x42\x0f\n\r_unknown_podsB\t\n\x07_matrix\"\x10\n\x0eRequeueRequest\"\xb3\x02\n\x0fRequeueResponse\x12*\n\x07requeue\x18\x01 \x01(\x0b\x32\x17.berth.plugin.v1.PodSetH\x00\x12\x33\n\x0brequeue_all\x18\x02 \x01(\x0b\x32\x1c.berth.plugin.v1.AllRejectedH\x00\x12\x30\n\rallow_waiting\x18\x03 \x01(\x0b\x32\x17.berth.plugin.v1.PodSetH\x00\x12\x31\n\x0ereject_waiting\x18\x04 \x01(\x0b\x32\x17.berth.plugin.v1.PodSetH\x00\x12\x31\n\tsort_keys\x18\x06 \x01(\x0b\x32\x1c.berth.plugin.v1.PodSortKeysH\x00\x12\r\n\x05\x63\x61use\x18\x05 \x01(\t\x12\x0e\n\x06number\x18\x07 \x01(\x04\x42\x08\n\x06\x61\x63tion\"\x16\n\x06PodSet\x12\x0c\n\x04uids\x18\x01 \x03(\t\"\r\n\x0b\x41llRejected\"\x18\n\x07SortKey\x12\r\n\x05parts\x18\x01 \x03(\x12\"C\n\x0bPodSortKeys\x12\x0c\n\x04uids\x18\x01 \x03(\t\x12&\n\x04keys\x18\x02 \x03(\x0b\x32\x18.berth.plugin.v1.SortKey\"j\n\x0fSortKeysRequest\x12\x0f\n\x07profile\x18\x01 \x01(\t\x12%\n\x04pods\x18\x02 \x03(\x0b\x32\x17.berth.plugin.v1.PodRef\x12\x11\n\tleft_uids\x18\x03 \x03(\t\x12\x0c\n\x04\x61new\x18\x04 \x01(\x08\":\n\x10SortKeysResponse\x12&\n\x04keys\x18\x01 \x03(\x0b\x32\x18.berth.plugin.v1.SortKey2\x92\x02\n\x0fQueueingService\x12^\n\rQueueingHints\x12%.berth.plugin.v1.QueueingHintsRequest\x1a&.berth.plugin.v1.QueueingHintsResponse\x12N\n\x07Requeue\x12\x1f.berth.plugin.v1.RequeueRequest\x1a .berth.plugin.v1.RequeueResponse0\x01\x12O\n\x08SortKeys\x12 .berth.plugin.v1.SortKeysRequest\x1a!.berth.plugin.v1.SortKeysResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -46,19 +46,19 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REQUEUEREQUEST']._serialized_start=666
   _globals['_REQUEUEREQUEST']._serialized_end=682
   _globals['_REQUEUERESPONSE']._serialized_start=685
-  _globals['_REQUEUERESPONSE']._serialized_end=976
-  _globals['_PODSET']._serialized_start=978
-  _globals['_PODSET']._serialized_end=1000
-  _globals['_ALLREJECTED']._serialized_start=1002
-  _globals['_ALLREJECTED']._serialized_end=1015
-  _globals['_SORTKEY']._serialized_start=1017
-  _globals['_SORTKEY']._serialized_end=1041
-  _globals['_PODSORTKEYS']._serialized_start=1043
-  _globals['_PODSORTKEYS']._serialized_end=1110
-  _globals['_SORTKEYSREQUEST']._serialized_start=1112
-  _globals['_SORTKEYSREQUEST']._serialized_end=1218
-  _globals['_SORTKEYSRESPONSE']._serialized_start=1220
-  _globals['_SORTKEYSRESPONSE']._serialized_end=1278
-  _globals['_QUEUEINGSERVICE']._serialized_start=1281
-  _globals['_QUEUEINGSERVICE']._serialized_end=1555
+  _globals['_REQUEUERESPONSE']._serialized_end=992
+  _globals['_PODSET']._serialized_start=994
+  _globals['_PODSET']._serialized_end=1016
+  _globals['_ALLREJECTED']._serialized_start=1018
+  _globals['_ALLREJECTED']._serialized_end=1031
+  _globals['_SORTKEY']._serialized_start=1033
+  _globals['_SORTKEY']._serialized_end=1057
+  _globals['_PODSORTKEYS']._serialized_start=1059
+  _globals['_PODSORTKEYS']._serialized_end=1126
+  _globals['_SORTKEYSREQUEST']._serialized_start=1128
+  _globals['_SORTKEYSREQUEST']._serialized_end=1234
+  _globals['_SORTKEYSRESPONSE']._serialized_start=1236
+  _globals['_SORTKEYSRESPONSE']._serialized_end=1294
+  _globals['_QUEUEINGSERVICE']._serialized_start=1297
+  _globals['_QUEUEINGSERVICE']._serialized_end=1571
 # @@protoc_insertion_point(module_scope)

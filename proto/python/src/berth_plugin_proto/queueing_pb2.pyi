@@ -230,8 +230,13 @@ class RequeueResponse(_message.Message):
     REJECT_WAITING_FIELD_NUMBER: _builtins.int
     SORT_KEYS_FIELD_NUMBER: _builtins.int
     CAUSE_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
     cause: _builtins.str
     """Why, for the queue's history."""
+    number: _builtins.int
+    """Counts what the plugin's process has said here, from 1, on whatever streams;
+    TimeReached names the last one. Needed with Capabilities.clock only.
+    """
     @_builtins.property
     def requeue(self) -> Global___PodSet:
         """Try these pods again, by UID; those not waiting, or not rejected by this
@@ -266,10 +271,11 @@ class RequeueResponse(_message.Message):
         reject_waiting: Global___PodSet | None = ...,
         sort_keys: Global___PodSortKeys | None = ...,
         cause: _builtins.str = ...,
+        number: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "allow_waiting", b"allow_waiting", "reject_waiting", b"reject_waiting", "requeue", b"requeue", "requeue_all", b"requeue_all", "sort_keys", b"sort_keys"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "allow_waiting", b"allow_waiting", "cause", b"cause", "reject_waiting", b"reject_waiting", "requeue", b"requeue", "requeue_all", b"requeue_all", "sort_keys", b"sort_keys"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "allow_waiting", b"allow_waiting", "cause", b"cause", "number", b"number", "reject_waiting", b"reject_waiting", "requeue", b"requeue", "requeue_all", b"requeue_all", "sort_keys", b"sort_keys"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_action: _TypeAlias = _typing.Literal["requeue", "requeue_all", "allow_waiting", "reject_waiting", "sort_keys"]  # noqa: Y015
     _WhichOneofArgType_action: _TypeAlias = _typing.Literal["action", b"action"]  # noqa: Y015

@@ -93,6 +93,7 @@ class SyncRequest(_message.Message):
     CHUNK_FIELD_NUMBER: _builtins.int
     COMMIT_FIELD_NUMBER: _builtins.int
     DELTA_FIELD_NUMBER: _builtins.int
+    TIME_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def begin(self) -> Global___Begin:
         """Opens a full transfer, or a resumption."""
@@ -109,6 +110,10 @@ class SyncRequest(_message.Message):
     def delta(self) -> Global___Delta:
         """One step from a generation to a later one."""
 
+    @_builtins.property
+    def time(self) -> Global___Time:
+        """What time it is, from a host whose time is not the machine's."""
+
     def __init__(
         self,
         *,
@@ -116,12 +121,13 @@ class SyncRequest(_message.Message):
         chunk: Global___Chunk | None = ...,
         commit: Global___Commit | None = ...,
         delta: Global___Delta | None = ...,
+        time: Global___Time | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["begin", b"begin", "body", b"body", "chunk", b"chunk", "commit", b"commit", "delta", b"delta"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["begin", b"begin", "body", b"body", "chunk", b"chunk", "commit", b"commit", "delta", b"delta", "time", b"time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["begin", b"begin", "body", b"body", "chunk", b"chunk", "commit", b"commit", "delta", b"delta"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["begin", b"begin", "body", b"body", "chunk", b"chunk", "commit", b"commit", "delta", b"delta", "time", b"time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["begin", "chunk", "commit", "delta"]  # noqa: Y015
+    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["begin", "chunk", "commit", "delta", "time"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_body) -> _WhichOneofReturnType_body | None: ...
 
@@ -527,6 +533,7 @@ class SyncResponse(_message.Message):
     HELD_FIELD_NUMBER: _builtins.int
     ACK_FIELD_NUMBER: _builtins.int
     NACK_FIELD_NUMBER: _builtins.int
+    TIME_REACHED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def held(self) -> Global___Held:
         """The first message on every stream."""
@@ -539,18 +546,23 @@ class SyncResponse(_message.Message):
     def nack(self) -> Global___Nack:
         """A message could not be applied."""
 
+    @_builtins.property
+    def time_reached(self) -> Global___TimeReached:
+        """The time of a Time is held."""
+
     def __init__(
         self,
         *,
         held: Global___Held | None = ...,
         ack: Global___Ack | None = ...,
         nack: Global___Nack | None = ...,
+        time_reached: Global___TimeReached | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ack", b"ack", "body", b"body", "held", b"held", "nack", b"nack"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ack", b"ack", "body", b"body", "held", b"held", "nack", b"nack", "time_reached", b"time_reached"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ack", b"ack", "body", b"body", "held", b"held", "nack", b"nack"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ack", b"ack", "body", b"body", "held", b"held", "nack", b"nack", "time_reached", b"time_reached"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["held", "ack", "nack"]  # noqa: Y015
+    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["held", "ack", "nack", "time_reached"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_body) -> _WhichOneofReturnType_body | None: ...
 
@@ -633,3 +645,73 @@ class Nack(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Nack: _TypeAlias = Nack  # noqa: Y015
+
+@_typing.final
+class Time(_message.Message):
+    """Time says what time it is. Only a host that plays a time of its own sends it
+    (a simulation, a replay), and only to a plugin that announces
+    Capabilities.clock. It may be sent at any moment from Held on. From then on
+    the plugin's clock stands at that time, and passes only by the next Time; it
+    is the plugin's own again from a stream on whose first Begin comes before any
+    Time.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UNIX_MICROS_FIELD_NUMBER: _builtins.int
+    unix_micros: _builtins.int
+    """Microseconds since 1970-01-01T00:00:00Z. A time before the one that is held
+    begins another count, as does a change between the plugin's own clock and
+    the host's: timers keep what is left of them.
+    """
+    def __init__(
+        self,
+        *,
+        unix_micros: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["unix_micros", b"unix_micros"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Time: _TypeAlias = Time  # noqa: Y015
+
+@_typing.final
+class TimeReached(_message.Message):
+    """TimeReached answers a Time. Each timer that was due has run by then, in the
+    order of the times at which they were due, with the clock at that time.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UNIX_MICROS_FIELD_NUMBER: _builtins.int
+    WAKE_AT_UNIX_MICROS_FIELD_NUMBER: _builtins.int
+    LAST_REQUEUE_FIELD_NUMBER: _builtins.int
+    unix_micros: _builtins.int
+    """The time that is held: that of the Time."""
+    wake_at_unix_micros: _builtins.int
+    """When the plugin's next timer is due; the host says that time when it comes,
+    and may say others before. Absent: no timer is set. A time that is not after
+    the one that is held is a protocol error.
+    """
+    last_requeue: _builtins.int
+    """RequeueResponse.number of the last thing that was said by then; 0: nothing
+    was. The host waits for it before its time passes.
+    """
+    def __init__(
+        self,
+        *,
+        unix_micros: _builtins.int = ...,
+        wake_at_unix_micros: _builtins.int | None = ...,
+        last_requeue: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_wake_at_unix_micros", b"_wake_at_unix_micros", "wake_at_unix_micros", b"wake_at_unix_micros"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_wake_at_unix_micros", b"_wake_at_unix_micros", "last_requeue", b"last_requeue", "unix_micros", b"unix_micros", "wake_at_unix_micros", b"wake_at_unix_micros"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__wake_at_unix_micros: _TypeAlias = _typing.Literal["wake_at_unix_micros"]  # noqa: Y015
+    _WhichOneofArgType__wake_at_unix_micros: _TypeAlias = _typing.Literal["_wake_at_unix_micros", b"_wake_at_unix_micros"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__wake_at_unix_micros) -> _WhichOneofReturnType__wake_at_unix_micros | None: ...
+
+Global___TimeReached: _TypeAlias = TimeReached  # noqa: Y015

@@ -24,6 +24,7 @@ from berth_plugin_proto import (
     state_pb2,
     state_pb2_grpc,
 )
+from berth_sdk.clock import MICROS
 from berth_sdk.outcomes import ClusterEvent, Code, CycleOutcome, Reason, Status, Verdicts
 from berth_sdk.packing import (
     pack_bits,
@@ -173,6 +174,16 @@ class Host:
         if self.cluster.pending:
             await self._stream.write(state_pb2.SyncRequest(delta=self.cluster.step()))
             await self._acknowledged()
+
+    async def set_time(self, seconds: float) -> float | None:
+        """Let the plugin's clock stand at that time since the epoch; when its next timer is due, if one is.
+
+        What is due by then runs first, each timer at its time.
+        """
+        asked = state_pb2.Time(unix_micros=round(seconds * MICROS))
+        reached = (await self.send(state_pb2.SyncRequest(time=asked))).time_reached
+        assert reached.unix_micros == asked.unix_micros, reached
+        return reached.wake_at_unix_micros / MICROS if reached.HasField("wake_at_unix_micros") else None
 
     async def _read(self) -> state_pb2.SyncResponse:
         async with asyncio.timeout(TIMEOUT_SECONDS):

@@ -238,6 +238,12 @@ export interface Capabilities {
    * these few cost.
    */
   listedCandidates: boolean;
+  /**
+   * The plugin reads the time, and sets its timers, by one clock alone: its own
+   * until a host says the time on a Sync stream (Time in state.proto), that
+   * host's from then on. Without it the host says no time.
+   */
+  clock: boolean;
 }
 
 /** WantedDeadline is the time that calls of one extension point may take. */
@@ -570,6 +576,7 @@ function createBaseCapabilities(): Capabilities {
     converseTogether: false,
     ttrpcSocket: undefined,
     listedCandidates: false,
+    clock: false,
   };
 }
 
@@ -617,6 +624,9 @@ export const Capabilities: MessageFns<Capabilities> = {
     }
     if (message.listedCandidates !== false) {
       writer.uint32(104).bool(message.listedCandidates);
+    }
+    if (message.clock !== false) {
+      writer.uint32(112).bool(message.clock);
     }
     return writer;
   },
@@ -746,6 +756,14 @@ export const Capabilities: MessageFns<Capabilities> = {
             }
 
             message.listedCandidates = reader.bool();
+            continue;
+          }
+          case 14: {
+            if (tag !== 112) {
+              break;
+            }
+
+            message.clock = reader.bool();
             continue;
           }
         }

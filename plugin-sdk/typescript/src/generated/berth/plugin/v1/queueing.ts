@@ -115,6 +115,11 @@ export interface RequeueResponse {
     | undefined;
   /** Why, for the queue's history. */
   cause: string;
+  /**
+   * Counts what the plugin's process has said here, from 1, on whatever streams;
+   * TimeReached names the last one. Needed with Capabilities.clock only.
+   */
+  number: number;
 }
 
 /** PodSet is a set of pods. */
@@ -554,7 +559,7 @@ export const RequeueRequest: MessageFns<RequeueRequest> = {
 };
 
 function createBaseRequeueResponse(): RequeueResponse {
-  return { action: undefined, cause: "" };
+  return { action: undefined, cause: "", number: 0 };
 }
 
 export const RequeueResponse: MessageFns<RequeueResponse> = {
@@ -578,6 +583,9 @@ export const RequeueResponse: MessageFns<RequeueResponse> = {
     }
     if (message.cause !== "") {
       writer.uint32(42).string(message.cause);
+    }
+    if (message.number !== 0) {
+      writer.uint32(56).uint64(message.number);
     }
     return writer;
   },
@@ -641,6 +649,14 @@ export const RequeueResponse: MessageFns<RequeueResponse> = {
             }
 
             message.cause = reader.string();
+            continue;
+          }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.number = longToNumber(reader.uint64());
             continue;
           }
         }

@@ -73,6 +73,9 @@ export interface SyncRequest {
     | //
     /** One step from a generation to a later one. */
     { $case: "delta"; value: Delta }
+    | //
+    /** What time it is, from a host whose time is not the machine's. */
+    { $case: "time"; value: Time }
     | undefined;
 }
 
@@ -237,6 +240,9 @@ export interface SyncResponse {
     | //
     /** A message could not be applied. */
     { $case: "nack"; value: Nack }
+    | //
+    /** The time of a Time is held. */
+    { $case: "timeReached"; value: TimeReached }
     | undefined;
 }
 
@@ -264,6 +270,45 @@ export interface Nack {
   message: string;
 }
 
+/**
+ * Time says what time it is. Only a host that plays a time of its own sends it
+ * (a simulation, a replay), and only to a plugin that announces
+ * Capabilities.clock. It may be sent at any moment from Held on. From then on
+ * the plugin's clock stands at that time, and passes only by the next Time; it
+ * is the plugin's own again from a stream on whose first Begin comes before any
+ * Time.
+ */
+export interface Time {
+  /**
+   * Microseconds since 1970-01-01T00:00:00Z. A time before the one that is held
+   * begins another count, as does a change between the plugin's own clock and
+   * the host's: timers keep what is left of them.
+   */
+  unixMicros: number;
+}
+
+/**
+ * TimeReached answers a Time. Each timer that was due has run by then, in the
+ * order of the times at which they were due, with the clock at that time.
+ */
+export interface TimeReached {
+  /** The time that is held: that of the Time. */
+  unixMicros: number;
+  /**
+   * When the plugin's next timer is due; the host says that time when it comes,
+   * and may say others before. Absent: no timer is set. A time that is not after
+   * the one that is held is a protocol error.
+   */
+  wakeAtUnixMicros?:
+    | number
+    | undefined;
+  /**
+   * RequeueResponse.number of the last thing that was said by then; 0: nothing
+   * was. The host waits for it before its time passes.
+   */
+  lastRequeue: number;
+}
+
 function createBaseSyncRequest(): SyncRequest {
   return { body: undefined };
 }
@@ -282,6 +327,9 @@ export const SyncRequest: MessageFns<SyncRequest> = {
         break;
       case "delta":
         Delta.encode(message.body.value, writer.uint32(34).fork()).join();
+        break;
+      case "time":
+        Time.encode(message.body.value, writer.uint32(42).fork()).join();
         break;
     }
     return writer;
@@ -330,6 +378,14 @@ export const SyncRequest: MessageFns<SyncRequest> = {
             }
 
             message.body = { $case: "delta", value: Delta.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.body = { $case: "time", value: Time.decode(reader, reader.uint32()) };
             continue;
           }
         }
@@ -1157,6 +1213,9 @@ export const SyncResponse: MessageFns<SyncResponse> = {
       case "nack":
         Nack.encode(message.body.value, writer.uint32(26).fork()).join();
         break;
+      case "timeReached":
+        TimeReached.encode(message.body.value, writer.uint32(34).fork()).join();
+        break;
     }
     return writer;
   },
@@ -1196,6 +1255,14 @@ export const SyncResponse: MessageFns<SyncResponse> = {
             }
 
             message.body = { $case: "nack", value: Nack.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.body = { $case: "timeReached", value: TimeReached.decode(reader, reader.uint32()) };
             continue;
           }
         }
@@ -1367,6 +1434,120 @@ export const Nack: MessageFns<Nack> = {
             }
 
             message.message = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBaseTime(): Time {
+  return { unixMicros: 0 };
+}
+
+export const Time: MessageFns<Time> = {
+  encode(message: Time, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.unixMicros !== 0) {
+      writer.uint32(8).int64(message.unixMicros);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Time {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseTime();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.unixMicros = longToNumber(reader.int64());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+};
+
+function createBaseTimeReached(): TimeReached {
+  return { unixMicros: 0, wakeAtUnixMicros: undefined, lastRequeue: 0 };
+}
+
+export const TimeReached: MessageFns<TimeReached> = {
+  encode(message: TimeReached, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.unixMicros !== 0) {
+      writer.uint32(8).int64(message.unixMicros);
+    }
+    if (message.wakeAtUnixMicros !== undefined) {
+      writer.uint32(16).int64(message.wakeAtUnixMicros);
+    }
+    if (message.lastRequeue !== 0) {
+      writer.uint32(24).uint64(message.lastRequeue);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): TimeReached {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseTimeReached();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.unixMicros = longToNumber(reader.int64());
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.wakeAtUnixMicros = longToNumber(reader.int64());
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.lastRequeue = longToNumber(reader.uint64());
             continue;
           }
         }
