@@ -54,10 +54,15 @@ def runs(pid):
         return False
 
 
-def started(log, *line):
-    """A command that writes into a log."""
+def started(log, *line, interrupts=signal.SIG_DFL):
+    """A command that writes into a log; interrupts are what it was started with, not what the tests were."""
     with log.open("wb") as output:
-        return subprocess.Popen([program("berth"), *line], stdout=output, stderr=output)
+        return subprocess.Popen(
+            [program("berth"), *line],
+            stdout=output,
+            stderr=output,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, interrupts),  # noqa: PLW1509 (no lock is taken)
+        )
 
 
 async def ends(process, number):
@@ -70,11 +75,19 @@ async def ends(process, number):
     return code
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-async def test_demo(tmp_path, number):
-    """`berth demo --keep` ends sandbox, sidecar and scheduler."""
-    log = tmp_path / "log"
-    process = started(log, "demo", "--keep", "--pods", "20", "--folder", str(tmp_path / "run"))
+@pytest.mark.parametrize(
+    ("number", "interrupts"),
+    [
+        (signal.SIGTERM, signal.SIG_DFL),
+        (signal.SIGTERM, signal.SIG_IGN),
+        (signal.SIGINT, signal.SIG_DFL),
+        (signal.SIGKILL, signal.SIG_DFL),
+    ],
+)
+async def test_demo(tmp_path, number, interrupts):
+    """`berth demo --keep` ends sandbox, sidecar and scheduler, also in the background of a script."""
+    log, line = tmp_path / "log", ["demo", "--keep", "--pods", "20", "--folder", str(tmp_path / "run")]
+    process = started(log, *line, interrupts=interrupts)
     try:
         await eventually(lambda: STAYING in log.read_text() or process.poll() is not None)
         assert STAYING in log.read_text(), log.read_text()
@@ -83,6 +96,7 @@ async def test_demo(tmp_path, number):
         assert expected == await ends(process, number)
     finally:
         process.kill()
+        process.wait()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -99,3 +113,4 @@ async def test_sandbox(tmp_path, number):
         assert (0 if number == signal.SIGTERM else -number) == await ends(process, number)
     finally:
         process.kill()
+        process.wait()

@@ -16,7 +16,8 @@ def ended_by_signals() -> Iterator[None]:
     """Have SIGTERM end the work as an interrupt does, and exit with 128 and the signal's number.
 
     asyncio cancels its main task on an interrupt, so that `finally` and exit stacks run. A verb with handlers
-    of its own in its event loop keeps them.
+    of its own in its event loop keeps them. A process that was started to ignore interrupts, as a script's
+    shell starts what it puts into the background, goes on ignoring them, and ends on SIGTERM all the same.
     """
     if threading.current_thread() is not threading.main_thread():  # where no handler can be set
         yield
@@ -26,6 +27,8 @@ def ended_by_signals() -> Iterator[None]:
     def as_interrupt(_number: int, _frame: FrameType | None) -> None:
         nonlocal caught
         caught = signal.SIGTERM
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            raise KeyboardInterrupt
         signal.raise_signal(signal.SIGINT)
 
     before = signal.signal(signal.SIGTERM, as_interrupt)
