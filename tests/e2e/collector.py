@@ -11,7 +11,11 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as ser
 
 
 class Collected(NamedTuple):
-    """A span, with ids in hex; `service` is who wrote it, `links` are of (trace, span)."""
+    """A span, with ids in hex; `service` is who wrote it, `links` are of (trace, span).
+
+    `failure` is the text of a span that failed, None of others.
+    Units: nanoseconds since the epoch for `ended`.
+    """
 
     service: str
     trace: str
@@ -21,7 +25,8 @@ class Collected(NamedTuple):
     attributes: Mapping[str, Any]
     resource: Mapping[str, Any]
     links: Sequence[tuple[str, str]]
-    failed: bool
+    failure: str | None
+    ended: int
 
 
 def plain(attributes):
@@ -43,7 +48,8 @@ class Collector(service_grpc.TraceServiceServicer):
                 ids = (span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex())
                 links = [(link.trace_id.hex(), link.span_id.hex()) for link in span.links]
                 failed = span.status.code == span.status.STATUS_CODE_ERROR
-                reported = plain(span.attributes), resource, links, failed
+                failure = span.status.message if failed else None
+                reported = plain(span.attributes), resource, links, failure, span.end_time_unix_nano
                 self.spans.append(Collected(resource["service.name"], *ids, span.name, *reported))
         return service.ExportTraceServiceResponse()
 

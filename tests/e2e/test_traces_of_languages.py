@@ -111,6 +111,8 @@ async def test_one_trace_over_four_languages(spans):
             each for each in spans if each[:2] == (service, trace) and each.name == f"{service}/{method}"
         )
         above = list(ancestors(ours, answer))
+        systems = [each.attributes["rpc.system.name"] for each in (answer, above[0])]
+        assert ["ttrpc", "ttrpc"] == systems, service
         assert f"{service} {method}" == above[0].name
         assert ("schedule pod", "") == (above[-1].name, above[-1].parent)
         assert {trace} == {each.trace for each in above}

@@ -109,8 +109,10 @@ async def bring(
     """
     record = attempt.record
     answers = [(plugin, record.begin(plugin.name, point), ask(plugin)) for plugin in plugins]
+    unread = list(answers)
     try:
         for plugin, mark, answer in answers:
+            del unread[0]
             try:
                 await answer
             except Exception as failure:
@@ -118,6 +120,9 @@ async def bring(
             record.end(mark)
     finally:
         drop_unread(answer for _, _, answer in answers)
+        # One that failed has no end; the others were given up because of it.
+        for _, mark, _ in unread:
+            record.end(mark)
 
 
 def drop_unread(answers: Iterable[object]) -> None:

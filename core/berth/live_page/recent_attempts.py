@@ -4,13 +4,14 @@ Called by: the scheduling loop, with the record of each attempt; collecting.py r
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import msgspec
 
 from berth.framework.cycle_record import CycleRecord, Interval
 from berth.objects.pod import Pod
-from berth.telemetry.trace_shape import parents_of
+from berth.telemetry.trace_shape import TraceShape
 
 KEPT_TIMELINES = 12
 STEPS_OF_A_TIMELINE = 48
@@ -120,21 +121,16 @@ class RecentAttempts:
 
 def timeline(record: CycleRecord) -> Timeline:
     """The attempt as it went, its first `STEPS_OF_A_TIMELINE` steps."""
-    intervals, began = record.intervals, record.dequeued_ns
-    depths: list[int] = []
-    steps: list[Step] = []
-    for interval, parent in zip(intervals[:STEPS_OF_A_TIMELINE], parents_of(intervals), strict=False):
-        # A parent comes before its children.
-        depths.append(depths[parent] + 1 if parent >= 0 else 0)
-        ended = interval.ended_ns or record.ended_ns
-        steps.append(
-            Step(
-                interval.name[:MOST_NAME],
-                depths[-1],
-                _micros(interval.started_ns - began),
-                _micros(ended - interval.started_ns),
-            )
+    intervals, began, shape = record.intervals, record.dequeued_ns, TraceShape.of(record)
+    steps = [
+        Step(
+            intervals[index].name[:MOST_NAME],
+            depth,
+            _micros(shape.starts[index] - began),
+            _micros(shape.ends[index] - shape.starts[index]),
         )
+        for index, depth in islice(_as_a_tree(shape.parents), STEPS_OF_A_TIMELINE)
+    ]
     return Timeline(
         pod=record.pod.key,
         profile=record.profile,
@@ -147,6 +143,18 @@ def timeline(record: CycleRecord) -> Timeline:
         steps=steps,
         left_out=max(0, len(intervals) - len(steps)),
     )
+
+
+def _as_a_tree(parents: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Each interval's index and depth, behind its parent."""
+    children: dict[int, list[int]] = {}
+    for index, parent in enumerate(parents):
+        children.setdefault(parent, []).append(index)
+    upcoming = [(index, 0) for index in reversed(children.get(-1, ()))]
+    while upcoming:
+        index, depth = upcoming.pop()
+        yield index, depth
+        upcoming += [(child, depth + 1) for child in reversed(children.get(index, ()))]
 
 
 def _micros(nanoseconds: int) -> int:

@@ -119,21 +119,19 @@ class Caller:
         seconds = min(self.connection.seconds_for(name), seconds_left(state, name))
         if seconds <= 0:
             raise OutOfTimeError(self.plugin, f"{name} was not asked: the cycle's time is used up")
-        with (
-            Counted(self, name),
-            CallSpan(
-                state.get(CycleRecord),
-                f"{self.plugin} {name}",
-                self.around.sampled,
-                rpc_request(self.connection.spec.address, name, self.connection.rpc_system),
-                rpc_outcome,
-            ) as metadata,
-        ):
+        span = CallSpan(
+            state.get(CycleRecord),
+            f"{self.plugin} {name}",
+            self.around.sampled,
+            rpc_request(self.connection.endpoint, name),
+            rpc_outcome,
+        )
+        with Counted(self, name), span:
             ends = asyncio.get_running_loop().time() + seconds
             try:
-                response = await self._sent(self.connection.scheduling, name, request, metadata, seconds)
+                response = await self._asked(name, request, span, seconds)
             except RpcError as error:
-                response = await self._mended(name, request, metadata, ends, error)
+                response = await self._mended(name, request, span, ends, error)
             return read(self._received(name, response))
 
     async def ask_queueing(self, name: str, request: Any, read: Callable[[Any], R]) -> R:
@@ -159,7 +157,11 @@ class Caller:
             raise ProtocolError(self.plugin, text)
         self.connection.holds(generation)
 
-    async def _mended(self, name: str, request: Any, metadata: Metadata, ends: float, error: RpcError) -> Any:
+    def _asked(self, name: str, request: Any, span: CallSpan, seconds: float) -> Awaitable[Any]:
+        """The response to come, at which the span ends. Raises: NotConnectedError, RequestTooLargeError."""
+        return span.until(self._sent(self.connection.scheduling, name, request, span.metadata, seconds))
+
+    async def _mended(self, name: str, request: Any, span: CallSpan, ends: float, error: RpcError) -> Any:
         """The answer to a call that failed: a failed precondition is mended, and the request repeated, once.
 
         `ends` is by the loop's clock.
@@ -176,7 +178,7 @@ class Caller:
         self._renew(request.call)
         seconds = ends - asyncio.get_running_loop().time()
         try:
-            return await self._sent(self.connection.scheduling, name, request, metadata, seconds)
+            return await self._asked(name, request, span, seconds)
         except RpcError as second:
             raise self._failure(name, second) from second
 

@@ -103,15 +103,17 @@ def attempt_bytes(cycle: EndedCycle) -> bytes:
     intervals = record.intervals
     # The parent -1 is the root.
     parent_ids = [*shape.ids, root_id]
-    for interval, span_id, parent, end in zip(intervals, shape.ids, shape.parents, shape.ends, strict=True):
-        opening, fields = _said_of(intervals, interval)
+    columns = zip(intervals, shape.ids, shape.parents, shape.starts, shape.ends, strict=True)
+    for index, (interval, span_id, parent, start, end) in enumerate(columns):
+        why_broken = cycle.message if index in shape.broken else None
+        opening, fields = _said_of(intervals, interval, why_broken)
         parts += (
             opening,
             trace,
             span_id,
             _PARENT_OPENING,
             parent_ids[parent],
-            _times(_START_TIME, interval.started_ns + offset, _END_TIME, end + offset),
+            _times(_START_TIME, start + offset, _END_TIME, end + offset),
             fields,
         )
     return b"".join(parts)
@@ -125,17 +127,17 @@ def _root(cycle: EndedCycle, shape: TraceShape) -> bytes:
     return _field(_SPAN, ids + times + said)
 
 
-def _said_of(intervals: Sequence[Interval], interval: Interval) -> _Said:
+def _said_of(intervals: Sequence[Interval], interval: Interval, why_broken: str | None) -> _Said:
     """What the span of an interval says; kept unless it has words of its own."""
     status, point = interval.status, extension_point(intervals, interval)
+    if why_broken is not None:
+        return _said(interval, point, why_broken)
     if status is None or status is SUCCESS:
         code = 0
     elif status.own_reasons or status.error is not None:
         return _said(interval, point)
     else:
         code = int(status.code)
-    if not interval.ended_ns:
-        return _said(interval, point)
     if (attributes := interval.attributes) or interval.span_id:
         # Settings and counts, never a pod's own words: few, and short.
         is_call = bool(interval.span_id)
@@ -157,9 +159,9 @@ def _described(name: str, point: str, code: int, is_call: bool, *attributes: Any
     return _said(Interval(name, 0, 1, -1, known, span_id, Status(Code(code))), point)
 
 
-def _said(interval: Interval, point: str) -> _Said:
+def _said(interval: Interval, point: str, why_broken: str | None = None) -> _Said:
     kind = CLIENT if interval.span_id else INTERNAL
-    fields = _fields(interval.name, kind, attributes_of(interval, point), status_of(interval))
+    fields = _fields(interval.name, kind, attributes_of(interval, point), status_of(interval, why_broken))
     return _Said(_SPAN + _varint(_IDS_AND_TIMES + len(fields)), fields)
 
 

@@ -14,6 +14,7 @@ from berth.framework.cycle_record import CycleRecord, Interval
 from berth.framework.status import SUCCESS, Code
 from berth.telemetry.histogram import Series
 from berth.telemetry.metric_families import Families
+from berth.telemetry.trace_shape import broken
 
 SAMPLED_ONE_IN = 10
 MOST_ATTEMPTS = 15
@@ -110,10 +111,10 @@ class RecordMetrics:
 
     def _points_of(self, record: CycleRecord, points: Mapping[int, Interval]) -> None:
         """Observe each run of a point; looks at nominated nodes alone belong to the search that ends them."""
-        broken = _broken(record) if record.result != "scheduled" else ()
+        cut_short = broken(record.intervals) if record.result != "scheduled" else ()
         search = None
         for index, interval in points.items():
-            code = _ERROR if index in broken else _code(interval)
+            code = _ERROR if index in cut_short else _code(interval)
             if interval.name == "Filter":
                 search = interval, code
             else:
@@ -159,11 +160,6 @@ def _exemplify(child: Series, seconds: float, record: CycleRecord, span_id: byte
     """Let the attempt's trace, or one span of it, stand for such values."""
     at = (record.ended_ns + record.wall_offset_ns) * _NANO
     child.exemplify(seconds, record.trace_id, span_id or record.root_span_id, at)
-
-
-def _broken(record: CycleRecord) -> set[int]:
-    """The points within which a plugin was cut short."""
-    return {interval.parent for interval in record.intervals if not interval.ended_ns}
 
 
 def _code(interval: Interval) -> Code:

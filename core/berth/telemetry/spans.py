@@ -4,7 +4,7 @@
     ├── queue wait
     ├── scheduling cycle
     │   └── Filter, Score, ...        an extension point
-    │       └── NodeAffinity, ...     a plugin
+    │       └── NodeAffinity, ...     a plugin, which begins with the first call of it
     │           └── ...               a call of another process, whose own spans hang below it
     └── binding cycle
         └── PreBind, Bind, ...
@@ -113,7 +113,7 @@ def spans_of(cycle: EndedCycle, resource: Mapping[str, Any]) -> list[Span]:
             resource,
             UNSET_STATUS,
         ),
-        *_interval_spans(record, shape, resource),
+        *_interval_spans(cycle, shape, resource),
     ]
 
 
@@ -153,7 +153,8 @@ def root_attributes(cycle: EndedCycle) -> dict[str, Any]:
     return attributes
 
 
-def _interval_spans(record: CycleRecord, shape: TraceShape, resource: Mapping[str, Any]) -> list[Span]:
+def _interval_spans(cycle: EndedCycle, shape: TraceShape, resource: Mapping[str, Any]) -> list[Span]:
+    record = cycle.record
     intervals, offset = record.intervals, record.wall_offset_ns
     trace_id, root_id = record.trace_id.hex(), record.root_span_id.hex()
     ids = [each.hex() for each in shape.ids]
@@ -164,13 +165,15 @@ def _interval_spans(record: CycleRecord, shape: TraceShape, resource: Mapping[st
             ids[parent] if parent >= 0 else root_id,
             interval.name,
             CLIENT if interval.span_id else INTERNAL,
-            interval.started_ns + offset,
+            shape.starts[index] + offset,
             end + offset,
             attributes_of(interval, extension_point(intervals, interval)),
             resource,
-            status_of(interval),
+            status_of(interval, cycle.message if index in shape.broken else None),
         )
-        for interval, span_id, parent, end in zip(intervals, ids, shape.parents, shape.ends, strict=True)
+        for index, (interval, span_id, parent, end) in enumerate(
+            zip(intervals, ids, shape.parents, shape.ends, strict=True)
+        )
     ]
 
 
@@ -201,10 +204,10 @@ def _plain(value: Any) -> Any:
     return item() if callable(item) and getattr(value, "ndim", 1) == 0 else str(value)
 
 
-def status_of(interval: Interval) -> SpanStatus:
-    """Only what broke, or was cut short, has a status."""
-    if not interval.ended_ns:
-        return SpanStatus(ERROR, "did not end")
+def status_of(interval: Interval, why_broken: str | None) -> SpanStatus:
+    """Only what broke, or was cut short by what the attempt says, has a status."""
+    if why_broken is not None:
+        return SpanStatus(ERROR, why_broken or "did not end")
     status = interval.status
     if status is not None and status.code is Code.ERROR:
         return SpanStatus(ERROR, status.message)

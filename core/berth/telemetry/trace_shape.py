@@ -15,7 +15,8 @@ _IDS = 1 << 64
 class TraceShape(NamedTuple):
     """The trace of a record; its lists have an item for each interval.
 
-    Units: nanoseconds since the epoch for `began`, `dequeued` and `ended`, of the record's clock for `ends`.
+    Units: nanoseconds since the epoch for `began`, `dequeued` and `ended`, of the record's clock for `starts`
+    and `ends`. `broken` are the intervals that a failure cut short, and the points within which it did.
     """
 
     began: int
@@ -24,7 +25,9 @@ class TraceShape(NamedTuple):
     queue_wait_id: bytes
     ids: list[bytes]
     parents: list[int]
+    starts: list[int]
     ends: list[int]
+    broken: frozenset[int]
 
     @classmethod
     def of(cls, record: CycleRecord) -> "TraceShape":
@@ -43,14 +46,17 @@ class TraceShape(NamedTuple):
             queue_wait_id,
             ids,
             parents,
+            _starts(intervals, parents),
             ends,
+            broken(intervals),
         )
 
 
 def parents_of(intervals: Sequence[Interval]) -> list[int]:
     """The index of the interval that each one is part of, -1 for the root.
 
-    Calls of other processes are recorded beside the extension points; the point that made one is its parent.
+    Calls of other processes are recorded beside the extension points: the plugin is asked before its turn
+    comes. Its interval is the parent, which then begins with the call; or the point, where it had no turn.
     """
     parents = [interval.parent for interval in intervals]
     for index, interval in enumerate(intervals):
@@ -60,34 +66,60 @@ def parents_of(intervals: Sequence[Interval]) -> list[int]:
 
 
 def _caller(intervals: Sequence[Interval], index: int) -> int:
-    """The innermost plugin of the call's name, or extension point, that lasted all the while."""
+    """The plugin that was called, within the innermost extension point that was under way."""
     call = intervals[index]
     plugin = call.name.partition(" ")[0]
     for at in range(index - 1, -1, -1):
         around = intervals[at]
-        lasts = around.started_ns <= call.started_ns and call.ended_ns <= (around.ended_ns or call.ended_ns)
-        if not lasts or around.span_id:
+        under_way = around.started_ns <= call.started_ns <= (around.ended_ns or call.started_ns)
+        if not under_way or around.span_id:
             continue
-        if around.name == plugin or (around.parent >= 0 and intervals[around.parent].parent < 0):
+        if around.name == plugin:
             return at
+        if around.parent >= 0 and intervals[around.parent].parent < 0:
+            return _turn(intervals, index, at)
     return call.parent
 
 
+def _turn(intervals: Sequence[Interval], index: int, point: int) -> int:
+    """The first turn of the called plugin in that point after the call was made; the point without one."""
+    plugin = intervals[index].name.partition(" ")[0]
+    for at in range(index + 1, len(intervals)):
+        if intervals[at].parent == point and intervals[at].name == plugin and not intervals[at].span_id:
+            return at
+    return point
+
+
+def broken(intervals: Sequence[Interval]) -> frozenset[int]:
+    """The intervals that an exception cut short, which have no end, and those around them."""
+    open_ended = {index for index, interval in enumerate(intervals) if not interval.ended_ns}
+    return frozenset(open_ended | {intervals[index].parent for index in open_ended} - {-1})
+
+
+def _starts(intervals: Sequence[Interval], parents: Sequence[int]) -> list[int]:
+    """When each interval began: a plugin's with the first call of it."""
+    starts = [interval.started_ns for interval in intervals]
+    for index, interval in enumerate(intervals):
+        if interval.span_id and (around := parents[index]) >= 0:
+            starts[around] = min(starts[around], interval.started_ns)
+    return starts
+
+
 def _ends(record: CycleRecord, parents: Sequence[int]) -> list[int]:
-    """When each interval ended, stretched over its children, which never begin before it.
+    """When each interval ended, stretched over its children.
 
     A stretch of work that an exception cut short ended, as far as is known, with the one around it.
     """
     ends: list[int] = []
-    for interval, parent in zip(record.intervals, parents, strict=True):
+    for interval in record.intervals:
         started, end = interval.started_ns, interval.ended_ns
         if end < started or not end:
-            end = max(started, end or (ends[parent] if parent >= 0 else record.ended_ns))
+            end = max(started, end or (ends[interval.parent] if interval.parent >= 0 else record.ended_ns))
         ends.append(end)
-        around = parent
+    for end, around in zip(list(ends), parents, strict=True):
         while around >= 0 and ends[around] < end:
             ends[around] = end
-            around = parents[around]
+            around = parents[around]  # noqa: PLW2901 - upwards
     return ends
 
 

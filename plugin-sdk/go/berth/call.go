@@ -72,7 +72,7 @@ func answered[Q headed, R any](
 	if span.IsRecording() && here.held {
 		span.SetAttributes(
 			attribute.String("berth.plugin", s.plugin.Name),
-			attribute.String("rpc.system.name", "grpc"),
+			attribute.String("rpc.system.name", carrier.system),
 			attribute.String("rpc.method", "berth.plugin.v1.SchedulingService/"+name),
 			attribute.Int64("berth.generation", s.mirror.generation),
 		)

@@ -10,9 +10,9 @@ import (
 
 // conversed answers one message of a conversation.
 func (s *Server) conversed(ctx context.Context, request *pb.ConverseRequest, here *place) (*pb.ConverseResponse, error) {
-	carrier := traceCarrier{}
+	carrier := carrierOver("grpc")
 	if request.Traceparent != nil {
-		carrier["traceparent"] = *request.Traceparent
+		carrier.Set("traceparent", *request.Traceparent)
 	}
 	response := &pb.ConverseResponse{}
 	var err error

@@ -121,15 +121,22 @@ func endSpan(span trace.Span, err error) {
 	span.End()
 }
 
-// traceCarrier is trace context on its way in.
-type traceCarrier = propagation.MapCarrier
+// traceCarrier is trace context on its way in, and the system that brought it.
+type traceCarrier struct {
+	propagation.MapCarrier
+	system string
+}
+
+func carrierOver(system string) traceCarrier {
+	return traceCarrier{propagation.MapCarrier{}, system}
+}
 
 func metadataCarrier(ctx context.Context) traceCarrier {
 	incoming, _ := metadata.FromIncomingContext(ctx)
-	carrier := traceCarrier{}
+	carrier := carrierOver("grpc")
 	for _, key := range propagator.Fields() {
 		if values := incoming.Get(key); len(values) > 0 {
-			carrier[key] = values[0]
+			carrier.Set(key, values[0])
 		}
 	}
 	return carrier

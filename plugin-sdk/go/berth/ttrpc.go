@@ -271,9 +271,9 @@ func (c *ttrpcConnection) reply(ctx context.Context, request *pb.TtrpcRequest, h
 		text := fmt.Sprintf("no such call: %s/%s", request.Service, request.Method)
 		return nil, unanswered(ctx, here, &callError{codes.Unimplemented, "", text})
 	}
-	carrier := traceCarrier{}
+	carrier := carrierOver("ttrpc")
 	for _, each := range request.Metadata {
-		carrier[each.Key] = each.Value
+		carrier.Set(each.Key, each.Value)
 	}
 	return method(ctx, c.server, here, carrier, request.Payload)
 }

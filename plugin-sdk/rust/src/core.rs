@@ -36,17 +36,18 @@ pub(crate) struct Core {
     pub stream: watch::Sender<u64>,
 }
 
-/// Where a call came from: its trace, and until when it is waited for.
+/// Where a call came from: its trace, over which RPC system, and until when it is waited for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Origin {
     pub parent: TraceParent,
+    pub system: &'static str,
     pub deadline: Option<Instant>,
 }
 
 impl Origin {
     /// A call that is waited for so long from now on.
-    pub fn new(parent: TraceParent, timeout: Option<Duration>) -> Self {
-        Origin { parent, deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)) }
+    pub fn new(parent: TraceParent, system: &'static str, timeout: Option<Duration>) -> Self {
+        Origin { parent, system, deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)) }
     }
 }
 
@@ -89,7 +90,7 @@ impl Core {
         let attributes = || {
             // By OpenTelemetry's semantic conventions 1.44 for RPC servers.
             let mut attributes = vec![
-                KeyValue::new("rpc.system.name", "grpc"),
+                KeyValue::new("rpc.system.name", origin.system),
                 KeyValue::new("rpc.method", format!("berth.plugin.v1.SchedulingService/{}", Q::METHOD)),
                 KeyValue::new("rpc.response.status_code", code_name(code)),
                 KeyValue::new("berth.plugin", self.functions.name.clone()),

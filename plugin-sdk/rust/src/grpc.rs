@@ -33,6 +33,8 @@ use crate::sync::SyncStream;
 use crate::tracing::TraceParent;
 
 const WAITING_ANSWERS: usize = 1024;
+/// The RPC system, as spans name it.
+const GRPC: &str = "grpc";
 
 type Answers<R> = Pin<Box<dyn Stream<Item = Result<R, Status>> + Send>>;
 
@@ -188,7 +190,7 @@ scheduling_calls!(scheduling_service);
 impl Services {
     async fn unary<Q: Question>(&self, request: Request<Q>) -> Result<Response<Q::Answer>, Status> {
         // The server itself ends a call whose `grpc-timeout` is over.
-        let origin = Origin::new(trace_parent(request.metadata()), None);
+        let origin = Origin::new(trace_parent(request.metadata()), GRPC, None);
         Ok(Response::new(self.core.ask(request.get_ref(), &origin).await?))
     }
 }
@@ -233,7 +235,7 @@ async fn converse(
 async fn conversed(core: Arc<Core>, request: pb::ConverseRequest) -> pb::ConverseResponse {
     let parent = TraceParent { traceparent: request.traceparent, tracestate: None };
     let timeout = request.timeout.and_then(|timeout| Duration::try_from(timeout).ok());
-    let answer = answer_of(&core, request.call, &Origin::new(parent, timeout)).await.unwrap_or_else(|error| {
+    let answer = answer_of(&core, request.call, &Origin::new(parent, GRPC, timeout)).await.unwrap_or_else(|error| {
         let message = error.short_text();
         Answer::Error(pb::CallError { code: error.code as i32, reason: error.reason.into(), message })
     });

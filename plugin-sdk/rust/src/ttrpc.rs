@@ -216,7 +216,7 @@ fn next_request(read: &mut BytesMut) -> Result<Option<(u32, TtrpcRequest)>, Stri
 /// The frame that answers a request.
 async fn answered(core: Arc<Core>, stream_id: u32, request: TtrpcRequest) -> Bytes {
     let timeout = u64::try_from(request.timeout_nano).ok().filter(|nano| *nano > 0).map(Duration::from_nanos);
-    let origin = Origin::new(trace_parent(&request), timeout);
+    let origin = Origin::new(trace_parent(&request), "ttrpc", timeout);
     let answer = payload(&core, &request, &origin).await.and_then(|payload| {
         let response = TtrpcResponse { status: None, payload };
         match response.encoded_len() {

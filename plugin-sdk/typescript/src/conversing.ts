@@ -68,7 +68,7 @@ export class Answering {
       close(
         span,
         {
-          ...described(method, code),
+          ...described(method, parent.system ?? "grpc", code),
           "berth.plugin": plugin.name,
           "berth.generation": mirror.generation,
         },

@@ -41,6 +41,8 @@ const NO_SPAN = trace.wrapSpanContext(INVALID_SPAN_CONTEXT);
 export interface TraceParent {
   readonly traceparent?: string | undefined;
   readonly tracestate?: string | undefined;
+  /** The RPC system that brought it: gRPC where it is left out. */
+  readonly system?: "ttrpc";
 }
 
 /** Opens spans for calls. */
@@ -84,9 +86,9 @@ export class Tracing {
 }
 
 /** What was called and how it ended, by OpenTelemetry's semantic conventions 1.44 for RPC servers. */
-export function described(method: string, code: string): Record<string, string> {
+export function described(method: string, system: string, code: string): Record<string, string> {
   return {
-    "rpc.system.name": "grpc",
+    "rpc.system.name": system,
     "rpc.method": `berth.plugin.v1.${SERVICES[method] ?? "SchedulingService"}/${method}`,
     "rpc.response.status_code": code,
     ...(code === "OK" ? {} : { "error.type": code }),

@@ -188,7 +188,8 @@ class Connection {
       this.#refuse(stream, request);
       return;
     }
-    const parent = Object.fromEntries(metadata.map(({ key, value }) => [key, value]));
+    const carrier = Object.fromEntries(metadata.map(({ key, value }) => [key, value]));
+    const parent = { ...carrier, system: "ttrpc" as const };
     const deadline = Date.now() + (timeoutNano > 0 ? timeoutNano / 1e6 : PATIENCE_MILLISECONDS);
     this.#waiting++;
     this.#answers.call(method.name, method.answer, request, parent, deadline, (error, response) => {

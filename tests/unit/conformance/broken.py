@@ -30,12 +30,12 @@ class BrokenDispatch(Dispatch):
         super().__init__(session, tracing)
         self._server = server
 
-    async def call(self, name, function, request, metadata):
+    async def call(self, name, function, request, metadata, system="grpc"):
         """Let the fault have its way."""
         self._server.metadata = dict(metadata)
 
         async def proceed(changed):
-            return await super(BrokenDispatch, self).call(name, function, changed, metadata)
+            return await super(BrokenDispatch, self).call(name, function, changed, metadata, system)
 
         return await self._server.fault.call(self._server, name, request, proceed)
 

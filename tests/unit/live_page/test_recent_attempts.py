@@ -19,6 +19,26 @@ def failed(name, **changes):
     return make_record(pod=make_pod(name), result="unschedulable", status=unschedulable("no"), **changes)
 
 
+def test_steps_are_a_tree():
+    """A call that was made before its plugin's turn stands below it."""
+    intervals = [
+        interval("scheduling cycle", 3, 10),
+        interval("Filter", 4, 9, 0),
+        interval("gpu Filter", 4, 7, 0, span_id=SIDECAR_SPAN_ID),
+        interval("NodePorts", 5, 6, 1),
+        interval("gpu", 6, 8, 1),
+    ]
+    steps = timeline(make_record(intervals=intervals)).steps
+
+    assert [
+        ("scheduling cycle", 0),
+        ("Filter", 1),
+        ("NodePorts", 2),
+        ("gpu", 2),
+        ("gpu Filter", 3),
+    ] == [(step.name, step.depth) for step in steps]
+
+
 def called(plugin, milliseconds=1):
     return make_record(intervals=[interval(f"{plugin} Filter", 0, milliseconds, span_id=SIDECAR_SPAN_ID)])
 

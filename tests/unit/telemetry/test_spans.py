@@ -56,7 +56,8 @@ def test_spans_are_nested_as_the_work_was(name, parents):
     ("intervals", "parent"),
     [
         pytest.param([interval("Filter", 4, 8, 0)], "Filter", id="asked before the plugin's turn"),
-        pytest.param([interval("Filter", 4, 5, 0)], "scheduling cycle", id="outlasts the point"),
+        pytest.param([interval("Filter", 4, 5, 0)], "Filter", id="outlasts the point, cancelled"),
+        pytest.param([interval("Filter", 3, 3.5, 0)], "scheduling cycle", id="made after the point"),
         pytest.param(
             [interval("Filter", 4, 8, 0), interval("NodePorts", 4, 8, 1)],
             "Filter",
@@ -68,11 +69,41 @@ def test_spans_are_nested_as_the_work_was(name, parents):
     ],
 )
 def test_call_belongs_to_who_made_it(intervals, parent):
-    """A call hangs below its plugin or the point that it was made in, if those lasted all the while."""
+    """A call hangs below its plugin or the point that it was made in."""
     cycle = interval("scheduling cycle", 3, 10)
     record = make_record(intervals=[cycle, *intervals, interval("gpu Filter", 4, 6, 0, span_id=b"12345678")])
 
     assert parent == path(record, "gpu Filter")[-2]
+
+
+def test_call_before_the_plugins_turn():
+    """Plugins in other processes are asked first: a call hangs below the turn, which begins with it."""
+    record = make_record(
+        intervals=[
+            interval("scheduling cycle", 3, 10),
+            interval("Filter", 4, 9, 0),
+            interval("gpu Filter", 4.5, 7, 0, span_id=b"12345678"),
+            interval("NodePorts", 5, 6, 1),
+            interval("gpu", 6, 8, 1),
+            interval("gpu", 8, 9, 1),
+        ]
+    )
+    turn = next(span for span in trace(record) if span.name == "gpu")
+
+    assert ["schedule pod", "scheduling cycle", "Filter", "gpu", "gpu Filter"] == path(record, "gpu Filter")
+    assert WALL_OFFSET_NS + 9 * MILLISECOND // 2 == turn.start_time_unix_nano
+    assert WALL_OFFSET_NS + 8 * MILLISECOND == turn.end_time_unix_nano
+
+
+def test_point_of_a_plugin_that_broke():
+    """The plugin and the point in which it broke have the attempt's error, and end with the point."""
+    intervals = [interval("Filter", 4, 8, 0), interval("gpu", 5, 0, 1), interval("Score", 8, 9, 0)]
+    record = make_record(intervals=[interval("scheduling cycle", 3, 10), *intervals], result="error")
+    spans = {span.name: span for span in trace(record, "gpu broke")}
+
+    assert ["gpu broke"] * 2 == [spans[name].status.message for name in ("Filter", "gpu")]
+    assert 0 == spans["Score"].status.code
+    assert WALL_OFFSET_NS + 8 * MILLISECOND == spans["gpu"].end_time_unix_nano
 
 
 def test_root_tells_of_the_pod_and_the_outcome():

@@ -41,6 +41,7 @@ from berth.out_of_tree.queueing.requeue_stream import paced
 from berth.out_of_tree.recordings.recorded_stub import RecordedStub
 from berth.out_of_tree.recordings.recording import Recording
 from berth.out_of_tree.time_budget import wanted_seconds
+from berth.out_of_tree.transport.call_attributes import Endpoint
 from berth.out_of_tree.transport.channels import open_channel
 from berth.out_of_tree.transport.rpc import RpcError
 from berth.out_of_tree.transport.services import Services, open_services
@@ -114,8 +115,8 @@ class Connection:
         self.failures = LastFailures(spec.name)
         """Those for which a failure policy was asked."""
         self.capabilities = identity_pb2.Capabilities()
-        self.rpc_system = "grpc"
-        """What its calls travel by, as spans name it."""
+        self.endpoint = Endpoint.of(spec, self.capabilities)
+        """Where its calls go, as spans name it."""
         self.interests: tuple[Interest, ...] = ()
         self.starts = 0
         """How often a connection came up: what a plugin held before may be gone."""
@@ -424,7 +425,7 @@ class Connection:
         """Take over what the plugin says of itself."""
         self.version = answer.version
         self.capabilities = answer.capabilities
-        self.rpc_system = "ttrpc" if answer.capabilities.HasField("ttrpc_socket") else "grpc"
+        self.endpoint = Endpoint.of(self.spec, answer.capabilities)
         self.interests = compiled(answer.capabilities.events)
         self._offered = frozenset(map(int, answer.capabilities.extension_points))
         self._seconds.clear()

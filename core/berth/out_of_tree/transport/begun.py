@@ -53,7 +53,9 @@ class Begun(Generic[T]):
         return self._result
 
     def cancel(self) -> None:
-        """End it where it waits."""
+        """End it where it waits. An answer that is there is taken: a failure counts as what it was."""
+        if self._work is not None and self._waits_for is not None and self._waits_for.done():
+            self._step(self._work.send, None)
         work, self._work = self._work, None
         if work is not None:
             self._waits_for.cancel()

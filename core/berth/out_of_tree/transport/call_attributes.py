@@ -7,13 +7,16 @@ package of conventions has those of RPC among the unstable ones, which it may mo
 import asyncio
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import grpc
 
-from berth.config.out_of_tree.sidecars import is_unix, socket_path
+from berth.config.out_of_tree.sidecars import SidecarSpec, is_unix, socket_path
 from berth.out_of_tree.errors import LateError, PluginFailedError, ProtocolError
 from berth.out_of_tree.transport.rpc import RpcError
+from berth_plugin_proto import identity_pb2
 
 SERVER_ADDRESS = "server.address"
 SERVER_PORT = "server.port"
@@ -29,13 +32,29 @@ Attributes = Mapping[str, str | int]
 _OK: Attributes = {RPC_RESPONSE_STATUS_CODE: grpc.StatusCode.OK.name}
 
 
+class Endpoint(NamedTuple):
+    """Where a plugin's calls go: a socket's path or host:port, and `grpc` or `ttrpc`."""
+
+    address: str
+    system: str = "grpc"
+
+    @classmethod
+    def of(cls, spec: SidecarSpec, announced: identity_pb2.Capabilities) -> "Endpoint":
+        """The ttrpc socket where one is announced, else the plugin's own address."""
+        address = socket_path(spec.address) if is_unix(spec.address) else spec.address
+        if announced.HasField("ttrpc_socket"):
+            return cls(str(Path(address).with_name(announced.ttrpc_socket)), "ttrpc")
+        return cls(address)
+
+
 @lru_cache(maxsize=1024)
-def rpc_request(address: str, method: str, system: str = "grpc") -> Attributes:
+def rpc_request(endpoint: Endpoint, method: str) -> Attributes:
     """A call of a plugin's scheduling service; ttrpc's frames carry the calls and codes of gRPC."""
+    address = endpoint.address
     return {
-        RPC_SYSTEM_NAME: system,
+        RPC_SYSTEM_NAME: endpoint.system,
         RPC_METHOD: f"{SERVICE}/{method}",
-        **({SERVER_ADDRESS: socket_path(address)} if is_unix(address) else _host_and_port(address)),
+        **({SERVER_ADDRESS: address} if address.startswith("/") else _host_and_port(address)),
     }
 
 
@@ -65,6 +84,6 @@ def _code(error: BaseException) -> grpc.StatusCode | None:
         return cause.code
     if isinstance(error, LateError):
         return grpc.StatusCode.DEADLINE_EXCEEDED
-    if isinstance(error, asyncio.CancelledError):
+    if isinstance(error, asyncio.CancelledError | GeneratorExit):
         return grpc.StatusCode.CANCELLED
     return grpc.StatusCode.OK if isinstance(error, PluginFailedError | ProtocolError) else None

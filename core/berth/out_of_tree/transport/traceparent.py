@@ -4,7 +4,8 @@ Source: W3C Trace Context, https://www.w3.org/TR/trace-context/.
 """
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
 
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.status import failed
@@ -16,6 +17,8 @@ _random_bytes = random.Random().randbytes
 
 Metadata = tuple[tuple[str, str], ...]
 
+W = TypeVar("W", bound=Awaitable[object])
+
 Outcome = Callable[[BaseException | None], Mapping[str, str | int]]
 """The attributes that say how a call ended."""
 
@@ -24,10 +27,10 @@ class CallSpan:
     """A call as a stretch of the cycle, for as long as it is entered.
 
     Entering gives the metadata that makes the plugin's spans its children. `attributes` say what is called,
-    `outcome` what came of it.
+    `outcome` what came of it. A call whose answer says when it came ended then, however late it is awaited.
     """
 
-    __slots__ = ("_attributes", "_index", "_name", "_outcome", "_record", "_sampled")
+    __slots__ = ("_answer", "_attributes", "_index", "_name", "_outcome", "_record", "_sampled", "metadata")
 
     def __init__(
         self,
@@ -42,19 +45,31 @@ class CallSpan:
         self._sampled = sampled
         self._attributes = attributes
         self._outcome = outcome
+        self._answer: object = None
+        self.metadata: Metadata = ()
 
     def __enter__(self) -> Metadata:
         record = self._record
         if record is None:
-            return ()
+            return self.metadata
         self._index = record.begin(self._name)
         interval = record.intervals[self._index]
         interval.attributes.update(self._attributes)
         span_id = interval.span_id = _random_bytes(SPAN_ID_BYTES)
         flags = "01" if self._sampled(record.trace_id) else "00"
-        return (("traceparent", f"00-{record.trace_id.hex()}-{span_id.hex()}-{flags}"),)
+        self.metadata = (("traceparent", f"00-{record.trace_id.hex()}-{span_id.hex()}-{flags}"),)
+        return self.metadata
+
+    def until(self, answer: W) -> W:
+        """The answer to the call, or to its repetition."""
+        self._answer = answer
+        return answer
 
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
-        if self._record is not None:
-            status = None if error is None else failed(str(error))
-            self._record.end(self._index, status, **self._outcome(error))
+        if self._record is None:
+            return
+        # An exception that ends a coroutine or a task has no text.
+        status = None if error is None else failed(str(error) or "cancelled")
+        self._record.end(self._index, status, **self._outcome(error))
+        if answered_ns := getattr(self._answer, "answered_ns", 0):
+            self._record.intervals[self._index].ended_ns = answered_ns

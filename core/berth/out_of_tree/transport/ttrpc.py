@@ -20,6 +20,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from berth.config.out_of_tree.sidecars import SidecarSpec, socket_path
+from berth.framework.clock import nanoseconds
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError
 from berth.out_of_tree.limits import MESSAGE_BYTES, UNANSWERED, UNWRITTEN_BYTES
 from berth.out_of_tree.transport.rpc import Call, RpcError, late
@@ -79,7 +80,19 @@ class Frames:
 
 
 class Answer(asyncio.Future[Any]):
-    """The answer to a call whose request was written, in future."""
+    """The answer to a call whose request was written, in future; `answered_ns` is when it came or failed."""
+
+    answered_ns = 0
+
+    def set_result(self, result: Any) -> None:
+        """The answer is there."""
+        self.answered_ns = nanoseconds()
+        super().set_result(result)
+
+    def set_exception(self, exception: type[BaseException] | BaseException, /) -> None:
+        """There will be none."""
+        self.answered_ns = nanoseconds()
+        super().set_exception(exception)
 
 
 class _Waiting(NamedTuple):

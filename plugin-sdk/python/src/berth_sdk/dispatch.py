@@ -90,8 +90,10 @@ class Dispatch:
         self._tracing = tracing
         session.traced = tracing.on
 
-    async def call(self, name: str, function: Unary, request: Any, metadata: Metadata) -> Message:
-        """Return the answer of the plugin, asked within a span of its own.
+    async def call(
+        self, name: str, function: Unary, request: Any, metadata: Metadata, system: str = "grpc"
+    ) -> Message:
+        """Return the answer of the plugin, asked over that RPC system, within a span of its own.
 
         Raises: CallError, ContractError, ValueError: what `failure_of` knows.
         """
@@ -102,7 +104,7 @@ class Dispatch:
                 profile = call.profile
                 answering.set(Call(profile, key_of(call.pod), self._plugin.in_shadow(profile)))
             if self._tracing.on:
-                return await self._in_a_span(name, function, request, metadata)
+                return await self._in_a_span(name, function, request, metadata, system)
             return await function(self._session, request)
         except BaseException as error:
             code = code_of(type(error))
@@ -110,24 +112,26 @@ class Dispatch:
         finally:
             self._session.meter.answered(name, code, time.perf_counter() - started)
 
-    async def _in_a_span(self, name: str, function: Unary, request: Any, metadata: Metadata) -> Message:
+    async def _in_a_span(
+        self, name: str, function: Unary, request: Any, metadata: Metadata, system: str
+    ) -> Message:
         with self._tracing.span(f"{self._plugin.name}/{name}", metadata) as span:
             try:
                 response = await function(self._session, request)
             except BaseException as error:
-                self._describe(span, name, code_of(type(error)))
+                self._describe(span, system, name, code_of(type(error)))
                 raise
-            self._describe(span, name, _OK)
+            self._describe(span, system, name, _OK)
             return response
 
-    def _describe(self, span: Span, name: str, code: str) -> None:
+    def _describe(self, span: Span, system: str, name: str, code: str) -> None:
         """Say on the span what was called, and what came of it."""
         if not span.is_recording():
             return
         span.set_attributes(
             {
                 # By OpenTelemetry's semantic conventions 1.44 for RPC servers.
-                "rpc.system.name": "grpc",
+                "rpc.system.name": system,
                 "rpc.method": _FULL_NAMES[name],
                 "rpc.response.status_code": code,
                 "berth.plugin": self._plugin.name,

@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 
 PACKAGE = "berth.plugin.v1"
 SUFFIX = ".ttrpc"
+SYSTEM = "ttrpc"
 LONGEST_PATH = 107
 """What a unix socket's address holds."""
 HEADER = struct.Struct(">IIBB")
@@ -151,8 +152,8 @@ class Connection(asyncio.Protocol):
         function, request = method
         metadata = [(each.key, each.value) for each in frame.metadata] if frame.metadata else ()
         try:
-            call = self._dispatch.call(frame.method, function, request.FromString(frame.payload), metadata)
-            answer = begin(call)
+            asked = request.FromString(frame.payload)
+            answer = begin(self._dispatch.call(frame.method, function, asked, metadata, SYSTEM))
         except DecodeError as error:
             self._refuse(stream, Failure(grpc.StatusCode.INVALID_ARGUMENT, "", str(error)))
         except Exception as error:  # noqa: BLE001 - one without a code is logged

@@ -46,6 +46,26 @@ async def test_work_goes_on_where_it_is_awaited():
     assert ["one", "two"] == await work
 
 
+@pytest.mark.parametrize("answered", [True, False])
+async def test_cancelled_work_takes_an_answer_that_is_there(answered):
+    """Work whose answer came goes on with it; other work is closed where it waits."""
+    answer, came = an_answer(), []
+
+    async def work():
+        try:
+            came.append(await answer)
+        except BaseException as error:
+            came.append(type(error))
+            raise
+
+    begun = begin(work(), at_once=True)
+    if answered:
+        answer.set_result("one")
+    begun.cancel()
+
+    assert ["one" if answered else GeneratorExit] == came
+
+
 async def test_an_answer_may_be_awaited_by_others_too():
     """Each of them gets it."""
     shared = an_answer()

@@ -12,15 +12,17 @@ from opentelemetry.semconv.attributes import (
     url_attributes,
 )
 
+from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.framework.status import Code
 from berth.out_of_tree.errors import CallFailedError, LateError, NotConnectedError, ProtocolError
 from berth.out_of_tree.extender import request_attributes
 from berth.out_of_tree.extender.errors import ReplyError, StatusError, UnansweredError
 from berth.out_of_tree.extender.request_attributes import http_outcome, http_request
 from berth.out_of_tree.transport import call_attributes
-from berth.out_of_tree.transport.call_attributes import rpc_outcome, rpc_request
+from berth.out_of_tree.transport.call_attributes import Endpoint, rpc_outcome, rpc_request
 from berth.out_of_tree.transport.rpc import RpcError
 from berth.out_of_tree.transport.traceparent import CallSpan
+from berth_plugin_proto import identity_pb2
 from tests.unit.telemetry.records import make_record
 
 
@@ -47,18 +49,20 @@ def test_names_are_the_conventions():
 
 
 @pytest.mark.parametrize(
-    ("address", "server"),
+    ("address", "ttrpc_socket", "system", "server"),
     [
-        ("unix:///run/x.sock", {"server.address": "/run/x.sock"}),
-        ("plugin.example:7443", {"server.address": "plugin.example", "server.port": 7443}),
-        ("[::1]:7443", {"server.address": "::1", "server.port": 7443}),
+        ("unix:///run/x.sock", None, "grpc", {"server.address": "/run/x.sock"}),
+        ("unix:///run/x.sock", "x.ttrpc", "ttrpc", {"server.address": "/run/x.ttrpc"}),
+        ("plugin.example:7443", None, "grpc", {"server.address": "plugin.example", "server.port": 7443}),
+        ("[::1]:7443", None, "grpc", {"server.address": "::1", "server.port": 7443}),
     ],
 )
-def test_where_a_call_goes(address, server):
-    """A socket is the server's address; a host has its port beside it."""
-    expected = {"rpc.system.name": "grpc", "rpc.method": "berth.plugin.v1.SchedulingService/Filter"}
+def test_where_a_call_goes(address, ttrpc_socket, system, server):
+    """A socket is the server's address, that of ttrpc where it is served; a host has its port beside it."""
+    announced = identity_pb2.Capabilities(ttrpc_socket=ttrpc_socket)
+    expected = {"rpc.system.name": system, "rpc.method": "berth.plugin.v1.SchedulingService/Filter"}
 
-    assert {**expected, **server} == rpc_request(address, "Filter")
+    assert {**expected, **server} == rpc_request(Endpoint.of(SidecarSpec("x", address), announced), "Filter")
 
 
 @pytest.mark.parametrize(
@@ -74,6 +78,7 @@ def test_where_a_call_goes(address, server):
         (ProtocolError("p", "garbled"), "OK", "ProtocolError"),
         (NotConnectedError("p", "away"), None, "NotConnectedError"),
         (asyncio.CancelledError(), "CANCELLED", "CANCELLED"),
+        (GeneratorExit(), "CANCELLED", "CANCELLED"),
     ],
 )
 def test_how_a_call_ended(error, code, kind):
@@ -114,7 +119,7 @@ def test_failed_call_is_a_failed_stretch_of_the_attempt():
     record = make_record()
     with (
         pytest.raises(LateError),
-        CallSpan(record, "p Filter", lambda _: True, rpc_request("unix:/x", "Filter"), rpc_outcome),
+        CallSpan(record, "p Filter", lambda _: True, rpc_request(Endpoint("/x"), "Filter"), rpc_outcome),
     ):
         raise LateError("p", "Filter was not answered in time")
     (call,) = record.intervals

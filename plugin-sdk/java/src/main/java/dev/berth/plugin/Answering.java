@@ -19,7 +19,7 @@ final class Answering {
   }
 
   /** How a request came: its place, its limit, and its trace context. */
-  record Arrival(Place here, Patience patience, Map<String, String> carrier) {}
+  record Arrival(Place here, Patience patience, String system, Map<String, String> carrier) {}
 
   /**
    * Answers a call about an attempt.
@@ -71,7 +71,7 @@ final class Answering {
       Place.CURRENT.remove();
       Call.CURRENT.remove();
       arrival.here.leave();
-      describe(span, name, code);
+      describe(span, arrival.system, name, code);
       span.end();
       session.meter.answered(name, code, (System.nanoTime() - started) / 1e9);
     }
@@ -87,11 +87,11 @@ final class Answering {
   /**
    * What was called and how it ended, by OpenTelemetry's semantic conventions 1.44 for RPC servers.
    */
-  private static void describe(Span span, String name, Status.Code code) {
+  private static void describe(Span span, String system, String name, Status.Code code) {
     if (!span.isRecording()) {
       return;
     }
-    span.setAttribute("rpc.system.name", "grpc");
+    span.setAttribute("rpc.system.name", system);
     span.setAttribute("rpc.method", "berth.plugin.v1." + service(name) + "/" + name);
     span.setAttribute("rpc.response.status_code", code.name());
     if (code != Status.Code.OK) {

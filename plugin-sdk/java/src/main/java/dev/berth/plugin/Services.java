@@ -220,7 +220,7 @@ final class Services {
     context.addListener(listener, Runnable::run);
     try {
       Place here = new Place(session.line, null);
-      return function.apply(new Answering.Arrival(here, patience, CARRIER.get(context)));
+      return function.apply(new Answering.Arrival(here, patience, "grpc", CARRIER.get(context)));
     } finally {
       context.removeListener(listener);
     }

@@ -279,7 +279,7 @@ final class Ttrpc {
             .getParserForType()
             .parseFrom(request.getPayload());
     Place here = new Place(answering.session.line, beforeWaiting);
-    Answering.Arrival arrival = new Answering.Arrival(here, patience, carrier(request));
+    Answering.Arrival arrival = new Answering.Arrival(here, patience, "ttrpc", carrier(request));
     return method == null
         ? answering.answer(ofQueue, read, arrival)
         : answering.answer(method, read, arrival);
