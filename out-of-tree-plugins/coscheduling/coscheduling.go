@@ -32,8 +32,7 @@ type coscheduling struct {
 	// uids how it is known, by namespace and name.
 	groupOf map[string]*group
 	uids    map[types.NamespacedName]string
-	now     func() time.Time
-	later   func(time.Duration, func())
+	clock   *berth.Clock
 }
 
 func newCoscheduling() *coscheduling {
@@ -43,10 +42,7 @@ func newCoscheduling() *coscheduling {
 		groups:    map[groupKey]*group{},
 		groupOf:   map[string]*group{},
 		uids:      map[types.NamespacedName]string{},
-		now:       time.Now,
-	}
-	c.later = func(wait time.Duration, function func()) {
-		time.AfterFunc(wait, func() { c.plugin.Do(function) })
+		clock:     &berth.Clock{},
 	}
 	c.plugin = &berth.Plugin{
 		Name:      "coscheduling",
@@ -61,6 +57,7 @@ func newCoscheduling() *coscheduling {
 		Permit:     c.permit,
 		PostBind:   c.postBind,
 		Requeue:    c.requeue,
+		Clock:      c.clock,
 		// Pods that gave up with their group come back when there may be room.
 		Events: []berth.EventInterest{
 			{Resource: "Pod", Actions: []berth.Action{berth.Delete, berth.UpdatePodScaleDown}},
@@ -84,7 +81,7 @@ func (c *coscheduling) gate(_ context.Context, pod *corev1.Pod) *berth.Status {
 	if g == nil {
 		return nil
 	}
-	return g.closed(c.now())
+	return g.closed(c.clock.Now())
 }
 
 // reserve counts the pod's place for its group.
@@ -103,7 +100,7 @@ func (c *coscheduling) permit(ctx context.Context, pod *corev1.Pod, _ *corev1.No
 	if g == nil {
 		return 0, nil
 	}
-	if why := g.closed(c.now()); why != nil {
+	if why := g.closed(c.clock.Now()); why != nil {
 		return 0, berth.NewStatus(berth.Unschedulable, why.Reasons...)
 	}
 	if g.complete() {

@@ -14,35 +14,27 @@ import (
 	"berth.dev/plugin-sdk/go/berthtest"
 )
 
-// kit is the plugin in front of a host, with a clock and timers of its own.
+// kit is the plugin in front of a host that says the time.
 type kit struct {
 	*berthtest.Host
 	t      *testing.T
 	plugin *coscheduling
 	heard  <-chan berthtest.Said
 	clock  time.Time
-	timers []func()
 }
 
 func gathered(t *testing.T, arguments any) *kit {
 	k := &kit{t: t, plugin: newCoscheduling(), clock: time.Unix(1000, 0)}
-	k.plugin.now = func() time.Time { return k.clock }
-	k.plugin.later = func(_ time.Duration, function func()) { k.timers = append(k.timers, function) }
 	k.Host = berthtest.RunWith(t, k.plugin.plugin, arguments, berthtest.Node("n"))
+	k.SetTime(k.clock)
 	k.heard = k.Listen()
 	return k
 }
 
 // passes lets so much time pass, and what waited for it run.
 func (k *kit) passes(wait time.Duration) {
-	k.plugin.plugin.Do(func() {
-		k.clock = k.clock.Add(wait)
-		due := k.timers
-		k.timers = nil
-		for _, each := range due {
-			each()
-		}
-	})
+	k.clock = k.clock.Add(wait)
+	k.SetTime(k.clock)
 }
 
 // says expects the next word of the plugin.

@@ -16,7 +16,7 @@ import (
 func (c *coscheduling) gather(g *group) {
 	if idle := g.idle(); len(idle) > 0 && g.waiting() && !g.givingUp {
 		c.requeue.Pods(fmt.Sprintf("pod group %s gathers", g.key), idle...)
-		c.later(sayAgain, func() { c.gather(g) })
+		c.clock.After(sayAgain, func() { c.gather(g) })
 	}
 }
 
@@ -34,16 +34,16 @@ func (c *coscheduling) release(g *group) {
 func (c *coscheduling) allow(g *group) {
 	if g.releasing = len(g.holding) > 0 && g.complete(); g.releasing {
 		c.requeue.Allow(fmt.Sprintf("pod group %s is complete", g.key), g.unplaced()...)
-		c.later(sayAgain, func() { c.allow(g) })
+		c.clock.After(sayAgain, func() { c.allow(g) })
 	}
 }
 
 // fail has a group give up and back off, unless it does already.
 func (c *coscheduling) fail(ctx context.Context, g *group, cause string) {
-	if now := c.now(); !now.Before(g.notBefore) && g.yieldsTo == nil {
+	if now := c.clock.Now(); !now.Before(g.notBefore) && g.yieldsTo == nil {
 		limit := c.arguments.For(berth.CurrentCall(ctx).Profile.Name).PodGroupBackoffSeconds
 		wait := g.fails(now, time.Duration(limit)*time.Second)
-		c.later(wait, func() { c.tryAgain(g, fmt.Sprintf("the back-off of pod group %s is over", g.key)) })
+		c.clock.After(wait, func() { c.tryAgain(g, fmt.Sprintf("the back-off of pod group %s is over", g.key)) })
 	}
 	c.giveUp(g, cause)
 }
@@ -61,7 +61,7 @@ func (c *coscheduling) giveUp(g *group, cause string) {
 func (c *coscheduling) stop(g *group, cause string) {
 	if g.givingUp {
 		c.requeue.Reject(cause, g.unplaced()...)
-		c.later(sayAgain, func() { c.stop(g, cause) })
+		c.clock.After(sayAgain, func() { c.stop(g, cause) })
 	}
 }
 
@@ -81,8 +81,8 @@ func (c *coscheduling) settle(g *group) {
 // tryAgain queues a group's pods, all at once so that they stand together.
 func (c *coscheduling) tryAgain(g *group, cause string) {
 	if g.givingUp {
-		c.later(sayAgain, func() { c.tryAgain(g, cause) })
-	} else if uids := g.unplaced(); len(uids) > 0 && g.closed(c.now()) == nil {
+		c.clock.After(sayAgain, func() { c.tryAgain(g, cause) })
+	} else if uids := g.unplaced(); len(uids) > 0 && g.closed(c.clock.Now()) == nil {
 		c.requeue.Pods(cause, uids...)
 	}
 }

@@ -39,7 +39,7 @@ func (c *coscheduling) group(key groupKey) *group {
 // join counts a pod among a group's members; the one that makes the quorum
 // possible brings the others into the queue.
 func (c *coscheduling) join(g *group, joining *member) {
-	before := g.closed(c.now())
+	before := g.closed(c.clock.Now())
 	g.members[joining.uid] = joining
 	c.groupOf[joining.uid] = g
 	c.uids[types.NamespacedName{Namespace: g.key.namespace, Name: joining.name}] = joining.uid
@@ -99,7 +99,7 @@ func (c *coscheduling) objectUpserted(key berth.ObjectKey, object json.RawMessag
 		resource = nil
 	}
 	g := c.group(groupKey{key.Namespace, key.Name})
-	before := g.closed(c.now())
+	before := g.closed(c.clock.Now())
 	g.resource = resource
 	if before != nil {
 		c.tryAgain(g, fmt.Sprintf("pod group %s changed", g.key))

@@ -15,7 +15,7 @@ func (c *coscheduling) postFilter(
 	ctx context.Context, pod *corev1.Pod, _ *berth.Nodes, _ berth.Verdicts,
 ) (*berth.Nomination, *berth.Status) {
 	g := c.joined(pod)
-	if g == nil || g.closed(c.now()) != nil || g.complete() {
+	if g == nil || g.closed(c.clock.Now()) != nil || g.complete() {
 		return nil, refusal("no pod group to make room for")
 	}
 	if berth.CurrentCall(ctx).Profile.Shadow {

@@ -80,6 +80,7 @@ func (p *Plugin) capabilities() *pb.Capabilities {
 		Converse:           true,
 		ConverseTogether:   true,
 		ListedCandidates:   p.filters() || p.scores(),
+		Clock:              p.Clock != nil,
 	}
 	for _, event := range p.Events {
 		announced.Events = append(announced.Events, event.message(p.hints()))

@@ -100,6 +100,9 @@ type Plugin struct {
 	Events []EventInterest
 	// Requeue is the plugin's own way to speak to the scheduler.
 	Requeue *Requeue
+	// Clock is all that the plugin knows of time: it reads no other, and sets no
+	// timers but by it. A simulation plays such a plugin in virtual time.
+	Clock *Clock
 
 	// WantsPods mirrors placed and assumed pods; PodResources narrows that to
 	// pods that request one of these.

@@ -14,6 +14,8 @@ import (
 type Requeue struct {
 	mutex     sync.Mutex
 	listeners map[*listener]struct{}
+	// lastNumber is that of what was said last, 0 if nothing was.
+	lastNumber uint64
 }
 
 // Pods has these pods tried again, by UID.
@@ -63,9 +65,21 @@ func (r *Requeue) SortKeys(cause string, keys map[string][]int64) error {
 func (r *Requeue) say(message *pb.RequeueResponse) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
+	r.lastNumber++
+	message.Number = r.lastNumber
 	for each := range r.listeners {
 		each.add(message)
 	}
+}
+
+// last is the number of what was said last. A plugin need not have a Requeue.
+func (r *Requeue) last() uint64 {
+	if r == nil {
+		return 0
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.lastNumber
 }
 
 // listener is one scheduler's queue of messages; it never makes the speaker wait.

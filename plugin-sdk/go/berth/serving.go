@@ -122,6 +122,9 @@ func (s *Server) Start() error {
 		}
 	}
 	s.listener = listener
+	if s.plugin.Clock != nil {
+		s.plugin.Clock.serve(s.plugin.Do)
+	}
 	go s.serve()
 	slog.Info("serving", "plugin", s.plugin.Name, "version", s.plugin.version(), "address", s.address)
 	return nil
@@ -138,6 +141,9 @@ func (s *Server) Stop() {
 	s.stop.Do(func() {
 		s.health.Shutdown()
 		close(s.stopping)
+		if s.plugin.Clock != nil {
+			s.plugin.Clock.stop()
+		}
 		// Side by side, so that the grace is over for calls of both sockets at once.
 		framesEnded := make(chan struct{})
 		go func() {

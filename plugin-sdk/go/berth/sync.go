@@ -29,10 +29,12 @@ const (
 //	       |   +------------------- Nack ------------------------+  |
 //	       +-----------------------begin, resume--------------------+
 type syncStream struct {
-	session    *session
-	stage      stage
-	epoch      string
-	steps      []step
+	session *session
+	stage   stage
+	epoch   string
+	steps   []step
+	// timed says whether the host has said the time on this stream.
+	timed      bool
 	superseded chan struct{}
 }
 
@@ -131,6 +133,10 @@ func (t *syncStream) answer(
 
 func (t *syncStream) take(request *pb.SyncRequest, steps []step) (*pb.SyncResponse, *syncError) {
 	switch body := request.GetBody().(type) {
+	case *pb.SyncRequest_Time:
+		if t.session.plugin.Clock != nil {
+			return t.time(body.Time), nil
+		}
 	case *pb.SyncRequest_Begin:
 		return t.begin(body.Begin)
 	case *pb.SyncRequest_Chunk:
@@ -155,6 +161,9 @@ func (t *syncStream) begin(begin *pb.Begin) (*pb.SyncResponse, *syncError) {
 	if begin.Epoch == "" {
 		return nil, outOfSync(pb.NackReason_NACK_REASON_OUT_OF_ORDER, "an epoch needs a name")
 	}
+	if clock := t.session.plugin.Clock; clock != nil && !t.timed {
+		clock.own()
+	}
 	t.epoch, t.steps = begin.Epoch, nil
 	if begin.ResumeGeneration == nil {
 		t.stage = transferring
@@ -167,6 +176,16 @@ func (t *syncStream) begin(begin *pb.Begin) (*pb.SyncResponse, *syncError) {
 	}
 	t.stage = following
 	return t.ack(), nil
+}
+
+func (t *syncStream) time(said *pb.Time) *pb.SyncResponse {
+	t.timed = true
+	plugin := t.session.plugin
+	wake := plugin.Clock.reach(said.UnixMicros)
+	reached := &pb.TimeReached{
+		UnixMicros: said.UnixMicros, WakeAtUnixMicros: wake, LastRequeue: plugin.Requeue.last(),
+	}
+	return &pb.SyncResponse{Body: &pb.SyncResponse_TimeReached{TimeReached: reached}}
 }
 
 func (t *syncStream) commit(commit *pb.Commit) (*pb.SyncResponse, *syncError) {

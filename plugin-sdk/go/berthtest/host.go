@@ -192,6 +192,23 @@ func (h *Host) Update() {
 	h.acknowledged()
 }
 
+// SetTime has the plugin's clock stand at that time, to the microsecond, and gives
+// when its next timer is due; the zero time if none is. What is due by then runs
+// first, each timer at its time.
+func (h *Host) SetTime(when time.Time) time.Time {
+	h.t.Helper()
+	said := &pb.Time{UnixMicros: when.UnixMicro()}
+	must(h.t, h.stream.Send(&pb.SyncRequest{Body: &pb.SyncRequest_Time{Time: said}}))
+	reached := h.heard().GetTimeReached()
+	if reached.GetUnixMicros() != said.UnixMicros {
+		h.t.Fatalf("the plugin holds %v, the time is %v: has it a Clock?", reached, said)
+	}
+	if reached.WakeAtUnixMicros == nil {
+		return time.Time{}
+	}
+	return time.UnixMicro(*reached.WakeAtUnixMicros)
+}
+
 func (h *Host) open() *pb.Held {
 	h.t.Helper()
 	if h.hangUp != nil {

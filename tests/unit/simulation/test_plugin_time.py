@@ -13,15 +13,17 @@ from berth.simulation import outside_plugins
 from berth.simulation.engine import simulate
 from berth.simulation.options import Options
 from berth.simulation.plugin_settings import read_scheduler
+from tests.go_toolchain import ROOT, build
 from tests.unit.simulation.kit import cluster, node, pod, profiles, written
 
 PROGRAM = Path(__file__).with_name("timed_plugin.py")
 HOUR = 3600.0
+MINUTES = 300.0
 
 
-def scheduler(folder, name, *arguments, args=None):
+def scheduler(folder, name, *arguments, args=None, command=None):
     """The options of a scheduler with that plugin, started by its command."""
-    started = [sys.executable, str(PROGRAM), name, *arguments]
+    started = command or [sys.executable, str(PROGRAM), name, *arguments]
     entry = {"name": name.lower(), "timeout": "60s", "command": started, "args": args or {}}
     enabled = {"multiPoint": {"enabled": [{"name": name.lower()}]}}
     configuration = profiles({"schedulerName": "default-scheduler", "plugins": enabled})
@@ -105,6 +107,35 @@ def test_the_end_of_a_day_is_a_verdict(tmp_path):
 
     assert 24 * HOUR == outcome.seconds
     assert (6, [""] * 3) == (len(outcome.placements), [each.no_verdict for each in outcome.pending])
+
+
+@pytest.fixture(scope="module")
+def coscheduling(tmp_path_factory):
+    """The plugin's program."""
+    folder = ROOT / "out-of-tree-plugins/coscheduling"
+    return build(".", tmp_path_factory.mktemp("coscheduling") / "coscheduling", folder=folder)
+
+
+def test_a_plugin_in_go_backs_off_in_virtual_time(tmp_path, coscheduling):
+    """A gang for which there is no room backs off, and is placed within ten seconds of there being room."""
+    group = {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {"minMember": 3},
+    }
+    labels = {"scheduling.x-k8s.io/pod-group": "g"}
+    ends = {"simulation.berth.dev/duration-seconds": f"{MINUTES:g}"}
+    in_the_way = pod("before", cpu="2", annotations=ends, nodeName="n0")
+    documents = [node("n0"), group, in_the_way, *(pod(name, labels=labels) for name in "abc")]
+    path = scheduler(tmp_path, "coscheduling", command=[str(coscheduling)])
+    options = Options(*read_scheduler(str(path), ""))
+
+    outcome = simulate(cluster(tmp_path, *documents), options)
+
+    assert {"a", "b", "c"} == at(outcome).keys()
+    # The back-off is ten seconds, and so is the queue's own for a pod that was tried in vain so often.
+    assert all(MINUTES <= bound <= MINUTES + 20 for bound in at(outcome).values())
 
 
 def test_a_plugin_without_the_clock_has_no_verdict(tmp_path):
