@@ -178,7 +178,8 @@ class QueuedGroups:
 
         To be called at the end of each attempt, before anything else is popped; `entity` has the pods that
         were tried. A group that succeeded without some of them is tried again at once, with the timestamp
-        that it had. One that failed backs off; it waits in the pool only if it is gated.
+        that it had. One that failed backs off; it waits in the pool only if it is gated. So does one that
+        succeeded and had none of its pods go on, as what came after its choice of nodes turned all down.
 
         Raises: GroupAlreadyQueuedError.
         """
@@ -191,20 +192,21 @@ class QueuedGroups:
             return
         entity.pod_group = group
         tried = {member.pod.uid for member in entity.members}
-        had_its_turn = any(record.pod.uid in tried for record in left.values())
+        back = tried & {record.pod.uid for record in left.values()}
         entity.members.clear()
         for record in left.values():
             entity.put(record)
         now = self._clock.now()
-        if status.ok:
+        went_on = status.ok and not (tried and back == tried)
+        if went_on:
             entity.unschedulable_count = entity.consecutive_errors_count = 0
-            entity.timestamp = entity.timestamp if had_its_turn else now
+            entity.timestamp = entity.timestamp if back else now
             entity.was_flushed_from_unschedulable = False
         else:
-            note_failure(entity, now, rejected=status.rejected)
+            note_failure(entity, now, rejected=status.ok or status.rejected)
         held = [record.held_until for record in left.values() if record.held_until is not None]
         entity.held_until = max(held, default=None)
-        self._notify(self._requeue(entity, Strategy.IMMEDIATELY if status.ok else Strategy.AFTER_BACKOFF))
+        self._notify(self._requeue(entity, Strategy.IMMEDIATELY if went_on else Strategy.AFTER_BACKOFF))
 
     def _requeue(self, entity: QueuedGroupInfo, strategy: Strategy = Strategy.AFTER_BACKOFF) -> bool:
         entity.rests, entity.backoff_expiration = strategy is Strategy.AFTER_BACKOFF, None

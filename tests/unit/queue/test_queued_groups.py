@@ -218,6 +218,17 @@ def test_a_group_that_failed_backs_off(status, counts):
     assert popped is stage.queue.pop()
 
 
+def test_a_group_of_which_no_pod_went_on_backs_off():
+    """It succeeded, and each of its pods was turned down after that: at once it would go round and round."""
+    stage = a_stage()
+    stage.add_group()
+    stage.add("a", "b")
+    stage.tried(SUCCESS, "a", "b")
+
+    assert ("backoff", ["a", "b"]) == stage.where()
+    assert stage.queue.pop() is None
+
+
 def test_a_group_whose_pods_are_all_bound_is_gone():
     """Nothing is left to be queued."""
     stage = a_stage()
