@@ -61,7 +61,8 @@ class GroupQuestion:
     """Whether these pods of a group fit together, `within` these rows (None: anywhere).
 
     `states` says which pods the group has; a trial works on its own copy. A simulation leaves out PostFilter
-    plugins and keeps the pods' records clean. A `plan` is left in each pod's state.
+    plugins and keeps the pods' records clean. A `plan` is left in each pod's state. A `thorough` one tries
+    all pods, also where the group is turned down whatever comes of the last ones.
     """
 
     framework: Framework
@@ -71,6 +72,7 @@ class GroupQuestion:
     meter: CycleMeter
     within: Rows | None = None
     simulated: bool = False
+    thorough: bool = False
     plan: GroupPlan | None = None
 
     def record_of(self, member: Member) -> CycleRecord:
@@ -84,7 +86,7 @@ async def try_group(ground: Ground, question: GroupQuestion) -> GroupResult:
     try:
         trial.judge()
         for member in question.members:
-            if trial.hopeless or not await trial.go_on_with(member):
+            if (trial.hopeless and not question.thorough) or not await trial.go_on_with(member):
                 break
             # A large group takes seconds: bindings, watches and the lease do not wait for its end.
             if question.meter.worked("a pod group"):

@@ -78,7 +78,7 @@ def _planning(ground: Ground, question: GroupQuestion) -> Planning:
 
 async def _best_plan(planner: PodGroupPlanPlugin, ground: Ground, question: GroupQuestion) -> Planned:
     """The plan to carry out, none where one by one is as good and need not place all pods."""
-    stage = PlanningStage.of(ground, replace(question, simulated=True))
+    stage = PlanningStage.of(ground, replace(question, simulated=True, thorough=True))
     start = await stage.one_by_one()
     if start is None:
         return Planned(None, lasts=False)

@@ -5,7 +5,7 @@ import pytest
 from berth.config.releases.release import RELEASES
 from berth.objects.pod_groups import PodGroup
 from tests.scenarios.pod_groups.kit import GANG, Groups, group
-from tests.unit.pod_groups.kit import apart
+from tests.unit.pod_groups.kit import apart, near
 
 IN_36, IN_37, IN_38 = RELEASES
 NEWER = [IN_37, IN_38]
@@ -532,3 +532,17 @@ async def test_labels_of_events_of_pods(release, added, changed):
     cluster.add_node("n1", cpu="2")
     await cluster.tick(2)
     assert {"p": "n1"} == cluster.bound
+
+
+@pytest.mark.parametrize("release", NEWER)
+async def test_a_group_that_is_planned(release):
+    """JointPlacement plans a queued group as it does one of 1.36: the gang goes where all of it fits."""
+    fields = {"cpu": "2", "labels": {"group": "g"}, "affinity": near("zone", group="g")}
+    plugins = ["GangScheduling", ("NodeResourcesFit", 1), ("InterPodAffinity", 2), "JointPlacement"]
+    cluster = Groups(*plugins, release=release, gates={"GenericWorkload": True})
+    for name, cpu in (("a", "4"), ("b-0", "2"), ("b-1", "2"), ("b-2", "2")):
+        cluster.add_node(name, cpu=cpu, labels={"zone": name[0]})
+    cluster.add_gang(3, "x", "y", "z", **fields)
+    await cluster.run()
+
+    assert {"b-0", "b-1", "b-2"} == set(cluster.bound.values())

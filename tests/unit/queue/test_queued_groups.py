@@ -354,7 +354,7 @@ def test_what_is_in_the_queue_comes_back_once():
         stage.bench.fail(popped.members[0], "A")
     stage.queue.groups.ended(popped, SUCCESS)
     with pytest.raises(
-        GroupAlreadyQueuedError, match="pod group default/g is already present in the active queue"
+        GroupAlreadyQueuedError, match="pod group default/g is already present in the backoff queue"
     ):
         stage.queue.groups.ended(popped, SUCCESS)
 
