@@ -77,6 +77,16 @@ class Guest:
             self.generation = step.generation
             await self._acknowledged()
 
+    async def reach(self, unix_micros: int) -> None:
+        """Let it hold that time, if it uses the clock. Raises: ReplayError."""
+        if not self.introduction.capabilities.clock:
+            return
+        await self._write(time=state_pb2.Time(unix_micros=unix_micros))
+        async with self._in_time("the time was not answered"):
+            answer = await self._sync.read()
+        if answer is grpc.aio.EOF or answer.time_reached.unix_micros != unix_micros:
+            raise ReplayError(f"{self._spec.address}: the plugin does not hold the recorded time")
+
     def brought_by(self, call: common_pb2.Call) -> bool:
         """Whether the call itself carries what leads to its generation."""
         if not call.deltas or self.generation >= call.generation:

@@ -3,8 +3,8 @@
     file --entries--> Player --steps, calls--> plugin
                         ^---------answers--------'  compared with those in the file
 
-One call at a time, each against the generation that it was about, so that a replay is the same every time;
-what went on side by side when it was recorded is put one after the other.
+One call at a time, each against the generation that it was about and at the time at which it was made, so
+that a replay is the same every time; what went on side by side is put one after the other.
 
 Source: docs/record-and-replay.md.
 """
@@ -39,6 +39,8 @@ _OUTSIDE = frozenset(
     }
 )
 """Failures that say nothing of what the plugin decides."""
+_PUT = frozenset({"configure", "sync", "call", "hints"})
+"""Entries that something of goes to the plugin."""
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
@@ -81,6 +83,7 @@ class Player:
         self.outcome = ReplayResult(file.header, options.address, warnings=list(file.warnings))
         self.outcome.version = guest.introduction.version
         self._entries = file.entries
+        self._began_micros = file.header.began.ToMicroseconds()
         self._guest = guest
         self._options = options
         self._answers: Mapping[int, recording_pb2.RecordingEntry] = {
@@ -92,6 +95,8 @@ class Player:
     async def play(self) -> None:
         """Put everything to the plugin. Raises: ReplayError where that can't go on."""
         for entry in self._entries:
+            if entry.WhichOneof("message") in _PUT:
+                await self._guest.reach(self._began_micros + entry.offset.ToMicroseconds())
             match entry.WhichOneof("message"):
                 case "handshake" if not self._greeted:
                     self._introduced(entry.handshake)

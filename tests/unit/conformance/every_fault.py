@@ -9,6 +9,7 @@ from tests.unit.conformance import (
     faults_of_identity,
     faults_of_listing,
     faults_of_state,
+    faults_of_timing,
 )
 
 FAULTS = {
@@ -19,5 +20,6 @@ FAULTS = {
     **faults_of_binding.FAULTS,
     **faults_of_framing.FAULTS,
     **faults_of_groups.FAULTS,
+    **faults_of_timing.FAULTS,
     **faults_around.FAULTS,
 }

@@ -35,6 +35,7 @@ class Slots(Plugin):
     )
     pod_fields = ("/metadata/labels/team",)
     node_local = True
+    uses_clock = True
     wants_nominations = True
     wanted_deadline_seconds = 0.5
     watches = (WatchedResource("example.com", "v1", "teams"),)

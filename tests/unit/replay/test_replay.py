@@ -64,6 +64,39 @@ def said(outcome):
     ]
 
 
+class Opens(Teams):
+    """Passes nodes between two times."""
+
+    uses_clock = True
+
+    def __init__(self, opens, closes=0.0):
+        self.opens, self.closes = opens, closes
+
+    def filter(self, _pod, _node):
+        now = self.clock.now()
+        return None if self.opens <= now and not (self.closes and now >= self.closes) else "closed"
+
+
+async def test_the_times_of_a_recording_are_kept(tmp_path):
+    """A plugin that uses the clock is asked at the times at which it was asked, whatever the time is now."""
+    plugin = Opens(0.0)
+    async with at_work(plugin) as harness:
+        recording = begun(harness)
+        harness.add_nodes("n1")
+        await tried(harness, "a")
+        plugin.opens = plugin.clock.now() + 3600
+        await tried(harness, "b")
+        recording.end(1)
+        path = await written(recording, tmp_path / "r")
+    turn = plugin.opens - 3600
+
+    same = await replayed(path, Opens(0.0, closes=turn))
+    earlier = await replayed(path, Opens(0.0, closes=1.0))
+
+    assert (2, []) == (same.compared, said(same))
+    assert [] != said(earlier)
+
+
 async def test_same_plugin(tmp_path):
     """The same plugin gives the same answers: every call is compared, none differs."""
     outcome = await replayed(await a_run(tmp_path / "r"), Teams())

@@ -23,6 +23,7 @@ from berth.conformance.checks import (  # noqa: I001 - the order in which they r
     honesty,
     conversing,
     framing,
+    timing,
     robustness,
 )
 
@@ -49,5 +50,6 @@ __all__ = [
     "resuming",
     "robustness",
     "scoring",
+    "timing",
     "transfer",
 ]

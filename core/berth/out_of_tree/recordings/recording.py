@@ -30,6 +30,7 @@ from berth_plugin_proto import (
 )
 
 FORMAT = 1
+MICROS = 1_000_000
 MAX_BYTES = 256 << 20
 MAX_BUFFERED = 64 << 20
 """What may wait to be written, beside the state that a recording begins with."""
@@ -81,7 +82,7 @@ class Recording:
         self._opening = opening
         self._extent = extent
         self._clock = clock
-        self._began = clock()
+        self._began, self._began_at = clock(), SYSTEM_CLOCK.now()
         self._attempts = 0
         self._reason: Any = None
         self._frames: deque[bytes] = deque()
@@ -217,7 +218,7 @@ class Recording:
         header = recording_pb2.RecordingHeader(
             format=FORMAT, plugin=self._opening.handshake.name, host_version=__version__
         )
-        header.began.GetCurrentTime()
+        header.began.FromMicroseconds(round(self._began_at * MICROS))
         yield framed(_entry(header=header))
         yield framed(_entry(handshake=self._opening.handshake))
         for request in self._opening.configured:
