@@ -5,6 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from berth.cache.cache import Cache
+from berth.cli.deschedule import deschedule
 from berth.cli.simulate import simulate
 from berth.config.flags.feature_gates import FeatureGates
 from berth.config.releases.release import RELEASES, effective
@@ -193,6 +194,38 @@ def test_a_simulation_says_which(tmp_path, flags, release):
     found = CliRunner().invoke(simulate, ["run", str(tmp_path / "node.yaml"), *flags])
 
     assert f"as kube-scheduler {release}" in found.output.splitlines()[0], found.output
+
+
+POLICY = "apiVersion: descheduler/v1alpha2\nkind: DeschedulerPolicy\nprofiles: []\n"
+COMMANDS = {
+    "run": [simulate, "run", "{cluster}"],
+    "fill": [simulate, "fill", "{pod}", "{cluster}"],
+    "compare": [simulate, "compare", "default", "--input={cluster}"],
+    "serve": [simulate, "serve", "{cluster}", "--listen=0.0.0.0:0"],
+    "deschedule": [deschedule, "{cluster}", "--policy={policy}"],
+}
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+@pytest.mark.parametrize(
+    ("release", "said"),
+    [
+        ("1.37", "unrecognized feature gate: GangScheduling"),
+        ("1.30", "1.30"),
+    ],
+)
+def test_commands_take_a_release(tmp_path, command, release, said):
+    """Each command that decides does so as the release that is named; here, by its gates."""
+    nothing = "apiVersion: v1\nkind: Node\nmetadata: {name: n}\n"
+    texts = {"cluster": nothing, "pod": nothing, "policy": POLICY}
+    files = {name: tmp_path / f"{name}.yaml" for name in texts}
+    for name, file in files.items():
+        file.write_text(texts[name])
+    verb, *arguments = COMMANDS[command]
+    flags = [f"--release={release}", "--feature-gates=GenericWorkload=true,GangScheduling=true"]
+    found = CliRunner().invoke(verb, [each.format(**files) for each in arguments] + flags)
+
+    assert (2, True) == (found.exit_code, said in found.output), found.output
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from berth.cli.failing import fail
-from berth.cli.simulated_scheduler import CONFIG, CONTEXT, FEATURE_GATES, KUBECONFIG, read_scheduler
+from berth.cli.simulated_scheduler import (
+    CONFIG,
+    CONTEXT,
+    FEATURE_GATES,
+    KUBECONFIG,
+    RELEASE,
+    read_scheduler,
+)
 from berth.cli.simulating import OUTPUT, show
 
 if TYPE_CHECKING:
@@ -36,6 +43,7 @@ EXIT_REFUSED = 3
 @CONTEXT
 @CONFIG
 @FEATURE_GATES
+@RELEASE
 @click.option(
     "--execute/--dry-run", default=False, show_default=True, help="Evict, or only say what would be."
 )
@@ -64,6 +72,7 @@ def deschedule(
     context: str,
     config_file: str,
     feature_gates: str,
+    release: str,
     execute: bool,
     most_per_minute: float,
     patience_seconds: float,
@@ -91,7 +100,8 @@ def deschedule(
     if inputs and (kubeconfig or context):
         fail("--kubeconfig and --context have no meaning here: leave them or INPUT out")
     try:
-        planning = _Planning(_read_policy(policy_file), read_scheduler(config_file, feature_gates), output)
+        settings = read_scheduler(config_file, feature_gates, release=release)
+        planning = _Planning(_read_policy(policy_file), settings, output)
         if inputs:
             planning.show(planning.plan(read_files(inputs)))
             return

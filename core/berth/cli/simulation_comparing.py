@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from berth.cli.failing import fail
-from berth.cli.simulated_scheduler import read_scheduler
+from berth.cli.simulated_scheduler import RELEASE, read_scheduler
 from berth.cli.simulating import configured_but_for_file, show
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     "--input", "inputs", multiple=True, required=True, metavar="INPUT", help="As for `run`. Repeatable."
 )
 @configured_but_for_file
+@RELEASE
 @click.option(
     "--explain",
     "explained",
@@ -63,6 +64,7 @@ def compare(
     seed: int,
     what_if: tuple[str, ...],
     output: str,
+    release: str,
     explained: int,
     axes: tuple[str, ...],
     results: Path | None,
@@ -90,13 +92,15 @@ def compare(
     schedulers = {}
     for name in configurations:
         config, listed = files_of(name, plugins_file)
-        schedulers[name] = read_scheduler(config, feature_gates, listed, ways=ways, shared=True)
+        schedulers[name] = read_scheduler(
+            config, feature_gates, listed, ways=ways, shared=True, release=release
+        )
     try:
         check_ways_used(ways, schedulers)
         if axes:
             if dask or jobs > 1:
                 _refuse_shared(schedulers.values())
-            subject = Subject(inputs, feature_gates, what_if, plugins_file, ways)
+            subject = Subject(inputs, feature_gates, what_if, plugins_file, ways, release)
             work = in_processes(jobs) if dask is None else on_dask(dask)
             summaries = _swept(subject, runs_of(configurations, axes, seed), results, work, output)
         else:

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from berth.cli.failing import fail
-from berth.cli.simulated_scheduler import CONFIG, CONTEXT, FEATURE_GATES, KUBECONFIG, read_scheduler
+from berth.cli.simulated_scheduler import (
+    CONFIG,
+    CONTEXT,
+    FEATURE_GATES,
+    KUBECONFIG,
+    RELEASE,
+    read_scheduler,
+)
 
 if TYPE_CHECKING:
     from berth.simulation.options import Options
@@ -26,6 +33,7 @@ GRACE_SECONDS = 5.0
 @CONTEXT
 @CONFIG
 @FEATURE_GATES
+@RELEASE
 @click.option("--seed", default=0, show_default=True, help="Of the choice between equal nodes.")
 @click.option("--tls-cert", default="", metavar="FILE", help="The certificate that clients are shown.")
 @click.option("--tls-key", default="", metavar="FILE", help="Its key.")
@@ -38,6 +46,7 @@ def serve(
     context: str,
     config_file: str,
     feature_gates: str,
+    release: str,
     seed: int,
     tls_cert: str,
     tls_key: str,
@@ -60,7 +69,7 @@ def serve(
     if bool(tls_cert) != bool(tls_key) or (client_ca and not tls_cert):
         fail("--tls-cert and --tls-key belong together, and --client-ca to them: give what is lacking")
     tls = Tls(tls_cert, tls_key, client_ca) if tls_cert else None
-    settings = read_scheduler(config_file, feature_gates)
+    settings = read_scheduler(config_file, feature_gates, release=release)
     options = Options(settings.loaded, seed=seed, plugins=settings.plugins)
     try:
         check_in_process(options.loaded, options.plugins)

@@ -77,6 +77,8 @@ class Subject:
     """The list of plugins of configurations that name none."""
     ways: tuple[str, ...] = ()
     """How plugins are reached, as --plugin says it."""
+    release: str = ""
+    """The release to decide as, as --release says it."""
 
 
 Work = Callable[[Subject, Sequence[Run]], Iterable[tuple[Run, Summary]]]
@@ -140,7 +142,9 @@ def sweep(subject: Subject, runs: Sequence[Run], results: Path | None, work: Wor
 def one(subject: Subject, run: Run) -> Summary:
     """One run. Raises: SimulationError, ConfigError."""
     config, listed = files_of(run.configuration, subject.plugins_file)
-    loaded, plugins = read_scheduler(config, subject.feature_gates, listed, ways=subject.ways, shared=True)
+    loaded, plugins = read_scheduler(
+        config, subject.feature_gates, listed, ways=subject.ways, shared=True, release=subject.release
+    )
     for plugin, weight in run.weights:
         loaded = weighed(loaded, plugin, weight)
     changes = read_changes(subject.what_if)
@@ -186,7 +190,7 @@ def on_dask(address: str) -> Work:
 
 def _digests(subject: Subject, runs: Sequence[Run]) -> dict[Run, str]:
     """What makes each run the same as another: contents, not names of files."""
-    common = sha256(msgspec.json.encode((API_VERSION, subject.feature_gates, *subject.ways)))
+    common = sha256(msgspec.json.encode((API_VERSION, subject.feature_gates, subject.release, *subject.ways)))
     for path in (*subject.inputs, *subject.what_if):
         common.update(_contents(path))
     found = {}
