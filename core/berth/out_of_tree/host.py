@@ -231,10 +231,11 @@ class PluginHost:
         """The plugin as one of that profile's."""
         name, profile = version.connection.spec.name, handle.profile_name
         caller = self.caller(version, profile)
-        hints = WaitingHints(lambda: plugin.caller.connection, self._bytes_of)
+        by_pod = handle.rules.resizes_count_by_pod
+        hints = WaitingHints(lambda: plugin.caller.connection, self._bytes_of, resizes_count_by_pod=by_pod)
         plugin = self.plugins[name, profile] = SidecarPlugin(caller, handle, self._look_ahead, hints)
         self._askers[name, profile] = HintAsker(
-            lambda: plugin.caller, self._bytes_of, self._queue.hints_answered
+            lambda: plugin.caller, self._bytes_of, self._queue.hints_answered, resizes_count_by_pod=by_pod
         )
         return plugin
 

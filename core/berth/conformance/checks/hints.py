@@ -18,7 +18,7 @@ from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree.points.packing import bits_of, hints_of
-from berth.out_of_tree.queueing.event_interest import compiled
+from berth.out_of_tree.queueing.event_interest import compiled, happened
 from berth.snapshot.columns import Mask
 from berth_plugin_proto import identity_pb2, queueing_pb2
 
@@ -228,11 +228,12 @@ async def _is_queued(host: HostState, pod: Document, old: Document, new: Documen
         _node(msgspec.json.encode(new)),
         _pod(msgspec.json.encode(pod)),
     )
+    actions = happened(before, after)
     covering = [
         each
         for each in compiled(host.subject.capabilities.events)
         if each.resource == "Node"
-        and each.covers(before, after, lambda _: b"")
+        and each.covers(actions, before, after, lambda _: b"")
         and each.concerns(waiting, after)
     ]
     name = f"{pod['metadata']['name']} on {old['metadata']['name']}"

@@ -72,11 +72,11 @@ class Interest:
         """Whether it depends on the waiting pod, too."""
         return self.same_namespace or bool(self.equal_labels or self.naming_label)
 
-    def covers(self, old: Any, new: Any, data: Bytes) -> bool:
-        """Whether what happened to the object is of interest, to whichever pod."""
+    def covers(self, actions: ActionType, old: Any, new: Any, data: Bytes) -> bool:
+        """Whether what happened to the object (see `happened`) is of interest, to whichever pod."""
         obj = new if new is not None else old
         return (
-            bool(self.actions & happened(old, new))
+            bool(self.actions & actions)
             and all(requirement.matches(obj.labels) for requirement in self.requirements)
             and self._requests(obj)
             and self._changed(old, new, data)
@@ -129,16 +129,23 @@ def _compile(declared: identity_pb2.EventInterest) -> Interest:
     )
 
 
-def happened(old: Any, new: Any) -> ActionType:
-    """What happened to the object; anything about a kind that only plugins know is an update."""
+def happened(old: Any, new: Any, *, resizes_count_by_pod: bool = False) -> ActionType:
+    """What happened to the object; anything about a kind that only plugins know is an update.
+
+    `resizes_count_by_pod` is the rule of the release (berth.config.releases).
+    """
     if old is None:
         return ActionType.ADD
     if new is None:
         return ActionType.DELETE
     if not isinstance(new, Node | Pod):
         return ActionType.UPDATE
+    if isinstance(new, Node):
+        events = node_events(old, new)
+    else:
+        events = pod_events(old, new, resizes_count_by_pod=resizes_count_by_pod)
     actions = ActionType.NONE
-    for event in node_events(old, new) if isinstance(new, Node) else pod_events(old, new):
+    for event in events:
         actions |= event.action
     return actions
 

@@ -61,10 +61,13 @@ class HintAsker:
         caller: Callable[[], Caller],
         data: Bytes,
         answered: Callable[[Iterable[HintQuestion]], None],
+        *,
+        resizes_count_by_pod: bool,
     ) -> None:
         self._caller = caller
         self._data = data
         self._answered = answered
+        self._by_pod = resizes_count_by_pod
         self._waiting: list[_Asked] = []
         self._task: asyncio.Task[None] | None = None
 
@@ -186,7 +189,7 @@ class HintAsker:
         declared = ActionType.NONE
         for interest in self._caller().connection.interests:
             declared |= interest.actions
-        wanted = declared & happened(old, new)
+        wanted = declared & happened(old, new, resizes_count_by_pod=self._by_pod)
         if question.event.action & wanted and question.event.action in _BY_ACTION:
             return _BY_ACTION[question.event.action]
         return next((number for action, number in _BY_ACTION.items() if action & wanted), None)

@@ -20,7 +20,7 @@ from berth.framework.cluster_event import (
 )
 from berth.objects.pod import Pod
 from berth.out_of_tree.lifecycle.connection import Connection
-from berth.out_of_tree.queueing.event_interest import Bytes, Interest
+from berth.out_of_tree.queueing.event_interest import Bytes, Interest, happened
 from berth.out_of_tree.queueing.news import NEWS
 from berth_plugin_proto import identity_pb2
 
@@ -36,8 +36,11 @@ def news_from(plugin: str) -> ClusterEvent:
 class WaitingHints:
     """The registrations of one plugin in one profile; `connection` gives its present version."""
 
-    def __init__(self, connection: Callable[[], Connection], data: Bytes) -> None:
+    def __init__(
+        self, connection: Callable[[], Connection], data: Bytes, *, resizes_count_by_pod: bool
+    ) -> None:
         self.connection = connection
+        self._by_pod = resizes_count_by_pod
         self._data = data
         self._latest: tuple[Any, Any, tuple[Interest, ...], tuple[Interest, ...]] | None = None
 
@@ -64,10 +67,11 @@ class WaitingHints:
             and known[2] is declared
         ):
             return known[3]
+        actions = happened(old, new, resizes_count_by_pod=self._by_pod)
         found = tuple(
             interest
             for interest in declared
-            if interest.resource == resource and interest.covers(old, new, self._data)
+            if interest.resource == resource and interest.covers(actions, old, new, self._data)
         )
         self._latest = old, new, declared, found
         return found
