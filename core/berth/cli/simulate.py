@@ -73,12 +73,15 @@ def run(
     input or the configuration is wrong.
     """
     # Imported here so that the other verbs start quickly.
+    from msgspec import structs  # noqa: PLC0415 (see above)
+
     from berth.queue.errors import EventRegistrationError  # noqa: PLC0415 (see above)
-    from berth.simulation.changes import changed, read_changes  # noqa: PLC0415 (see above)
+    from berth.simulation.changes import changed, evicted_by, read_changes  # noqa: PLC0415 (see above)
     from berth.simulation.engine import simulate as simulated  # noqa: PLC0415 (see above)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (see above)
     from berth.simulation.inputs import read_cluster  # noqa: PLC0415 (see above)
     from berth.simulation.options import Options  # noqa: PLC0415 (see above)
+    from berth.simulation.outcome import summed_up  # noqa: PLC0415 (see above)
     from berth.simulation.text import outcome_lines  # noqa: PLC0415 (see above)
 
     try:
@@ -96,6 +99,10 @@ def run(
         if most_seconds is not None:
             options = replace(options, most_seconds=most_seconds)
         outcome = simulated(cluster, options)
+        if changes:
+            before = summed_up("without --what-if", simulated(read, replace(options, changes=())))
+            evicted = sorted(pod.key for pod in evicted_by(read, cluster))
+            outcome = structs.replace(outcome, evicted=evicted, before=before)
     except (SimulationError, EventRegistrationError) as error:
         fail(error)
     show(outcome, output, outcome_lines(outcome))
@@ -135,9 +142,11 @@ def fill(
     Exits with 0 where --most copies fit, with 3 where one did not, and with 2 where an input or the
     configuration is wrong.
     """
-    from berth.simulation.changes import changed, read_changes  # noqa: PLC0415 (quick start)
+    from msgspec import structs  # noqa: PLC0415 (quick start)
+
+    from berth.simulation.changes import changed, evicted_by, read_changes  # noqa: PLC0415 (quick start)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start)
-    from berth.simulation.fill import POOLS, evicted_by  # noqa: PLC0415 (quick start)
+    from berth.simulation.fill import POOLS  # noqa: PLC0415 (quick start)
     from berth.simulation.fill import fill as filled  # noqa: PLC0415 (quick start)
     from berth.simulation.inputs import read_cluster, read_pods  # noqa: PLC0415 (quick start)
     from berth.simulation.options import Options  # noqa: PLC0415 (quick start)
@@ -155,8 +164,11 @@ def fill(
         )
         cluster = changed(read, changes)
         pods, options = read_pods(pod_file, cluster), Options(*settings, seed=seed, changes=changes)
-        evicted = evicted_by(read, cluster)
-        found = filled(cluster, pods, options, most=most, labels=labels or POOLS, evicted=evicted)
+        evicted, by = evicted_by(read, cluster), labels or POOLS
+        found = filled(cluster, pods, options, most=most, labels=by, evicted=evicted)
+        if changes:
+            before = filled(read, pods, replace(options, changes=()), most=most, labels=by)
+            found = structs.replace(found, before=before)
     except SimulationError as error:
         fail(error)
     show(found, output, fill_lines(found))

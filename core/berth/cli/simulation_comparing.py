@@ -12,7 +12,8 @@ from berth.cli.simulating import configured_but_for_file, show
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from berth.simulation.compare import Comparison, Summary
+    from berth.simulation.compare import Comparison
+    from berth.simulation.outcome import Summary
     from berth.simulation.plugin_settings import SchedulerSettings
     from berth.simulation.sweep import Run, Subject, Work
 

@@ -17,6 +17,7 @@ from berth.descheduling.budgets import Budgets
 from berth.descheduling.cluster import FAILED, Cluster
 from berth.descheduling.pod_facts import seconds_since
 from berth.framework.counted import so_many
+from berth.objects.node_pods import is_daemon, is_static
 from berth.objects.pod import Pod
 from berth.objects.storage import PersistentVolumeClaim
 from berth.objects.workloads import Namespace
@@ -26,8 +27,6 @@ from berth.simulation.kinds import PriorityClass
 EVICT: Final = "descheduler.alpha.kubernetes.io/evict"
 """A pod with this annotation is not protected."""
 PREFER_NO_EVICTION: Final = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
-MIRROR: Final = "kubernetes.io/config.mirror"
-SOURCE: Final = "kubernetes.io/config.source"
 CRITICAL: Final = 2_000_000_000
 """Priorities from here on are the system's. Source: pkg/apis/scheduling/types.go (Kubernetes v1.36)."""
 
@@ -161,17 +160,6 @@ def _protections(args: DefaultEvictorArgs) -> frozenset[str]:
 def _local_storage(pod: Pod) -> str:
     local = any(volume.get("emptyDir") is not None or volume.get("hostPath") for volume in pod.spec.volumes)
     return "it has local storage" if local else ""
-
-
-def is_static(pod: Pod) -> bool:
-    """Whether the kubelet runs the pod from a file of its own."""
-    annotations = pod.metadata.annotations
-    return MIRROR in annotations or annotations.get(SOURCE, "api") != "api"
-
-
-def is_daemon(pod: Pod) -> bool:
-    """Whether a DaemonSet owns the pod."""
-    return any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references)
 
 
 def _daemon_set(pod: Pod) -> str:

@@ -10,7 +10,8 @@
     profile FROM TO                        pods without a node that name one profile, given to another
     after SECONDS CHANGE                   the same later, in virtual time
 
-NODES is a name, `all`, or labels as KEY=VALUE,KEY=VALUE. Pods of a DaemonSet end with their node.
+NODES is a name, `all`, or labels as KEY=VALUE,KEY=VALUE. Pods of a DaemonSet and static
+pods end with their node.
 """
 
 import re
@@ -24,6 +25,7 @@ from msgspec.structs import replace
 from berth.objects.api_object import ObjectMeta, TypedObject
 from berth.objects.label_selector import is_label_value, is_qualified_name
 from berth.objects.node import Amount, Node, NodeCondition, NodeSpec, NodeStatus
+from berth.objects.node_pods import belongs_to_node
 from berth.objects.pod import NO_STATUS, Pod
 from berth.objects.quantity import nanos
 from berth.objects.taint import Taint, TaintEffect
@@ -78,6 +80,12 @@ def changed(cluster: ClusterInput, changes: Sequence[Change]) -> ClusterInput:
         if not change.after:
             change.act(made)
     return made.cluster
+
+
+def evicted_by(before: ClusterInput, now: ClusterInput) -> list[Pod]:
+    """The pods that had a node before changes were made, and have none now."""
+    had = {key for key, pod in before.of(Pod).items() if pod.node_name}
+    return [pod for key, pod in now.of(Pod).items() if key in had and not pod.node_name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +256,7 @@ def _evict(cluster: Changed, node: Node) -> None:
         if pod.node_name != node.name:
             continue
         cluster.remove(pod)
-        if any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references):
+        if belongs_to_node(pod):
             continue
         metadata = replace(pod.metadata, uid=f"{pod.uid}-anew", deletion_timestamp=None)
         cluster.put(Pod(metadata=metadata, template=pod.template, status=NO_STATUS))

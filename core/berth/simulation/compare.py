@@ -21,27 +21,10 @@ from berth.simulation.engine import Simulation, after, simulate
 from berth.simulation.errors import InputError
 from berth.simulation.inputs import ClusterInput
 from berth.simulation.options import Options
-from berth.simulation.outcome import API_VERSION, Outcome, Use, Waits
-from berth.simulation.plugin_calls import PluginUse
+from berth.simulation.outcome import API_VERSION, Outcome, Summary, summed_up
 from berth.simulation.scores import NodeScore, ScoreNotes
 
 MOST_EXPLAINED: Final = 10
-
-
-class Summary(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
-    """What one variant comes to."""
-
-    name: str
-    seed: int
-    placed: int
-    pending: int
-    preempted: int
-    utilization: dict[str, Use]
-    fragmentation: dict[str, float]
-    waits: Waits
-    seconds: float
-    plugins: list[PluginUse] = []
-    """Those in other processes, and extenders."""
 
 
 class Choice(msgspec.Struct, rename="camel", frozen=True):
@@ -70,6 +53,10 @@ class Comparison(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """How many pods each other variant puts on another node."""
     differences: list[Difference]
     """The first of them, in the order in which the first variant decided."""
+    emptied: dict[str, list[str]]
+    """Nodes that the first variant uses and each other one does not."""
+    newly_used: dict[str, list[str]]
+    """Nodes that each other variant uses and the first does not."""
 
 
 def compare(
@@ -90,22 +77,8 @@ def compare(
         variants=[summed_up(name, outcome) for name, outcome in outcomes.items()],
         differing=differing,
         differences=differences,
-    )
-
-
-def summed_up(name: str, outcome: Outcome) -> Summary:
-    """What an outcome comes to."""
-    return Summary(
-        name=name,
-        seed=outcome.seed,
-        placed=len(outcome.placements),
-        pending=len(outcome.pending),
-        preempted=len(outcome.preemptions),
-        utilization=outcome.utilization,
-        fragmentation=outcome.fragmentation,
-        waits=outcome.waits,
-        seconds=outcome.seconds,
-        plugins=outcome.plugins,
+        emptied={name: _without(base.nodes_in_use, other.nodes_in_use) for name, other in others},
+        newly_used={name: _without(other.nodes_in_use, base.nodes_in_use) for name, other in others},
     )
 
 
@@ -122,6 +95,10 @@ def weighed(loaded: Loaded, plugin: str, weight: int) -> Loaded:
     if not there:
         raise InputError(f"--sweep: {plugin}: no profile scores by a plugin of that name")
     return replace(loaded, profiles=tuple(changed))
+
+
+def _without(names: Sequence[str], others: Sequence[str]) -> list[str]:
+    return sorted(set(names) - set(others))
 
 
 def _apart(first: Outcome, other: Outcome) -> list[str]:

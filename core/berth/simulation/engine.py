@@ -38,7 +38,6 @@ from berth.simulation.options import Options
 from berth.simulation.outcome import (
     ERROR,
     GATED,
-    NO_PROFILE,
     UNSCHEDULABLE,
     USUAL,
     WAITING,
@@ -46,8 +45,10 @@ from berth.simulation.outcome import (
     PendingPod,
     Placement,
     Preemption,
+    in_use,
     utilization,
     waits_of,
+    without_profile,
 )
 from berth.simulation.plugins import SimulationPlugins, plugins_of
 from berth.simulation.retries import CountedChance, Retries, goes_round
@@ -358,6 +359,7 @@ class Simulation:
                 (*USUAL - {"pods"}, *extended),
             ),
             waits=waits_of([each.wait_seconds for each in placements]),
+            nodes_in_use=in_use(self.state.all(Pod)),
             left_out=dict(sorted((self.cluster.left_out - self.plugins.shown_kinds()).items())),
             plugins=self.plugins.uses(),
         )
@@ -383,8 +385,7 @@ class Simulation:
         pod, profile = track.pod, track.pod.spec.scheduler_name
         record = self.core.queue.record(pod.namespace, pod.name)
         if profile not in self.core.profiles.frameworks:
-            known = ", ".join(sorted(self.core.profiles.frameworks))
-            return PendingPod(pod.key, profile, NO_PROFILE, f"no profile of that name; there are {known}", 0)
+            return without_profile(pod, self.core.profiles.frameworks)
         gate = None if record is None else self.core.queue.gate_of(record)
         if gate is not None:
             message = track.message or (f"gated by {gate.plugin}" if gate.plugin else gate.message)

@@ -23,12 +23,12 @@ from berth.simulation.options import Options
 from berth.simulation.outcome import (
     API_VERSION,
     ERROR,
-    NO_PROFILE,
     UNSCHEDULABLE,
     USUAL,
     PendingPod,
     Use,
     utilization,
+    without_profile,
 )
 from berth.simulation.plugin_calls import PluginUse
 from berth.simulation.timeline import PREFIX
@@ -76,6 +76,8 @@ class Fill(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """Pods of the cluster that lost their node to a change; they are placed before the first copy."""
     evicted_pending: list[PendingPod] = []
     """Those of them that fit on no other node."""
+    before: "Fill | None" = None
+    """The same without `--what-if`, where it was given."""
     plugins: list[PluginUse] = []
     """Those in other processes, and extenders."""
 
@@ -106,12 +108,6 @@ def fill(
         return _found(simulation, filling, stop, labels)
 
     return after(cluster.running(), without_post_filter(options), run)
-
-
-def evicted_by(before: ClusterInput, now: ClusterInput) -> list[Pod]:
-    """The pods that had a node before changes were made, and have none now."""
-    had = {key for key, pod in before.of(Pod).items() if pod.node_name}
-    return [pod for key, pod in now.of(Pod).items() if key in had and not pod.node_name]
 
 
 def _weight(pod: Pod) -> int:
@@ -151,8 +147,7 @@ class _Filling:
             self.evicted += 1
             profile = pod.spec.scheduler_name
             if profile not in self._profiles:
-                message = "the configuration has no such profile"
-                self.evicted_pending.append(PendingPod(pod.key, profile, NO_PROFILE, message, 0))
+                self.evicted_pending.append(without_profile(pod, self._profiles))
                 continue
             placed = await self._one_by_one.place(pod)
             if isinstance(placed, Status):

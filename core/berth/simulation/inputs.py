@@ -307,6 +307,14 @@ def _named(document: Document) -> str:
     return f"{document['kind']} {namespace}/{name}" if namespace else f"{document['kind']} {name}"
 
 
+def _from_api_server(document: Document) -> bool:
+    """Whether an API server has completed this pod: it gives a UID and a profile to each."""
+    spec = document.get("spec")
+    return (
+        bool(document["metadata"].get("uid")) and isinstance(spec, dict) and bool(spec.get("schedulerName"))
+    )
+
+
 def _revision(found: Found, admission: Admission) -> Revision:
     """The revision, with a pod as an API server would have it. Raises: InputError."""
     revision = found.revision
@@ -361,7 +369,8 @@ class _Reader:
         return self._cluster
 
     def _add(self, found: Found, kind: Kind, admission: Admission) -> None:
-        if kind.type is Pod and not found.document["metadata"].get("uid"):
+        unseen = kind.type is Pod and not _from_api_server(found.document)
+        if unseen:
             # Admission relies on the types of fields.
             found = Found(without_nulls(found.document), found.where)
             typed(found, kind)
@@ -373,7 +382,7 @@ class _Reader:
             if isinstance(status, dict) and status.get("phase") in FINISHED:
                 self._cluster.left_out["finished Pod"] += 1
                 return
-            if not metadata.get("uid"):
+            if unseen:
                 admission.pod(document, found.where)
         elif kind.name == "Node":
             complete_node(document)

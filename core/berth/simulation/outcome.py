@@ -6,6 +6,8 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from berth.objects.node_pods import belongs_to_node
+from berth.objects.pod import Pod
 from berth.simulation.plugin_calls import PluginUse
 from berth.snapshot.snapshot import Snapshot
 
@@ -73,6 +75,24 @@ class Waits(msgspec.Struct, rename="camel", frozen=True):
     longest: float = 0.0
 
 
+class Summary(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+    """What a simulation comes to, to be put beside others."""
+
+    name: str
+    seed: int
+    placed: int
+    pending: int
+    preempted: int
+    nodes_in_use: int = 0
+    """Nodes with a pod that is neither a DaemonSet's nor static."""
+    utilization: dict[str, Use]
+    fragmentation: dict[str, float]
+    waits: Waits
+    seconds: float
+    plugins: list[PluginUse] = []
+    """Those in other processes, and extenders."""
+
+
 class Outcome(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """Everything that came of one simulation."""
 
@@ -93,15 +113,51 @@ class Outcome(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     fragmentation: dict[str, float]
     """The percentage of what is free that no pod could use, by resource."""
     waits: Waits
+    nodes_in_use: list[str]
+    """Nodes with a pod at the end that is neither a DaemonSet's nor static."""
     left_out: dict[str, int] = {}
     """Objects of the input that no decision reads and no plugin was shown, by kind."""
     plugins: list[PluginUse] = []
     """Those in other processes, and extenders."""
 
+    evicted: list[str] = []
+    """Pods that `--what-if` took from their nodes at the beginning."""
+    before: Summary | None = None
+    """The same without `--what-if`, where it was given."""
+
     @property
     def placed_on(self) -> dict[str, str]:
         """The node of each pod that got one."""
         return {each.pod: each.node for each in self.placements}
+
+
+def summed_up(name: str, outcome: Outcome) -> Summary:
+    """What an outcome comes to."""
+    return Summary(
+        name=name,
+        seed=outcome.seed,
+        placed=len(outcome.placements),
+        pending=len(outcome.pending),
+        preempted=len(outcome.preemptions),
+        nodes_in_use=len(outcome.nodes_in_use),
+        utilization=outcome.utilization,
+        fragmentation=outcome.fragmentation,
+        waits=outcome.waits,
+        seconds=outcome.seconds,
+        plugins=outcome.plugins,
+    )
+
+
+def without_profile(pod: Pod, profiles: Iterable[str]) -> PendingPod:
+    """Give what is said of a pod that is of none of these profiles."""
+    profile = pod.spec.scheduler_name
+    message = f"no profile of that name; there are {', '.join(sorted(profiles))}"
+    return PendingPod(pod.key, profile, NO_PROFILE, message, 0)
+
+
+def in_use(pods: Iterable[Pod]) -> list[str]:
+    """The nodes of these pods, but for pods that belong to their node."""
+    return sorted({pod.node_name for pod in pods if pod.node_name and not belongs_to_node(pod)})
 
 
 def utilization(nodes: Snapshot, extended: Iterable[str]) -> dict[str, Use]:

@@ -8,8 +8,8 @@ from rich.bar import Bar
 from rich.console import Console
 from rich.table import Table
 
-from berth.simulation.compare import Summary
 from berth.simulation.errors import SimulationError
+from berth.simulation.outcome import Summary
 
 TERMINAL: Final = "-"
 BAR_WIDTH: Final = 60

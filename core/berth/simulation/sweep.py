@@ -18,12 +18,12 @@ from typing import Any, Final
 import msgspec
 
 from berth.simulation.changes import changed, read_changes
-from berth.simulation.compare import Summary, summed_up, weighed
+from berth.simulation.compare import weighed
 from berth.simulation.engine import simulate
 from berth.simulation.errors import SimulationError
 from berth.simulation.inputs import OPENB, read_cluster
 from berth.simulation.options import Options
-from berth.simulation.outcome import API_VERSION
+from berth.simulation.outcome import API_VERSION, Summary, summed_up
 from berth.simulation.packed_lines import NO_JSON
 from berth.simulation.plugin_settings import DEFAULT, files_of, read_scheduler
 

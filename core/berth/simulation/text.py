@@ -7,9 +7,9 @@ from typing import Final
 
 from berth.framework.counted import so_many
 from berth.sandbox.checker.summary import reasons_of
-from berth.simulation.compare import Comparison, Difference, Summary
+from berth.simulation.compare import Comparison, Difference
 from berth.simulation.fill import Fill
-from berth.simulation.outcome import Outcome, PendingPod, Preemption, Use
+from berth.simulation.outcome import Outcome, PendingPod, Preemption, Summary, Use, summed_up
 from berth.simulation.plugin_calls import PluginUse
 from berth.simulation.replay import Difference as Replayed
 from berth.simulation.replay import Replay
@@ -36,9 +36,11 @@ def outcome_lines(outcome: Outcome) -> Iterator[str]:
     )
     for kind, count in outcome.left_out.items():
         yield f"left out: {count} {kind}"
+    if outcome.before is not None:
+        yield from _changed(outcome, outcome.before)
     if outcome.utilization:
         yield ""
-        yield from _uses(outcome.utilization)
+        yield from _uses(outcome.utilization, {})
     if outcome.waits.longest:
         waits = outcome.waits
         yield ""
@@ -49,9 +51,23 @@ def outcome_lines(outcome: Outcome) -> Iterator[str]:
     yield from _plugins(outcome.plugins)
 
 
+def _changed(outcome: Outcome, before: Summary) -> Iterator[str]:
+    """What --what-if comes to, beside the same without it."""
+    pending = {each.pod for each in outcome.pending}.intersection(outcome.evicted)
+    if outcome.evicted:
+        yield (
+            f"{so_many(len(outcome.evicted), 'pod')} evicted by --what-if: "
+            f"{len(outcome.evicted) - len(pending)} placed on another node, {len(pending)} pending"
+        )
+    yield ""
+    yield from summary_lines([before, summed_up("with --what-if", outcome)])
+
+
 def fill_lines(fill: Fill) -> Iterator[str]:
     """How many fit, where, and what stops the next one."""
-    yield f"{fill.count} more fit"
+    yield f"{fill.count} more fit" + (
+        "" if fill.before is None else f", {fill.before.count} without --what-if"
+    )
     if fill.evicted:
         placed = fill.evicted - len(fill.evicted_pending)
         evicted = so_many(fill.evicted, "pod")
@@ -71,7 +87,7 @@ def fill_lines(fill: Fill) -> Iterator[str]:
             (f"{n:>8}  {node}" for node, n in _most(Counter(fill.nodes))), len(fill.nodes), MOST_PODS, "nodes"
         )
     yield ""
-    yield from _uses(fill.utilization)
+    yield from _uses(fill.utilization, {} if fill.before is None else fill.before.utilization)
     yield ""
     if fill.stopped_by is None:
         yield "as many as were asked for; add --most to ask for more"
@@ -82,34 +98,63 @@ def fill_lines(fill: Fill) -> Iterator[str]:
 
 
 def comparison_lines(comparison: Comparison) -> Iterator[str]:
-    """The variants as a table, and where they part."""
+    """What differs between the variants, and where they part."""
     yield from summary_lines(comparison.variants)
+    first = comparison.variants[0].name
     for name, count in comparison.differing.items():
         yield ""
-        yield f"{name} puts {so_many(count, 'pod')} on other nodes than {comparison.variants[0].name} does"
+        if not count:
+            yield f"{name} puts every pod where {first} does"
+            continue
+        yield f"{name} puts {so_many(count, 'pod')} on other nodes than {first} does"
+        yield from _nodes(f"  nodes that {first} uses and {name} does not", comparison.emptied[name])
+        yield from _nodes(f"  nodes that {name} uses and {first} does not", comparison.newly_used[name])
         for each in comparison.differences:
             if each.other.variant == name:
                 yield from _difference(each)
 
 
+def _nodes(head: str, names: Sequence[str]) -> Iterator[str]:
+    if names:
+        more = f" and {len(names) - MOST_PODS} more" if len(names) > MOST_PODS else ""
+        yield f"{head}, {len(names)}: {', '.join(names[:MOST_PODS])}{more}"
+
+
 def summary_lines(summaries: Sequence[Summary]) -> Iterator[str]:
-    """A row for each variant."""
-    resources = list(dict.fromkeys(name for each in summaries for name in each.utilization))
-    width = max(len(each.name) for each in summaries) + 2
-    head = "".join(f"{name.rpartition('/')[2][:14] + ' %':>17}{'lost %':>8}" for name in resources)
-    yield f"{'variant':<{width}}{'placed':>8}{'pending':>9}{'preempted':>11}{'wait p50':>10}{'p99':>8}{head}"
-    for each in summaries:
-        uses = "".join(_used(each, name) for name in resources)
-        counts = f"{each.placed:>8}{each.pending:>9}{each.preempted:>11}"
-        yield f"{each.name:<{width}}{counts}{each.waits.p50:>10.1f}{each.waits.p99:>8.1f}{uses}"
+    """A row for each variant, with what differs between them; then what is the same in all."""
+    columns = [_columns(each) for each in summaries]
+    heads = list(dict.fromkeys(head for each in columns for head in each))
+    cells = {head: [each.get(head, "") for each in columns] for head in heads}
+    same = [head for head in heads if len(summaries) > 1 and len(set(cells[head])) == 1]
+    shown = [head for head in heads if head not in same]
+    if shown:
+        width = max(len(each.name) for each in summaries) + 2
+        wide = {head: max(len(head), *map(len, cells[head])) + 3 for head in shown}
+        yield f"{'variant':<{width}}" + "".join(f"{head:>{wide[head]}}" for head in shown)
+        for row, each in enumerate(summaries):
+            values = "".join(f"{cells[head][row]:>{wide[head]}}" for head in shown)
+            yield f"{each.name:<{width}}{values}"
+    if same:
+        yield "the same in all: " + ", ".join(f"{head} {cells[head][0]}" for head in same)
     for each in summaries:
         yield from (f"{each.name}: {_plugin(use)}" for use in each.plugins)
 
 
-def _used(summary: Summary, name: str) -> str:
-    use, lost = summary.utilization.get(name), summary.fragmentation.get(name)
-    percent = "" if use is None else f"{use.percent:.2f}"
-    return f"{percent:>17}{'' if lost is None else f'{lost:.1f}':>8}"
+def _columns(summary: Summary) -> dict[str, str]:
+    """The cells of a row by the heads of their columns."""
+    cells = {
+        "placed": str(summary.placed),
+        "pending": str(summary.pending),
+        "preempted": str(summary.preempted),
+        "nodes in use": str(summary.nodes_in_use),
+        "wait p50": f"{summary.waits.p50:.1f}",
+        "wait p99": f"{summary.waits.p99:.1f}",
+    }
+    for name, use in summary.utilization.items():
+        cells[f"{name} %"] = f"{use.percent:.2f}"
+        if name in summary.fragmentation:
+            cells[f"{name} lost %"] = f"{summary.fragmentation[name]:.1f}"
+    return cells
 
 
 def _difference(difference: Difference) -> Iterator[str]:
@@ -161,14 +206,19 @@ def amount(name: str, value: int) -> str:
     return f"{scaled:.0f}{UNITS[unit]}"
 
 
-def _uses(utilization: dict[str, Use]) -> Iterator[str]:
+def _uses(utilization: Mapping[str, Use], before: Mapping[str, Use]) -> Iterator[str]:
+    """A row for each resource, and another one for what it was before a change."""
     yield f"{'resource':<36}{'allocatable':>14}{'requested':>14}{'%':>8}"
-    yield from (_use(name, use) for name, use in utilization.items())
+    for name in dict.fromkeys((*before, *utilization)):
+        if name in before and before[name] != utilization.get(name):
+            yield _use(f"{name}, without --what-if", name, before[name])
+        if name in utilization:
+            yield _use(name, name, utilization[name])
 
 
-def _use(name: str, use: Use) -> str:
+def _use(head: str, name: str, use: Use) -> str:
     return (
-        f"{name:<36}{amount(name, use.allocatable):>14}{amount(name, use.requested):>14}{use.percent:>8.1f}"
+        f"{head:<36}{amount(name, use.allocatable):>14}{amount(name, use.requested):>14}{use.percent:>8.1f}"
     )
 
 

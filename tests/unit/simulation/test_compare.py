@@ -4,12 +4,14 @@ import json
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from berth.cli.simulate import simulate as command
 from berth.config.loading import load
 from berth.simulation.compare import compare, weighed
 from berth.simulation.errors import InputError
 from berth.simulation.options import Options
+from berth.simulation.text import comparison_lines, summary_lines
 from tests.unit.simulation.kit import cluster, node, outcome, pod, profiles, written
 
 PACKING = profiles(
@@ -65,6 +67,37 @@ def test_variants_are_summed_up(found):
 
     assert (2, 0, 0) == (spreading.placed, spreading.pending, packing.preempted)
     assert 20.0 == spreading.utilization["cpu"].percent
+
+
+def test_nodes_in_use(tmp_path, found):
+    """It is said which nodes one variant uses and another leaves empty; a DaemonSet's pod uses none."""
+    result = compared(found)
+
+    assert [1, 1] == [each.nodes_in_use for each in result.variants]
+    assert ({"packing": ["large"]}, {"packing": ["small"]}) == (result.emptied, result.newly_used)
+
+    daemon = pod("d", nodeName="n0")
+    daemon["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d"}
+    ]
+    static = pod("s", nodeName="n1", annotations={"kubernetes.io/config.mirror": "1"})
+    there = cluster(tmp_path, node("n0"), node("n1"), node("n2"), daemon, static, pod("p", nodeName="n2"))
+    assert ["n2"] == outcome(there).nodes_in_use
+
+
+def test_what_differs_is_shown(found):
+    """The table has the columns that differ, one line has the others; of equal variants there is one line."""
+    lines = list(comparison_lines(compared(found)))
+    assert lines[0].startswith("the same in all: placed 2, pending 0, preempted 0, nodes in use 1, ")
+    assert "  nodes that spreading uses and packing does not, 1: large" in lines
+    assert "  nodes that packing uses and spreading does not, 1: small" in lines
+
+    rows = [replace(each, nodes_in_use=number) for number, each in enumerate(compared(found).variants)]
+    assert [["variant", "nodes", "in", "use"], ["spreading", "0"], ["packing", "1"]] == [
+        line.split() for line in list(summary_lines(rows))[:3]
+    ]
+    equal = list(comparison_lines(compare(found, {"a": Options(load(None)), "b": Options(load(None))})))
+    assert ["", "b puts every pod where a does"] == equal[1:]
 
 
 def test_weights_of_plugins(found):

@@ -1,6 +1,7 @@
 """Fill counts what scheduling one by one would place."""
 
 import json
+import re
 from itertools import islice
 
 import pytest
@@ -116,3 +117,40 @@ def test_command(tmp_path):
     assert result.stdout.startswith("4 more fit\n")
     assert "1 Insufficient cpu" in result.stdout
     assert 4 == json.loads(whole.stdout)["count"]
+
+
+def test_before_and_after_a_drain(tmp_path):
+    """What fits without the change stands beside what fits with it, in the text and as JSON."""
+    there = [node("n0"), node("n1"), pod("held", cpu="1", nodeName="n0")]
+    files = [str(written(tmp_path / "p.json", pod("p"))), str(written(tmp_path / "c.json", *there))]
+    drain = ["--what-if", "drain n0"]
+
+    text = CliRunner().invoke(command, ["fill", *files, *drain]).stdout
+    assert text.startswith("3 more fit, 7 without --what-if\n")
+    assert ["cpu, without --what-if  8  8  100.0", "cpu  4  4  100.0"] == rows(text, "cpu")
+    found = json.loads(CliRunner().invoke(command, ["fill", *files, *drain, "-o", "json"]).stdout)
+    assert (3, 7, 1) == (found["count"], found["before"]["count"], found["evicted"])
+
+
+def rows(text, resource):
+    """The rows of a resource, without their padding."""
+    found = [line for line in text.splitlines() if line.startswith(resource)]
+    return [re.sub(r" {2,}", "  ", line) for line in found]
+
+
+def test_before_and_after_a_drain_of_all(tmp_path):
+    """A simulation says what became of the evicted pods, and what it is without the change."""
+    there = [node("n0"), node("n1", cpu="2"), *(pod(f"p{i}", nodeName="n0") for i in range(3))]
+    file = str(written(tmp_path / "c.json", *there))
+
+    lines = CliRunner().invoke(command, ["run", file, "--what-if", "drain n0"]).stdout.splitlines()
+    assert "3 pods evicted by --what-if: 2 placed on another node, 1 pending" in lines
+    table = [line.split() for line in lines[lines.index("") + 1 :][:3]]
+    assert ["variant", "placed", "pending", "cpu", "%"] == table[0][:5]
+    assert ["without", "--what-if", "0", "0", "50.00"] == table[1][:5]
+    assert ["with", "--what-if", "2", "1", "100.00"] == table[2][:5]
+    found = json.loads(
+        CliRunner().invoke(command, ["run", file, "--what-if", "drain n0", "-o", "json"]).stdout
+    )
+    assert ["default/p0", "default/p1", "default/p2"] == found["evicted"]
+    assert (0, 1) == (found["before"]["pending"], found["before"]["nodesInUse"])

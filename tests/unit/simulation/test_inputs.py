@@ -10,7 +10,7 @@ from berth.objects.pod import Pod
 from berth.simulation.errors import InputError
 from berth.simulation.inputs import read_cluster
 from berth.simulation.timeline import arrival_of, duration_of
-from tests.unit.simulation.kit import node, pod, thing, written
+from tests.unit.simulation.kit import cluster, node, pod, thing, written
 
 
 def test_lists_are_taken_apart(tmp_path):
@@ -103,3 +103,12 @@ def test_a_trace_has_its_times(tmp_path):
 
     assert (0.0, 300.0) == (arrival_of(first), duration_of(first))
     assert (60.0, None) == (arrival_of(second), duration_of(second))
+
+
+def test_a_pod_of_no_api_server_with_a_uid(tmp_path):
+    """A pod written by hand gets its defaults, with a UID as well: no API server leaves out the profile."""
+    document = pod("p")
+    document["metadata"]["uid"] = "by-hand"
+    (found,) = cluster(tmp_path, document).of(Pod).values()
+
+    assert ("default-scheduler", "by-hand") == (found.spec.scheduler_name, found.uid)

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from berth.config.descheduling.policy import HighNodeUtilizationArgs, LowNodeUtilizationArgs
-from berth.descheduling.evictor import is_daemon, is_static
 from berth.descheduling.simulated_cluster import SimulatedCluster
 from berth.descheduling.strategies.strategy import Candidate, Filter, Judge, Judgement, Proposal, Scene
 from berth.framework.counted import so_many
+from berth.objects.node_pods import belongs_to_node
 from berth.objects.pod import Pod
 from berth.snapshot.pod_info import PodInfo
 
@@ -189,7 +189,7 @@ def _too_few(
 
 def _movable(simulated: SimulatedCluster, node: str) -> list[Pod]:
     """The pods that have to leave for the node to be empty: daemons and static pods do not count."""
-    return [pod for pod in simulated.on(node) if not is_daemon(pod) and not is_static(pod)]
+    return [pod for pod in simulated.on(node) if not belongs_to_node(pod)]
 
 
 def _schedulable(simulated: SimulatedCluster, node: str) -> bool:
