@@ -297,6 +297,7 @@ PATHS = {
     "Pod": "/api/v1/namespaces/default/pods",
     "PersistentVolume": "/api/v1/persistentvolumes",
     "PersistentVolumeClaim": "/api/v1/namespaces/default/persistentvolumeclaims",
+    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
     "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
     "ResourceSlice": "/apis/resource.k8s.io/v1/resourceslices",

@@ -91,8 +91,9 @@ async def test_spans_by_convention(written, collector):
                 span.attributes[rpc_attributes.RPC_RESPONSE_STATUS_CODE],
                 span.attributes[rpc_attributes.RPC_METHOD],
             )
-        assert "grpc" == answer.attributes[rpc_attributes.RPC_SYSTEM_NAME]
-        assert call.attributes[SERVER_ADDRESS].endswith(".sock")
+        for span in (call, answer):
+            assert "ttrpc" == span.attributes[rpc_attributes.RPC_SYSTEM_NAME]
+        assert call.attributes[SERVER_ADDRESS].endswith(".sock.ttrpc")
         assert call.failure is None
     for span in spans.values():
         assert UUID(span.resource[service_attributes.SERVICE_INSTANCE_ID])

@@ -4,6 +4,7 @@ import json
 
 from berth.aggregated_api.authentication_config import NAME, NAMESPACE, AuthenticationConfig
 from berth.client.errors import RejectedError
+from tests.failures.reporting import reports
 from tests.unit.aggregated_api.certificates import TestAuthority
 
 
@@ -33,6 +34,9 @@ async def test_a_new_authority_is_trusted_once_it_is_read():
     assert (first.pem, first.pem + second.pem) == (before, config.trust.pem)
 
 
+@reports(
+    "front-proxies-not-read", log="`front proxies not trusted`, once, with the cause; the last trust stays"
+)
 async def test_what_cannot_be_read_changes_nothing(caplog):
     """The last trust stays, and the log says once why."""
     authority = TestAuthority()

@@ -12,6 +12,7 @@ from berth.aggregated_api.sending_on import SendingOn
 from berth.aggregated_api.text_pages import profile_page
 from berth.client.errors import ConfigurationError
 from berth.serving.access import Access, allow_all
+from tests.failures.reporting import reports
 from tests.unit.aggregated_api.serving import POD, client, serving
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
@@ -127,6 +128,9 @@ async def test_a_profile_may_have_a_name_that_no_object_has(kubectl):
         assert (404, True) == (code, "a profile may not have that name" in status["message"])
 
 
+@reports(
+    "explanation-refused", answer="`berth explain`, kubectl: a Status with its reason, such as `NotFound`"
+)
 @pytest.mark.parametrize(
     ("name", "code", "reason", "text"),
     [
@@ -250,6 +254,7 @@ async def test_sending_on():
     assert (["default", "p", {"q": "1"}], True) == (found["asked"], found["was_sent_on"])
 
 
+@reports("leader-not-asked", answer="`berth explain`, kubectl: which replica leads, and why it was not asked")
 @pytest.mark.parametrize(
     ("changes", "text"),
     [

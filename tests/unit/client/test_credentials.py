@@ -12,6 +12,7 @@ import yaml
 
 from berth.client.credentials import load_endpoint
 from berth.client.errors import ConfigurationError
+from tests.failures.reporting import reports
 from tests.unit.client.certificates import identity
 from tests.unit.client.conftest import answer, raw_server, read_request, transport_to, tunnel
 
@@ -160,8 +161,9 @@ async def test_plugin_is_asked_when_refused(tmp_path, clock):
     assert len(seen) == 2
 
 
-async def test_token_file_is_read_again(tmp_path, clock):
-    """A token file that changes is followed."""
+@reports("token-not-renewed", log="`token not renewed, the old one stays`, with file and cause")
+async def test_token_file_is_read_again(tmp_path, clock, caplog):
+    """A token file that changes is followed; where it is gone the last token stays, and the log says so."""
     token = tmp_path / "token"
     token.write_text("one\n")
     path = kubeconfig(tmp_path, user={"tokenFile": str(token)})
@@ -172,6 +174,11 @@ async def test_token_file_is_read_again(tmp_path, clock):
 
     assert before == "Bearer one"
     assert await authorization.refresh() == "Bearer two"
+    token.unlink()
+    await clock.sleep(31)
+    assert await authorization.refresh() == "Bearer two"
+    assert "token not renewed, the old one stays" in caplog.text
+    assert str(token) in caplog.text
 
 
 BROKEN = [

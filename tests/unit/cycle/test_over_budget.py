@@ -6,6 +6,7 @@ from berth.cycle.budgets import LEAST_SECONDS
 from berth.framework.cycle_budget import TURN_SECONDS
 from berth.framework.status import unschedulable
 from berth.testing.builders import make_node
+from tests.failures.reporting import reports
 from tests.fakes import (
     Binds,
     Permits,
@@ -51,8 +52,9 @@ POINTS = {
 }
 
 
+@reports("over-budget", log="`scheduling cycle exceeded its budget`, with the plugin; `pod held back`")
 @pytest.mark.parametrize("point", POINTS)
-async def test_a_slow_plugin_is_named(point):
+async def test_a_slow_plugin_is_named(point, caplog):
     """The attempt ends with an error that names the budget and the plugin, and the pod is held back."""
     clocks = []
     w = scene(clocks, **{point: [POINTS[point](clocks)]})
@@ -61,6 +63,8 @@ async def test_a_slow_plugin_is_named(point):
 
     assert "scheduling cycle exceeded its budget of 0.25s of CPU in Slow" == w.records[0].status.message
     assert "error" == w.records[0].result
+    assert "scheduling cycle exceeded its budget pod=default/greedy" in caplog.text
+    assert "pod held back pod=default/greedy" in caplog.text
     assert info.held_until >= w.clock.seconds + 100 * SLOW - 1
     assert not w.cache.is_assumed("default-greedy")
 

@@ -9,6 +9,7 @@ from berth.config import load
 from berth.sandbox import Options, serve
 from berth.scheduler.process import run
 from berth.scheduler.process_options import ProcessOptions
+from tests.failures.reporting import reports
 from tests.unit.extender.webhook import Webhook, serving
 
 
@@ -35,6 +36,22 @@ def pod(name, resource):
         "metadata": {"name": name, "namespace": "default"},
         "spec": {"hostname": "kept", "containers": [container]},
     }
+
+
+HIGH = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "high"},
+    "value": 1000,
+}
+
+
+def full(document):
+    """The node, and a pod that fills it."""
+    victim = pod("victim", "cpu")
+    victim["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "8"}}
+    victim["spec"]["nodeName"] = document["metadata"]["name"]
+    return document, victim
 
 
 async def eventually(claim):
@@ -112,6 +129,54 @@ async def test_filtered_and_scored(tmp_path):
     assert "kept" == sent["Pod"]["spec"]["hostname"]
     machines = [n["status"]["nodeInfo"]["machineID"] for n in sent["Nodes"]["items"]]
     assert ["id-n0", "id-n1", "id-n2"] == sorted(machines)
+
+
+@reports(
+    "extender-fails-closed",
+    condition="`PodScheduled=False`: `SchedulerError`, with the extender's words or why it has no answer",
+    event="`FailedScheduling` of the pod, with the same",
+)
+@pytest.mark.parametrize(
+    ("verb", "reply", "words"),
+    [
+        ("filter", 503, "code 503"),
+        ("filter", {"Error": "on strike"}, "on strike"),
+        ("bind", 503, "code 503"),
+        ("bind", {"Error": "on strike"}, "on strike"),
+        ("preempt", 503, "code 503"),
+    ],
+)
+@pytest.mark.e2e
+async def test_an_extender_that_fails_closed(tmp_path, verb, reply, words):
+    """The pod is not bound, and its condition and event say why."""
+    replies = {"filter": {"NodeNames": ["n0"]}, "bind": {}, verb: reply}
+    webhook = Webhook(**replies)
+    async with await serve(Options(kubelets=False)) as sandbox, serving(webhook):
+        cluster = Cluster(sandbox)
+        wanted = pod("p", DONGLE)
+        objects = [node("n0"), wanted]
+        if verb == "preempt":
+            objects = [HIGH, *full(node("n0")), wanted]
+            wanted["spec"]["priorityClassName"] = "high"
+        sandbox.load(objects)
+        entry = {
+            "urlPrefix": webhook.url,
+            **{f"{each}Verb": each for each in replies if each != "filter" or verb != "preempt"},
+            "nodeCacheCapable": True,
+            "managedResources": [{"name": DONGLE, "ignoredByScheduler": True}],
+        }
+
+        def told():
+            events = cluster.documents("events").values()
+            return any(
+                e["reason"] == "FailedScheduling" and words in e.get("note", e.get("message", ""))
+                for e in events
+            )
+
+        await scheduling(tmp_path, cluster, [entry], told)
+
+        assert words in cluster.message_of("p")
+        assert not cluster.node_of("p")
 
 
 @pytest.mark.e2e

@@ -17,6 +17,7 @@ from berth.plugins.registry import IN_TREE
 from berth.pod_groups.group_algorithm import ROUNDS
 from berth.pod_groups.scored_pods import ScoredPods
 from berth.testing.builders import make_node
+from tests.failures.reporting import reports
 from tests.unit.pod_groups.kit import HOST, ZONE, apart, drawn, even, member, near, node, quality, stage
 
 GATES = "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
@@ -208,6 +209,7 @@ async def test_no_plan_is_tried_once_a_quarter_of_the_budget_is_used():
     assert [False, True] == [found is None for found in tried]
 
 
+@reports("planner-fails", log="`planner failed, placed one by one`, with group and cause")
 async def test_a_planner_that_breaks_costs_the_group_nothing(caplog):
     """Its pods are placed one by one, and what it placed to look is taken back."""
 

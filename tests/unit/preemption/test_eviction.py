@@ -15,6 +15,7 @@ from berth.preemption.eviction import Evictions
 from berth.preemption.preemptor import alone
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.testing.handles import FixedNominator, make_handle
+from tests.failures.reporting import reports
 from tests.unit.preemption.kit import PREEMPTED, leaving, placed, preemptor
 
 HIGH = preemptor()
@@ -194,13 +195,15 @@ async def test_6_6_async_3_1_less_important_nominations_are_taken_back_first():
     assert ["p3", "a", "a"] == [call[1] for call in s.server.calls]
 
 
-async def test_6_6_async_3_1_a_nomination_that_stays_marks_failure_and_stops_nothing():
+@reports("nomination-not-taken-back", log="`nomination not taken back`, with the cause")
+async def test_6_6_async_3_1_a_nomination_that_stays_marks_failure_and_stops_nothing(caplog):
     lower = preemptor("1", 3, "lower", nominated_node_name="n0")
     async with scene([lower]) as s:
         s.server.answer("patch lower", RuntimeError("refused"))
         s.start(A)
 
     assert (["a"], ["failed"], ["high"]) == (s.server.deleted, s.numbers.outcomes, s.activated)
+    assert "nomination not taken back pod=default/lower error=refused" in caplog.text
 
 
 class Waiting:

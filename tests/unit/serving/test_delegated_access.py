@@ -10,6 +10,7 @@ from berth.client.errors import DeadlineError
 from berth.serving.access import Access, Asked
 from berth.serving.delegated_access import KEPT_SECONDS, MAX_KEPT, STRANGERS_AT_ONCE, DelegatedAccess
 from berth.serving.errors import TooManyReviewsError
+from tests.failures.reporting import reports
 
 USERS = {
     "t-jane": {"username": "jane", "groups": ["devs"]},
@@ -103,6 +104,7 @@ async def test_answers_are_kept_for_a_while(server):
     assert (2, 4) == (fresh, len(server.seen))
 
 
+@reports("access-not-reviewed", log="`access not reviewed`, with path and cause; the request is refused")
 async def test_no_answer_means_no(server, caplog):
     """While the API server can't be asked no request is let in, and the log says why."""
     server.error = DeadlineError("late")

@@ -14,6 +14,7 @@ from berth.serving.health import HealthChecks, NotedCheck
 from berth.serving.listening import listen
 from berth.serving.self_signed import self_signed
 from berth.serving.serving_certificate import NamedCertificate, SelfMade
+from tests.failures.reporting import reports
 
 
 @pytest.fixture(scope="module")
@@ -244,6 +245,7 @@ def test_port_0_serves_nothing():
     assert listen("127.0.0.1", 0) is None
 
 
+@reports("port-taken", answer="the start ends: address, port and the flag to change")
 def test_port_in_use():
     """A port that is taken is named, with the remedy."""
     with socket.create_server(("127.0.0.1", 0)) as other:
@@ -295,6 +297,7 @@ async def test_too_many_unknown_clients(serve):
         assert (429, "1") == (response.status, response.headers["Retry-After"])
 
 
+@reports("page-breaks", log="`page not made`, with the path and the cause", answer="500, without the cause")
 async def test_a_page_that_breaks(serve, caplog):
     """It is a server error, with the cause in the log and not in the answer."""
     async with serve(make_endpoints(configuration=lambda: 1 / 0), review=allow_all) as client:

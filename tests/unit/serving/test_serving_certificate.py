@@ -11,6 +11,7 @@ from berth.serving.access import allow_all
 from berth.serving.endpoints import SecureServer
 from berth.serving.self_signed import self_signed
 from berth.serving.serving_certificate import NamedCertificate
+from tests.failures.reporting import reports
 from tests.unit.serving.test_endpoints import make_endpoints
 
 
@@ -69,13 +70,19 @@ def test_half_renewed(files):
     assert first is not certificate()
 
 
-def test_files_gone(files):
-    """Files that are taken away leave the certificate in use."""
+@reports(
+    "certificate-not-renewed", log="`serving certificate not renewed, the last one stays`, with the cause"
+)
+def test_files_gone(files, caplog):
+    """Files that are taken away leave the certificate in use, and the log says so."""
     certificate = NamedCertificate(*map(str, files))
     first = certificate()
     files[0].unlink()
 
     assert first is certificate()
+    assert "serving certificate not renewed, the last one stays" in caplog.text
+    assert str(files[0]) in caplog.text
+    assert "No such file or directory" in caplog.text
 
 
 async def test_asked(files):

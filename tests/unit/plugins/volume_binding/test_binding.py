@@ -34,6 +34,7 @@ from berth.testing.storage import (
     make_csi_node,
     make_volume,
 )
+from tests.failures.reporting import reports
 
 DRIVER = "csi.example.com"
 NODES = [make_node("n0", labels={"host": "n0"}), make_node("n1", labels={"host": "n1"})]
@@ -237,6 +238,10 @@ async def test_pre_bind():
     assert 4.0 == scene.handle.clock.seconds
 
 
+@reports(
+    "pre-bind-fails",
+    condition="no PV controller: `binding volumes: context deadline exceeded` after bindTimeoutSeconds",
+)
 @pytest.mark.parametrize(
     ("meanwhile", "text"),
     [

@@ -6,6 +6,7 @@ import pytest
 
 from berth.client.errors import LeaseLostError
 from berth.scheduler.leading.leadership import Leadership
+from tests.failures.reporting import reports
 
 
 class Elector:
@@ -133,6 +134,7 @@ async def test_without_an_election_nothing_was_written_by_a_predecessor():
     await parts.end()
 
 
+@reports("leader-steps-down", log="`stepped down, campaigning again`")
 async def test_a_turn_ends_before_the_next_campaign(caplog):
     """Lost while leading: nothing is half done."""
     parts = Parts()
@@ -200,6 +202,7 @@ async def test_a_lease_with_writes_under_way_runs_out(caplog):
     assert "lease not released, it will run out" in caplog.text
 
 
+@reports("lease-not-released", log="`lease not released, it will run out`, with the cause")
 async def test_a_release_that_is_not_answered(monkeypatch, caplog):
     monkeypatch.setattr("berth.scheduler.leading.leadership.RELEASE_SECONDS", 0.01)
     parts = Parts()

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from berth.scheduler.loop.background import AsyncioBackground
+from tests.failures.reporting import reports
 
 
 @pytest.fixture
@@ -40,6 +41,7 @@ async def test_work_beside_work_that_ends_goes_on(background):
     assert stop.set("late")
 
 
+@reports("background-fails", log="`background work failed`, with its name and the cause")
 async def test_work_that_fails_is_logged_and_harms_no_other(background, caplog):
     async def fails():
         raise ValueError("boom")

@@ -19,6 +19,7 @@ from berth.scheduler.process import run
 from berth.scheduler.process_options import ProcessOptions, Serving
 from berth.scheduler.sidecars import plugin_directory
 from berth.scheduler.sidecars.plugin_directory import GONE_LOOKS, RETRY_LOOKS, PluginDirectory
+from tests.failures.reporting import reports
 from tests.sockets import listens
 from tests.unit.scheduler.test_plugins_at_work import PROFILE, SchedulerAtWork, roomy
 from tests.unit.scheduler_at_work import CONFIGURATION, eventually, node
@@ -213,6 +214,7 @@ def followed():
         yield lambda text=None: Followed(Path(name), text or defaults(name), stack)
 
 
+@reports("socket-refused", log="`directory of plugins`, once, with socket, problem and remedy")
 async def test_what_is_no_plugin(followed, caplog):
     """Names that no plugin has, sockets that others may write to and files are logged once and left alone."""
     here = followed()
@@ -303,6 +305,9 @@ async def test_attached_by_hand(followed):
     assert [] == await here.after(looks=2 * GONE_LOOKS)
 
 
+@reports(
+    "directory-away", log="that the directory can't be read, with the system's words; attached plugins stay"
+)
 async def test_a_directory_that_cannot_be_read(followed, caplog):
     """It is not an empty one."""
     here = followed()

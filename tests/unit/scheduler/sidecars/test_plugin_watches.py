@@ -10,6 +10,7 @@ from berth.out_of_tree.cluster_state.watched_objects import WatchedKind
 from berth.scheduler.leading.fence import Fence, View
 from berth.scheduler.loop.running_tasks import RunningTasks
 from berth.scheduler.sidecars import plugin_watches
+from tests.failures.reporting import reports
 
 KIND = WatchedKind("example.com", "v1", "things")
 RESOURCE = Resource("example.com", "v1", "things", namespaced=True)
@@ -61,6 +62,7 @@ async def test_a_kind_that_the_api_server_does_not_have(monkeypatch):
     assert set() == running._running
 
 
+@reports("plugin-kind-not-proven", log="`kind of plugins not proven, its last state stands`")
 async def test_a_kind_that_is_not_proven_does_not_hold_everything_up(monkeypatch, caplog):
     """The fence waits for it, but not for ever, and not because its watch is away."""
     monkeypatch.setattr(plugin_watches, "LISTING_SECONDS", 0.01)
