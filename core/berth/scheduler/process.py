@@ -179,6 +179,7 @@ class Process:
         self.metrics = SchedulerMetrics(
             pod_groups=loaded.gates.enabled(GENERIC_WORKLOAD),
             asynchronous_calls=loaded.gates.enabled(ASYNC_API_CALLS),
+            shared_claim_metric=loaded.gates.rules.shared_claim_metric,
         )
         self.recorder = EventRecorder(Api(transports.events))
         lease_events = {shard.name: LeaseEvents(self.recorder, loaded, shard.name) for shard in self._shards}

@@ -6,7 +6,7 @@ Source: pkg/scheduler/metrics/metrics.go (Kubernetes v1.36).
 from collections.abc import Iterable
 
 from berth.framework.claim_metrics import ClaimMetrics, DeviceWait, VolumeStage
-from berth.telemetry.metric_families import Families
+from berth.telemetry.metric_families import CLAIMS_CREATED, CLAIMS_CREATED_BY_ANY, Families
 
 
 class PrometheusClaimMetrics(ClaimMetrics):
@@ -24,9 +24,13 @@ class PrometheusClaimMetrics(ClaimMetrics):
         self._families.counters["scheduler_volume_scheduling_stage_error_total"].labels(stage).inc()
 
     def claim_created(self, *, failed: bool) -> None:
-        """Count a claim that was to be created."""
+        """Count a claim that was to be created for a pod's extended resources."""
         result = "failure" if failed else "success"
-        self._families.counters["scheduler_resourceclaim_creates_total"].labels(result).inc()
+        counters = self._families.counters
+        if CLAIMS_CREATED_BY_ANY.name in counters:
+            counters[CLAIMS_CREATED_BY_ANY.name].labels(result, "false", "", "Pod").inc()
+        else:
+            counters[CLAIMS_CREATED.name].labels(result).inc()
 
     def devices_awaited(
         self, profile: str, drivers: Iterable[str], outcome: DeviceWait, seconds: float

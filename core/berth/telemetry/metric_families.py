@@ -62,7 +62,6 @@ COUNTERS = (
     Family(
         "scheduler_preemption_goroutines_execution_total", ("result",), "[ALPHA] Preemptions carried out."
     ),
-    Family("scheduler_resourceclaim_creates_total", ("status",), "[ALPHA] Resource claims created."),
     Family(
         "scheduler_dra_bindingconditions_allocations_total",
         ("profile", "driver", "status"),
@@ -234,13 +233,32 @@ CALL_HISTOGRAMS = (
 )
 
 
+CLAIMS_CREATED = Family(
+    "scheduler_resourceclaim_creates_total", ("status",), "[ALPHA] Resource claims created."
+)
+CLAIMS_CREATED_BY_ANY = Family(
+    "dynamic_resource_allocation_resourceclaim_creates_total",
+    ("status", "admin_access", "owner_api_group", "owner_api_kind"),
+    "[ALPHA] Resource claims created, by what owns them; controllers have the same series.",
+)
+
+
 class Families:
-    """One process's counters and histograms, by name; those of pod groups and of calls where asked for."""
+    """One process's counters and histograms, by name; those of pod groups and of calls where asked for.
+
+    `shared_claim_metric` is a rule of the release (berth.config.releases).
+    """
 
     def __init__(
-        self, registry: CollectorRegistry, *, pod_groups: bool = False, asynchronous_calls: bool = False
+        self,
+        registry: CollectorRegistry,
+        *,
+        pod_groups: bool = False,
+        asynchronous_calls: bool = False,
+        shared_claim_metric: bool = False,
     ) -> None:
         counters, histograms = list(COUNTERS), list(HISTOGRAMS)
+        counters.append(CLAIMS_CREATED_BY_ANY if shared_claim_metric else CLAIMS_CREATED)
         if pod_groups:
             counters += POD_GROUP_COUNTERS
             histograms += POD_GROUP_HISTOGRAMS

@@ -40,12 +40,20 @@ class SchedulerMetrics:
     """What `/metrics` shows; `queue`, `preemption` and its other parts implement these packages' interfaces.
 
     `families` holds what is in no record. Pod groups and API calls show only where they are scheduled as such
-    (GenericWorkload) and made beside the cycles (SchedulerAsyncAPICalls).
+    (GenericWorkload) and made beside the cycles (SchedulerAsyncAPICalls). `shared_claim_metric` is a rule of
+    the release (berth.config.releases).
     """
 
-    def __init__(self, *, pod_groups: bool = False, asynchronous_calls: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        pod_groups: bool = False,
+        asynchronous_calls: bool = False,
+        shared_claim_metric: bool = False,
+    ) -> None:
         self._with_pod_groups = pod_groups
         self._with_calls = asynchronous_calls
+        self._with_shared_claim_metric = shared_claim_metric
         self._state = StateCollector()
         self.requests = RequestCollector()
         self.registry, self.families = self._afresh()
@@ -221,7 +229,12 @@ class SchedulerMetrics:
 
     def _afresh(self) -> tuple[CollectorRegistry, Families]:
         registry = CollectorRegistry()
-        families = Families(registry, pod_groups=self._with_pod_groups, asynchronous_calls=self._with_calls)
+        families = Families(
+            registry,
+            pod_groups=self._with_pod_groups,
+            asynchronous_calls=self._with_calls,
+            shared_claim_metric=self._with_shared_claim_metric,
+        )
         registry.register(self._state)
         registry.register(self.requests)
         for collector in (ProcessCollector, PlatformCollector, GCCollector):

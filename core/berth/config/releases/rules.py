@@ -39,6 +39,9 @@ class Rules:
     steps_keep_their_form: bool = False
     """Whether an amount that was rounded up to a step is written in the form of the step, binary or decimal;
     else always in the binary one (#140161)."""
+    shared_claim_metric: bool = False
+    """Whether claims that are created count in dynamic_resource_allocation_resourceclaim_creates_total, which
+    other components have, too; else in scheduler_resourceclaim_creates_total (#138542)."""
     selector_errors_name_the_device: bool = False
     """Whether the error of a selector names the device that it failed on, and what to write for a missing key
     (#136709)."""
@@ -92,6 +95,7 @@ _OF_1_37: Final = replace(
     distinct_attributes_of_all=True,
     capacity_requests_are_checked=True,
     steps_keep_their_form=True,
+    shared_claim_metric=True,
     selector_errors_name_the_device=True,
     queues_groups=True,
     groups_keep_the_nodes_found=True,

@@ -7,6 +7,7 @@ import pytest
 
 from berth.config.duration import Duration
 from berth.config.plugin_args import DynamicResourcesArgs
+from berth.config.releases.rules import RULES
 from berth.framework.cluster_event import QueueingHint
 from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import Diagnosis
@@ -380,11 +381,22 @@ async def test_regular_containers_are_reported_first():
     ] == cluster.writer.calls[-1][2]
 
 
+CREATED = "scheduler_resourceclaim_creates_total", {}
+CREATED_BY_ANY = (
+    "dynamic_resource_allocation_resourceclaim_creates_total",
+    {"admin_access": "false", "owner_api_group": "", "owner_api_kind": "Pod"},
+)
+
+
+@pytest.mark.parametrize(
+    ("release", "name", "labels"),
+    [((1, 36), *CREATED), ((1, 37), *CREATED_BY_ANY), ((1, 38), *CREATED_BY_ANY)],
+)
 @pytest.mark.parametrize("refused", [False, True])
-async def test_created_claims_are_counted(refused):
+async def test_created_claims_are_counted(release, name, labels, refused):
     """Each claim for extended resources that was to be created counts, as a success or a failure."""
     cluster = Cluster(classes=GPUS, slices=[make_slice("s0", [device("a")], node="n0")])
-    metrics = SchedulerMetrics()
+    metrics = SchedulerMetrics(shared_claim_metric=RULES[release].shared_claim_metric)
     cluster.handle.claim_metrics = metrics.claims
     cluster.writer.refuses_to_create = refused
     pod = extended_pod(1)
@@ -392,8 +404,7 @@ async def test_created_claims_are_counted(refused):
 
     assert refused != (await cluster.plugin.pre_bind(cluster.state, pod, "n0")).ok
     result = "failure" if refused else "success"
-    name = "scheduler_resourceclaim_creates_total"
-    assert 1 == metrics.registry.get_sample_value(name, {"status": result})
+    assert 1 == metrics.registry.get_sample_value(name, {"status": result} | labels)
 
 
 async def test_extended_resources_of_a_device_plugin_need_no_claim():
