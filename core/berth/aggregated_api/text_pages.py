@@ -87,6 +87,8 @@ def _nodes(nodes: Json, *, wide: bool) -> Iterator[str]:
     yield f"Nodes, as the cluster stands now: it fits on {nodes['feasible']} of {nodes['total']}"
     if nodes["message"]:
         yield f"  {nodes['message']}"
+    if nodes.get("refusals"):
+        yield f"  turned down before any node was looked at: {_why(nodes)}"
     for group in nodes["groups"]:
         yield f"  {group['count']:>5}  {_why(group)}"
         more = group["count"] - len(group["nodes"])
@@ -104,8 +106,8 @@ def _nodes(nodes: Json, *, wide: bool) -> Iterator[str]:
         yield f"  and {nodes['scoredLeftOut']} more that fit"
 
 
-def _why(group: Json) -> str:
-    return "; ".join(f"{', '.join(each['reasons'])} ({each['plugin']})" for each in group["refusals"])
+def _why(refused: Json) -> str:
+    return "; ".join(f"{', '.join(each['reasons'])} ({each['plugin']})" for each in refused["refusals"])
 
 
 def _attempts(attempts: list[Json]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from berth.explain.schema import NodeGroup, Nodes, Proposal, State, StateKind
+from berth.explain.schema import Nodes, Proposal, Refusal, State, StateKind
 from berth.objects.pod import Pod
 from berth.snapshot.pod_group_states import group_of
 
@@ -125,6 +125,9 @@ def _pending(state: State, nodes: Nodes | None) -> tuple[str, str]:
         return "There are no nodes.", "Add a node."
     if nodes.feasible:
         return _fits(state, nodes)
+    if nodes.refusals:
+        cause = f"The pod is turned down before any node is looked at: {why(nodes.refusals)}."
+        return cause, _remedy_for(nodes.refusals[0].plugin)
     if nodes.groups:
         return _turned_down(nodes), _remedy_for(nodes.groups[0].refusals[0].plugin)
     return (
@@ -183,12 +186,12 @@ def _fits(state: State, nodes: Nodes) -> tuple[str, str]:
 def _turned_down(nodes: Nodes) -> str:
     first, *others = nodes.groups
     if not others:
-        return f"The pod fits on no node: {why(first)}."
+        return f"The pod fits on no node: {why(first.refusals)}."
     left = nodes.total - first.count
     rest = f"{left} other{'s' if left > 1 else ''} below"
-    return f"The pod fits on no node. {first.count} of {nodes.total} nodes: {why(first)}; {rest}."
+    return f"The pod fits on no node. {first.count} of {nodes.total} nodes: {why(first.refusals)}; {rest}."
 
 
-def why(group: NodeGroup) -> str:
-    """Who turns these nodes down and in which words."""
-    return "; ".join(f"{', '.join(each.reasons)} ({each.plugin})" for each in group.refusals)
+def why(refusals: Sequence[Refusal]) -> str:
+    """Who turns the pod down and in which words."""
+    return "; ".join(f"{', '.join(each.reasons)} ({each.plugin})" for each in refusals)

@@ -27,6 +27,7 @@ def nodes_of(
     against = {row: [verdict] for row, verdict in tried.against.items()}
     if every is not None:
         against = merged(tried, every)
+    whole, against = _by_pod(against)
     groups = grouped(against, tried.nodes.names, MOST_NAMES if wide else NAMES_IN_A_GROUP)
     scored, left_out = scored_nodes(tried, own)
     return Nodes(
@@ -34,11 +35,23 @@ def nodes_of(
         feasible=int(np.count_nonzero(tried.fits)),
         message=tried.message,
         all_reasons=every is not None,
+        refusals=[refusal(v.plugin, int(v.status.code), v.status.reasons) for v in whole],
         groups=groups[:MOST_GROUPS],
         groups_left_out=max(0, len(groups) - MOST_GROUPS),
         scored=scored,
         scored_left_out=left_out,
     )
+
+
+def _by_pod(against: Mapping[int, Sequence[Verdict]]) -> tuple[list[Verdict], dict[int, list[Verdict]]]:
+    """Give the verdicts on the pod itself, each once, and those on nodes."""
+    whole: dict[str, Verdict] = {}
+    left: dict[int, list[Verdict]] = {}
+    for row, verdicts in against.items():
+        whole |= {each.plugin: each for each in verdicts if each.of_pod and each.plugin not in whole}
+        if own := [each for each in verdicts if not each.of_pod]:
+            left[row] = own
+    return list(whole.values()), left
 
 
 def merged(tried: Tried, every: Iterable[Mapping[int, Verdict]]) -> dict[int, list[Verdict]]:

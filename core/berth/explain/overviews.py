@@ -381,12 +381,12 @@ def _place(nodes: Snapshot, pod: Pod, tried: Tried) -> None:
 def _lacking(alike: Sequence[Pod], found: Found, proposed: Proposed) -> PodClass:
     """What pods of one class lack beside the others of their group."""
     shown = found.shown(alike[0], all_reasons=False, wide=False)
-    refusals = shown.groups[0].refusals if shown.groups else []
+    refusals = shown.refusals or (shown.groups[0].refusals if shown.groups else [])
     return PodClass(
         profile=alike[0].spec.scheduler_name,
         count=len(alike),
         pods=[pod.key for pod in alike[:MOST_EXAMPLES]],
-        cause=why(shown.groups[0]) if shown.groups else shown.message,
+        cause=why(refusals) if refusals else shown.message,
         remedy=proposed.proposals[0].sentence if proposed.proposals else "",
         refusals=refusals,
     )

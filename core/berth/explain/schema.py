@@ -146,6 +146,8 @@ class Nodes(Shown, frozen=True, kw_only=True):
     """What kube-scheduler's event would say, or what kept the pod from being tried."""
     all_reasons: bool = False
     """Whether every plugin was asked about every node, not only until one turned it down."""
+    refusals: list[Refusal] = []
+    """Of the pod itself, by PreFilter: they hold for every node, and count for none of `groups`."""
     groups: list[NodeGroup] = []
     groups_left_out: int = 0
     scored: list[ScoredNode] = []

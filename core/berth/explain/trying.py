@@ -37,10 +37,11 @@ NO_REASON = unschedulable("left out of the answer, without a reason")
 
 
 class Verdict(NamedTuple):
-    """Who turns a node down, and why."""
+    """Who turns a node down, and why; `of_pod` where PreFilter did, before any node was looked at."""
 
     plugin: str
     status: Status
+    of_pod: bool = False
 
 
 @dataclass(frozen=True)
@@ -217,7 +218,8 @@ def _against(diagnosis: Diagnosis, fits: Mask) -> dict[int, Verdict]:
     found = {}
     for row in np.flatnonzero(~fits).tolist():
         status = statuses.get(row, diagnosis.absent)
-        found[row] = Verdict(status.plugin or _narrowed_by(diagnosis), status)
+        of_pod = bool(diagnosis.pre_filter_message)
+        found[row] = Verdict(status.plugin or _narrowed_by(diagnosis), status, of_pod)
     return found
 
 

@@ -2,15 +2,18 @@
 
 import asyncio
 
+import msgspec
 import numpy as np
 import pytest
 
+from berth.aggregated_api.text_pages import page as page_of
 from berth.cycle.budgets import CycleBudgets
 from berth.explain.attempt_log import AttemptLog
 from berth.explain.explainer import Explainer, UnknownPodError, Wanted
 from berth.explain.pod_states import PodStates
 from berth.explain.trying import Trying
 from berth.framework.listers import Listers
+from berth.framework.status import unschedulable
 from berth.testing.builders import make_node, make_pod
 from tests.fakes import PROFILE, Binds, Normalizes, PreFilters, Rejects, Scores, framework, make_core, pending
 
@@ -153,6 +156,28 @@ async def test_a_narrowed_choice_says_who_narrowed_it():
     found = await explainer.explain("default", "p0")
 
     assert [("A", ["node(s) didn't satisfy plugin(s) [A]"], ["n2"])] == refused(found)
+
+
+async def test_what_is_against_the_pod_itself():
+    """PreFilter's reason is said once and counts for no node; with all reasons those of nodes stand below."""
+    plugins = {
+        "pre_filter": [PreFilters("A", unschedulable("no such claim"))],
+        "filter": [Rejects("F", {"n1": "f"})],
+    }
+    w, explainer, _ = cluster(3, **plugins)
+    w.add_pod(pending())
+
+    found = await explainer.explain("default", "p0")
+    assert [("A", ["no such claim"])] == [(each.plugin, each.reasons) for each in found.nodes.refusals]
+    assert ([], 0) == (found.nodes.groups, found.nodes.groups_left_out)
+    assert "The pod is turned down before any node is looked at: no such claim (A)." == found.cause
+    page = "\n".join(page_of(msgspec.to_builtins(found), wide=False))
+    assert "  0/3 nodes are available: no such claim.\n" in page
+    assert page.endswith("\n  turned down before any node was looked at: no such claim (A)")
+
+    found = await explainer.explain("default", "p0", Wanted(all_reasons=True))
+    assert ["A"] == [each.plugin for each in found.nodes.refusals]
+    assert [("F", ["f"], ["n1"])] == refused(found)
 
 
 async def test_all_reasons():
