@@ -4,23 +4,35 @@ Source: pkg/scheduler/backend/queue/scheduling_queue.go flushBackoffQCompleted, 
 (Kubernetes v1.36).
 """
 
+from collections.abc import Callable, Sequence
 from math import floor
 
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import LABEL_BACKOFF_COMPLETE, UNSCHEDULABLE_TIMEOUT
+from berth.framework.queued_pod import QueuedPodInfo
 from berth.queue.event_moves import EventMoves
 from berth.queue.hint_questions import HintQuestions
 from berth.queue.places import Places
 
 LEFTOVER_FLUSH_SECONDS = 30.0
 
+StillGated = Callable[[Sequence[QueuedPodInfo]], None]
+"""Takes the records that plugins still keep out of the queue when they are flushed."""
+
 
 class Flushes:
     """Flushes when it is time to; each flush answers whether a pod became ready."""
 
     def __init__(
-        self, places: Places, moves: EventMoves, clock: Clock, *, max_in_unschedulable_seconds: float
+        self,
+        places: Places,
+        moves: EventMoves,
+        clock: Clock,
+        *,
+        max_in_unschedulable_seconds: float,
+        still_gated: StillGated,
     ) -> None:
+        self._still_gated = still_gated
         self._places = places
         self._moves = moves
         self._clock = clock
@@ -66,4 +78,5 @@ class Flushes:
         )
         for record in leftovers:
             record.was_flushed_from_unschedulable = not record.gated
+        self._still_gated([record for record in leftovers if record.gated])
         return moved

@@ -17,7 +17,7 @@ Source: pkg/scheduler/backend/queue/scheduling_queue.go PriorityQueue (Kubernete
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -34,7 +34,7 @@ from berth.queue.asked_gates import AskedGates, Verdicts
 from berth.queue.backoff_queue import Backoff
 from berth.queue.event_moves import EventMoves, LeavesOut, PodPredicate
 from berth.queue.failed_attempts import FailedAttempts
-from berth.queue.flushes import Flushes
+from berth.queue.flushes import Flushes, StillGated
 from berth.queue.gate_answers import GateAnswers
 from berth.queue.gating import Gating
 from berth.queue.hint_questions import HintAsker, HintQuestion, HintQuestions, queue_all
@@ -60,6 +60,11 @@ def at_once(pod: Pod) -> float:
     return 0.0
 
 
+def _unsaid(records: Sequence[QueuedPodInfo]) -> None:
+    """Nothing is done for pods that are still gated."""
+    del records
+
+
 class SchedulingQueue(QueueContents):
     """Pods by priority, with their backoffs, rejections, gates and nominations.
 
@@ -68,6 +73,7 @@ class SchedulingQueue(QueueContents):
     `ask_hints` asks plugins in other processes. `leaves_out` says of an object that comes which records it
     cannot help, so that no plugin is asked about them. `shard_of` says with which shard a record is popped.
     `wait_seconds` says of a pod that is next how much longer it has to wait, because of its namespace.
+    `still_gated` is told of pods that plugins have kept out for long.
     With `groups`, the pod groups that the watch has shown, the pods of a group wait and are popped as one.
     """
 
@@ -93,6 +99,7 @@ class SchedulingQueue(QueueContents):
         wait_seconds: Callable[[Pod], float] = at_once,
         shard_of: ShardOf = whole,
         unassigned_events: UnassignedPodEvents = UNSPLIT,
+        still_gated: StillGated = _unsaid,
     ) -> None:
         self._own_events = unassigned_events.own
         self._pod_added = unassigned_events.add.label
@@ -135,7 +142,11 @@ class SchedulingQueue(QueueContents):
         self._failed = FailedAttempts(self._places, self._strategies, self._in_flight, clock, self._metrics)
         self._moves = EventMoves(self._places, self._strategies, self._in_flight, self._asked_gates)
         self._flushes = Flushes(
-            self._places, self._moves, clock, max_in_unschedulable_seconds=max_in_unschedulable_seconds
+            self._places,
+            self._moves,
+            clock,
+            max_in_unschedulable_seconds=max_in_unschedulable_seconds,
+            still_gated=still_gated,
         )
 
     def _new_gating(self, profiles: Mapping[str, QueueProfile]) -> Gating:

@@ -24,6 +24,7 @@ from berth.cycle.assume_and_bind import AssumeAndBind
 from berth.cycle.attempts import Attempts
 from berth.cycle.budgets import CycleBudgets
 from berth.cycle.failure import FailureHandler
+from berth.cycle.gated_pods import GatedPods
 from berth.cycle.schedule_one import ScheduleOne
 from berth.cycle.schedule_pod import SchedulePod
 from berth.evaluation.find_nodes import NodeSearch, Rotation
@@ -194,6 +195,7 @@ class Scheduler:
             wait_seconds=self.budgets.wait_seconds,
             shard_of=shard_of,
             unassigned_events=self._unassigned_events,
+            still_gated=GatedPods(self._writer, self._ports.background, self._ports.clock).tell,
         )
 
     def _new_frameworks(self, plugins: PluginSource, wake: Callable[[], None]) -> Mapping[str, Framework]:

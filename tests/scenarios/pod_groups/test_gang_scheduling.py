@@ -1,5 +1,9 @@
 """The plugin that holds gangs together (core 7.8)."""
 
+import pytest
+from msgspec.structs import replace
+
+from berth.config.releases.release import RELEASES
 from berth.framework.status import SUCCESS
 from tests.scenarios.pod_groups.kit import Groups
 from tests.scenarios.pod_groups.plugins import RefusesInEarnest, TurnsDown
@@ -174,3 +178,22 @@ async def test_11_9_3_a_gang_that_fits_is_bound():
 
     assert 3 == len(cluster.bound)
     assert ("True", "Scheduled", "") == cluster.group_condition()
+
+
+@pytest.mark.parametrize("release", RELEASES)
+async def test_the_replacement_of_a_member_says_what_it_waits_for(release):
+    """kubernetes/kubernetes#142330: one of three has finished, and two are known; the flush writes why."""
+    cluster = Groups(release=release)
+    cluster.add_node()
+    cluster.add_gang(3, "succeeded", "failed", "runs")
+    await cluster.run()
+    finished = cluster.pod("succeeded")
+    cluster.add(replace(finished, status=replace(finished.status, phase="Succeeded")))
+    cluster.delete_pod("failed")
+    await cluster.tick(60)
+    cluster.add_member("replacement")
+    await cluster.tick(400)
+
+    condition = cluster.condition("replacement")
+    assert "replacement" not in cluster.bound
+    assert ("False", "SchedulingGated", TOO_FEW) == (condition.status, condition.reason, condition.message)

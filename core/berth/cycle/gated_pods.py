@@ -1,0 +1,59 @@
+"""Says on a pod that plugins have kept out of the queue for long what it waits for.
+
+kube-scheduler writes nothing on such a pod: its user sees a Pending pod without a condition or an event
+(kubernetes/kubernetes#142330). The reason is SchedulingGated and not Unschedulable, because autoscalers would
+add nodes for the latter.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from berth.framework.background import Background
+from berth.framework.clock import Clock
+from berth.framework.handle import ApiWriter, PodGoneError
+from berth.framework.pod_conditions import changes, unscheduled
+from berth.framework.queued_group import QueuedGroupInfo
+from berth.framework.queued_pod import QueuedPodInfo
+from berth.objects.pod import Pod, PodCondition
+
+log = logging.getLogger(__name__)
+
+REASON_GATED = "SchedulingGated"
+OF_THE_API_SERVER = "SchedulingGates"
+"""The plugin for whose gates the API server writes the condition itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class GatedPods:
+    """Writes PodScheduled=False with the plugin's words; where that fails, the next flush does so again."""
+
+    writer: ApiWriter
+    background: Background
+    clock: Clock
+
+    def tell(self, records: Iterable[QueuedPodInfo]) -> None:
+        """Write the condition of each pod whose plugin gave words that the pod does not have yet."""
+        for record in _pods(records):
+            pod, text = record.pod, record.gating_message
+            if record.gating_plugin == OF_THE_API_SERVER or not text:
+                continue
+            condition = unscheduled(pod, REASON_GATED, text, self.clock.now())
+            if changes(pod, condition):
+                self.background.spawn(self._write(pod, condition), f"status of {pod.key}")
+
+    async def _write(self, pod: Pod, condition: PodCondition) -> None:
+        try:
+            await self.writer.patch_pod_status(pod, condition, None)
+        except PodGoneError:
+            return
+        except Exception as error:  # noqa: BLE001 - the pod waits as before; only its status is stale
+            log.warning("status not written pod=%s error=%s", pod.key, error)
+
+
+def _pods(records: Iterable[QueuedPodInfo]) -> Iterator[QueuedPodInfo]:
+    for record in records:
+        if isinstance(record, QueuedGroupInfo):
+            yield from (member for member in record.members if member.gating_plugin)
+        else:
+            yield record
