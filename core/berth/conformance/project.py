@@ -25,6 +25,7 @@ class Language(NamedTuple):
 
     `files` are those of the template; `module` is what a file or package is called for a plugin's name;
     `depend` gives, for a text of the template and the SDK's path or None, the text that names the SDK so.
+    `has_sdk` says whether a path is one that the language's tool takes the SDK from, which `sdk_is` names.
     """
 
     files: tuple[str, ...]
@@ -32,6 +33,8 @@ class Language(NamedTuple):
     manifest: str
     depend: Callable[[str, str | None], str]
     commands: tuple[str, ...]
+    has_sdk: Callable[[Path], bool]
+    sdk_is: str
 
 
 def _python(text: str, sdk: str | None) -> str:
@@ -73,6 +76,8 @@ LANGUAGES: Mapping[str, Language] = {
         "pyproject.toml",
         _python,
         ("uv sync", "uv run pytest", "uv run python {module}.py --address {address}"),
+        lambda sdk: (sdk / "pyproject.toml").is_file(),
+        "the folder plugin-sdk/python of a checkout",
     ),
     "go": Language(
         ("hello.go", "hello_test.go", "go.mod", "go.sum"),
@@ -80,6 +85,8 @@ LANGUAGES: Mapping[str, Language] = {
         "go.mod",
         _go,
         ("go mod tidy", "go test ./...", "go run . -address {address}"),
+        lambda sdk: (sdk / "go.mod").is_file(),
+        "the folder plugin-sdk/go of a checkout",
     ),
     "typescript": Language(
         ("hello.ts", "hello.test.ts", "package.json", "tsconfig.json"),
@@ -87,6 +94,8 @@ LANGUAGES: Mapping[str, Language] = {
         "package.json",
         _typescript,
         ("npm install", "npm test", "node {module}.ts --address {address}"),
+        lambda sdk: sdk.is_file() and sdk.suffix == ".tgz",
+        "the file berth-plugin-sdk-VERSION.tgz that `make dist` builds in a checkout",
     ),
     "rust": Language(
         ("Cargo.toml", "src/main.rs"),
@@ -94,6 +103,8 @@ LANGUAGES: Mapping[str, Language] = {
         "Cargo.toml",
         _rust,
         ("cargo build", "cargo test", "cargo run -- --address {address}"),
+        lambda sdk: (sdk / "Cargo.toml").is_file(),
+        "the folder plugin-sdk/rust of a checkout",
     ),
     "java": Language(
         ("pom.xml", "jvm.options", "src/main/java/hello/Hello.java", "src/test/java/hello/HelloTest.java"),
@@ -105,6 +116,8 @@ LANGUAGES: Mapping[str, Language] = {
             "mvn test",
             "java @jvm.options -jar target/plugin.jar --address {address}",
         ),
+        lambda sdk: (sdk / "dev/berth/berth-plugin-sdk").is_dir(),
+        "the folder maven that `make dist` builds in a checkout",
     ),
 }
 
@@ -120,6 +133,8 @@ def create(name: str, language: str, folder: Path, sdk: Path | None = None) -> N
         raise ProjectError(f"{folder} is there already: remove it, or give another one with --directory")
     if sdk is not None and not sdk.exists():
         raise ProjectError(f"--sdk {sdk}: there is no such file or folder")
+    if sdk is not None and not LANGUAGES[language].has_sdk(sdk):
+        raise ProjectError(f"--sdk {sdk}: for {language} give {LANGUAGES[language].sdk_is}")
     path = None if sdk is None else str(sdk.resolve())
     for place, text in files(name, language, path):
         target = folder / place

@@ -122,11 +122,46 @@ def test_whole(tmp_path, language):
     assert "ENTRYPOINT" in texts["Dockerfile"]
 
 
+SDK_FILES = {
+    "python": "pyproject.toml",
+    "go": "go.mod",
+    "rust": "Cargo.toml",
+    "java": "dev/berth/berth-plugin-sdk/0.1.0/berth-plugin-sdk-0.1.0.pom",
+}
+
+
+def an_sdk(folder, language):
+    """A path that is taken for the language's SDK."""
+    file = folder / SDK_FILES.get(language, "berth-plugin-sdk-0.1.0.tgz")
+    file.parent.mkdir(parents=True)
+    file.touch()
+    return folder if language in SDK_FILES else file
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("python", "for python give the folder plugin-sdk/python of a checkout"),
+        ("typescript", "for typescript give the file berth-plugin-sdk-VERSION.tgz that `make dist` builds"),
+        ("java", "for java give the folder maven that `make dist` builds"),
+    ],
+)
+def test_what_is_no_sdk(tmp_path, language, words):
+    """A folder that the language's tool could not take the SDK from is refused with what to give."""
+    folder = str(tmp_path / NAME)
+    sdk = ROOT / "plugin-sdk" if language == "python" else ROOT / "plugin-sdk" / language
+
+    command = ["plugin", "init", NAME, "--language", language, "--directory", folder, "--sdk", str(sdk)]
+    outcome = CliRunner().invoke(main, command)
+
+    assert 2 == outcome.exit_code
+    assert words in outcome.output
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_path_to_the_sdk(tmp_path, language):
     """--sdk is written where the language's tool reads it."""
-    sdk = tmp_path / "sdk" / "somewhere"
-    sdk.mkdir(parents=True)
+    sdk = an_sdk(tmp_path / "sdk" / "somewhere", language)
 
     project = make(tmp_path, language, "--sdk", str(sdk))
 
