@@ -14,16 +14,16 @@ from tests.fakes import Steps
 class DefaultCore:
     """A scheduler without nodes, and the fakes around it."""
 
-    def __init__(self, metrics=None):
+    def __init__(self, metrics=None, *, loaded=None, claims=None):
         self.clock, self.writer, self.recorder = ManualClock(1e9), RecordingWriter(), RecordingRecorder()
         self.background = Steps(self.clock)
         self.core = Scheduler(
-            load(None),
+            loaded or load(None),
             plugins=InProcessPlugins(IN_TREE),
             ports=CorePorts(
                 pods=self.writer,
                 volumes=RecordingVolumeWriter(),
-                claims=None,
+                claims=claims,
                 pod_groups=None,
                 background=self.background,
                 clock=self.clock,

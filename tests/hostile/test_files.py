@@ -10,6 +10,7 @@ from berth.sandbox.dataset.documents import REPEATED, parse_documents
 from berth.sandbox.dataset.errors import BrokenDocumentError
 from berth.simulation.errors import InputError
 from berth.simulation.inputs import read_cluster, read_snapshot
+from tests.hostile.growth import memory_of
 from tests.hostile.work import growth
 
 
@@ -91,3 +92,12 @@ def test_a_packed_snapshot_that_is_none(tmp_path, pack, lines, says):
 def test_a_path_that_leads_nowhere(tmp_path, name):
     with pytest.raises((InputError, ValueError)):
         read_cluster([tmp_path / name])
+
+
+def test_a_small_file_takes_little_memory(tmp_path):
+    """Though a large one may have 4 GiB."""
+    file = tmp_path / "cluster.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}))
+    most, _ = memory_of(lambda: read_cluster([file]))
+
+    assert most < 16 << 20

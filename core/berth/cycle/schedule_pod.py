@@ -60,6 +60,8 @@ class SchedulePod:
             outcome = await self._choose(framework, attempt, Answers(NodePlugins(framework.plugins)))
         else:
             key, answers = self.classes.answers(framework, attempt)
+            if attempt.meter.worked("sign"):
+                await attempt.meter.breathe()
             if key is None:
                 outcome = await self._choose(framework, attempt, answers)
             else:

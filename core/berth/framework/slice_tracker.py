@@ -8,13 +8,15 @@ Source: dynamic-resource-allocation resourceslice/tracker/tracker.go; resource.k
 (Kubernetes v1.36).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import msgspec
 
 from berth.framework.store import Store
 from berth.objects.devices import DeviceSpec, DeviceTaintRule, DeviceTaintSelector, ResourceSlice
+
+NO_RULES: Mapping[str, DeviceTaintRule] = {}
 
 
 class _Made(NamedTuple):
@@ -29,11 +31,12 @@ class SliceTracker:
     of it changed.
     """
 
-    __slots__ = ("_made", "_rules", "_slices")
+    __slots__ = ("_by_device", "_made", "_rules", "_slices")
 
     def __init__(self, slices: Store[ResourceSlice], rules: Store[DeviceTaintRule]) -> None:
         self._slices = slices
         self._rules = rules
+        self._by_device = RulesByDevice(rules)
         self._made: dict[str, _Made] = {}
         slices.followers.append(self._forget)
 
@@ -51,7 +54,7 @@ class SliceTracker:
             return part
         made = self._made.get(part.key)
         if made is None or made.rules_generation != generation:
-            fresh = with_taints(part, list(self._rules))
+            fresh = with_taints(part, self._by_device)
             kept = made.tainted if made is not None and made.tainted == fresh else fresh
             made = self._made[part.key] = _Made(generation, kept)
         return made.tainted
@@ -60,7 +63,43 @@ class SliceTracker:
         self._made.pop(key, None)
 
 
-def with_taints(part: ResourceSlice, rules: list[DeviceTaintRule]) -> ResourceSlice:
+class RulesByDevice:
+    """The rules, to be found by the device that they name; `None` has those that name none."""
+
+    __slots__ = ("_came", "_found", "_number", "_rules")
+
+    def __init__(self, rules: Store[DeviceTaintRule]) -> None:
+        self._rules = rules
+        self._found: dict[str | None, dict[str, DeviceTaintRule]] = {}
+        self._came: dict[str, tuple[int, str | None]] = {}
+        self._number = 0
+        for rule in rules:
+            self._follow(rule.key)
+        rules.followers.append(self._follow)
+
+    def of(self, part: ResourceSlice, device: str) -> list[DeviceTaintRule]:
+        """The rules that mean that device of the slice, in the order in which they came."""
+        filed = [*self._found.get(None, NO_RULES).values(), *self._found.get(device, NO_RULES).values()]
+        meant = [rule for rule in filed if _means(rule.spec.device_selector, part, device)]
+        return sorted(meant, key=lambda rule: self._came[rule.key][0])
+
+    def _follow(self, key: str) -> None:
+        rule = self._rules.by_key(key)
+        number, filed_under = self._came.pop(key, (0, None))
+        if number:
+            del self._found[filed_under][key]
+            if not self._found[filed_under]:
+                del self._found[filed_under]
+        if rule is None:
+            return
+        self._number += 1
+        selector = rule.spec.device_selector
+        device = None if selector is None else selector.device
+        self._came[key] = number or self._number, device
+        self._found.setdefault(device, {})[key] = rule
+
+
+def with_taints(part: ResourceSlice, rules: RulesByDevice) -> ResourceSlice:
     """The slice with the rules' taints after its own; the very same one where no rule means it."""
     devices = tuple(_device(part, device, rules) for device in part.spec.devices)
     if all(new is old for new, old in zip(devices, part.spec.devices, strict=True)):
@@ -68,8 +107,8 @@ def with_taints(part: ResourceSlice, rules: list[DeviceTaintRule]) -> ResourceSl
     return msgspec.structs.replace(part, spec=msgspec.structs.replace(part.spec, devices=devices))
 
 
-def _device(part: ResourceSlice, device: DeviceSpec, rules: list[DeviceTaintRule]) -> DeviceSpec:
-    added = tuple(rule.spec.taint for rule in rules if _means(rule.spec.device_selector, part, device.name))
+def _device(part: ResourceSlice, device: DeviceSpec, rules: RulesByDevice) -> DeviceSpec:
+    added = tuple(rule.spec.taint for rule in rules.of(part, device.name))
     return msgspec.structs.replace(device, taints=(*device.taints, *added)) if added else device
 
 

@@ -120,7 +120,10 @@ _SPEC_FIELDS = {
 
 def migration_of(volume: Source) -> Migration | None:
     """The migration of a pod's inline volume, None where it has none."""
-    return next((m for m in MIGRATIONS if volume.get(m.source) is not None), None)
+    for migration in MIGRATIONS:
+        if migration.source in volume and volume[migration.source] is not None:
+            return migration
+    return None
 
 
 def persistent_migration(volume: PersistentVolume) -> tuple[Migration, Source] | None:

@@ -12,7 +12,7 @@ from berth.objects.node import Amount
 from berth.objects.pod import ContainerStatus, Pod
 from berth.objects.pod_spec import Container, PodSpec, ResourceAmounts, Resources
 from berth.objects.pod_template import PodTemplate
-from berth.objects.quantity import NANOS, NANOS_PER_MILLI, milli, nanos, whole
+from berth.objects.quantity import NANOS, NANOS_PER_MILLI, milli, nanos, saturated, whole
 from berth.objects.resource_names import (
     CPU,
     DEFAULT_MEMORY_BYTES,
@@ -108,7 +108,19 @@ def _scored_requests(template: PodTemplate) -> Units:
     spec = template.spec
     if spec.resources is None and not _lack_basics(spec):
         return template.derived(_fit_requests)
+    if spec.resources is None and all(each.restartable for each in spec.init_containers):
+        return _with_missing(template.derived(_fit_requests), (*spec.containers, *spec.init_containers))
     return in_units(_spec_requests(spec, pod_level=False, defaults=NON_ZERO_DEFAULTS))
+
+
+def _with_missing(asked: Units, containers: Sequence[Container]) -> Units:
+    """Requests of containers that run side by side, with the defaults of what some of them leave out."""
+    total = dict(asked)
+    for name, default in ((CPU, DEFAULT_MILLI_CPU), (MEMORY, DEFAULT_MEMORY_BYTES)):
+        missing = len([1 for each in containers if name not in (each.resources.requests or NO_DEFAULTS)])
+        if missing:
+            total[name] = saturated(total.get(name, 0) + missing * default)
+    return total
 
 
 def accounted_requests(pod: Pod) -> Units:

@@ -52,6 +52,8 @@ class Disk(NamedTuple):
     read_only: bool
 
 
+DISKS = ("gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd")
+"""The fields of volumes that are disks which pods cannot share at will."""
 UNCOUNTED = frozenset({"name", "configMap", "secret", "projected", "emptyDir", "downwardAPI", "hostPath"})
 """The fields of volumes that tie a pod to nothing; most pods have no others."""
 
@@ -89,17 +91,25 @@ def disks(pod: Pod) -> Iterator[Disk]:
         yield from _disks(volume)
 
 
-def _disks(volume: Volume) -> Iterator[Disk]:
-    if (gce := volume.get("gcePersistentDisk")) is not None:
-        yield Disk("gce", (gce.get("pdName", ""),), bool(gce.get("readOnly")))
-    if (aws := volume.get("awsElasticBlockStore")) is not None:
-        yield Disk("aws", (aws.get("volumeID", ""),), read_only=False)
-    if (iscsi := volume.get("iscsi")) is not None:
-        yield Disk("iscsi", (iscsi.get("iqn", ""),), bool(iscsi.get("readOnly")))
-    if (rbd := volume.get("rbd")) is not None:
-        for monitor in rbd.get("monitors") or ():
-            identity = (monitor, rbd.get("pool", ""), rbd.get("image", ""))
-            yield Disk("rbd", identity, bool(rbd.get("readOnly")))
+def _disks(volume: Volume) -> list[Disk]:
+    found: list[Disk] = []
+    for kind in DISKS:
+        if kind not in volume or (source := volume[kind]) is None:
+            continue
+        if kind == "gcePersistentDisk":
+            found.append(Disk("gce", (source.get("pdName", ""),), bool(source.get("readOnly"))))
+        elif kind == "awsElasticBlockStore":
+            found.append(Disk("aws", (source.get("volumeID", ""),), read_only=False))
+        elif kind == "iscsi":
+            found.append(Disk("iscsi", (source.get("iqn", ""),), bool(source.get("readOnly"))))
+        else:
+            pool, image, read_only = (
+                source.get("pool", ""),
+                source.get("image", ""),
+                bool(source.get("readOnly")),
+            )
+            found += [Disk("rbd", (each, pool, image), read_only) for each in source.get("monitors") or ()]
+    return found
 
 
 def rivals(disk: Disk) -> tuple[Disk, ...]:
@@ -116,8 +126,7 @@ def share_a_disk(wanted: Iterable[Disk], used: Iterable[Disk]) -> bool:
 
 def has_disks(pod: Pod) -> bool:
     """Whether some volume of the pod is of a kind that cannot be shared at will."""
-    kinds = ("gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd")
-    return any(volume.get(kind) is not None for volume in pod.spec.volumes for kind in kinds)
+    return any(volume.get(kind) is not None for volume in pod.spec.volumes for kind in DISKS)
 
 
 def placed_volumes(pod: Pod) -> tuple[PlacedVolume, ...]:

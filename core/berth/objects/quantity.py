@@ -116,17 +116,19 @@ def ceil_div(numerator: int, denominator: int) -> int:
 
 def whole(amount_nanos: int) -> int:
     """Upstream's `Value()`: whole units, rounded up, within what 64 bits hold."""
-    return saturated(ceil_div(amount_nanos, NANOS))
+    return saturated(-(-amount_nanos // NANOS))
 
 
 def milli(amount_nanos: int) -> int:
     """Upstream's `MilliValue()`: thousandths, rounded up, within what 64 bits hold."""
-    return saturated(ceil_div(amount_nanos, NANOS_PER_MILLI))
+    return saturated(-(-amount_nanos // NANOS_PER_MILLI))
 
 
 def saturated(amount: int) -> int:
     """The amount, or the end of 64 bits that it is beyond."""
-    return max(MIN_INT64, min(MAX_INT64, amount))
+    if MIN_INT64 <= amount <= MAX_INT64:
+        return amount
+    return MAX_INT64 if amount > 0 else MIN_INT64
 
 
 def is_binary(text: str | float) -> bool:

@@ -23,6 +23,7 @@ from berth.framework.interface import (
     Depends,
     EnqueueExtensions,
     FilterPlugin,
+    MaybeAwaitable,
     NormalizeScorePlugin,
     PreFilterPlugin,
     PreFilterResult,
@@ -31,6 +32,7 @@ from berth.framework.interface import (
     ReasonCodes,
     Scores,
 )
+from berth.framework.pacing import Steps, paced
 from berth.framework.score import default_normalize
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed, unresolvable
 from berth.objects.decode import decoder
@@ -42,7 +44,7 @@ from berth.objects.pod import Pod
 from berth.objects.pod_features import PodFeature
 from berth.plugins.in_tree import InTreePlugin, all_pass
 from berth.plugins.queueing import expected, maybe, queue_if
-from berth.plugins.required_affinity import NO_AFFINITY, RequiredAffinity
+from berth.plugins.required_affinity import NO_AFFINITY, TERMS_IN_A_STEP, RequiredAffinity
 from berth.snapshot.columns import Mask
 from berth.snapshot.node_matching import NAME_FIELD, check_term, matching_nodes, matching_term, node_matches
 from berth.snapshot.snapshot import Snapshot
@@ -91,18 +93,21 @@ class NodeAffinity(
             return PreFilterResult(unresolvable(CONFLICT))
         return PreFilterResult(node_names=names)
 
-    def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:
+    def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[ReasonCodes]:
         """Answer 1 where the profile's added affinity does not match, else 2 where the pod's does not."""
-        del state
         required = RequiredAffinity.of(pod)
         if self._enforced is None and required.empty:
             return all_pass(len(nodes))
-        return nodes.answer(
-            (self.name, "required", self._enforced, required), lambda t: self._codes(required, t)
-        )
+        return paced(state.meter, self.name, self._answered(required, nodes))
 
-    def _codes(self, required: RequiredAffinity, nodes: Snapshot) -> ReasonCodes:
-        codes = np.where(required.matching(nodes), np.uint8(0), np.uint8(2))
+    def _answered(self, required: RequiredAffinity, nodes: Snapshot) -> Steps[ReasonCodes]:
+        question = self.name, "required", self._enforced, required
+        codes = yield from nodes.fact_in_steps(question, lambda whole: self._codes(required, whole))
+        return codes[nodes.rows]
+
+    def _codes(self, required: RequiredAffinity, nodes: Snapshot) -> Steps[ReasonCodes]:
+        allowed = yield from required.in_steps(nodes)
+        codes = np.where(allowed, np.uint8(0), np.uint8(2))
         if self._enforced is not None:
             codes[~matching_nodes(nodes, self._enforced)] = 1
         return codes
@@ -120,11 +125,15 @@ class NodeAffinity(
             return failed(error)
         return SUCCESS
 
-    def score(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Scores:
+    def score(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[Scores]:
         """Sum the weights of all preferences that hold, the profile's and the pod's."""
-        del state
         wishes = self._added_preferences + weighed(affinity_of(pod).preferred)
-        return nodes.answer((self.name, "preferred", wishes), lambda table: weights(wishes, table))
+        return paced(state.meter, self.name, self._weighed(wishes, nodes))
+
+    def _weighed(self, wishes: tuple[PreferredSchedulingTerm, ...], nodes: Snapshot) -> Steps[Scores]:
+        question = self.name, "preferred", wishes
+        total = yield from nodes.fact_in_steps(question, lambda whole: weights(wishes, whole))
+        return total[nodes.rows]
 
     def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
         """Scale so that the best node gets 100."""
@@ -161,14 +170,16 @@ def weighed(preferred: tuple[PreferredSchedulingTerm, ...] | None) -> tuple[Pref
     return tuple(wish for wish in preferred or () if wish.weight and not wish.preference.empty)
 
 
-def weights(wishes: tuple[PreferredSchedulingTerm, ...], nodes: Snapshot) -> Scores:
-    """The sum of the weights that hold on each node.
+def weights(wishes: tuple[PreferredSchedulingTerm, ...], nodes: Snapshot) -> Steps[Scores]:
+    """The sum of the weights that hold on each node, in steps of some wishes each.
 
     Shapes: result int64 (n,).
     """
     total = np.zeros(len(nodes), dtype=np.int64)
-    for wish in wishes:
+    for number, wish in enumerate(wishes, 1):
         total += wish.weight * matching_term(nodes, wish.preference)
+        if number % TERMS_IN_A_STEP == 0:
+            yield
     return total
 
 

@@ -6,6 +6,9 @@ v1.36).
 
 from typing import NamedTuple
 
+import numpy as np
+
+from berth.framework.pacing import Steps, at_once
 from berth.objects.node import Node
 from berth.objects.node_selector import NodeAffinity, NodeSelector
 from berth.objects.pod import Pod
@@ -14,6 +17,7 @@ from berth.snapshot.node_matching import matching_labels, matching_nodes, node_m
 from berth.snapshot.snapshot import Snapshot
 
 NO_AFFINITY = NodeAffinity()
+TERMS_IN_A_STEP = 256
 
 
 class RequiredAffinity(NamedTuple):
@@ -42,10 +46,21 @@ class RequiredAffinity(NamedTuple):
 
         Shapes: result bool (n,).
         """
+        return at_once(self.in_steps(nodes))
+
+    def in_steps(self, nodes: Snapshot) -> Steps[Mask]:
+        """The same as `matching`, in steps of some terms each."""
         mask = matching_labels(nodes, dict(self.labels))
-        if self.terms is not None:
-            mask &= matching_nodes(nodes, self.terms)
-        return mask
+        if self.terms is None:
+            return mask
+        terms = self.terms.node_selector_terms
+        allowed = np.zeros(len(nodes), dtype=bool)
+        for start in range(0, len(terms), TERMS_IN_A_STEP):
+            allowed |= matching_nodes(nodes, NodeSelector(terms[start : start + TERMS_IN_A_STEP]))
+            if allowed.all():
+                break
+            yield
+        return mask & allowed
 
     def answer(self, nodes: Snapshot) -> Mask:
         """The same as `matching`, worked out once for as long as the nodes stay as they are.

@@ -30,7 +30,7 @@ from berth.sandbox.dataset.openb_csv import PODS_FILE, read_times
 from berth.simulation.admission import Admission, complete_node
 from berth.simulation.errors import InputError
 from berth.simulation.kinds import BY_NAME, KINDS, SCHEDULER_OBJECTS, Kind, PriorityClass
-from berth.simulation.packed_lines import LONGEST_LINE_BYTES, NO_JSON, UNREADABLE, unpacked
+from berth.simulation.packed_lines import LONGEST_LINE_BYTES, NO_JSON, UNREADABLE, bounded_rest, unpacked
 from berth.simulation.revisions import Revision
 from berth.simulation.simkube import Trace, is_trace, template_pod
 from berth.simulation.snapshot_file import header_of, read_lines
@@ -247,7 +247,7 @@ def _of_file(path: Path) -> Iterator[Found]:
             if header_of(first) is not None:
                 yield from _of_snapshot(read_lines(stream, str(path)), str(path))
                 return
-            data = first + stream.read(MOST_BYTES - len(first) + 1)
+            data = first + bounded_rest(stream, MOST_BYTES - len(first))
             if is_trace(data):
                 yield from _of_trace(data, str(path))
                 return

@@ -19,6 +19,7 @@ UNREADABLE: Final = (zstandard.ZstdError, zlib.error, OSError, EOFError)
 NO_JSON: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What decoding a line raises that is no JSON, no UTF-8, or nested deeper than any object."""
 
+_BLOCK_BYTES: Final = 1 << 20
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 
@@ -33,6 +34,18 @@ def unpacked(stream: BinaryIO) -> BinaryIO:
     if start.startswith(_GZIP_MAGIC):
         return io.BufferedReader(gzip.GzipFile(fileobj=buffered))
     return buffered
+
+
+def bounded_rest(stream: BinaryIO, max_bytes: int) -> bytes:
+    """The rest of the stream, and a byte more than that at most; it takes no more memory than it holds.
+
+    Raises: one of UNREADABLE.
+    """
+    # `read(n)` sets n bytes aside before it knows how many there are.
+    rest = bytearray()
+    while len(rest) <= max_bytes and (block := stream.read(min(_BLOCK_BYTES, max_bytes + 1 - len(rest)))):
+        rest += block
+    return bytes(rest)
 
 
 def whole_lines(stream: BinaryIO, most: int) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ Source: pkg/scheduler/backend/cache/snapshot.go (Kubernetes v1.36); docs/decisio
 """
 
 import copy
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -299,6 +299,17 @@ class Snapshot:
         if known is None:
             known = compute(self._whole)
             self._answers.put(question, known, known.nbytes + size_of(question))
+        return known
+
+    def fact_in_steps(
+        self, question: Hashable, compute: Callable[["Snapshot"], Generator[None, None, F]]
+    ) -> Generator[None, None, F]:
+        """The same as `fact`, worked out in steps between which nothing of the snapshot changes."""
+        known: F | None = self._answers[question]
+        if known is None:
+            known = yield from compute(self._whole)
+            if self._answers[question] is None:
+                self._answers.put(question, known, known.nbytes + size_of(question))
         return known
 
     def of_rows(

@@ -97,3 +97,26 @@ def test_changed_rules_are_changed_slices(listers):
         (label, new.name) for label, _, new in queue.log
     ]
     assert {("s0", "a"): ["own"]} == taints(listers)
+
+
+def test_rules_count_in_the_order_in_which_they_came(listers):
+    """Whether they name the device or mean all of them; a rule that changes keeps its place."""
+    store = listers.device_taint_rules
+    for name, selector in (("first", {"device": "b"}), ("second", {}), ("third", {"device": "b"})):
+        store.put(make_rule(selector, name=name, key=name))
+    store.put(make_rule({"device": "b"}, name="first", key="changed"))
+
+    assert ["changed", "second", "third"] == taints(listers)["s0", "b"]
+
+    store.remove(make_rule({}, name="second"))
+
+    assert {("s0", "a"): ["own"], ("s0", "b"): ["changed", "third"]} == taints(listers)
+
+
+def test_a_rule_that_means_another_device(listers):
+    """What it tainted before is free of it again."""
+    listers.device_taint_rules.put(make_rule({"device": "b"}))
+    assert ["broken"] == taints(listers)["s0", "b"]
+    listers.device_taint_rules.put(make_rule({"pool": "s1", "device": "a"}))
+
+    assert {("s0", "a"): ["own"], ("s1", "a"): ["broken"]} == taints(listers)

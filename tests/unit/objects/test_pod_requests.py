@@ -5,11 +5,15 @@ import pytest
 
 from berth.objects.pod import ContainerStatus, PodCondition
 from berth.objects.pod_requests import (
+    NON_ZERO_DEFAULTS,
     REMEMBERED_AMOUNTS,
     accounted_requests,
     fit_requests,
+    in_units,
     non_zero_requests,
     placed_requests,
+    pod_requests,
+    scored_requests,
 )
 from berth.objects.pod_spec import Container, Resources
 from berth.objects.resource_names import is_extended, is_scalar
@@ -194,3 +198,21 @@ def test_requests_of_containers_alone(count):
     cpu = count * (count - 1) // 2
 
     assert (accounted_requests(made), (cpu + 100, 200 * MI * (count + 1))) == placed_requests(made)
+
+
+@pytest.mark.parametrize("restart_policy", ["Always", ""])
+def test_scoring_counts_each_container_that_leaves_something_out(restart_policy):
+    """The shortcut for containers that run side by side comes to what adding them up comes to."""
+    shapes = (
+        {"cpu": "100m"},
+        {"memory": "1Gi"},
+        {},
+        {"cpu": "0.1001", "memory": "1"},
+        {"example.com/a": "2"},
+    )
+    containers = tuple(Container(resources=Resources(requests=each)) for each in shapes)
+    started = tuple(msgspec.structs.replace(each, restart_policy=restart_policy) for each in containers)
+    made = make_pod(containers=containers, init_containers=started)
+    added_up = in_units(pod_requests(made, pod_level=False, defaults=NON_ZERO_DEFAULTS))
+
+    assert added_up == scored_requests(made)

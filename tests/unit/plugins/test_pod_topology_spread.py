@@ -14,6 +14,7 @@ from berth.objects.taint import Taint, Toleration
 from berth.objects.workloads import ReplicaSet, Service, ServiceSpec, WorkloadSpec
 from berth.plugins.controller_selector import controller_selector
 from berth.plugins.pod_topology_spread import PodTopologySpread
+from berth.plugins.pod_topology_spread.constraints import MAX_MATCH_LABEL_KEYS
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
 from berth.testing.handles import make_plugin
@@ -254,3 +255,20 @@ def test_node_hint(old, new, hint):
     _, on_node = make_plugin(PodTopologySpread).events_to_register()
 
     assert hint == on_node.hint(MINE, old, new)
+
+
+def test_a_constraint_of_too_many_match_label_keys():
+    """The pod's condition says how many are read: the API server sets no bound."""
+    keys = tuple(f"k{i}" for i in range(MAX_MATCH_LABEL_KEYS + 1))
+    plugin = make_plugin(PodTopologySpread)
+
+    def status(count):
+        constraint = hard(selector=WEB, match_label_keys=keys[:count])
+        pod = make_pod(labels=dict.fromkeys(keys, "x") | WEB, topology_spread_constraints=(constraint,))
+        return plugin.pre_filter(CycleState(), pod, table(ZONES)).status
+
+    assert (
+        "get constraints from pod: matchLabelKeys: found 8193 keys; give at most 8192"
+        == status(MAX_MATCH_LABEL_KEYS + 1).message
+    )
+    assert status(MAX_MATCH_LABEL_KEYS).ok

@@ -76,6 +76,7 @@ class NodeVolumeLimits(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExten
     def _found(self, state: CycleState, pod: Pod) -> Steps[PreFilterResult]:
         if not any(migration_of(v) or claim_use(pod, v) for v in pod.spec.volumes):
             return PreFilterResult(SKIP)
+        yield
         counted = []
         for volume in placed_volumes(pod):
             counted.append(self._resolver.counted(volume))

@@ -36,6 +36,8 @@ from berth.snapshot.snapshot import Snapshot
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 HONOR = "Honor"
+MAX_MATCH_LABEL_KEYS = 8_192
+"""In one constraint: the API server sets no bound, and the selector they make is worked with in one go."""
 
 
 class Action(StrEnum):
@@ -137,6 +139,8 @@ def prepared(constraint: TopologySpreadConstraint, selector: Selector) -> Constr
 
 
 def _selector(constraint: TopologySpreadConstraint, template: PodTemplate) -> Selector:
+    if (count := len(constraint.match_label_keys)) > MAX_MATCH_LABEL_KEYS:
+        raise InvalidSelectorError(f"matchLabelKeys: found {count} keys; give at most {MAX_MATCH_LABEL_KEYS}")
     selector, labels = compile_selector(constraint.label_selector), template.labels
     keys = [key for key in constraint.match_label_keys if key in labels]
     if selector == NOTHING or not keys:

@@ -1,0 +1,14 @@
+"""The rows of the growth table: every field that may repeat, by the kind that has it."""
+
+from tests.hostile.growth_rows import devices, groups, nodes, pods, selectors, storage
+
+ROWS = [
+    *pods.ROWS,
+    *nodes.ROWS,
+    *selectors.ROWS,
+    *storage.ROWS,
+    *devices.ROWS,
+    *groups.ROWS,
+]
+
+__all__ = ["ROWS"]

@@ -1,0 +1,122 @@
+"""Fields of pods."""
+
+import json
+
+from berth.plugins.pod_topology_spread.constraints import MAX_MATCH_LABEL_KEYS
+from tests.benchmarks.workloads import read_pod
+from tests.hostile.arena import pod
+from tests.hostile.deciding import HOST, REQUIRED, a_core, a_pod, decide, place
+from tests.hostile.growth_rows.row import RUNS, Cycle, Row, explained, message_about, simulated
+from tests.hostile.test_shapes_of_pods import ASKED
+from tests.hostile.whole_core import pod_document
+
+
+def of_pod(field, shape, max_entries=None):
+    """A field of a pod: as it comes, at its own cycle, at that of the next pod, and when it is explained."""
+
+    def fields(n):
+        """Unlike those of any other pod: nothing is known of its template."""
+        said = shape(n)
+        return {**said, "labels": {**said.get("labels", {}), "run": f"r{next(RUNS)}"}}
+
+    def stages(n):
+        written = pod_document("hostile", **fields(n))
+        data = json.dumps(written).encode()
+        own, beside, explaining = a_core(), a_core(), a_core()
+        asked, asked_about = a_pod("hostile", **fields(n)), a_pod("hostile", **fields(n))
+        arriving, placed = a_pod("hostile", **fields(n)), place(beside, a_pod("hostile", **fields(n)))
+        return {
+            "decoding": lambda: read_pod(data),
+            "message": message_about(written),
+            "its own cycle": lambda: decide(own, asked),
+            "taken over": lambda: place(own, arriving),
+            "others' cycles": lambda: decide(beside, a_pod("next", labels={"app": "x"})),
+            "explain": lambda: explained(explaining.framework, asked_about, explaining.snapshot),
+            "its end": lambda: beside.cache.remove_pod(placed),
+            "simulate": simulated([pod("simulated", **fields(n))]),
+        }
+
+    def cycle(n):
+        core = a_core()
+        return Cycle(core.algorithm, core.framework, core.snapshot, a_pod("hostile", **fields(n)))
+
+    return Row("Pod", field, shape, stages, cycle, max_entries)
+
+
+def terms_by_key(n):
+    return {
+        "affinity": {
+            "podAntiAffinity": {
+                REQUIRED: [
+                    {"topologyKey": f"k{i}", "namespaceSelector": {}, "labelSelector": {}} for i in range(n)
+                ]
+            }
+        }
+    }
+
+
+def terms_that_mean_everybody(n):
+    absent = ({"matchExpressions": [{"key": f"k{i}", "operator": "DoesNotExist"}]} for i in range(n))
+    terms = [{"topologyKey": HOST, "namespaceSelector": {}, "labelSelector": each} for each in absent]
+    return {"affinity": {"podAntiAffinity": {REQUIRED: terms}}}
+
+
+def equal_terms(n):
+    term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "x"}}}
+    return {"affinity": {"podAffinity": {REQUIRED: [term] * n}}}
+
+
+def annotations(n):
+    return {"annotations": {f"k{i}": "v" for i in range(n)}}
+
+
+def env(n):
+    return {"container": {"env": [{"name": f"E{i}", "value": "v"} for i in range(n)]}}
+
+
+def conditions(n):
+    listed = [{"type": f"example.com/c{i}", "status": "True"} for i in range(n)]
+    return {"status": {"phase": "Pending", "conditions": listed}}
+
+
+def container_statuses(n):
+    """As many statuses as containers: a kubelet's, of a pod that is being resized."""
+    amounts = {"requests": {"cpu": "1m"}}
+    listed = [{"name": f"c{i}", "allocatedResources": {"cpu": "1m"}, "resources": amounts} for i in range(n)]
+    containers = [{"name": f"c{i}", "image": "x", "resources": amounts} for i in range(n)]
+    status = {"phase": "Pending", "containerStatuses": listed}
+    return {"containers": containers, "status": status}
+
+
+def pod_resources(n):
+    """Amounts of the pod as a whole, and what it was given of them."""
+    amounts = {"cpu": "1m", **{f"hugepages-{i}Mi": "0" for i in range(n)}}
+    requests = {"requests": amounts, "limits": amounts}
+    return {"resources": requests, "status": {"phase": "Pending", "resources": requests}}
+
+
+def pod_conditions_of_resize(n):
+    listed = [{"type": "PodResizePending", "status": "True", "reason": "Deferred"}] * n
+    return {"status": {"phase": "Pending", "conditions": listed}}
+
+
+def names(shape):
+    """What a shape is called in the table."""
+    return shape.__qualname__.partition(".")[0].replace("_", " ")
+
+
+def pods_fields():
+    """The rows of pods, by name; several shapes of one maker are numbered."""
+    found = {}
+    own = (terms_by_key, terms_that_mean_everybody, equal_terms, annotations, env)
+    status = (conditions, container_statuses, pod_resources, pod_conditions_of_resize)
+    for shape in (*ASKED, *own, *status):
+        name = names(shape)
+        found[name if name not in found else f"{name} {len(found)}"] = shape
+    return found
+
+
+BOUNDED = {"match label keys": MAX_MATCH_LABEL_KEYS}
+"""How many entries are read at most where the API server sets no bound: more are refused with a reason."""
+
+ROWS = [of_pod(field, shape, BOUNDED.get(field)) for field, shape in pods_fields().items()]
