@@ -71,7 +71,9 @@ class Places:
         pop_from_backoff: bool,
         shard_of: ShardOf,
         events: UnassignedPodEvents,
+        nominates_gated: bool,
     ) -> None:
+        self._nominates_gated = nominates_gated
         self._arrivals = events.arrivals
         self.active = RecordHeap(order, shard_of)
         self.backoff = BackoffQueue(order, backoff, shard_of)
@@ -148,6 +150,8 @@ class Places:
         if not checked_before and not self._gating.check(record):
             if key not in self.active and key not in self.backoff:
                 self.park(record, event)
+            if self._nominates_gated and event in self._arrivals and not isinstance(record, QueuedGroupInfo):
+                self.nominator.add(record.pod)
             return False
         self.backoff.remove(key)
         self._enter_active(key, record, event)

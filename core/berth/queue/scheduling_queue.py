@@ -73,7 +73,8 @@ class SchedulingQueue(QueueContents):
     `ask_hints` asks plugins in other processes. `leaves_out` says of an object that comes which records it
     cannot help, so that no plugin is asked about them. `shard_of` says with which shard a record is popped.
     `wait_seconds` says of a pod that is next how much longer it has to wait, because of its namespace.
-    `still_gated` is told of pods that plugins have kept out for long.
+    `still_gated` is told of pods that plugins have kept out for long; `nominates_gated`, a rule of releases,
+    says whether the nodes that gated pods are nominated to are kept for them.
     With `groups`, the pod groups that the watch has shown, the pods of a group wait and are popped as one.
     """
 
@@ -100,6 +101,7 @@ class SchedulingQueue(QueueContents):
         shard_of: ShardOf = whole,
         unassigned_events: UnassignedPodEvents = UNSPLIT,
         still_gated: StillGated = _unsaid,
+        nominates_gated: bool = False,
     ) -> None:
         self._own_events = unassigned_events.own
         self._pod_added = unassigned_events.add.label
@@ -129,6 +131,7 @@ class SchedulingQueue(QueueContents):
             pop_from_backoff=pop_from_backoff,
             shard_of=shard_of,
             events=unassigned_events,
+            nominates_gated=nominates_gated,
         )
         self.nominator = self._places.nominator
         """Who was promised which node."""

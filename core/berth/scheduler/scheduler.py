@@ -195,6 +195,7 @@ class Scheduler:
             wait_seconds=self.budgets.wait_seconds,
             shard_of=shard_of,
             unassigned_events=self._unassigned_events,
+            nominates_gated=self._loaded.gates.rules.gated_pods_are_nominated,
             still_gated=GatedPods(self._writer, self._ports.background, self._ports.clock).tell,
         )
 

@@ -4,6 +4,8 @@ import logging
 
 import pytest
 
+from berth.config.releases.release import RELEASES
+from berth.config.releases.rules import RULES
 from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
 from berth.framework.interface import PreEnqueuePlugin
 from berth.framework.object_events import UNSPLIT
@@ -121,6 +123,17 @@ def test_own_update_does_not_ask_for_the_gating_events():
     bench.update(old, a_pod(gates=["x"]))
 
     assert bench.where(old) == "active"
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_nomination_of_a_gated_pod(release):
+    """kubernetes/kubernetes#139057: from 1.37 on it counts; before, once the pod may be tried."""
+    nominates = RULES[release].gated_pods_are_nominated
+    bench = a_bench(nominates_gated=nominates)
+    pod = bench.add(gates=["Gates"], nominated_node_name="n1")
+
+    assert nominates == (release != (1, 36))
+    assert ("n1" if nominates else "") == bench.queue.nominator.node_of(pod.uid)
 
 
 def test_activating_a_gated_pod_checks_the_gate():

@@ -39,6 +39,9 @@ class Rules:
     steps_keep_their_form: bool = False
     """Whether an amount that was rounded up to a step is written in the form of the step, binary or decimal;
     else always in the binary one (#140161)."""
+    gated_pods_are_nominated: bool = False
+    """Whether the node that a pod is nominated to is kept for it while it is gated; else from when it may be
+    tried (#139057)."""
     shared_claim_metric: bool = False
     """Whether claims that are created count in dynamic_resource_allocation_resourceclaim_creates_total, which
     other components have, too; else in scheduler_resourceclaim_creates_total (#138542)."""
@@ -95,6 +98,7 @@ _OF_1_37: Final = replace(
     distinct_attributes_of_all=True,
     capacity_requests_are_checked=True,
     steps_keep_their_form=True,
+    gated_pods_are_nominated=True,
     shared_claim_metric=True,
     selector_errors_name_the_device=True,
     queues_groups=True,
