@@ -288,7 +288,10 @@ def test_no_rate_limit(clock):
 
 
 async def test_limited_requests_leave_in_order():
-    """What the rate limit holds back is sent once its turn has come."""
+    """What the rate limit holds back is sent once its turn has come.
+
+    Over one connection: those of several may be overtaken on their way.
+    """
     seen = []
 
     async def serve(reader, writer):
@@ -298,7 +301,10 @@ async def test_limited_requests_leave_in_order():
             writer.write(answer(200))
 
     limiter = TokenBucket(1000, 1, SystemClock())
-    async with raw_server(serve) as server, transport_to(server.url, limiter=limiter) as transport:
+    async with (
+        raw_server(serve) as server,
+        transport_to(server.url, limiter=limiter, max_connections=1) as transport,
+    ):
         await asyncio.gather(*(transport.request("GET", f"/{i}") for i in range(5)))
 
     assert [b"/0", b"/1", b"/2", b"/3", b"/4"] == seen
