@@ -44,7 +44,7 @@ class Gang(Plugin):
         self._waiting[pod.uid] = pod
         if len(self._waiting) == settings.size:
             self._giving_up.cancel()
-            self.requeue.allow(self._waiting.keys() - {pod.uid}, "complete")
+            self.requeue.allow([uid for uid in self._waiting if uid != pod.uid], "complete")
             self._waiting.clear()
             return None
         if len(self._waiting) == 1:
