@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use berth_plugin_sdk::{
-    Nodes, Normalization, Placement, Plugin, Pod, ProposedPlacement, Status, allocatable, labels,
+    Clock, Nodes, Normalization, Placement, Plugin, Pod, ProposedPlacement, Status, allocatable, labels,
 };
 
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -38,6 +38,7 @@ fn score_placements(nodes: &Nodes<'_>, proposed: &[ProposedPlacement<'_>]) -> Ve
 
 fn main() -> ExitCode {
     let plugin = Plugin::new("zones", ())
+        .clock(&Clock::new())
         .sort_key(|(), pod| sort_key(pod))
         .generate_placements(|(), _, _, nodes| generate_placements(nodes))
         .score_placements(|(), _, _, nodes, proposed| score_placements(nodes, proposed))

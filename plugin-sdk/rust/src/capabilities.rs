@@ -55,7 +55,7 @@ impl Functions {
             converse_together: true,
             ttrpc_socket,
             listed_candidates: true,
-            clock: false,
+            clock: self.clock.is_some(),
         }
     }
 

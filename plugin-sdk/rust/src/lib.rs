@@ -40,6 +40,7 @@ mod arguments;
 mod binding;
 mod call;
 mod capabilities;
+mod clock;
 mod core;
 mod errors;
 mod events;
@@ -78,6 +79,7 @@ pub(crate) mod pb {
 
 pub use arguments::{ArgumentError, Arguments};
 pub use call::Call;
+pub use clock::{Clock, Timer};
 pub use events::{Action, Event, EventInterest};
 pub use k8s_openapi;
 pub use k8s_openapi::api::core::v1::{Container, Node, Pod};

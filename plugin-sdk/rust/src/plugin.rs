@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::arguments::{NoArguments, TakeArguments};
 use crate::call::Call;
+use crate::clock::Clock;
 use crate::events::{Event, EventInterest};
 use crate::metrics::Metric;
 use crate::mirror::{ObjectKey, PlacedPod};
@@ -76,6 +77,7 @@ pub(crate) struct Functions {
     pub score_placements: Shared<ScorePlacements>,
     pub events: Vec<EventInterest>,
     pub requeue: Option<Requeue>,
+    pub clock: Option<Clock>,
     pub wants_pods: bool,
     pub pod_resources: Vec<String>,
     pub pods_without_status: bool,
@@ -434,6 +436,14 @@ impl<S: Send + 'static> Plugin<S> {
         self
     }
 
+    /// All that the plugin knows of time: it reads no other, and sets no timers but by
+    /// it. A simulation plays such a plugin in virtual time.
+    #[must_use]
+    pub fn clock(mut self, clock: &Clock) -> Self {
+        self.functions.clock = Some(clock.clone());
+        self
+    }
+
     says! {
         /// Mirrors placed and assumed pods.
         wants_pods
@@ -586,6 +596,7 @@ impl Functions {
             score_placements: None,
             events: Vec::new(),
             requeue: None,
+            clock: None,
             wants_pods: false,
             pod_resources: Vec::new(),
             pods_without_status: false,

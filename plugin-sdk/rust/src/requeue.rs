@@ -68,6 +68,11 @@ impl Requeue {
         said.listeners.retain(|listener| listener.send(message.clone()).is_ok());
     }
 
+    /// The number of what was said last, 0 if nothing was.
+    pub(crate) fn last_number(&self) -> u64 {
+        self.said().last_number
+    }
+
     /// A queue of what is said from now on.
     pub(crate) fn listen(&self) -> UnboundedReceiver<pb::RequeueResponse> {
         let (sender, receiver) = unbounded_channel();

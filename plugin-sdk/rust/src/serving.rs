@@ -133,6 +133,9 @@ impl Server {
         let mut tasks = Vec::new();
         let pages = pages.map(|pages| tokio::spawn(pages::serve(core.clone(), pages)));
         let sockets = ways.serve(&core, self.tls, &mut tasks)?;
+        if core.functions.clock.is_some() {
+            tasks.push(tokio::spawn(ring(core.clone())));
+        }
         Ok(Running { core, tasks, pages, sockets, grace: self.grace, metrics_address })
     }
 }
@@ -193,6 +196,15 @@ impl Ways {
                 Ok(sockets)
             }
         }
+    }
+}
+
+/// Runs timers by the machine's time until the server stops.
+async fn ring(core: Arc<Core>) {
+    let Some(clock) = &core.functions.clock else { return };
+    let mut stopping = core.stopping.subscribe();
+    loop {
+        tokio::select! { () = clock.rings() => core.with(|_| clock.ring()), () = stopped(&mut stopping) => return }
     }
 }
 

@@ -9,10 +9,12 @@
 
 use std::sync::Arc;
 
+use crate::clock::Clock;
 use crate::core::Core;
 use crate::log::{Level, log};
 use crate::mirror::SyncError;
 use crate::pb::{self, NackReason, sync_request, sync_response};
+use crate::requeue::Requeue;
 use crate::session::Session;
 use crate::steps::{Step, decode_pod, steps_of};
 
@@ -30,6 +32,8 @@ pub(crate) struct SyncStream {
     stage: Stage,
     epoch: String,
     steps: Vec<Step>,
+    /// Whether the host has said the time on this stream.
+    timed: bool,
 }
 
 impl SyncStream {
@@ -41,8 +45,14 @@ impl SyncStream {
             core.stream.send_replace(session.stream);
             (session.stream, held)
         });
-        let opened =
-            SyncStream { core: core.clone(), number, stage: Stage::Waiting, epoch: String::new(), steps: Vec::new() };
+        let opened = SyncStream {
+            core: core.clone(),
+            number,
+            stage: Stage::Waiting,
+            epoch: String::new(),
+            steps: Vec::new(),
+            timed: false,
+        };
         (opened, response(sync_response::Body::Held(held)))
     }
 
@@ -59,6 +69,9 @@ impl SyncStream {
             _ => 0,
         };
         let core = self.core.clone();
+        if let (Some(sync_request::Body::Time(time)), Some(clock)) = (&request.body, &core.functions.clock) {
+            return core.with(|session| self.reach(session, clock, time.unix_micros));
+        }
         // A chunk touches nothing that is shared: it is decoded while calls go on.
         let taken = match (request.body, self.stage) {
             (Some(sync_request::Body::Chunk(chunk)), Stage::Transferring) => steps_of(chunk.changes, &decode_pod)
@@ -74,6 +87,17 @@ impl SyncStream {
             }
             Err(error) => Some(self.refuse(generation, error)),
         }
+    }
+
+    fn reach(&mut self, session: &Session, clock: &Clock, unix_micros: i64) -> Option<pb::SyncResponse> {
+        if session.stream != self.number {
+            return None;
+        }
+        self.timed = true;
+        let wake_at_unix_micros = clock.reach(unix_micros);
+        let last_requeue = self.core.functions.requeue.as_ref().map_or(0, Requeue::last_number);
+        let reached = pb::TimeReached { unix_micros, wake_at_unix_micros, last_requeue };
+        Some(response(sync_response::Body::TimeReached(reached)))
     }
 
     fn take(&mut self, session: &mut Session, body: Option<sync_request::Body>) -> Result<Option<i64>, SyncError> {
@@ -98,6 +122,9 @@ impl SyncStream {
     fn begin(&mut self, session: &Session, begin: pb::Begin) -> Result<Option<i64>, SyncError> {
         if begin.epoch.is_empty() {
             return Err(out_of_order("an epoch needs a name".into()));
+        }
+        if let (Some(clock), false) = (&self.core.functions.clock, self.timed) {
+            clock.own();
         }
         self.steps.clear();
         self.epoch = begin.epoch;

@@ -53,7 +53,7 @@ export function capabilities(plugin: Plugin): Capabilities {
       plugin.wantedDeadlineSeconds === undefined ? undefined : duration(plugin.wantedDeadlineSeconds),
     converse: true,
     converseTogether: true,
-    clock: false,
+    clock: plugin.usesClock ?? false,
     listedCandidates: points.includes(ExtensionPoint.FILTER) || points.includes(ExtensionPoint.SCORE),
     wantedDeadlines: Object.entries(plugin.wantedDeadlinesSeconds ?? {}).map(([name, seconds]) => ({
       extensionPoint: pointOf(name),

@@ -23,6 +23,7 @@ export {
   Arguments,
   argumentsOf,
 } from "./arguments.ts";
+export { Clock, type Timer } from "./clock.ts";
 export { AddressError, ArgumentError, ContractError, SdkError, TraceError } from "./errors.ts";
 export type { ObjectKey } from "./generated/berth/plugin/v1/state.ts";
 export { log } from "./log.ts";

@@ -3,6 +3,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Span } from "@opentelemetry/api";
 import type { AnyArguments } from "./arguments.ts";
+import { Clock } from "./clock.ts";
 import { ArgumentError, ContractError } from "./errors.ts";
 import type { Metric } from "./metrics.ts";
 import type { Listener } from "./mirror.ts";
@@ -106,6 +107,8 @@ export interface PluginSpec extends Listener {
   /** A node's verdict and score depend on the pod, the node and the pods on it, on no other node's pods. */
   readonly nodeLocal?: boolean;
   readonly scoreNeedsFeasible?: boolean;
+  /** The time is read from `clock`, and timers are set by it, and by nothing else: a simulation sets it. */
+  readonly usesClock?: boolean;
   /** The time wanted for a call. */
   readonly wantedDeadlineSeconds?: number;
   /** The time wanted at single points, by function: `{preBind: 5}`. */
@@ -185,6 +188,8 @@ export interface Plugin extends PluginSpec {
   readonly version: string;
   /** Tell the scheduler that state outside the cluster changed. */
   readonly requeue: Requeue;
+  /** What time it is, and timers, as `usesClock` announces. */
+  readonly clock: Clock;
   /**
    * Whether the plugin is shown that profile's attempts and has no say in them. There it must not act on the cluster
    * by itself. `configure` may ask; it is called again when this turns.
@@ -221,6 +226,7 @@ export function definePlugin(spec: PluginSpec): Plugin {
   const plugin: Plugin = Object.assign(Object.create(Object.getPrototypeOf(spec)), spec, {
     version: spec.version ?? "0.0.0",
     requeue: new Requeue(),
+    clock: new Clock(),
     inShadow: (profile: string) => shadows.get(plugin)?.has(profile) ?? false,
   });
   return plugin;

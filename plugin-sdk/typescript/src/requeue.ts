@@ -9,7 +9,8 @@ const KEYS_A_MESSAGE = 4096;
 /** The plugin's side of the Requeue stream. What is said while no scheduler listens is lost. */
 export class Requeue {
   readonly #listeners = new Set<(message: RequeueResponse) => void>();
-  #lastNumber = 0;
+  /** @internal The number of what was said last, 0 if nothing was. */
+  lastNumber = 0;
 
   /** Try these pods again. */
   pods(uids: Iterable<string>, cause: string): void {
@@ -51,7 +52,7 @@ export class Requeue {
   }
 
   #say(what: Omit<RequeueResponse, "number">): void {
-    const message = { ...what, number: ++this.#lastNumber };
+    const message = { ...what, number: ++this.lastNumber };
     for (const listener of this.#listeners) listener(message);
   }
 }

@@ -82,6 +82,7 @@ export class Server {
     this.#register(answers);
     this.session.watch(() => this.#health.report(this.session.ready));
     await this.#listen(answers);
+    this.plugin.clock.serve(true);
     log.info("serving", { plugin: name, version, address: this.address });
   }
 
@@ -106,6 +107,7 @@ export class Server {
   /** Turn unready, let calls that are running end, and write out spans. */
   async stop(graceSeconds = 5): Promise<void> {
     this.#health.stop();
+    this.plugin.clock.serve(false);
     this.#ended.resolve();
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(() => this.#server.forceShutdown(), graceSeconds * 1e3);

@@ -29,6 +29,8 @@ export class Stream {
   #stage: Stage = "WAITING";
   #epoch = "";
   #steps: Step[] = [];
+  /** Whether the host has said the time on this stream. */
+  #timed = false;
 
   constructor(session: Session) {
     this.#session = session;
@@ -61,6 +63,7 @@ export class Stream {
   }
 
   #take({ body }: SyncRequest): SyncResponse | undefined {
+    if (body?.$case === "time" && this.#session.plugin.usesClock) return this.#time(body.value.unixMicros);
     if (body?.$case === "begin") return this.#begin(body.value);
     if (body?.$case === "chunk" && this.#stage === "TRANSFERRING") {
       for (const step of decode(body.value.changes)) this.#steps.push(step);
@@ -79,6 +82,7 @@ export class Stream {
 
   #begin({ epoch, resumeGeneration }: Begin): SyncResponse | undefined {
     if (!epoch) throw new SyncError(NackReason.OUT_OF_ORDER, "an epoch needs a name");
+    if (!this.#timed) this.#session.plugin.clock.own();
     this.#epoch = epoch;
     this.#steps = [];
     if (resumeGeneration === undefined) {
@@ -94,6 +98,14 @@ export class Stream {
     }
     this.#stage = "FOLLOWING";
     return this.#ack();
+  }
+
+  #time(unixMicros: number): SyncResponse {
+    this.#timed = true;
+    const { clock, requeue } = this.#session.plugin;
+    const wakeAtUnixMicros = clock.reach(unixMicros);
+    const value = { unixMicros, wakeAtUnixMicros, lastRequeue: requeue.lastNumber };
+    return { body: { $case: "timeReached", value } };
   }
 
   #commit(commit: Commit): SyncResponse {

@@ -188,7 +188,11 @@ test("what the plugin says of its own accord reaches the host", async () => {
   plugin.requeue.pods(["u"], "because");
   const [message] = (await once(stream, "data")) as [RequeueResponse];
 
-  assert.deepEqual(message, { action: { $case: "requeue", value: { uids: ["u"] } }, cause: "because", number: 1 });
+  assert.deepEqual(message, {
+    action: { $case: "requeue", value: { uids: ["u"] } },
+    cause: "because",
+    number: 1,
+  });
   stream.cancel();
 });
 

@@ -8,6 +8,7 @@ import { allocatable, definePlugin, main, Normalization } from "../src/index.ts"
 await main(
   definePlugin({
     name: "zones",
+    usesClock: true,
     normalization: Normalization.MAX_REVERSE,
     sortKey: (pod) => [-(pod.spec.priority ?? 0)],
     generatePlacements(_group, _pod, nodes) {

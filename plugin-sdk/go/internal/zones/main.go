@@ -55,6 +55,7 @@ func scorePlacements(
 
 func main() {
 	berth.Main(&berth.Plugin{
+		Clock:              &berth.Clock{},
 		Name:               "zones",
 		SortKey:            sortKey,
 		GeneratePlacements: generatePlacements,

@@ -7,7 +7,7 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use serde::Serialize;
@@ -21,6 +21,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response, Status as RpcStatus, Streaming};
 
 use super::cluster::{Cluster, encoded, number};
+use crate::clock::at;
 use crate::events::Event;
 use crate::outcomes::{Code, CycleOutcome, MetadataPatch, Nomination, Permission, Reason, Status};
 use crate::pb::identity_service_client::IdentityServiceClient;
@@ -236,6 +237,23 @@ impl Host {
         let delta = self.cluster.step();
         self.send(pb::SyncRequest { body: Some(sync_request::Body::Delta(delta)) });
         self.acknowledged();
+    }
+
+    /// Has the plugin's clock stand at that time, to the microsecond; when its next
+    /// timer is due, if one is. What is due by then runs first, each timer at its time.
+    ///
+    /// # Panics
+    /// The plugin has no clock, or the time is before 1970.
+    pub fn set_time(&mut self, when: SystemTime) -> Option<SystemTime> {
+        let since = when.duration_since(UNIX_EPOCH).expect("a time after 1970");
+        let unix_micros = i64::try_from(since.as_micros()).expect("a time that is not too far away");
+        self.send(pb::SyncRequest { body: Some(sync_request::Body::Time(pb::Time { unix_micros })) });
+        match self.heard().body {
+            Some(sync_response::Body::TimeReached(reached)) if reached.unix_micros == unix_micros => {
+                reached.wake_at_unix_micros.map(at)
+            }
+            other => panic!("expected the time to be held, got {other:?}"),
+        }
     }
 
     fn open(&mut self) -> pb::Held {

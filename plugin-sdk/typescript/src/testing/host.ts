@@ -193,6 +193,18 @@ export class Host implements AsyncDisposable {
     await this.#acknowledged();
   }
 
+  /**
+   * Let the plugin's clock stand at that time, in milliseconds since the epoch; when its next timer is due, if one is.
+   * What is due by then runs first, each timer at its time.
+   */
+  async setTime(milliseconds: number): Promise<number | undefined> {
+    const unixMicros = Math.round(milliseconds * 1000);
+    const reached = await this.send({ $case: "time", value: { unixMicros } });
+    assert(reached?.$case === "timeReached" && reached.value.unixMicros === unixMicros);
+    const { wakeAtUnixMicros } = reached.value;
+    return wakeAtUnixMicros === undefined ? undefined : wakeAtUnixMicros / 1000;
+  }
+
   /** The head of a request about this pod, at the present generation. */
   call(pod: Pod): Call {
     const { uid, namespace, name } = pod.metadata;

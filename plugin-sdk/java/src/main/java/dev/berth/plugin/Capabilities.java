@@ -50,7 +50,8 @@ final class Capabilities {
             .setScoreNeedsFeasible(traits.scoreNeedsFeasible)
             .setConverse(true)
             .setConverseTogether(true)
-            .setListedCandidates(true);
+            .setListedCandidates(true)
+            .setClock(traits.clock != null);
     traits.events.forEach(event -> made.addEvents(event.message(hints)));
     if (traits.podFields != null) {
       made.setPodFields(Identity.PodFields.newBuilder().addAllPaths(traits.podFields));

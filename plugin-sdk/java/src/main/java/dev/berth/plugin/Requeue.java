@@ -17,6 +17,7 @@ public final class Requeue {
   /** How many sort keys the scheduler reads in a message. */
   private static final int KEYS_A_MESSAGE = 4096;
 
+  private long lastNumber;
   private final Set<Consumer<RequeueResponse>> listeners = ConcurrentHashMap.newKeySet();
 
   /** Has these pods tried again, by UID. */
@@ -61,8 +62,13 @@ public final class Requeue {
     listeners.remove(listener);
   }
 
-  private void say(RequeueResponse.Builder message, String cause) {
-    RequeueResponse whole = message.setCause(cause).build();
+  /** The number of what was said last, 0 if nothing was. */
+  synchronized long lastNumber() {
+    return lastNumber;
+  }
+
+  private synchronized void say(RequeueResponse.Builder message, String cause) {
+    RequeueResponse whole = message.setCause(cause).setNumber(++lastNumber).build();
     listeners.forEach(each -> each.accept(whole));
   }
 

@@ -108,6 +108,9 @@ public final class Server implements AutoCloseable {
    */
   public void start() throws IOException {
     ContractException.tell("serving", () -> plugin.serving(session));
+    if (traits.clock != null) {
+      traits.clock.serve(session);
+    }
     WarmUp.once();
     Answering answering = new Answering(session, tracing);
     boolean unix = address.startsWith("unix:");
@@ -206,6 +209,9 @@ public final class Server implements AutoCloseable {
   @Override
   public void close() {
     health.enterTerminalState();
+    if (traits.clock != null) {
+      traits.clock.stop();
+    }
     try {
       stopServing();
     } catch (IOException e) {

@@ -32,6 +32,9 @@ final class SyncStream implements StreamObserver<SyncRequest> {
   private List<Step> steps = new ArrayList<>();
   private boolean ended;
 
+  /** Whether the host has said the time on this stream. */
+  private boolean timed;
+
   private enum Stage {
     WAITING,
     TRANSFERRING,
@@ -96,7 +99,9 @@ final class SyncStream implements StreamObserver<SyncRequest> {
       if (problem != null) {
         throw problem;
       }
-      if (take(request, decoded)) {
+      if (request.hasTime() && session.traits.clock != null) {
+        reach(request.getTime().getUnixMicros());
+      } else if (take(request, decoded)) {
         State.Ack.Builder ack = State.Ack.newBuilder().setGeneration(session.mirror.generation);
         send(SyncResponse.newBuilder().setAck(ack).build());
       }
@@ -106,6 +111,19 @@ final class SyncStream implements StreamObserver<SyncRequest> {
     if (session.mirror.generation != before) {
       session.announce();
     }
+  }
+
+  private void reach(long unixMicros) {
+    timed = true;
+    Long wake = session.traits.clock.reach(unixMicros);
+    State.TimeReached.Builder reached = State.TimeReached.newBuilder().setUnixMicros(unixMicros);
+    if (wake != null) {
+      reached.setWakeAtUnixMicros(wake);
+    }
+    if (session.traits.requeue != null) {
+      reached.setLastRequeue(session.traits.requeue.lastNumber());
+    }
+    send(SyncResponse.newBuilder().setTimeReached(reached).build());
   }
 
   /** Takes one message; true where a generation is to be acknowledged. */
@@ -129,6 +147,9 @@ final class SyncStream implements StreamObserver<SyncRequest> {
   private boolean begin(State.Begin begin) {
     if (begin.getEpoch().isEmpty()) {
       throw SyncException.outOfOrder("an epoch needs a name");
+    }
+    if (session.traits.clock != null && !timed) {
+      session.traits.clock.own();
     }
     epoch = begin.getEpoch();
     steps = new ArrayList<>();

@@ -22,6 +22,7 @@ public final class Traits {
   List<String> podResources = List.of();
   final List<WatchedResource> watched = new ArrayList<>();
   Requeue requeue;
+  Clock clock;
   Duration deadline;
   final Map<Class<? extends Plugin>, Duration> deadlines = new LinkedHashMap<>();
 
@@ -106,6 +107,12 @@ public final class Traits {
   /** The plugin speaks to the scheduler on its own. */
   public Traits requeue(Requeue requeue) {
     this.requeue = requeue;
+    return this;
+  }
+
+  /** All that the plugin knows of time: it reads no other, and sets no timers but by it. */
+  public Traits clock(Clock clock) {
+    this.clock = clock;
     return this;
   }
 

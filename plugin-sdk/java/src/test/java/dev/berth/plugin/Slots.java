@@ -50,6 +50,7 @@ public final class Slots
         .events(EventInterest.of("Pod", Action.DELETE))
         .pods()
         .requeue(requeue)
+        .clock(new Clock())
         .wantedDeadline(Plugin.PreBind.class, Duration.ofSeconds(3));
   }
 

@@ -7,6 +7,7 @@ import berth.plugin.v1.Queueing;
 import berth.plugin.v1.QueueingServiceGrpc;
 import berth.plugin.v1.Scheduling;
 import berth.plugin.v1.SchedulingServiceGrpc;
+import berth.plugin.v1.State;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.google.protobuf.ByteString;
 import dev.berth.plugin.Answer;
@@ -36,6 +37,8 @@ import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -203,9 +206,23 @@ public final class Host implements AutoCloseable {
   /** Sends what changed in the cluster, if anything did. */
   public void update() {
     if (cluster.isChanged()) {
-      stream.send(berth.plugin.v1.State.SyncRequest.newBuilder().setDelta(cluster.step()).build());
+      stream.send(State.SyncRequest.newBuilder().setDelta(cluster.step()).build());
       stream.acknowledged(cluster.generation);
     }
+  }
+
+  /**
+   * Has the plugin's clock stand at that time, to the microsecond; when its next timer is due, null
+   * if none is. What is due by then runs first, each timer at its time.
+   */
+  public Instant setTime(Instant when) {
+    long unixMicros = ChronoUnit.MICROS.between(Instant.EPOCH, when);
+    State.Time.Builder time = State.Time.newBuilder().setUnixMicros(unixMicros);
+    stream.send(State.SyncRequest.newBuilder().setTime(time).build());
+    State.TimeReached reached = stream.reached(unixMicros);
+    return reached.hasWakeAtUnixMicros()
+        ? Instant.EPOCH.plus(reached.getWakeAtUnixMicros(), ChronoUnit.MICROS)
+        : null;
   }
 
   /** Whether the pod may enter the queue. */

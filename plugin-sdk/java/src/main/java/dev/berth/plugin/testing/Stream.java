@@ -54,6 +54,14 @@ final class Stream {
     }
   }
 
+  State.TimeReached reached(long unixMicros) {
+    State.SyncResponse answer = heard();
+    if (!answer.hasTimeReached() || answer.getTimeReached().getUnixMicros() != unixMicros) {
+      throw new AssertionError("expected TimeReached of " + unixMicros + ", got " + answer);
+    }
+    return answer.getTimeReached();
+  }
+
   private State.SyncResponse heard() {
     try {
       Object answer = answers.poll(Host.PATIENCE_SECONDS, TimeUnit.SECONDS);
