@@ -39,8 +39,9 @@ def kinds(found):
 
 
 def is_as_expected(case, found):
-    first = found["nodes"]["groups"][:1] if found["nodes"] else []
-    by = first[0]["refusals"][0]["plugin"] if first else ""
+    nodes = found["nodes"] or {"refusals": [], "groups": []}
+    first = nodes["refusals"] or [each for group in nodes["groups"][:1] for each in group["refusals"]]
+    by = first[0]["plugin"] if first else ""
     return (
         case.state == found["state"]["kind"]
         and case.says in found["cause"]

@@ -506,7 +506,19 @@ VOLUMES = [
     Case(
         "a claim that is not bound yet",
         on({}, others=[SLOW, make_claim("c", storage_class="slow")], volumes=(claim_volume("c"),)),
-        "unbound immediate PersistentVolumeClaims",
+        "PersistentVolumeClaim c waits for a volume of StorageClass slow, which has no provisioner",
+        "VolumeBinding",
+    ),
+    Case(
+        "no such class of the claim",
+        on({}, others=[make_class(), make_claim("c", storage_class="gone")], volumes=(claim_volume("c"),)),
+        "StorageClass gone of PersistentVolumeClaim c does not exist",
+        "VolumeBinding",
+    ),
+    Case(
+        "a claim without volume and class",
+        on({}, others=[make_claim("c", storage_class="")], volumes=(claim_volume("c"),)),
+        "PersistentVolumeClaim c has neither a volume nor a StorageClass",
         "VolumeBinding",
     ),
     Case(
@@ -659,7 +671,7 @@ DEVICES = [
     Case(
         "no such class of devices",
         with_devices(["d0"], claims=[device_claim("d")], classes={"small": "small"}),
-        "device class gpu does not exist",
+        "DeviceClass gpu of ResourceClaim d does not exist",
         "DynamicResources",
         ("DeviceClass",),
     ),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from berth.explain.lacking_claims import OF_CLAIMS, Lacking
 from berth.explain.schema import Nodes, Proposal, Refusal, State, StateKind
 from berth.objects.pod import Pod
 from berth.snapshot.pod_group_states import group_of
@@ -28,17 +29,25 @@ WAITING_IN_QUEUE = (StateKind.ACTIVE, StateKind.BACKING_OFF, StateKind.UNSCHEDUL
 
 
 def cause_and_remedy(
-    pod: Pod, state: State, nodes: Nodes | None, proposals: Sequence[Proposal], last_message: str
+    pod: Pod,
+    state: State,
+    nodes: Nodes | None,
+    proposals: Sequence[Proposal],
+    last_message: str,
+    *,
+    lacks: Sequence[Lacking] = (),
 ) -> tuple[str, str]:
     """Why the pod is where it is, and what its owner can do, empty where nothing has to be done.
 
-    `last_message` is what came of its last attempt, empty where none failed.
+    `last_message` is what came of its last attempt, empty where none failed; `lacks` is what its claims lack.
     """
     if state.kind in WAITING_IN_QUEUE:
         group = group_of(pod)
         if group is not None and last_message and nodes is not None and nodes.feasible:
             return _with_its_group(group.name, nodes, last_message)
         cause, remedy = _pending(state, nodes)
+        if nodes is not None and OF_CLAIMS.intersection(each.plugin for each in _first_refusals(nodes)):
+            cause, remedy = _with_claims(cause, remedy, lacks)
         return cause, proposals[0].sentence if proposals else remedy
     if state.kind is StateKind.NOT_OURS:
         return _not_ours(pod.spec.scheduler_name, state)
@@ -46,6 +55,8 @@ def cause_and_remedy(
     if held is None:
         return _settled(state), ""
     cause, remedy = held(state)
+    if state.kind is StateKind.NOT_QUEUED:
+        cause, remedy = _with_claims(cause, remedy, lacks)
     group = group_of(pod)
     if group is not None and state.kind in WAITING_FOR_A_GROUP:
         # That it waits for minCount says nothing of what another pod of the group lacks.
@@ -190,6 +201,21 @@ def _turned_down(nodes: Nodes) -> str:
     left = nodes.total - first.count
     rest = f"{left} other{'s' if left > 1 else ''} below"
     return f"The pod fits on no node. {first.count} of {nodes.total} nodes: {why(first.refusals)}; {rest}."
+
+
+def _first_refusals(nodes: Nodes) -> Sequence[Refusal]:
+    """Give what turns the pod down, or most nodes."""
+    return nodes.refusals or (nodes.groups[0].refusals if nodes.groups else ())
+
+
+def _with_claims(cause: str, remedy: str, lacks: Sequence[Lacking]) -> tuple[str, str]:
+    """Name the claims behind the cause, in their order; the first one's remedy is the pod's."""
+    if not lacks:
+        return cause, remedy
+    said = [each.cause for each in lacks[:FEW] if each.cause]
+    named = "".join(f" {text[0].upper()}{text[1:]}." for text in said)
+    first = lacks[0].remedy
+    return f"{cause}{named}", f"{first[0].upper()}{first[1:]}."
 
 
 def why(refusals: Sequence[Refusal]) -> str:

@@ -12,6 +12,7 @@ from berth.cycle.budgets import CycleBudgets
 from berth.explain.attempt_log import AttemptLog, AttemptSummary
 from berth.explain.causes import cause_and_remedy
 from berth.explain.grouping import nodes_of
+from berth.explain.lacking_claims import lacking
 from berth.explain.more_priority import MorePriority
 from berth.explain.pod_states import PodStates
 from berth.explain.proposals import Proposed, Search, by_row
@@ -94,7 +95,8 @@ class Explainer:
         nodes = None if found is None else found.shown(pod, all_reasons=wanted.all_reasons, wide=wanted.wide)
         past = [past_attempt(attempt) for attempt in self.attempts.of(pod.uid)]
         last_message = past[-1].message if past else ""
-        cause, remedy = cause_and_remedy(pod, state, nodes, proposed.proposals, last_message)
+        lacks = lacking(pod, self.listers)
+        cause, remedy = cause_and_remedy(pod, state, nodes, proposed.proposals, last_message, lacks=lacks)
         return Explanation(
             pod=pod.key,
             uid=pod.uid,
