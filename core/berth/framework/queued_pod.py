@@ -71,7 +71,7 @@ class QueuedPodInfo:
     """The time before which nothing brings the pod back, because it went over budget; None for none."""
 
     def __post_init__(self) -> None:
-        self.key = self.pod.key
+        self.key = self.pod.metadata.key
 
     @property
     def priority(self) -> int:

@@ -26,6 +26,7 @@ from berth.framework.queued_group import QueuedGroupInfo
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.framework.status import SUCCESS, Code, PluginError, Status, failed
+from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
 from berth.pod_groups.conditions import GroupConditions
 from berth.pod_groups.group_algorithm import Ground, GroupQuestion
@@ -97,24 +98,27 @@ class PodGroupCycle:
     async def _try_queued(self, group: QueuedGroupInfo) -> Status:
         """What the attempt came to, before preemption."""
         started, key, infos = self.clock.monotonic(), group.group_key, list(group.members)
-        known = self.groups.get(key.name, key.namespace)
-        if known is None:
-            status = failed(f'podgroup.scheduling.k8s.io "{key.name}" not found')
-            self._fail_all(infos, status.message)
-            return status
-        waiting, placed = [info.pod for info in infos], self.states.known(key).scheduled
         try:
-            framework = validate(known, waiting, placed, self.frameworks, self.features.words)
+            framework = self.validated(key, [info.pod for info in infos])
         except PluginError as error:
             status = failed(error)
             self._fail_all(infos, status.message)
-            self.conditions.tell(key, GroupResult(status))
+            if self.groups.get(key.name, key.namespace) is not None:
+                self.conditions.tell(key, GroupResult(status))
             return status
         members = self._begun(infos, framework.profile_name)
         group.members[:] = [member.info for member in members]
         if not members:
             return SUCCESS
         return (await self._attempt(framework, key, members, started)).decided
+
+    def validated(self, key: GroupKey, waiting: Sequence[Pod]) -> Framework:
+        """The profile of a queued group's pods. Raises: PluginError where they cannot be tried together."""
+        group = self.groups.get(key.name, key.namespace)
+        if group is None:
+            raise PluginError(f'podgroup.scheduling.k8s.io "{key.name}" not found')
+        placed = self.states.known(key).scheduled
+        return validate(group, waiting, placed, self.frameworks, self.features.words)
 
     async def _attempt(
         self, framework: Framework, key: GroupKey, members: Sequence[Member], started: float

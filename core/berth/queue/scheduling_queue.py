@@ -166,15 +166,12 @@ class SchedulingQueue(QueueContents):
 
     def add(self, pod: Pod) -> None:
         """Take in a new pod."""
-        self._add(pod, self._pod_added)
-
-    def _add(self, pod: Pod, event: str) -> None:
         record = QueuedPodInfo(pod, self._clock.now())
-        if self.groups is not None and group_of(pod) is not None:
+        if self.groups is None or group_of(pod) is None:
+            self._notify(self._places.move_to_active(record, self._pod_added))
+        else:
             self.nominator.add(pod)
             self.groups.add(record)
-        else:
-            self._notify(self._places.move_to_active(record, event))
 
     def update(self, old: Pod | None, new: Pod) -> None:
         """Take over a new version of a pod; an unknown one is taken in."""
@@ -186,7 +183,7 @@ class SchedulingQueue(QueueContents):
         places = self._places
         record = self._record(new.key)
         if record is None:
-            self._add(new, self._unknown_updated)
+            self._add_unknown(new)
             return
         self._renew(record, old, new)
         entity = record.group or record
@@ -195,6 +192,13 @@ class SchedulingQueue(QueueContents):
         elif entity.key in places.pool:
             places.pool.put(entity.key, entity)
             self._notify(self._moved_by_own_update(entity, old, new))
+
+    def _add_unknown(self, pod: Pod) -> None:
+        if self.groups is None or group_of(pod) is None:
+            record = QueuedPodInfo(pod, self._clock.now())
+            self._notify(self._places.move_to_active(record, self._unknown_updated))
+        else:
+            self.add(pod)
 
     def delete(self, pod: Pod) -> None:
         """Take a pod out, wherever it waits; one in flight stays in flight."""

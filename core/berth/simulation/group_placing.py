@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from berth.framework.cycle_budget import UNMETERED
+from berth.framework.queued_group import turn_in_group
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.framework.status import PluginError, Status, failed
@@ -70,9 +71,12 @@ class GroupPlacing:
         if not waiting:
             return GroupOutcome((), gated)
         first, *others = (QueuedPodInfo(pod, self._one_by_one.now) for pod in waiting)
-        infos = sorted((first, *sorted(others, key=lambda info: info.pod.name)), key=turn_of)
+        queued = cycle.queue.groups is not None
+        infos = sorted((first, *others), key=turn_in_group)
+        if not queued:
+            infos = sorted((first, *sorted(others, key=lambda info: info.pod.name)), key=turn_of)
         try:
-            framework = profile_of(infos, cycle.frameworks)
+            framework = cycle.validated(key, waiting) if queued else profile_of(infos, cycle.frameworks)
         except PluginError as error:
             return GroupOutcome((), [*gated, *_left(waiting, failed(str(error)))])
         attempts = cycle.submission.attempts

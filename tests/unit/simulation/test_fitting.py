@@ -7,6 +7,7 @@ import pytest
 
 from berth.config.flags.feature_gates import FeatureGates
 from berth.config.loading import load
+from berth.config.releases.release import DEFAULT, effective
 from berth.objects.node import Node
 from berth.simulation import growing_cluster
 from berth.simulation.errors import InputError
@@ -25,10 +26,10 @@ def shape(tmp_path, name, most=10, price=None, **fields):
     return Shape(name, made, most, price)
 
 
-def fitted(tmp_path, there, pods, shapes, gates=(), **options):
+def fitted(tmp_path, there, pods, shapes, gates=(), *, release=DEFAULT, **options):
     found = cluster(tmp_path, *there) if there else ClusterInput()
     wanted = read_pods(written(tmp_path / "pods.json", *pods), found)
-    loaded = load(None, gates=FeatureGates(dict.fromkeys(gates, True)))
+    loaded = load(None, gates=FeatureGates(dict.fromkeys(gates, True), effective(release)))
     return would_fit(found, wanted, shapes, Options(loaded), **options)
 
 
@@ -234,6 +235,21 @@ def test_a_gang_that_never_fits(tmp_path):
     (two,) = found.shapes
     assert ({"two": 1}, 1, 5) == (two.nodes, two.placed, len(two.left))
     assert any("pod group is unschedulable" in left.status.message for left in two.left)
+
+
+def test_gangs_as_of_1_37(tmp_path):
+    """One that does not fit counts its pods; one with pods of another priority than its own is refused."""
+    group, pods = gang("g", 2)
+    other, urgent = gang("h", 2)
+    for each in urgent:
+        each["spec"]["priority"] = 5
+    shapes = [shape(tmp_path, "one", cpu="1", most=1)]
+
+    found = fitted(tmp_path, [group, other], [*pods, *urgent], shapes, GANGS[:1], release=(1, 37))
+
+    said = {left.status.message for left in found.shapes[0].left}
+    assert any("minCount (2) cannot be satisfied: 1 scheduled, 0 remaining" in text for text in said)
+    assert any("the same priority as the pod group's priority, got 5 and 0" in text for text in said)
 
 
 def test_the_least_of_a_gang(tmp_path):
