@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -184,3 +184,14 @@ def node(name):
     }
     metadata = {"name": name, "labels": {"kubernetes.io/hostname": name}}
     return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status}
+
+
+@contextmanager
+def installation(folder, run_images):
+    """A sandbox whose kubelet runs operator and schedulers, until the block ends."""
+    found = Installation(folder, run_images)
+    try:
+        found.start()
+        yield found
+    finally:
+        found.stop()

@@ -6,7 +6,7 @@ starts operator, scheduler and plugin as processes from the pod specs that it wa
 
 import pytest
 
-from tests.e2e.installation import KUSTOMIZE, SYSTEM, Installation
+from tests.e2e.installation import KUSTOMIZE, SYSTEM, Installation, installation
 from tests.unit.operator.at_work import MONITOR, RULES
 
 pytestmark = pytest.mark.e2e
@@ -14,12 +14,9 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture
 def cluster(tmp_path, run_images):
-    found = Installation(tmp_path, run_images)
-    try:
-        found.start()
+    """A sandbox whose kubelet runs operator and schedulers."""
+    with installation(tmp_path, run_images) as found:
         yield found
-    finally:
-        found.stop()
 
 
 def test_life_of_a_scheduler(cluster):

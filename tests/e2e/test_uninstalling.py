@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from tests.e2e.installation import ROOT, Installation
+from tests.e2e.installation import ROOT, installation
 from tests.release.manifests import write_installations
 from tests.release.version import version
 
@@ -40,12 +40,8 @@ def left(cluster):
 @pytest.fixture
 def cluster(tmp_path, run_images):
     """A sandbox whose kubelet runs operator and schedulers."""
-    found = Installation(tmp_path, run_images)
-    try:
-        found.start()
+    with installation(tmp_path, run_images) as found:
         yield found
-    finally:
-        found.stop()
 
 
 @pytest.mark.parametrize("skipped", [0, 1], ids=["all commands", "without the first"])

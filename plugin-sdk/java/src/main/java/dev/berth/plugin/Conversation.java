@@ -43,7 +43,8 @@ final class Conversation implements StreamObserver<ConverseRequest> {
     Patience patience = patience(request);
     Place here = new Place(answering.session.line, null);
     running.add(patience);
-    executor.execute(() -> reply(request, new Answering.Arrival(here, patience, "grpc", carrier(request))));
+    executor.execute(
+        () -> reply(request, new Answering.Arrival(here, patience, "grpc", carrier(request))));
   }
 
   private static Patience patience(ConverseRequest request) {
