@@ -122,8 +122,9 @@ def at_the_limit(row):
         for stages in MILLISECONDS.values()
     ]
     sent = row.stages(n)["message"]()
-    _, kept = memory_of(row.stages(n)["taken over"])
-    return [row.kind, row.field, str(n), f"{worst:.2f}", *shown, f"{sent >> 10}", f"{kept >> 10}"]
+    taken_over = row.stages(n).get("taken over")
+    kept = "" if taken_over is None else f"{memory_of(taken_over)[1] >> 10}"
+    return [row.kind, row.field, str(n), f"{worst:.2f}", *shown, f"{sent >> 10}", kept]
 
 
 def cpu_of(step):

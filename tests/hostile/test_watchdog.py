@@ -76,7 +76,7 @@ def longest_turn(cycle):
     return clock.longest
 
 
-@pytest.mark.parametrize("row", ROWS, ids=str)
+@pytest.mark.parametrize("row", [row for row in ROWS if row.cycle], ids=str)
 def test_a_cycle_looks_at_its_meter_often_enough(row):
     """All in-tree plugins of the default profile are asked about a pod that the row is of, or concerns."""
     limit = row.at_the_limit()

@@ -1,6 +1,6 @@
 """The rows of the growth table: every field that may repeat, by the kind that has it."""
 
-from tests.hostile.growth_rows import devices, groups, nodes, pods, selectors, storage
+from tests.hostile.growth_rows import answers, devices, groups, nodes, pods, selectors, storage
 
 ROWS = [
     *pods.ROWS,
@@ -9,6 +9,7 @@ ROWS = [
     *storage.ROWS,
     *devices.ROWS,
     *groups.ROWS,
+    *answers.ROWS,
 ]
 
 __all__ = ["ROWS"]

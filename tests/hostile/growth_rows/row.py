@@ -43,15 +43,15 @@ class Cycle(NamedTuple):
 class Row(NamedTuple):
     """A field of a kind; `stages(n)` makes an object with n entries, and what is done about it, by stage.
 
-    `cycle(n)` gives the pod's own cycle, to be run with a meter. `max_entries` is how many entries the API
-    server takes where that is not a matter of bytes.
+    `cycle(n)` gives the pod's own cycle, to be run with a meter, where there is one. `max_entries` is how
+    many entries the API server takes where that is not a matter of bytes.
     """
 
     kind: str
     field: str
     entry: Callable[[int], object]
     stages: Callable[[int], Steps]
-    cycle: Callable[[int], "Cycle"]
+    cycle: Callable[[int], "Cycle"] | None
     max_entries: int | None = None
 
     def __str__(self) -> str:
@@ -98,7 +98,7 @@ def simulated(documents):
 
 def message(documents):
     """What a plugin in another process is sent of the objects."""
-    read = [json.dumps(each).encode() for each in documents]
+    read = [json.dumps(each, separators=(",", ":")).encode() for each in documents]
 
     def sent():
         size = 0
@@ -115,7 +115,7 @@ def message(documents):
 
 def message_about(document):
     """What a plugin in another process is sent when it is asked about a pod that is placed."""
-    data = json.dumps(document).encode()
+    data = json.dumps(document, separators=(",", ":")).encode()
     kept = RawObjects[Pod]()
     decode = kept.decoding(BY_NAME["", "Pod"].decode)
 
