@@ -116,12 +116,13 @@ def at_the_limit(row):
     """The table's row: as many entries as the API server takes; growth up to an eighth of them."""
     n = row.at_the_limit()
     worst = max(growths(row, max(n // 32, FEW)).values())
-    took = {stage: cpu_of(step) for stage, step in row.stages(n).items() if stage != "message"}
+    steps = row.stages(n)
+    sent = steps.pop("message")()
+    took = {stage: cpu_of(step) for stage, step in steps.items()}
     shown = [
         next((f"{1000 * took[stage]:.0f}" for stage in stages if stage in took), "")
         for stages in MILLISECONDS.values()
     ]
-    sent = row.stages(n)["message"]()
     taken_over = row.stages(n).get("taken over")
     kept = "" if taken_over is None else f"{memory_of(taken_over)[1] >> 10}"
     return [row.kind, row.field, str(n), f"{worst:.2f}", *shown, f"{sent >> 10}", kept]
