@@ -171,3 +171,25 @@ async def test_the_profile_of_a_group_is_its_pods(profile):
     await cluster.run()
 
     assert ("", profile) == (before, await views(cluster).profile_of_group("default", "g"))
+
+
+async def test_what_a_gated_group_waits_for():
+    """From 1.37 on it is gated as a whole: each pod says for what, also where another pod is held back."""
+    cluster = Asked(gates={"GenericWorkload": True}, release=(1, 37))
+    cluster.add_node("n0")
+    cluster.add_pod("a", **MEMBER)
+    cluster.add_pod("b", gates=["example.com/wait"], **MEMBER)
+    await cluster.run()
+    without = (await cluster.explain("a")).cause
+    cluster.add(gang(3))
+    await cluster.run()
+    few = (await cluster.explain("a")).cause
+    cluster.add_pod("c", **MEMBER)
+    await cluster.run()
+    held = (await cluster.explain("a")).cause
+    counts = (await views(cluster).queued(PROFILE, [])).counts
+
+    assert "The pod is not queued yet: waiting for pod group default/g to be created." == without
+    assert "waiting for minCount pods from a gang to appear in scheduling queue" in few
+    assert "SchedulingGates keeps the pod out of the queue: pod default/b of its group" in held
+    assert (3, 0) == (counts["gated"], counts["unschedulable"])
