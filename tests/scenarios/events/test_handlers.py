@@ -119,9 +119,9 @@ async def test_1_7_7_what_the_default_profile_waits_for():
         "storage.k8s.io/CSINode": add_update,
         "storage.k8s.io/CSIStorageCapacity": add_update,
         "storage.k8s.io/StorageClass": add_update,
-        "storage.k8s.io/CSIDriver": Do.UPDATE,
+        "storage.k8s.io/CSIDriver": Do.UPDATE | Do.DELETE,
         "storage.k8s.io/VolumeAttachment": Do.DELETE,
-        "resource.k8s.io/DeviceClass": add_update,
+        "resource.k8s.io/DeviceClass": add_update | Do.DELETE,
         "resource.k8s.io/ResourceClaim": add_update | Do.DELETE,
         "resource.k8s.io/ResourceSlice": add_update | Do.DELETE,
     } == Cluster().core.wanted

@@ -38,6 +38,9 @@ REGISTERED = {
     ],
     "SchedulingGates": [(On.POD, Do.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, True)],
     "NodeVolumeLimits": [
+        (On.NODE, Do.ADD, False),
+        (On.CSI_DRIVER, Do.UPDATE, True),
+        (On.CSI_DRIVER, Do.DELETE, True),
         (On.CSI_NODE, Do.ADD, False),
         (On.CSI_NODE, Do.UPDATE, True),
         (On.POD, Do.DELETE, True),
@@ -51,6 +54,7 @@ REGISTERED = {
         (On.POD, Do.DELETE, True),
         (On.POD, Do.UPDATE_POD_GENERATED_RESOURCE_CLAIM, True),
         (On.DEVICE_CLASS, ADD_UPDATE, False),
+        (On.DEVICE_CLASS, Do.DELETE, True),
         (On.RESOURCE_SLICE, ADD_UPDATE, False),
         (On.RESOURCE_SLICE, Do.DELETE, False),
     ],
@@ -61,6 +65,7 @@ REGISTERED = {
         (On.NODE, ADD_LABEL, False),
         (On.CSI_NODE, ADD_UPDATE, True),
         (On.CSI_DRIVER, Do.UPDATE, True),
+        (On.CSI_DRIVER, Do.DELETE, True),
         (On.CSI_STORAGE_CAPACITY, ADD_UPDATE, True),
     ],
     "VolumeZone": [
