@@ -29,6 +29,8 @@ R = TypeVar("R")
 LOOK_SECONDS = 0.002
 HEAR_SECONDS = 1.0
 """How long what a plugin has said by itself may be on its way."""
+MAX_LOST = 10
+"""After so many things that a plugin says it has said, and that never came, it is not waited for again."""
 MICROS = 1_000_000
 
 
@@ -74,6 +76,7 @@ class OutsideHost(PluginHost):
         """When the next plugin wants to be woken, in virtual time."""
         self._heard: Counter[str] = Counter()
         """The number of what each plugin said last by itself."""
+        self._lost: Counter[str] = Counter()
         self._news = asyncio.Event()
         super().__init__(specs, profiles, sampled=lambda _: False, classes_ahead=0, **parts)
 
@@ -110,11 +113,12 @@ class OutsideHost(PluginHost):
         """Wait for what the plugin has said by itself; what was said while nothing listened never comes."""
         try:
             async with asyncio.timeout(HEAR_SECONDS):
-                while self._heard[name] < number:
+                while self._heard[name] < number and self._lost[name] < MAX_LOST:
                     self._news.clear()
                     await self._news.wait()
         except TimeoutError:
             self._heard[name] = number
+            self._lost[name] += 1
 
     def caller(self, version: Version, profile: str) -> Caller:
         """What calls that version in the name of that profile."""

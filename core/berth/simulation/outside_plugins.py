@@ -60,6 +60,8 @@ MOST_MOVES: Final = 100
 """So often plugins may move something at one virtual moment: one that never ends to must not hold up time."""
 MAX_WAKES: Final = 10_000
 """So often plugins are woken without any progress: timers that bring nothing must not go on for ever."""
+MAX_WAIT_SECONDS: Final = 7 * 24 * 3600.0
+"""Nor is a timer waited for that is due so long after the last progress."""
 MOMENT_SECONDS: Final = 0.005
 """How long what a plugin says by itself may be on its way."""
 
@@ -90,8 +92,12 @@ class OutsidePlugins:
         self._alarm_micros: int | None = None
         self._wakes, self._progress = 0, 0.0
         """How often plugins were woken since the last progress."""
+        self._gave_up = False
+        """Whether it is over though a plugin has a timer."""
         self._rejected: dict[str, list[str]] = {}
-        """Pods whose last attempt sidecars turned down, by UID, with those that did so not at Filter."""
+        """Pods whose last attempt sidecars turned down, by UID, with these."""
+        self._by_filter: set[str] = set()
+        """Those of them that were turned down at Filter."""
         self._extenders: list[Extender] = []
 
     def __enter__(self) -> Self:
@@ -205,7 +211,8 @@ class OutsidePlugins:
                 and not record.node_name
                 and not error.diagnosis.pre_filter_message
             )
-            self._rejected[record.pod.uid] = [] if by_filter else by
+            self._rejected[record.pod.uid] = by
+            (self._by_filter.add if by_filter else self._by_filter.discard)(record.pod.uid)
         self._breathe()
 
     def moves(self) -> bool:
@@ -246,7 +253,10 @@ class OutsidePlugins:
         """When a plugin wants to be woken, in virtual seconds; never, where that brings nothing."""
         if progress != self._progress:
             self._progress, self._wakes = progress, 0
-        return math.inf if self._alarm_micros is None else self._alarm_micros / MICROS
+        wake = math.inf if self._alarm_micros is None else self._alarm_micros / MICROS
+        too_late = self._alarm_micros is not None and wake > progress + MAX_WAIT_SECONDS
+        self._gave_up = too_late or self._wakes >= MAX_WAKES
+        return math.inf if too_late else wake
 
     def _anything_waits(self) -> bool:
         """Whether what a sidecar says may help a pod."""
@@ -271,18 +281,21 @@ class OutsidePlugins:
         """The sidecar that has a pod wait and can let it go on by itself, later; "" if none.
 
         It has the pod wait by `gating` it, at PreFilter or at Permit. One that uses the clock was heard out,
-        unless it was woken in vain too often.
+        unless it was woken in vain too often, or its next timer is too far away.
         """
         if self._host is None:
             return ""
         names = [gating] if gating else self._rejected.get(uid, [])
+        by_filter = not gating and uid in self._by_filter
         found = ((name, self._host.connections.get(name)) for name in names)
-        return next((name for name, one in found if one is not None and self._is_cut_off(one)), "")
+        return next((name for name, one in found if one and self._is_cut_off(one, by_filter=by_filter)), "")
 
-    def _is_cut_off(self, connection: Connection) -> bool:
-        """Whether the plugin may have said more, later than virtual time ended."""
-        in_time = connection.capabilities.clock and self._wakes < MAX_WAKES
-        return connection.offers(identity_pb2.EXTENSION_POINT_REQUEUE) and not in_time
+    def _is_cut_off(self, connection: Connection, *, by_filter: bool) -> bool:
+        """Whether the plugin may have said more of a pod, later than virtual time ended."""
+        if not connection.offers(identity_pb2.EXTENSION_POINT_REQUEUE):
+            return False
+        # Only of one with the clock is it known that it has a timer, which may be for what Filter says.
+        return self._gave_up if connection.capabilities.clock else not by_filter
 
     def shown_kinds(self) -> Counter[str]:
         """How many of the input's further objects a sidecar was shown, by kind."""

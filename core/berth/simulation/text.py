@@ -228,7 +228,7 @@ def _cut_off(pending: list[PendingPod], plugins: Sequence[PluginUse]) -> Iterato
     clocked = {use.name for use in plugins if use.clock}
     for plugin, count in sorted(counts.items()):
         why = (
-            "it was woken 10,000 times, and nothing came of it: let its timers wait for longer"
+            "for 10,000 of its timers or a week nothing came of it, which is as long as it is waited for"
             if plugin in clocked
             else f"its timers run in real time, and virtual time ended before them: {USE_THE_CLOCK}"
         )

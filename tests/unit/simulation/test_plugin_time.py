@@ -97,6 +97,14 @@ def test_a_gang_that_never_is_complete_has_a_verdict(tmp_path, monkeypatch):
     assert ["gang", "gang"] == [each.no_verdict for each in outcome.pending]
 
 
+def test_a_timer_that_is_too_far_away_is_not_waited_for(tmp_path):
+    """A plugin that lets a pod go on in a year has no verdict on it, and the simulation ends."""
+    outcome = played(tmp_path, [pod(f"p{i}") for i in range(3)], "Quota", half_life_seconds=365 * 24 * HOUR)
+
+    assert (2, 0.0) == (len(outcome.placements), outcome.seconds)
+    assert ["quota"] == [each.no_verdict for each in outcome.pending]
+
+
 def test_the_end_of_a_day_is_a_verdict(tmp_path):
     """Pods that wait for their turn when the time is over that was asked for are pending."""
     path = scheduler(tmp_path, "Quota")

@@ -112,6 +112,8 @@ class StateStream:
             async with within(self._plugin, ACK_SECONDS, "the time was not answered"):
                 await self._say_time(unix_micros)
                 return await self._reaching
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:  # it broke a moment ago
+            raise NotConnectedError(self._plugin, "the state stream broke") from error
         finally:
             self._reaching = None
 
