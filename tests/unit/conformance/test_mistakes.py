@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from berth.cli import main
 from tests.go_toolchain import GO_SDK, build
 from tests.node_toolchain import FROM_SOURCE, NODE, NODE_SDK, install
+from tests.rust_toolchain import build_example, needs_cargo
 from tests.unit.conformance.mistakes import MISTAKES
 from tests.unit.conformance.running import process
 
@@ -66,6 +67,15 @@ async def test_go(tmp_path, name):
     failures = await verified(str(program), MISTAKE=name)
 
     assert_found(name, failures)
+
+
+@needs_cargo
+@pytest.mark.parametrize("name", sorted(FOUND.keys() - {"unchecked"}))
+async def test_rust(tmp_path, name):
+    """So does one in Rust, whose SDK refuses arguments that nothing reads."""
+    program = await asyncio.to_thread(build_example, "mistakes", tmp_path / "mistakes", release=False)
+
+    assert_found(name, await verified(str(program), MISTAKE=name))
 
 
 @pytest.mark.parametrize("name", MISTAKES)
