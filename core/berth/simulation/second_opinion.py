@@ -73,7 +73,10 @@ class SecondOpinion:
         # A sample begins where the recorded search began.
         rotation = Rotation(self._core.schedule_one.algorithm.search.rotation.start)
         search = NodeSearch(self._core.queue.nominator, rotation, self._percentage)
-        return at_once(ask(self._core, framework, pod, search))
+        # The recorded cycle is to read the clock as often as it did, which it does as often as it works.
+        self._core.cache.update_snapshot(self._core.snapshot)
+        with self._core.snapshot.with_answers_apart():
+            return at_once(ask(self._core, framework, pod, search))
 
 
 def best_of(core: Scheduler, asked: Asked) -> tuple[str, ...]:

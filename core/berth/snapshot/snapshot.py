@@ -15,7 +15,8 @@ Source: pkg/scheduler/backend/cache/snapshot.go (Kubernetes v1.36); docs/decisio
 """
 
 import copy
-from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -311,6 +312,15 @@ class Snapshot:
             if self._answers[question] is None:
                 self._answers.put(question, known, known.nbytes + size_of(question))
         return known
+
+    @contextmanager
+    def with_answers_apart(self) -> Iterator[None]:
+        """Keep no answer of this time: who asks later works as if none had asked. Nothing may change."""
+        held, self._answers = self._answers, Recent(MOST_ANSWER_BYTES)
+        try:
+            yield
+        finally:
+            self._answers = held
 
     def of_rows(
         self,
