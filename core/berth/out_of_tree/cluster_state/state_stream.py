@@ -101,6 +101,10 @@ class StateStream:
         self._transfer_wanted = True
         self._changed.set()
 
+    def hold(self, unix_micros: int) -> None:
+        """Keep a time that the plugin is to hear when its stream begins."""
+        self.unix_micros = unix_micros
+
     async def reach(self, unix_micros: int) -> state_pb2.TimeReached:
         """The plugin's answer once it holds that time of the host.
 

@@ -245,7 +245,7 @@ class Connection:
         One that is away hears it when it is back, before anything else.
         """
         if not (self.ready and self.capabilities.clock):
-            self._state.unix_micros = unix_micros
+            self._state.hold(unix_micros)
             return None
         try:
             return await self._state.reach(unix_micros)
