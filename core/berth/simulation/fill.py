@@ -17,8 +17,9 @@ from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.simulation.engine import Simulation, after
 from berth.simulation.errors import InputError
+from berth.simulation.group_placing import GroupPlacing
 from berth.simulation.inputs import ClusterInput
-from berth.simulation.one_by_one import OneByOne, check_alone, without_post_filter
+from berth.simulation.one_by_one import Left, OneByOne, check_alone, without_post_filter
 from berth.simulation.options import Options
 from berth.simulation.outcome import (
     API_VERSION,
@@ -139,19 +140,35 @@ class _Filling:
         self.evicted_pending: list[PendingPod] = []
         self._profiles = simulation.core.profiles.frameworks
         self._one_by_one = OneByOne(simulation)
+        self._groups = GroupPlacing(simulation, self._one_by_one)
         self._turns = in_turn([_weight(pod) for pod in pods])
 
     async def place_evicted(self, pods: Sequence[Pod]) -> None:
-        """Place each pod that fits, those of higher priority first."""
+        """Place each pod that fits, those of higher priority first, and those of a group together."""
+        self.evicted = len(pods)
+        self._groups.know(pods)
+        turns: dict[object, list[Pod]] = {}
         for pod in sorted(pods, key=lambda each: -each.priority):
-            self.evicted += 1
-            profile = pod.spec.scheduler_name
-            if profile not in self._profiles:
-                self.evicted_pending.append(without_profile(pod, self._profiles))
-                continue
-            placed = await self._one_by_one.place(pod)
-            if isinstance(placed, Status):
-                self.evicted_pending.append(PendingPod(pod.key, profile, _reason(placed), placed.message, 1))
+            turns.setdefault(self._groups.key_of(pod) or pod.uid, []).append(pod)
+        for members in turns.values():
+            known = [pod for pod in members if pod.spec.scheduler_name in self._profiles]
+            unknown = [pod for pod in members if pod.spec.scheduler_name not in self._profiles]
+            self.evicted_pending += [without_profile(pod, self._profiles) for pod in unknown]
+            for pod, status in await self._left_of(known):
+                reason = _reason(status)
+                pending = PendingPod(pod.key, pod.spec.scheduler_name, reason, status.message, 1)
+                self.evicted_pending.append(pending)
+
+    async def _left_of(self, members: Sequence[Pod]) -> Sequence[Left]:
+        """Place a pod, or the pods of one group; give those that have no node."""
+        if not members:
+            return ()
+        group = self._groups.key_of(members[0])
+        if group is not None:
+            return (await self._groups.place(group, members)).left
+        (pod,) = members
+        placed = await self._one_by_one.place(pod)
+        return [Left(pod, placed)] if isinstance(placed, Status) else ()
 
     async def place(self, most: int) -> Stop | None:
         """Place until a copy does not fit; None where all do."""

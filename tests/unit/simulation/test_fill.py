@@ -14,7 +14,7 @@ from berth.simulation.fill import fill, in_turn
 from berth.simulation.inputs import read_pods
 from berth.simulation.options import Options
 from tests.benchmarks.fill import differences
-from tests.unit.simulation.kit import APART, APP, SPREAD, ZONE, cluster, node, pod, written
+from tests.unit.simulation.kit import APART, APP, SPREAD, ZONE, cluster, gang, node, pod, written
 
 
 def filled(tmp_path, nodes, *pods, **options):
@@ -154,3 +154,23 @@ def test_before_and_after_a_drain_of_all(tmp_path):
     )
     assert ["default/p0", "default/p1", "default/p2"] == found["evicted"]
     assert (0, 1) == (found["before"]["pending"], found["before"]["nodesInUse"])
+
+
+@pytest.mark.parametrize(("free", "placed"), [("3", 3), ("2", 0)])
+def test_an_evicted_group_is_placed_as_a_whole(tmp_path, free, placed):
+    """Its pods find nodes together, or none of them does."""
+    group, members = gang("g", 3)
+    there = [
+        node("n0"),
+        node("n1", cpu=free),
+        group,
+        *({**each, "spec": {**each["spec"], "nodeName": "n0"}} for each in members),
+    ]
+    files = [str(written(tmp_path / "p.json", pod("p"))), str(written(tmp_path / "c.json", *there))]
+    gates = ["--feature-gates", "GenericWorkload=true,GangScheduling=true"]
+
+    text = CliRunner().invoke(command, ["fill", *files, *gates, "--what-if", "drain n0", "-o", "json"]).stdout
+
+    found = json.loads(text)
+    assert (3, 3 - placed) == (found["evicted"], len(found["evictedPending"]))
+    assert int(free) - placed == found["count"]
