@@ -4,7 +4,9 @@ import logging
 
 import pytest
 
+from berth.client.errors import RejectedError
 from berth.framework.status import unschedulable
+from tests.failures.reporting import reports
 from tests.fakes import PostFilters
 from tests.scenarios.pod_groups.kit import ASKED_TO_WAIT, UNSCHEDULABLE, Groups, gang_of
 from tests.scenarios.pod_groups.plugins import WAIT, NotAllowed, RefusesInEarnest, TurnsDown, only, room_for
@@ -213,6 +215,22 @@ async def test_7_7_14_what_could_not_be_written_is_written_with_the_next_attempt
     await cluster.tick(3)
 
     assert ("False", "Unschedulable", UNSCHEDULABLE) == cluster.group_condition()
+
+
+@reports(
+    "group-status-not-written",
+    log="`pod group's status not written`, with group and cause; it is tried again",
+)
+async def test_7_7_14_a_status_that_is_not_written_is_tried_again(caplog):
+    """The next attempt of the group writes what the API server refused."""
+    cluster = gang_of(3, only("c"))
+    cluster.groups_client.failure = RejectedError(403, "Forbidden", "not today")
+    await cluster.tick(6)
+    assert "pod group's status not written group=default/g error=403 Forbidden: not today" in caplog.text
+    cluster.groups_client.failure = None
+    await cluster.tick(6)
+
+    assert ("False", "Unschedulable") == cluster.group_condition()[:2]
 
 
 async def test_7_7_14_a_group_that_is_gone_is_logged(caplog):

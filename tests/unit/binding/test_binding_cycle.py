@@ -179,6 +179,7 @@ async def test_a_group_that_fails_ends_pre_bind():
     assert 'running PreBind plugin "B": b' == w.conditions[-1].message
 
 
+@reports("not-forgotten", log="`assumed pod not forgotten`, with the cause; the pod stays on its node")
 async def test_a_binding_that_was_observed_after_all_is_not_undone_in_the_cache(caplog):
     """The watch may know better than the answer: the pod stays on its node and no pod is retried."""
 

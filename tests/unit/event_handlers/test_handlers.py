@@ -17,6 +17,7 @@ from berth.framework.listers import Store
 from berth.objects.workloads import Service
 from berth.testing.builders import make_node, make_pod
 from berth.testing.handles import ManualClock
+from tests.failures.reporting import reports
 
 PROFILE = "default-scheduler"
 CLAIM = EventResource.PERSISTENT_VOLUME_CLAIM
@@ -150,6 +151,7 @@ def test_node_delete(scene):
     assert scene.cache.node_count() == 0
 
 
+@reports("cache-refuses", log="`node not removed`, with the cause")
 def test_deleting_an_unknown_node_is_logged(scene, caplog):
     """1.11: an error of the removal is only logged."""
     with caplog.at_level(logging.ERROR):
@@ -223,6 +225,7 @@ def test_a_general_update_is_counted_twice(scene):
     assert scene.handled[1:] == ["AssignedPodUpdate", "AssignedPodUpdate"]
 
 
+@reports("cache-refuses", log="`refused by the cache`, with the cause; pods that wait are tried again")
 def test_a_refused_update_is_logged(scene, caplog):
     """1.12 update 1: a cache that does not know the pod does not keep others from being retried."""
     pod = a_pod(node_name="n1")

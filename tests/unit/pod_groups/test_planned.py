@@ -225,6 +225,7 @@ async def test_a_planner_that_breaks_costs_the_group_nothing(caplog):
     assert "planner failed" in caplog.text
 
 
+@reports("plan-does-not-hold", log="`plan of a pod group not carried out, placed one by one`, with group")
 async def test_a_plan_that_does_not_hold_is_not_carried_out(caplog):
     """A node that has no room was promised: the pods go one by one."""
 

@@ -10,6 +10,7 @@ from berth.framework.cluster_event import ActionType, ClusterEvent, EventResourc
 from berth.framework.interface import PreEnqueuePlugin
 from berth.framework.object_events import UNSPLIT
 from berth.framework.status import failed
+from tests.failures.reporting import reports
 from tests.unit.queue.kit import (
     GATES_GONE,
     NODE_ADD,
@@ -75,6 +76,7 @@ class Broken(PreEnqueuePlugin):
         return self._answer()
 
 
+@reports("pre-enqueue-fails", log="`PreEnqueue failed, the pod is held back`, with plugin, pod and cause")
 @pytest.mark.parametrize("answer", [lambda: failed("no connection"), lambda: 1 / 0])
 def test_an_error_gates_too(answer, caplog):
     """2.6.3: an error holds the pod back as a rejection does, and is logged."""

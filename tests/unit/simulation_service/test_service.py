@@ -12,6 +12,7 @@ from berth.simulation.kinds import document_of
 from berth.simulation_service.errors import NotSyncedError
 from berth.simulation_service.limits import Limits
 from berth_simulation_proto import simulation_pb2 as pb
+from tests.failures.reporting import reports
 from tests.unit.simulation.kit import node, pod
 from tests.unit.simulation_service.kit import FakeClock, cluster_of, served, written
 
@@ -164,6 +165,7 @@ async def test_an_idle_fork():
     assert grpc.StatusCode.NOT_FOUND == code
 
 
+@reports("simulation-refused", answer="INVALID_ARGUMENT: the field, what was found there and what to give")
 @pytest.mark.parametrize(
     ("request_", "text"),
     [
@@ -222,6 +224,7 @@ async def test_wrong_uploads(data):
     assert grpc.StatusCode.INVALID_ARGUMENT == code
 
 
+@reports("simulation-early", answer="UNAVAILABLE: the kind that was not read yet, and to try again")
 async def test_a_cluster_that_was_not_read_yet():
     """Before the first lists are there the caller is asked to try again."""
 
@@ -234,6 +237,11 @@ async def test_a_cluster_that_was_not_read_yet():
     assert (grpc.StatusCode.UNAVAILABLE, "pods was not read yet; try again") == (code, text)
 
 
+@reports(
+    "simulation-breaks",
+    log="`a request has no answer`, with the cause",
+    answer="INTERNAL, without the cause; other calls are answered",
+)
 async def test_what_went_wrong_stays_apart(caplog):
     """An error of the program ends one call: its text is in the log and not in the answer."""
 

@@ -128,7 +128,8 @@ async def test_other_epoch(folder):
     assert [None] == begins(plugin)
 
 
-async def test_refused_step():
+@reports("state-refused", log="`state refused, sent again`, with plugin and its words")
+async def test_refused_step(caplog):
     """After a Nack everything is sent again, on the same stream."""
     plugin = Scripted()
     async with hosted(plugin) as harness:
@@ -141,6 +142,7 @@ async def test_refused_step():
 
     assert [None, None] == begins(plugin)
     assert 1 == harness.connection.starts
+    assert "state refused, sent again plugin=scripted error=no" in caplog.text
 
 
 async def test_acknowledges_the_future():

@@ -542,6 +542,25 @@ async def test_unreserve_follows_reserve():
     assert [1] == [request.call.pod.attempt for request in plugin.requests("Unreserve")]
 
 
+@reports("unreserve-fails", log="`not unreserved`, with pod and cause; the plugin learns it from the state")
+async def test_a_failed_unreserve(caplog):
+    """The log says which pod the plugin was not asked to unreserve, and why; the attempt ends as it would."""
+    plugin = Scripted()
+
+    async def fail(_request, context):
+        await context.abort(grpc.StatusCode.INTERNAL, "disk full")
+
+    plugin.replies["Unreserve"] = fail
+    async with hosted(plugin) as harness:
+        await harness.up()
+        state, pod = cycle(), harness.pod()
+        await harness.plugin.reserve(state, pod, "n0")
+        await harness.plugin.unreserve(state, pod, "n0")
+
+    (line,) = (each for each in caplog.messages if each.startswith(f"not unreserved pod={pod.key} error="))
+    assert "disk full" in line
+
+
 async def test_unannounced_calls():
     """What a plugin does not announce is not called."""
     plugin = Scripted(identity_pb2.EXTENSION_POINT_PERMIT)

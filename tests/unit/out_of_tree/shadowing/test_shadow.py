@@ -23,6 +23,7 @@ from berth.out_of_tree.shadowing import shadow
 from berth.snapshot.pod_group_states import PodGroupStates
 from berth.telemetry.spans import EndedCycle, spans_of
 from berth_plugin_proto import common_pb2, identity_pb2, queueing_pb2, scheduling_pb2
+from tests.failures.reporting import reports
 from tests.unit.out_of_tree.scripted import (
     NAME,
     POINTS,
@@ -352,6 +353,21 @@ async def test_attempts_without_a_node():
         assert ({}, []) == (followed.report()["attempts"], plugin.requests("FilterScore"))
 
 
+@reports("shadow-breaks", log="`shadow broke off`, with plugin and cause; the cycle goes on")
+async def test_a_shadow_that_breaks_off(monkeypatch, caplog):
+    """What breaks in a shadow is logged, and it follows the next attempt."""
+    plugin = scripted()
+    async with following(plugin) as followed:
+        with monkeypatch.context() as patch:
+            patch.setattr(followed.witness.shadows[0], "_conclude", lambda *_: 1 / 0)
+            followed.choose(attempt=1)
+            await until(lambda: f"shadow broke off plugin={NAME}" in caplog.text)
+        followed.choose(attempt=2)
+
+        assert {"same": 1} == await followed.counted(1)
+    assert "division by zero" in caplog.text
+
+
 async def test_cannot_keep_up():
     """While it works on one attempt it is asked about no other, and notified of all."""
     go_on = asyncio.Event()
@@ -387,6 +403,7 @@ async def test_far_behind(monkeypatch):
         assert [] == plugin.requests("Unreserve")
 
 
+@reports("shadow-skips", answer="`berth plugin describe`: attempts in shadow that were `skipped`")
 async def test_not_there():
     """A plugin that cannot be reached is skipped; a scheduler's cycles don't wait for it."""
     plugin = scripted()

@@ -10,6 +10,7 @@ from berth.out_of_tree.transport import conversation
 from berth.out_of_tree.transport.conversation import Conversation
 from berth.out_of_tree.transport.rpc import RpcError
 from berth_plugin_proto import scheduling_pb2, scheduling_pb2_grpc
+from tests.failures.reporting import reports
 
 FILTER = scheduling_pb2.FilterRequest()
 RESERVE = scheduling_pb2.ReserveRequest(node_name="n")
@@ -107,6 +108,7 @@ async def test_a_stream_that_breaks_fails_every_call_of_its_message(tmp_path):
     assert all(each.code is not grpc.StatusCode.DEADLINE_EXCEEDED for each in broken)
 
 
+@reports("call-not-sent", log="`calls not sent`, with the cause; each such call fails, later ones are sent")
 async def test_calls_that_can_not_be_written_fail_at_once(tmp_path, monkeypatch, caplog):
     """What is wrong with one message fails its calls and those behind it; later ones are sent."""
     async with conversing(tmp_path, Plugin()) as talk:
