@@ -6,6 +6,7 @@ PARTS = {
         "devices-missing": "the devices of a claim can't be allocated",
         "pre-bind-fails": "PreBind fails: a volume that could not be provisioned, a write that was refused",
         "pre-enqueue-fails": "PreEnqueue of a plugin of this process fails",
+        "nominated-node-fails": "a plugin breaks on the node that the pod is nominated to",
         "nothing-binds": "no Bind plugin and no extender binds the pod",
         "permit-waits": "a plugin keeps the pod at Permit, such as a gang's",
         "pre-bind-waits": "PreBind takes long: a volume that is not provisioned, devices, a plugin",
@@ -79,6 +80,7 @@ PARTS = {
         "apply-refused": "the API server refuses an object that a Scheduler needs",
         "pods-not-running": "a Scheduler's pods are not made, not placed, or end",
         "sidecar-not-running": "a plugin's sidecar does not run, or its scheduler does not have it ready",
+        "operator-lease-lost": "the operator loses its lease",
         "mount-fails": "a volume of a Scheduler's pod can't be mounted",
     },
     "Descheduler": {
@@ -92,6 +94,7 @@ PARTS = {
         "answer-refused": "a command reaches no scheduler, or gets no answer",
         "no-api-service": "explanations through the API server have no ready scheduler",
         "recording-ends": "the recording of a scheduler can't be written",
+        "plugin-on-live-page": "a plugin that the live page lists fails",
         "live-page-away": "the scheduler behind the live page does not answer",
         "traces-not-exported": "a collector does not take traces",
         "port-taken": "the secure port, which has metrics and health, is taken",

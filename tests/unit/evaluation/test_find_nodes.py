@@ -8,6 +8,7 @@ from berth.framework.status import SKIP, Code, failed, unresolvable, unschedulab
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
 from berth.testing.handles import FixedNominator
+from tests.failures.reporting import reports
 from tests.fakes import OnePod, PreFilters, Rejects, Scores, attempt_at, empty, framework
 
 
@@ -135,11 +136,17 @@ class FailsFirst(Rejects):
         return codes
 
 
-async def test_an_error_on_the_nominated_node_leads_to_the_full_search():
+@reports(
+    "nominated-node-fails", log="`nominated node not looked at`, with pod and cause; all nodes are searched"
+)
+async def test_an_error_on_the_nominated_node_leads_to_the_full_search(caplog):
     nodes = cluster(2)
     found = await find(framework(filter=[FailsFirst("F")]), nodes, make_pod(nominated_node_name="n2"))
 
     assert ["n1", "n2"] == names(found, nodes)
+    (line,) = caplog.messages
+    assert line.startswith("nominated node not looked at pod=")
+    assert "boom" in line
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from berth.queue.places import QueueSizes
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod
 from berth.testing.handles import ManualClock
+from tests.failures.reporting import reports
 from tests.unit.telemetry.records import SIDECAR_SPAN_ID, interval, make_record
 
 
@@ -100,6 +101,7 @@ async def test_decisions_are_bounded():
     assert {MOST_MESSAGE} == {len(each.message) for each in (*state.pending, *state.decisions)}
 
 
+@reports("plugin-on-live-page", answer="the live page, Last error of the plugin, cut to a bound")
 async def test_plugins_are_bounded():
     """In number, and in what each says."""
     cluster = Cluster(plugins=[line(f"p{i}", error="x" * 10_000) for i in range(2 * MOST_PLUGINS)])

@@ -3,6 +3,7 @@
 import pytest
 
 from berth.client.errors import LeaseLostError
+from tests.failures.reporting import reports
 from tests.unit.operator.at_work import SYSTEM, operating
 
 LEASES = "leases.coordination.k8s.io"
@@ -17,6 +18,7 @@ async def lose_the_lease(tmp_path):
         await operator.reach(operator.process.done)
 
 
+@reports("operator-lease-lost", answer="the operator ends with `Leaderelection lost`")
 async def test_a_lost_lease_is_one_error(tmp_path):
     """Not a group of errors, which the command would show as a traceback."""
     with pytest.raises(LeaseLostError, match="Leaderelection lost"):
