@@ -84,10 +84,12 @@ PARTS = {
         "mount-fails": "a volume of a Scheduler's pod can't be mounted",
     },
     "Descheduler": {
+        "deschedule-input": "files, flags or a policy of `berth deschedule` are wrong",
         "descheduling-fails": "a Job of a Scheduler's descheduler fails",
         "eviction-refused": "an eviction is refused, by a budget or otherwise",
     },
     "Answers, traces, pages": {
+        "simulate-input": "files or flags of the simulation service are wrong",
         "simulation-refused": "a request to the simulation service is wrong",
         "simulation-early": "the simulation service is asked before its cluster was read",
         "simulation-breaks": "the simulation service breaks while it answers",

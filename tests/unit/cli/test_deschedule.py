@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from berth.cli.deschedule import deschedule
+from tests.failures.reporting import reports
 from tests.unit.descheduling.kit import node, policy, running
 from tests.unit.simulation.kit import written
 
@@ -50,6 +51,9 @@ def test_a_plan_as_json(files):
     assert ("n0", "n1") == (found["moves"][0]["from"], found["moves"][0]["to"])
 
 
+@reports(
+    "deschedule-input", answer="`berth deschedule`: one line with file or flag, and what to do; exit status 2"
+)
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -69,6 +73,7 @@ def test_bad_input(files, arguments, complaint):
     assert 1 == done.stderr.count("\n")
 
 
+@reports("deschedule-input", answer="the file of a policy that is not there; exit status 2")
 def test_a_policy_that_there_is_not(files):
     """The file is named."""
     done = called(files, str(files / "cluster.json"), policy_file="absent.yaml")

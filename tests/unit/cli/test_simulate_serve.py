@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from berth.cli.simulate import simulate
 from berth_simulation_proto import simulation_pb2 as pb
 from berth_simulation_proto import simulation_pb2_grpc
+from tests.failures.reporting import reports
 from tests.unit.simulation.kit import node, pod, written
 
 KUBECONFIG = {
@@ -43,6 +44,7 @@ def test_of_files(tmp_path):
     assert (2, [2], 0) == (found.fit_now, [left.index for left in found.left_now], code)
 
 
+@reports("simulate-input", answer="`berth simulate serve`: one line with file or flag; exit status 2")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
