@@ -86,10 +86,10 @@ class Plan:
 
 
 class Queue:
-    """A queue that knows which pods it has."""
+    """A queue that knows which pods it has, none of them in a group that is queued."""
 
     def __init__(self):
-        self.pods = {}
+        self.pods, self.groups = {}, None
 
     def add(self, pod):
         self.pods[pod.uid] = pod

@@ -76,7 +76,7 @@ class QueuedPodInfo:
     @property
     def priority(self) -> int:
         """The priority by which the queue is ordered."""
-        return self.pod.priority
+        return self.pod.template.spec.priority or 0
 
     @property
     def members(self) -> "Sequence[QueuedPodInfo]":

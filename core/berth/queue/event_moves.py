@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from berth.framework.cluster_event import ClusterEvent, QueueingHint
+from berth.framework.queued_group import QueuedGroupInfo
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.pod import Pod
 from berth.queue.asked_gates import AskedGates
@@ -79,8 +80,10 @@ class EventMoves:
                 found += _alone(kinds, predicate) if apart else _alike(kinds, predicate, own_key)
             elif hint is QueueingHint.ASK:
                 (plugin,) = group.rejectors
-                entities = [r for r in _every(kinds) if predicate is None or predicate(r.pod)]
-                asked.add(plugin, event, old, new, [each for r in entities for each in r.members])
+                entities = [record for records in kinds.values() for record in records.values()]
+                if predicate is not None:
+                    entities = [record for record in entities if predicate(record.pod)]
+                asked.add(plugin, event, old, new, _pods_of(entities))
         return found
 
     def move(
@@ -113,6 +116,11 @@ class EventMoves:
         moved |= places.move_on(hurried, Strategy.IMMEDIATELY, event)
         moved |= places.move_on(others, Strategy.AFTER_BACKOFF, event)
         return moved
+
+
+def _pods_of(entities: Iterable[QueuedPodInfo]) -> list[QueuedPodInfo]:
+    """The records of single pods, and those of the groups' members."""
+    return [pod for one in entities for pod in (one.members if isinstance(one, QueuedGroupInfo) else (one,))]
 
 
 def _every(kinds: Kinds) -> Iterator[QueuedPodInfo]:

@@ -71,7 +71,7 @@ class Answers:
         name = request.path.split("/")[-2] if request.path.endswith("/binding") else ""
         code = self._codes.pop(name, 0)
         if code:
-            error = ApiError(code, "InternalError" if code == 500 else "Conflict", "not this time")
+            error = ApiError(code, "InternalError" if code == 500 else "Invalid", "not this time")
             return json_response(error.status(), code)
         return self._handle(request)
 
@@ -105,7 +105,7 @@ async def test_enough_and_none_to_spare(tmp_path):
         sandbox.load(
             [*roles, *(bound(one["metadata"]["name"], ledger.user) for one in roles), *cluster_objects()]
         )
-        Answers(sandbox, ambiguous=500, extended=409)
+        Answers(sandbox, ambiguous=500, extended=422)
         stop = asyncio.Event()
         settings = ProcessOptions(load(CONFIGURATION.format(kubeconfig=kubeconfig)), seed=1)
         admin = tmp_path / "kubeconfig"
