@@ -90,6 +90,11 @@ def every_point() -> list[str]:
     return _of_the_tests("Slots", *JVM)
 
 
+def mistakes() -> list[str]:
+    """How a plugin with the usual mistake that MISTAKE names is started."""
+    return _of_the_tests("Mistakes", *JVM)
+
+
 def every_tenth() -> list[str]:
     """How the plugin of the sidecar benchmark is started, as in an image, but for its name and address."""
     return _of_the_tests("EveryTenth", f"@{TEMPLATE / 'jvm.options'}")

@@ -9,6 +9,9 @@ from click.testing import CliRunner
 
 from berth.cli import main
 from tests.go_toolchain import GO_SDK, build
+from tests.java_toolchain import install as install_java
+from tests.java_toolchain import missing as missing_for_java
+from tests.java_toolchain import mistakes as java_mistakes
 from tests.node_toolchain import FROM_SOURCE, NODE, NODE_SDK, install
 from tests.rust_toolchain import build_example, needs_cargo
 from tests.unit.conformance.mistakes import MISTAKES
@@ -85,3 +88,12 @@ async def test_typescript(name):
     program = (str(NODE), FROM_SOURCE, str(NODE_SDK / "test/mistakes.ts"))
 
     assert_found(name, await verified(*program, MISTAKE=name))
+
+
+@pytest.mark.skipif(bool(missing_for_java()), reason=missing_for_java())
+@pytest.mark.parametrize("name", sorted(FOUND.keys() - {"unchecked"}))
+async def test_java(name):
+    """So does one in Java, whose SDK refuses arguments that no record names."""
+    await asyncio.to_thread(install_java)
+
+    assert_found(name, await verified(*java_mistakes(), MISTAKE=name))
