@@ -179,7 +179,12 @@ class Trial:
             (ports.update if self._stayed[i, turn] else ports.difference_update)(info.ports)
         return ports.union(*(info.ports for info in self._promised_here.get(i, ())))
 
-    def follow_elsewhere(self, node: Snapshot, info: PodInfo, sign: int) -> None:
+    @property
+    def follows(self) -> bool:
+        """Whether the state of some plugin follows pods."""
+        return bool(self._following)
+
+    def follow_on_other_node(self, node: Snapshot, info: PodInfo, sign: int) -> None:
         """Let plugins know of a pod that comes (1) to a node that is not in the table, or goes (-1).
 
         The table has one row; `node` is a table of that node alone.

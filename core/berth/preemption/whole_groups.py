@@ -1,7 +1,7 @@
 """Groups that are evicted as a whole for a single pod: what has to go from a node with pods of such groups.
 
 A group with disruptionMode `all` goes with its pods on all nodes, or stays. Only the node that is tried
-changes; of pods on other nodes the plugins are told whose state follows pods. Nodes without pods of such
+changes; plugins whose state follows pods are notified of those on other nodes. Nodes without pods of such
 groups are tried side by side (dry_run.py).
 
 Source: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go SelectVictimsOnNode
@@ -9,7 +9,7 @@ Source: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -47,8 +47,12 @@ class WholeGroups:
         """Whether one of the pods is of such a group."""
         return any(self.of(info) is not None for info in infos)
 
-    def units(self, infos: Iterable[PodInfo], nodes: Snapshot) -> Iterator[Unit]:
-        """The units that these pods of one node are in, each once, with the pods on other nodes."""
+    def units(self, infos: Iterable[PodInfo], nodes: Snapshot, known: dict[GroupKey, Unit]) -> Iterator[Unit]:
+        """The units that these pods of one node are in, each once, with the pods on other nodes.
+
+        `known` keeps those of groups from one node of an attempt to the next. Cost: O(pods of the groups)
+        where they are not known.
+        """
         seen: set[GroupKey] = set()
         for info in infos:
             key = self.of(info)
@@ -56,8 +60,11 @@ class WholeGroups:
                 yield Unit((info,), info.pod.priority)
             elif key not in seen:
                 seen.add(key)
-                pods = tuple(self._pods(key, nodes))
-                yield Unit(pods, max(each.pod.priority for each in pods))
+                if key not in known:
+                    # The group's last pod may have gone since the attempt began.
+                    pods = tuple(self._pods(key, nodes)) or (info,)
+                    known[key] = Unit(pods, max(each.pod.priority for each in pods))
+                yield known[key]
 
     def _pods(self, key: GroupKey, nodes: Snapshot) -> Iterator[PodInfo]:
         for pod in self.states.known(key).scheduled:
@@ -82,15 +89,18 @@ class _Node:
                 self.trial.bring_back(turn, ONE_ROW)
             else:
                 self.trial.take_again(turn, ONE_ROW)
-        self.tell_of_others(unit, sign)
+        self.notify_of_others(unit, sign)
 
-    def tell_of_others(self, unit: Unit, sign: int) -> None:
-        """Let plugins know that the unit's pods on other nodes come (1) or go (-1)."""
+    def notify_of_others(self, unit: Unit, sign: int) -> None:
+        """Let plugins know that the unit's pods on other nodes come (1) or go (-1).
+
+        Cost: O(pods of the unit) where a plugin's state follows pods.
+        """
         nodes = self.attempt.nodes
-        for info in unit.pods:
+        for info in unit.pods if self.trial.follows else ():
             if info.uid not in self.turns:
                 row = nodes.row_of[info.pod.node_name]
-                self.trial.follow_elsewhere(nodes.view(np.array([row])), info, sign)
+                self.trial.follow_on_other_node(nodes.view(np.array([row])), info, sign)
 
     async def fits(self) -> bool:
         """Whether the pod fits as things are; where a plugin fails it does not."""
@@ -108,6 +118,8 @@ class UnitDryRun:
     beneath: Beneath
     budgets: Budgets
     seniority: Seniority
+    known: dict[GroupKey, Unit] = field(default_factory=dict)
+    """The units of groups that were met so far, in one attempt."""
 
     async def run(self, trial: Trial, attempt: Attempt) -> Candidate | Status | None:
         """The victims of the trial's only node, or why there are none; None where no unit may go.
@@ -116,7 +128,7 @@ class UnitDryRun:
         """
         (name,) = trial.table.names
         potential = self.beneath.potential(attempt.nodes.row_of[name], self.seniority)
-        every = list(self.whole.units(potential.infos, attempt.nodes))
+        every = list(self.whole.units(potential.infos, attempt.nodes, self.known))
         units = [unit for unit in every if unit.priority < self.beneath.priority]
         if not units:
             return None
@@ -130,7 +142,7 @@ class UnitDryRun:
                 node.come(unit, 1)
         diagnosis = Diagnosis([name])
         for unit in units:
-            node.tell_of_others(unit, -1)
+            node.notify_of_others(unit, -1)
         if not (await trial.fits(ONE_ROW, diagnosis))[0]:
             return diagnosis.statuses()[0]
         return await self._reprieved(node, name, units)

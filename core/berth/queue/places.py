@@ -1,4 +1,4 @@
-"""The three places where a pod waits, and the ways between them.
+"""The three places where a pod waits, or a group of pods as one entity, and the ways between them.
 
                  +--> activeQ --pop--> in flight
     new, moved --+--> backoffQ --(backoff over)--> activeQ
@@ -6,7 +6,8 @@
 
 Called by: the scheduling queue, which decides; a record is in one place at a time.
 
-Source: pkg/scheduler/backend/queue/scheduling_queue.go moveToActiveQ, moveToBackoffQ (Kubernetes v1.36).
+Source: pkg/scheduler/backend/queue/scheduling_queue.go moveToActiveQ, moveToBackoffQ (Kubernetes v1.36; of
+groups v1.37).
 """
 
 from collections import Counter

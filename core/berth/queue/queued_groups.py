@@ -42,8 +42,7 @@ class QueuedGroups:
     """The groups' entities, and their pods that are in none; `groups` are those that the watch has shown.
 
     `notify` is called with whether something is in activeQ or backoffQ now; `pod_added` is the label of the
-    event that a pod is new. Cost: O(pods of the group) at
-    most.
+    event that a pod is new. Cost: at most O(pods of the group).
     """
 
     def __init__(

@@ -28,6 +28,7 @@ from berth.framework.listers import Store
 from berth.framework.object_events import UNSPLIT, UnassignedPodEvents, pod_events
 from berth.framework.queued_group import QueuedGroupInfo
 from berth.framework.queued_pod import QueuedPodInfo, SortKey
+from berth.framework.status import failed
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
 from berth.queue.asked_gates import AskedGates, Verdicts
@@ -73,7 +74,7 @@ class SchedulingQueue(QueueContents):
     `ask_hints` asks plugins in other processes. `leaves_out` says of an object that comes which records it
     cannot help, so that no plugin is asked about them. `shard_of` says with which shard a record is popped.
     `wait_seconds` says of a pod that is next how much longer it has to wait, because of its namespace.
-    `still_gated` is told of pods that plugins have kept out for long; `nominates_gated`, a rule of releases,
+    `still_gated` gets pods that plugins have kept out for long; `nominates_gated`, a rule of releases,
     says whether the nodes that gated pods are nominated to are kept for them.
     With `groups`, the pod groups that the watch has shown, the pods of a group wait and are popped as one.
     """
@@ -268,6 +269,9 @@ class SchedulingQueue(QueueContents):
         group.attempts += 1
         self.groups.begun(group)
         group.members[:] = [member for member in group.members if self._take_off(member)]
+        if not group.members:
+            self.groups.ended(group, failed("all of its pods are being scheduled already"))
+            return False
         self.scheduling_cycle += 1
         return True
 

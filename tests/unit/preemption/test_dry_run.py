@@ -12,12 +12,17 @@ from berth.framework.interface import PreFilterResult
 from berth.framework.listers import Store
 from berth.framework.preempting import PreemptionRequest
 from berth.framework.status import Code, failed
+from berth.objects.api_object import ObjectMeta
+from berth.objects.pod_groups import PodGroup, PodGroupSpec
+from berth.objects.pod_spec import SchedulingGroup
 from berth.plugins.registry import IN_TREE
 from berth.preemption.candidates import Candidate
 from berth.preemption.dry_run import NO_VICTIMS
 from berth.preemption.whole_groups import WholeGroups
 from berth.snapshot.pod_group_states import PodGroupStates
 from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.snapshot import Snapshot
+from berth.testing.builders import make_pod
 from tests.unit.preemption.contests import contests
 from tests.unit.preemption.kit import NOW, budget, node, placed, preemptor, stage
 from tests.unit.preemption.plain import Node, plain_dry_run, reported
@@ -233,6 +238,24 @@ async def as_unit_by_unit(contest):
     by_itself = await replace(s.preemption.dry_run(request), whole=whole).run(np.arange(len(s.snapshot)))
 
     assert [reported(outcome) for outcome in outcomes] == [reported(outcome) for outcome in by_itself]
+
+
+def test_units_of_a_group():
+    """A group's unit is made once for all nodes, and has the pod at hand where the others are gone."""
+    group = PodGroup(
+        ObjectMeta(name="g", namespace="default", uid="g"), PodGroupSpec(disruption_mode="PodGroup")
+    )
+    groups, known, snapshot = Store(), {}, Snapshot()
+    groups.put(group)
+    infos = [
+        PodInfo(make_pod(name, scheduling_group=SchedulingGroup("g"), priority=3)) for name in ("a", "b")
+    ]
+
+    whole = WholeGroups(groups, PodGroupStates())
+    (unit,) = whole.units(infos, snapshot, known)
+    (again,) = whole.units(infos[1:], snapshot, known)
+    assert ((infos[0],), 3) == (unit.pods, unit.priority)
+    assert again is unit
 
 
 @law

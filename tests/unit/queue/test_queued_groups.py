@@ -112,6 +112,18 @@ def test_a_group_is_popped_as_one():
     assert stage.queue.pop() is None
 
 
+def test_a_group_whose_pods_are_all_in_flight_is_not_popped():
+    """None of them would be left to try; the group's attempt is over, and the next entity comes."""
+    stage = a_stage()
+    stage.add_group()
+    (pod,) = stage.add("a")
+    stage.queue._in_flight.begin(pod.uid)
+    stage.bench.add("other")
+
+    assert "other" == stage.queue.pop().pod.name
+    assert stage.queue.pop() is None
+
+
 def test_pods_in_a_group_are_in_order():
     """Priority, then those that were tried more often, then those that came first, then by name."""
     stage = a_stage()
