@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.chance.cluster import SUBJECTS
 from tests.chance.jobs import JUDGES, Way, drawn, kept
+from tests.chance.mended import mended
 from tests.golden.run import be_quiet
 from tests.kube_scheduler import WITHOUT, kube_scheduler
 
@@ -36,18 +37,25 @@ def main():
 
 
 def report(title, found, keep):
-    """Print what came of a run, and keep the questions on which the two differ; whether there are none."""
+    """Print what came of a run, and keep the questions on which the two differ; whether there are none.
+
+    Those do not count in which Berth mends a fault of kube-scheduler.
+    """
     if found.broken:
         print(f"{title}: broken off, {found.broken}", flush=True)  # noqa: T201 - a command talks on its streams
         return False
     counts = f"{found.bound} bound, {found.rejected} rejected, {found.preempted} preempted"
-    print(f"{title}: {counts}, {found.scored} scores, {len(found.differences)} differences", flush=True)  # noqa: T201 - as above
-    for name, different in found.differences:
+    faults = {name: mended(found.scenarios[name]) for name, _ in found.differences}
+    differences = [(name, different) for name, different in found.differences if not faults[name]]
+    said = f"{counts}, {found.scored} scores, {len(differences)} differences"
+    mends = ", ".join(f"{name} ({fault})" for name, fault in faults.items() if fault)
+    print(f"{title}: {said}{f', mended here: {mends}' if mends else ''}", flush=True)  # noqa: T201 - as above
+    for name, different in differences:
         print(*(f"  {name}: {each}" for each in different), sep="\n", flush=True)  # noqa: T201 - as above
         if keep:
             keep.mkdir(parents=True, exist_ok=True)
             (keep / f"{title}-{name}.json").write_text(json.dumps(found.scenarios[name]), encoding="utf-8")
-    return not found.differences
+    return not differences
 
 
 def parse():
