@@ -45,7 +45,7 @@ def report(title, found, keep):
         print(f"{title}: broken off, {found.broken}", flush=True)  # noqa: T201 - a command talks on its streams
         return False
     counts = f"{found.bound} bound, {found.rejected} rejected, {found.preempted} preempted"
-    faults = {name: mended(found.scenarios[name]) for name, _ in found.differences}
+    faults = {name: mended(found.scenarios[name], different) for name, different in found.differences}
     differences = [(name, different) for name, different in found.differences if not faults[name]]
     said = f"{counts}, {found.scored} scores, {len(differences)} differences"
     mends = ", ".join(f"{name} ({fault})" for name, fault in faults.items() if fault)

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.skipif(kube_scheduler() is None, reas
 
 def unexplained(found):
     """The differences, but for those in which Berth mends a fault of kube-scheduler."""
-    return [each for each in found.differences if not mended(found.scenarios[each[0]])]
+    return [(name, lines) for name, lines in found.differences if not mended(found.scenarios[name], lines)]
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
