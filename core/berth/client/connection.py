@@ -30,12 +30,19 @@ INFORMATIONAL = range(100, 200)
 # Linger for no time: what the kernel has not sent when the connection is closed, it drops.
 DISCARD = struct.pack("ii", 1, 0)
 HIGH_WATER_BYTES = 4 * 1024 * 1024
+MAX_RETRY_AFTER_SECONDS = 30.0
+"""A longer Retry-After counts as this, the longest pause of client-go's reflector.
+
+A proxy that names a day must not keep a mirror from being read for a day.
+
+Source: tools/cache/reflector.go (Kubernetes v1.36).
+"""
 
 
 class Response(NamedTuple):
     """A complete answer.
 
-    Units: retry_after_seconds, 0 when the server named none.
+    Units: retry_after_seconds, 0 when the server named none, MAX_RETRY_AFTER_SECONDS at most.
     """
 
     status: int
@@ -267,7 +274,7 @@ class Connection(asyncio.Protocol):
         if name in {b"content-length", b"transfer-encoding"}:
             self._framed = True
         elif name == b"retry-after" and value.isdigit():
-            self._retry_after = float(value)
+            self._retry_after = min(float(value), MAX_RETRY_AFTER_SECONDS)
 
     def on_headers_complete(self) -> None:
         """Answer with a stream now, if one is wanted."""

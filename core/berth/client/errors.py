@@ -53,7 +53,7 @@ class HeldBackError(NotSentError):
 class ThrottledError(AnsweredError, RetryError):
     """The server refused the request unread (429).
 
-    Units: retry_after_seconds, what the server asked for, 0 if it named no time.
+    Units: retry_after_seconds, what the server asked for, 30 at most, 0 if it named no time.
     """
 
     def __init__(self, status: int, reason: str, message: str, retry_after_seconds: float) -> None:

@@ -382,13 +382,21 @@ async def test_watch_closed_at_once(clock):
     assert clock.slept == sorted(clock.slept)
 
 
-async def test_throttled(clock):
-    """A 429 is waited out as long as it says."""
-    slow = answer(429, b"", "Retry-After: 17")
+@pytest.mark.parametrize(
+    ("asked", "slept"),
+    [
+        pytest.param("17", 17.0, id="as long as it says"),
+        pytest.param("86400", 30.0, id="a day"),
+        pytest.param("9" * 4_000, 30.0, id="no end"),
+    ],
+)
+async def test_throttled(clock, asked, slept):
+    """A 429 is waited out as long as it says, and never longer than client-go's reflector pauses."""
+    slow = answer(429, b"", f"Retry-After: {asked}")
     async with mirrored(clock, [slow, page(10)]) as (_, handler, _wire):
         await handler.until("synced")
 
-    assert clock.slept == [17.0]
+    assert clock.slept == [slept]
 
 
 async def test_huge_list_lets_others_run(clock, monkeypatch):
