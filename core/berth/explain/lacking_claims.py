@@ -30,9 +30,9 @@ class Lacking(NamedTuple):
 
 
 def lacking(pod: Pod, listers: Listers) -> list[Lacking]:
-    """Give what the pod's claims lack, in the order of its spec; of so many claims, and no more.
+    """Give what the pod's claims lack, in the order of its spec.
 
-    Cost: O(claims + classes).
+    Of volumes and of devices MAX_CLAIMS are looked at. Cost: O(claims + classes).
     """
     volumes = (_of_volume(use, listers) for use in islice(claim_uses(pod), MAX_CLAIMS))
     devices = (_of_devices(pod, entry, listers) for entry in pod.spec.resource_claims[:MAX_CLAIMS])
