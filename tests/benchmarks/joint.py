@@ -11,7 +11,7 @@ from tests.benchmarks.tables import Table
 from tests.unit.pod_groups.kit import member, node, quality, stage
 
 INSTANCES = 100
-MOST_PODS = 12
+MAX_PODS = 12
 HUNDREDTH = 0.01
 LARGE, SHAPES = 64, 8
 SIZES = (60, 150, 500)
@@ -23,7 +23,7 @@ def run(options):
         joint_openb.run(options)
         return
     results = asyncio.run(results_of(options.rounds or INSTANCES))
-    table = Table(f"{len(results)} groups of up to {MOST_PODS} pods", ["compared with", "groups"])
+    table = Table(f"{len(results)} groups of up to {MAX_PODS} pods", ["compared with", "groups"])
     for name, holds in ROWS.items():
         table.add(name, str(sum(holds(*result) for result in results)))
     table.add("largest gap to the best score, %", round(max(100 * gap(*result) for result in results), 2))
@@ -49,7 +49,7 @@ async def cost_of(nodes):
 
 
 async def results_of(count):
-    return [await quality(seed, most_pods=MOST_PODS) for seed in range(count)]
+    return [await quality(seed, max_pods=MAX_PODS) for seed in range(count)]
 
 
 def gap(_greedy, joint, best):

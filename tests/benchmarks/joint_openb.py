@@ -142,7 +142,7 @@ def outcome(experiment, way, seed, afterwards, *, retry):
         (folder / "scheduler.yaml").write_text(configuration(folder, way, seed, retry), encoding="utf-8")
         settings = read_scheduler(str(folder / "scheduler.yaml"), GATES if way.batched else "")
         ends = SPACING_SECONDS * len(experiment.pods) + afterwards
-        options = Options(*settings, seed=seed, most_seconds=ends)
+        options = Options(*settings, seed=seed, max_seconds=ends)
         return simulate(read_cluster([folder / "cluster.json"]), options)
 
 

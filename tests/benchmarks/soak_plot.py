@@ -2,14 +2,14 @@
 
 from html import escape
 
-WIDTH, HEIGHT, MARGIN, MOST_PANELS = 900, 90, 30, 24
+WIDTH, HEIGHT, MARGIN, MAX_PANELS = 900, 90, 30, 24
 
 
 def plot(seconds, sizes, names):
     """An SVG with a panel for each of the names, from nought to its greatest value."""
     panels = [
         panel(seconds, sizes[name], name, MARGIN + number * (HEIGHT + MARGIN))
-        for number, name in enumerate(names[:MOST_PANELS])
+        for number, name in enumerate(names[:MAX_PANELS])
     ]
     height = MARGIN + len(panels) * (HEIGHT + MARGIN)
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}"'

@@ -171,7 +171,7 @@ def drawn_groups(seed, folder):
     profile = {"schedulerName": "default-scheduler", "plugins": FULLEST, "pluginConfig": [MOST_ALLOCATED]}
     text = json.dumps(profiles(profile))
     loaded = load(text, gates=FeatureGates(dict.fromkeys(gates, True)))
-    options = Options(loaded, seed=seed, most_seconds=GANGS_SECONDS)
+    options = Options(loaded, seed=seed, max_seconds=GANGS_SECONDS)
     return cluster, list(pods), shapes[:3], without_post_filter(options)
 
 

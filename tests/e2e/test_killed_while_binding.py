@@ -13,7 +13,7 @@ from tests.e2e.faults import PATHS, faulty_cluster, node, pod
 pytestmark = pytest.mark.e2e
 
 ROOM = 20
-MOST_STEPS = 12
+MAX_STEPS = 12
 
 # The writes of a binding of a pod with a volume and a device, in whatever order they come.
 WRITES = {
@@ -165,7 +165,7 @@ async def test_killed_before_each_write(tmp_path):
     async with faulty_cluster(tmp_path, room=ROOM) as cluster:
         await cluster.create(
             *(node(name, pods=ROOM) for name in ("n0", "n1")),
-            *(storage_class(), *devices(MOST_STEPS), *(volume(f"v{i}") for i in range(MOST_STEPS))),
+            *(storage_class(), *devices(MAX_STEPS), *(volume(f"v{i}") for i in range(MAX_STEPS))),
         )
         controlling = asyncio.create_task(VolumeController(cluster).run())
         await cluster.start_scheduler("s0")

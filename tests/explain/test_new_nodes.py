@@ -1,7 +1,7 @@
 """One more node, where there is one already that was added by a proposal."""
 
 from berth.explain import proposals
-from berth.explain.proposals import MOST_CLAIM_TRIALS
+from berth.explain.proposals import MAX_CLAIM_TRIALS
 from berth.testing.storage import claim_volume, make_claim, make_class, make_volume
 from tests.explain.asking import Asked
 from tests.explain.pending_pods import FULL, ZONE, ZONE_A, on
@@ -25,7 +25,7 @@ async def test_a_second_new_node():
 
 async def test_many_classes_leave_trials_for_nodes(monkeypatch):
     """However many a cluster has, a node for the pod's volume is still looked for."""
-    monkeypatch.setattr(proposals, "MOST_TRIALS", MOST_CLAIM_TRIALS + 2)
+    monkeypatch.setattr(proposals, "MAX_TRIALS", MAX_CLAIM_TRIALS + 2)
     cluster = Asked()
     far = make_volume("v", near={ZONE: ["b"]})
     never = [make_class(f"k{i}") for i in range(30)]

@@ -81,7 +81,7 @@ async def test_it_is_asked_only_where_all_others_let_the_pod_pass():
 
 async def test_it_is_asked_a_few_times_and_no_more(monkeypatch):
     """However many changes there are to try."""
-    monkeypatch.setattr(proposals, "MOST_ASKED", 3)
+    monkeypatch.setattr(proposals, "MAX_ASKED", 3)
     plugin = Sent(lambda spec: "tolerations" not in spec)
     taints = [{"taints": [Taint(f"t{i}", "", "NoSchedule")]} for i in range(8)]
     found = await explained(plugin, *taints)

@@ -176,7 +176,7 @@ async def test_explaining_changes_nothing():
 
 async def test_trials_are_bounded(monkeypatch):
     """What was found until then is shown, and that not everything was tried."""
-    monkeypatch.setattr(proposals, "MOST_TRIALS", 3)
+    monkeypatch.setattr(proposals, "MAX_TRIALS", 3)
     cluster = Asked()
     for i in range(10):
         cluster.add_node(f"n{i}", taints=[Taint(f"team-{i}", "", "NoSchedule")], cpu="1")

@@ -60,7 +60,7 @@ def test_what_is_not_there_has_no_place():
 
 def test_few_places_and_few_volumes(monkeypatch):
     """However many there are."""
-    monkeypatch.setattr(volume_places, "MOST_VOLUMES", 10)
+    monkeypatch.setattr(volume_places, "MAX_VOLUMES", 10)
     volumes = [make_volume(f"v{i}", near={ZONE: [f"z{i}"]}) for i in range(20)]
 
     assert 3 == len(places(make_claim("c"), *volumes))

@@ -27,7 +27,7 @@ class Case:
     attack: Callable[[Arena], Awaitable[None]]
     objects: Callable[[int], Iterable[Document]] = lambda _nodes: ()
     prepare: Callable[[Any], Any] | None = None
-    most_nodes: int = 5_000
+    max_nodes: int = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Outcome:
 
 async def play(case, *, nodes, seconds, settle_seconds, each_second, real=False):
     """Play one row, and what came of it."""
-    nodes = min(nodes, case.most_nodes)
+    nodes = min(nodes, case.max_nodes)
     with tempfile.TemporaryDirectory(prefix="hostile-", ignore_cleanup_errors=True) as folder:
         configuration, flags, stop = "", (), None
         if case.prepare is not None:

@@ -11,7 +11,7 @@ from berth_plugin_proto import common_pb2, scheduling_pb2
 from tests.unit.out_of_tree.scripted import Scripted, cycle, hosted, passing
 
 NODES = 3
-MOST_SCORE = 100
+MAX_SCORE = 100
 reasons = st.builds(
     common_pb2.Reason, code=st.integers(0, 12), text=st.text(st.characters(codec="utf-8"), max_size=30)
 )

@@ -106,7 +106,7 @@ async def test_unanswered_questions_are_bounded():
 
 async def test_pods_of_ever_new_kinds(monkeypatch):
     """What is kept of kinds of pods is bounded in bytes and number, and so is what one more costs."""
-    monkeypatch.setattr(node_answers, "MOST_SIGNATURES", 50)
+    monkeypatch.setattr(node_answers, "MAX_SIGNATURES", 50)
     w = Harness()
 
     async def come(n):
@@ -115,7 +115,7 @@ async def test_pods_of_ever_new_kinds(monkeypatch):
             w.plugin.connection.capabilities.pod_fields.paths[:] = ["/metadata/uid"]
             await w._awaited(w.finding.filter(state, pod, w.snapshot))
 
-    w.finding.known = node_answers.KnownAnswers("p", most_bytes=40 * node_answers.ENTRY_BYTES)
+    w.finding.known = node_answers.KnownAnswers("p", max_bytes=40 * node_answers.ENTRY_BYTES)
     await come(30)
     few = calls(w.finding.ask_ahead)
     await come(300)

@@ -14,7 +14,7 @@ from berth.serving import connections, request_bounds
 from berth.serving.access import allow_all, forbid_all
 from berth.serving.endpoints import Endpoints, SecureServer
 from berth.serving.listening import listen
-from berth.serving.request_bounds import MOST_ANSWERED, MOST_BODY_BYTES, MOST_CONNECTIONS
+from berth.serving.request_bounds import MAX_ANSWERED, MAX_BODY_BYTES, MAX_CONNECTIONS
 from berth.serving.serving_certificate import SelfMade
 
 LOOPS = [asyncio.new_event_loop, uvloop.new_event_loop]
@@ -127,7 +127,7 @@ def test_a_probe_gets_in_among_2000_idle_connections(loop):
 
     answer, kept = on(loop, body())
     assert (200, b"ok") == answer
-    assert MOST_CONNECTIONS >= kept
+    assert MAX_CONNECTIONS >= kept
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -137,7 +137,7 @@ def test_clients_that_open_many_close_their_own(loop):
     async def body():
         async with serving(forbid_all) as port:
             reader, writer = await port.connect(source=PROBE_FROM)
-            for _ in range(2 * MOST_CONNECTIONS):
+            for _ in range(2 * MAX_CONNECTIONS):
                 await port.connect(tls=False)
             return await exchanged(reader, writer, "/livez")
 
@@ -149,7 +149,7 @@ async def test_the_idlest_gives_way():
     async with serving(forbid_all) as port:
         first, second = await port.connect(), await port.connect()
         await exchanged(*first, "/livez")
-        for _ in range(MOST_CONNECTIONS - 1):
+        for _ in range(MAX_CONNECTIONS - 1):
             await port.connect(tls=False)
         await ended(second[0])
 
@@ -206,7 +206,7 @@ async def test_what_is_not_http_leaves_no_stack_in_the_log(caplog):
 async def test_a_body_that_is_too_large():
     """It is refused, whatever page it is for."""
     async with serving() as port:
-        too_much = MOST_BODY_BYTES + 1
+        too_much = MAX_BODY_BYTES + 1
         status, _ = await port.ask("/metrics", head=f"Content-Length: {too_much}\r\n", body=b"x" * too_much)
 
         assert 413 == status
@@ -253,7 +253,7 @@ async def test_more_requests_than_are_answered_at_once():
         return {}
 
     async with serving(cache=cache) as port:
-        waiting = [asyncio.create_task(port.ask("/debug/cache")) for _ in range(MOST_ANSWERED)]
+        waiting = [asyncio.create_task(port.ask("/debug/cache")) for _ in range(MAX_ANSWERED)]
         while (later := await port.ask("/configz"))[0] == 200:
             pass
         healthy = await port.ask("/livez")
@@ -262,7 +262,7 @@ async def test_more_requests_than_are_answered_at_once():
 
     assert 429 == later[0]
     assert (200, b"ok") == healthy
-    assert [200] * MOST_ANSWERED == answered
+    assert [200] * MAX_ANSWERED == answered
 
 
 async def test_connections_at_work_do_not_give_way():
@@ -278,7 +278,7 @@ async def test_connections_at_work_do_not_give_way():
     async with serving(cache=cache) as port:
         working = asyncio.create_task(port.ask("/debug/cache"))
         await asked.wait()
-        for _ in range(2 * MOST_CONNECTIONS):
+        for _ in range(2 * MAX_CONNECTIONS):
             await port.connect(tls=False)
         release.set()
 

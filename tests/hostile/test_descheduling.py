@@ -5,7 +5,7 @@ import pytest
 from berth.config.descheduling.policy_file import read_policy
 from berth.config.errors import PolicyError
 from berth.descheduling.budgets import Budgets
-from berth.descheduling.simulated_cluster import MOST_WAITING
+from berth.descheduling.simulated_cluster import MAX_WAITING
 from berth.evaluation.find_nodes import NodeSearch
 from berth.objects.pod_decoding import pod_from_document
 from tests.hostile.work import calls, growth
@@ -141,7 +141,7 @@ def test_pods_that_fit_nowhere_are_a_bounded_cost(tmp_path):
     """Kinds of pods that wait are tried up to a bound, and the plan says where there were more."""
     taint = [{"key": "old", "value": "x", "effect": "NoSchedule"}]
     nodes = node("n0", taints=taint), node("n1")
-    waiting = [pod(f"w{i}", cpu="100", labels={"kind": str(i)}) for i in range(MOST_WAITING + 2)]
+    waiting = [pod(f"w{i}", cpu="100", labels={"kind": str(i)}) for i in range(MAX_WAITING + 2)]
 
     found = planned(tmp_path, policy("RemovePodsViolatingNodeTaints"), *nodes, running("a", "n0"), *waiting)
 

@@ -351,7 +351,7 @@ def test_what_is_remembered_of_claims_has_a_bound():
 def test_what_is_remembered_of_claims_has_a_bound_for_all_devices_together(monkeypatch):
     """The more devices there are, the fewer selectors are remembered for each."""
     found, asked = 4, LEAST_KEPT + 30
-    monkeypatch.setattr(inventory, "MOST_ANSWERS", found * len(NODES) * 20)
+    monkeypatch.setattr(inventory, "MAX_ANSWERS", found * len(NODES) * 20)
     where = cluster(devices(found), [make_claim(requests=[request(selectors=among(0))])])
 
     for number in range(asked):
@@ -359,4 +359,4 @@ def test_what_is_remembered_of_claims_has_a_bound_for_all_devices_together(monke
         assert len(where.fits(claiming("c0"))) == len(NODES)
 
     kept = sum(len(d._matches) for d in where.plugin._inventory.devices.values())
-    assert 0 < kept <= inventory.MOST_ANSWERS
+    assert 0 < kept <= inventory.MAX_ANSWERS

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from berth.explain.edits import EDITORS
-from berth.explain.volume_places import MOST_VOLUMES, VolumePlaces
+from berth.explain.volume_places import MAX_VOLUMES, VolumePlaces
 from berth.framework.store import Store
 from berth.framework.supposition import Supposition
 from berth.objects.label_selector import LabelSelector, Requirement
@@ -99,5 +99,5 @@ def test_the_place_of_one_more_node_among_many_volumes():
         pod = make_pod("p", volumes=tuple(claim_volume(f"c{i}") for i in range(50)))
         return lambda: VolumePlaces(claims, volumes).of(pod)
 
-    few, many = calls(looked(2 * MOST_VOLUMES)), calls(looked(4 * MOST_VOLUMES))
+    few, many = calls(looked(2 * MAX_VOLUMES)), calls(looked(4 * MAX_VOLUMES))
     assert many < 1.1 * few

@@ -85,7 +85,7 @@ def test_a_packed_snapshot_that_is_none(tmp_path, pack, lines, says):
         read_cluster([file])
     assert "snapshot.zst" in str(caught.value)
     with pytest.raises(InputError, match=says):
-        read_snapshot(file.read_bytes(), "upload", most_bytes=128 << 20)
+        read_snapshot(file.read_bytes(), "upload", max_bytes=128 << 20)
 
 
 @pytest.mark.parametrize("name", ["missing", "folder/../../missing", "bad\0name"])

@@ -3,7 +3,7 @@
 import pytest
 
 from berth.framework.diagnosis import Diagnosis, FitError
-from berth.framework.status import MOST_CHARACTERS, failed, unschedulable
+from berth.framework.status import MAX_CHARACTERS, failed, unschedulable
 from berth.testing.builders import make_node
 from tests.fakes import Binds, Rejects, framework, make_core, pending
 
@@ -23,11 +23,11 @@ def unfit(reason):
 )
 def test_a_message_is_cut(status):
     """It ends with an ellipsis; its beginning stays."""
-    assert MOST_CHARACTERS == len(status.message)
+    assert MAX_CHARACTERS == len(status.message)
     assert status.message.endswith("x...")
 
 
-@pytest.mark.parametrize("reason", ["x", "x" * (MOST_CHARACTERS - 40)])
+@pytest.mark.parametrize("reason", ["x", "x" * (MAX_CHARACTERS - 40)])
 def test_a_message_below_the_bound_is_upstreams(reason):
     """Not a character of it changes."""
     assert f"0/1 nodes are available: 1 {reason}." == unfit(reason).message
@@ -39,4 +39,4 @@ async def test_a_condition_is_bounded():
     w.add_pod(pending())
     await w.turn()
 
-    assert [MOST_CHARACTERS] == [len(condition.message) for condition in w.conditions]
+    assert [MAX_CHARACTERS] == [len(condition.message) for condition in w.conditions]

@@ -7,7 +7,7 @@ from berth.objects.node import ContainerImage
 from berth.objects.node_selector import NodeAffinity, NodeSelector, NodeSelectorTerm
 from berth.objects.pod_spec import Affinity, Container
 from berth.objects.taint import Taint, Toleration
-from berth.snapshot.resource_columns import MOST_PLACES
+from berth.snapshot.resource_columns import MAX_PLACES
 from berth.testing.builders import ROOMY, make_pod
 from tests.hostile.cluster import Cluster, changed, ordinary_node, waiting
 from tests.hostile.work import growth, kept_bytes
@@ -116,7 +116,7 @@ def test_a_large_node_takes_no_room_on_the_others(shape):
 def test_resources_beyond_the_places_count_like_any_other(cluster):
     """A node that offers more than there are places for takes pods by the same rule, and a place that is free
     goes to what waits for one."""
-    crowd = changed(ordinary_node(0), status={"allocatable": dict(ROOMY) | resources(2 * MOST_PLACES)})
+    crowd = changed(ordinary_node(0), status={"allocatable": dict(ROOMY) | resources(2 * MAX_PLACES)})
     cluster.update_node(crowd)
     cluster.update_node(changed(ordinary_node(1), status={"allocatable": dict(ROOMY) | {GPU: "1"}}))
     wants_gpu = {"requests": {GPU: "1"}}
@@ -153,7 +153,7 @@ def test_a_resource_that_pods_held_before_a_node_offered_it_counts(cluster):
 def test_preemption_sees_resources_beyond_the_places(cluster):
     """A pod of higher priority makes room for itself where the resource that it needs has no place."""
     cluster.update_node(
-        changed(ordinary_node(0), status={"allocatable": dict(ROOMY) | resources(2 * MOST_PLACES)})
+        changed(ordinary_node(0), status={"allocatable": dict(ROOMY) | resources(2 * MAX_PLACES)})
     )
     cluster.update_node(changed(ordinary_node(1), status={"allocatable": dict(ROOMY) | {GPU: "1"}}))
     cluster.place(make_pod("low", node_name="n1", requests={GPU: "1"}, priority=0))

@@ -10,13 +10,13 @@ from berth.objects.pod_spec import Affinity, TopologySpreadConstraint
 from berth.objects.taint import Taint, Toleration
 from berth.plugins.node_resources_fit.hints import NODE_EVENTS, Hints
 from berth.plugins.node_resources_fit.patterns import Patterns
-from berth.snapshot.snapshot import MOST_ANSWER_BYTES
+from berth.snapshot.snapshot import MAX_ANSWER_BYTES
 from tests.hostile.cluster import Cluster, changed, waiting
 from tests.hostile.work import calls, growth, kept_bytes
 
 HOST = "kubernetes.io/hostname"
 LINEAR = 1.2
-MOST_KEPT = 40 << 20
+MAX_KEPT = 40 << 20
 
 
 def required(*terms):
@@ -113,7 +113,7 @@ def test_pods_unlike_each_other_leave_a_bounded_amount(shape, cluster):
         for i in range(10):
             cluster.schedule(waiting(**PODS[shape](300 + i)))
 
-    assert kept_bytes(generations) < MOST_KEPT
+    assert kept_bytes(generations) < MAX_KEPT
 
 
 def test_answers_take_a_bounded_amount():
@@ -125,7 +125,7 @@ def test_answers_take_a_bounded_amount():
         for i in range(200):
             snapshot.answer((question + str(i),), lambda table: table.label_ids(HOST) + 1)
 
-    assert kept_bytes(ask) < MOST_ANSWER_BYTES * 1.1
+    assert kept_bytes(ask) < MAX_ANSWER_BYTES * 1.1
 
 
 def test_signatures_take_a_bounded_amount(cluster):
@@ -136,7 +136,7 @@ def test_signatures_take_a_bounded_amount(cluster):
         for i in range(100):
             cluster.schedule(waiting(labels={f"{i}-{k}": "v" for k in range(2000)}))
 
-    assert kept_bytes(generations) < signatures.MOST_BYTES * 1.5
+    assert kept_bytes(generations) < signatures.MAX_BYTES * 1.5
 
 
 def test_a_key_that_no_node_has_costs_no_column(cluster):

@@ -15,7 +15,7 @@ from berth.objects.pod_spec import (
 )
 from berth.snapshot import pod_counts
 from berth.snapshot.placed_pods import PlacedPods, PodQuery, PodsLike
-from berth.snapshot.pod_counts import LEAST_BYTES, MOST_BYTES
+from berth.snapshot.pod_counts import LEAST_BYTES, MAX_BYTES
 from berth.snapshot.pod_info import PodInfo
 from berth.testing.builders import make_pod
 from tests.hostile.cluster import Cluster, waiting
@@ -23,7 +23,7 @@ from tests.hostile.work import calls, growth, kept_bytes
 
 HOST = "kubernetes.io/hostname"
 LINEAR = 1.2
-MOST_KEPT = 40 << 20
+MAX_KEPT = 40 << 20
 """What all bounded tables together may keep of pods that are gone."""
 
 
@@ -143,7 +143,7 @@ def test_pods_that_are_gone_leave_a_bounded_amount(shape, cluster):
         for i in range(10):
             among(cluster, PODS[shape](300 + i))
 
-    assert kept_bytes(generations) < MOST_KEPT
+    assert kept_bytes(generations) < MAX_KEPT
 
 
 @pytest.mark.parametrize("shape", ["labels", "host ports", "inline volumes", "image volumes"])
@@ -192,7 +192,7 @@ def test_columns_take_a_bounded_amount_whatever_the_number_of_nodes(monkeypatch)
     def ask():
         return [counts.count(question, 8).tolist() for question in questions]
 
-    assert kept_bytes(ask) < 2 * MOST_BYTES * 1.1
+    assert kept_bytes(ask) < 2 * MAX_BYTES * 1.1
     counts.add(7, PodInfo(make_pod(labels={"app": "web"})))
     assert [[0, 0, 0, 0, 0, 0, 0, 2]] * 100 == ask()
     assert {1} == {int(counts.terms.on_rows(held, 8)[7]) for held in counts.terms.held()}
@@ -269,4 +269,4 @@ def test_a_pod_changes_a_bounded_number_of_columns():
         counts.count(PodQuery((PodsLike(None, Selector((Requirement("app", "NotIn", (f"x{i}",)),))),)), 4)
     web = PodInfo(make_pod(labels={"app": "web"}))
 
-    assert calls(lambda: counts.add(0, web)) < 5 * MOST_BYTES / LEAST_BYTES
+    assert calls(lambda: counts.add(0, web)) < 5 * MAX_BYTES / LEAST_BYTES

@@ -70,7 +70,7 @@ def test_what_is_said_of_a_pod_that_fits_nowhere_is_bounded(shape):
 
 
 def test_the_log_of_attempts_does_not_keep_long_messages():
-    attempts = AttemptLog(most_characters=500_000)
+    attempts = AttemptLog(max_characters=500_000)
 
     def many():
         for number in range(40):

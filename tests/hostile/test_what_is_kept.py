@@ -29,7 +29,7 @@ def little_memory(monkeypatch):
     """Let all that remembers up to so many bytes remember few, so that a test need not write so many."""
     for name, module in list(sys.modules.items()):
         if name.startswith("berth."):
-            for constant in [each for each in vars(module) if re.fullmatch(r"MOST_([A-Z]+_)?BYTES", each)]:
+            for constant in [each for each in vars(module) if re.fullmatch(r"MAX_([A-Z]+_)?BYTES", each)]:
                 monkeypatch.setattr(module, constant, LITTLE)
 
 

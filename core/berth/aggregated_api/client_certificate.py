@@ -14,7 +14,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.x509.oid import NameOID
 
-MOST_AUTHORITIES = 64
+MAX_AUTHORITIES = 64
 
 
 class ClientCertificate:
@@ -50,7 +50,7 @@ def _good(certificate: x509.Certificate, now: datetime) -> bool:
     return certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc
 
 
-@lru_cache(maxsize=MOST_AUTHORITIES)
+@lru_cache(maxsize=MAX_AUTHORITIES)
 def _authority(pem: str) -> x509.Certificate | None:
     """The certificate; None where only TLS can read it, so that it vouches for no one."""
     try:

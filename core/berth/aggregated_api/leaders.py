@@ -13,7 +13,7 @@ from berth.client.resources import LEASES
 from berth.client.wire import bounded
 
 ANNOTATION = "explain.berth.dev/leader"
-MOST_LEASES = 500
+MAX_LEASES = 500
 
 
 class Published(msgspec.Struct, frozen=True, rename="camel"):
@@ -64,7 +64,7 @@ async def leaders(api: Api, namespace: str) -> list[Leader]:
 
     Raises: ClientError, MsgspecError.
     """
-    body = await api.call("GET", LEASES.collection(namespace), query={"limit": MOST_LEASES})
+    body = await api.call("GET", LEASES.collection(namespace), query={"limit": MAX_LEASES})
     leases = sorted(_read(body).items, key=lambda lease: lease.metadata.creation_timestamp)
     found = map(_leader, leases)
     return [leader for leader in found if leader is not None]

@@ -29,7 +29,7 @@ from berth.aggregated_api.leaders import Leader
 from berth.client.errors import ClientError, NotFoundError
 from berth.client.resources import PODS, Resource
 
-MOST_ASKED = 20
+MAX_ASKED = 20
 """So many other leaders are asked for one answer."""
 
 Explanation = Any
@@ -155,7 +155,7 @@ class Routing:
         """The leaders besides this process, each once however many leases it holds."""
         found = {one.published.identity: one for one in await self._leaders() if one.current}
         found.pop(self.here.identity, None)
-        return list(found.values())[:MOST_ASKED]
+        return list(found.values())[:MAX_ASKED]
 
     async def _here(self, asked: Asked, profile: str) -> Explanation:
         try:

@@ -49,7 +49,7 @@ EXIT_REFUSED = 3
 )
 @click.option(
     "--max-evictions-per-minute",
-    "most_per_minute",
+    "max_per_minute",
     default=20.0,
     show_default=True,
     type=click.FloatRange(0.1, 6000),
@@ -74,7 +74,7 @@ def deschedule(
     feature_gates: str,
     release: str,
     execute: bool,
-    most_per_minute: float,
+    max_per_minute: float,
     patience_seconds: float,
     output: str,
 ) -> None:
@@ -105,7 +105,7 @@ def deschedule(
         if inputs:
             planning.show(planning.plan(read_files(inputs)))
             return
-        pace = Pace(most_per_minute, patience_seconds) if execute else None
+        pace = Pace(max_per_minute, patience_seconds) if execute else None
         refused = asyncio.run(planning.live(kubeconfig, context, pace))
     except (SimulationError, ClientError, ConfigError, EventRegistrationError) as error:
         fail(error)
@@ -115,7 +115,7 @@ def deschedule(
 class Pace(NamedTuple):
     """How fast pods are evicted. Units: seconds."""
 
-    most_per_minute: float
+    max_per_minute: float
     patience_seconds: float
 
 
@@ -168,7 +168,7 @@ class _Planning:
 
         evicting = Evicting(
             Api(transport),
-            most_per_minute=pace.most_per_minute,
+            max_per_minute=pace.max_per_minute,
             sleep=asyncio.sleep,
             patience_seconds=pace.patience_seconds,
             grace_period_seconds=self.policy.grace_period_seconds,
@@ -179,10 +179,10 @@ class _Planning:
 
 
 def _read_policy(file: Path) -> "Policy":
-    from berth.config.descheduling.policy_file import MOST_BYTES, read_policy  # noqa: PLC0415 (quick start)
+    from berth.config.descheduling.policy_file import MAX_BYTES, read_policy  # noqa: PLC0415 (quick start)
 
     try:
         with file.open("rb") as stream:
-            return read_policy(stream.read(MOST_BYTES + 1), str(file))
+            return read_policy(stream.read(MAX_BYTES + 1), str(file))
     except OSError as error:
         fail(f"--policy: {file}: {error.strerror or error}; give a file that can be read")

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 TIMEOUT_SECONDS = 60.0
 COMPLETION_SECONDS = 3.0
-MOST_NAMES = 500
+MAX_NAMES = 500
 _KUBECTLS_OWN = "~/.kube/config"
 _FORBIDDEN, _NOT_FOUND = 403, 404
 _NOT_INSTALLED = (
@@ -208,7 +208,7 @@ def _names(ctx: click.Context, path: str, incomplete: str) -> list[str]:
     from berth.client.errors import ClientError  # noqa: PLC0415 (quick start of the other verbs)
 
     async def listed(api: "Api") -> bytes:
-        return await api.call("GET", path, query={"limit": MOST_NAMES}, timeout_seconds=COMPLETION_SECONDS)
+        return await api.call("GET", path, query={"limit": MAX_NAMES}, timeout_seconds=COMPLETION_SECONDS)
 
     try:
         found = json.loads(asyncio.run(_cluster(ctx).ask(listed, COMPLETION_SECONDS)))

@@ -27,7 +27,7 @@ MEBIBYTE = 1 << 20
 @CONTEXT
 @click.option(
     "--max-file-size",
-    "most_mebibytes",
+    "max_mebibytes",
     default=64,
     show_default=True,
     type=click.IntRange(1, 1 << 20),
@@ -35,7 +35,7 @@ MEBIBYTE = 1 << 20
 )
 @click.option(
     "--max-files",
-    "most_files",
+    "max_files",
     default=16,
     show_default=True,
     type=click.IntRange(1, 100_000),
@@ -53,8 +53,8 @@ def record(
     folder: Path,
     kubeconfig: str,
     context: str,
-    most_mebibytes: int,
-    most_files: int,
+    max_mebibytes: int,
+    max_files: int,
     seconds: float | None,
     anonymize: bool,
     key_file: Path | None,
@@ -74,7 +74,7 @@ def record(
 
     if key_file is not None and not anonymize:
         fail("--key-file has no meaning here: add --anonymize")
-    bounds = Bounds(most_mebibytes * MEBIBYTE, most_files)
+    bounds = Bounds(max_mebibytes * MEBIBYTE, max_files)
     anonymizer = anonymizer_of(key_file) if anonymize else None
     try:
         asyncio.run(_record(folder, (kubeconfig, context), bounds, seconds, anonymizer))

@@ -48,7 +48,7 @@ simulate.add_command(serve)
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @configured
 @RELEASE
-@click.option("--until", "most_seconds", type=click.FloatRange(0), help="End after so many virtual seconds.")
+@click.option("--until", "max_seconds", type=click.FloatRange(0), help="End after so many virtual seconds.")
 def run(
     *,
     inputs: tuple[str, ...],
@@ -60,7 +60,7 @@ def run(
     what_if: tuple[str, ...],
     output: str,
     release: str,
-    most_seconds: float | None,
+    max_seconds: float | None,
 ) -> None:
     """Schedule the pending pods of a cluster, and say what came of each.
 
@@ -96,8 +96,8 @@ def run(
         )
         cluster = changed(read, changes)
         options = Options(*settings, seed=seed, changes=changes)
-        if most_seconds is not None:
-            options = replace(options, most_seconds=most_seconds)
+        if max_seconds is not None:
+            options = replace(options, max_seconds=max_seconds)
         outcome = simulated(cluster, options)
         if changes:
             before = summed_up("without --what-if", simulated(read, replace(options, changes=())))

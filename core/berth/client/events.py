@@ -137,7 +137,7 @@ class EventRecorder:
     """Records events asynchronously; run() writes them, event() may be called before that.
 
     `capacity` bounds what waits to be written, `tracked` what is remembered to fold repetitions. Between
-    `writes` and `most_writes` are made at a time, of up to `together` events each: a slow server should cost
+    `writes` and `max_writes` are made at a time, of up to `together` events each: a slow server should cost
     no events. A series keeps the note that it began with: `by_note` begins another for another note.
     """
 
@@ -147,7 +147,7 @@ class EventRecorder:
     capacity: int = 1000
     tracked: int = 4096
     writes: int = 4
-    most_writes: int = 32
+    max_writes: int = 32
     together: int = 8
     by_note: bool = False
     hostname: str = field(default_factory=socket.gethostname)
@@ -280,13 +280,13 @@ class EventRecorder:
     def _write_on(self) -> None:
         """Let leave what may: in more writes at a time, the more there waits."""
         self._timer = None
-        while self._waiting and self._running and self._written_now + self._paused < self._most_writes():
+        while self._waiting and self._running and self._written_now + self._paused < self._max_writes():
             count = min(len(self._waiting), self.together)
             self._send([self._waiting.popleft() for _ in range(count)])
 
-    def _most_writes(self) -> int:
-        wanted = -(-len(self._waiting) * self.most_writes // self.capacity)
-        return max(self.writes, min(wanted, self.most_writes))
+    def _max_writes(self) -> int:
+        wanted = -(-len(self._waiting) * self.max_writes // self.capacity)
+        return max(self.writes, min(wanted, self.max_writes))
 
     def _send(self, events: list[_Tracked]) -> None:
         self._written_now += 1

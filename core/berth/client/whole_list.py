@@ -13,7 +13,7 @@ import msgspec
 from berth.client.legible import UNREADABLE, Layout
 from berth.client.wire import Page, decode_page
 
-MOST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 """So much is waited for until an item is whole; the API server takes objects of 3 MiB at most."""
 _TRIES = 8
 _ITEMS = b'"items":['
@@ -39,8 +39,8 @@ class ListPieces:
         if not self._head:
             self._begin()
         items = self._whole_items() if self._head and len(self._rest) >= self._enough else []
-        if len(self._rest) > MOST_BYTES:
-            raise msgspec.DecodeError(f"no end of an item in {MOST_BYTES} bytes")
+        if len(self._rest) > MAX_BYTES:
+            raise msgspec.DecodeError(f"no end of an item in {MAX_BYTES} bytes")
         return items
 
     def last(self) -> Page:

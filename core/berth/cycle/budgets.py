@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 ORDINARY_PODS = 100
 """A budget is what so many ordinary pods cost; it is also how many times the CPU a namespace owes in time."""
 LEAST_SECONDS = 0.25
-MOST_SECONDS = 2.5
+MAX_SECONDS = 2.5
 NODE_SECONDS = 0.0001
 """On top of that for each node: in a large cluster a first look at everything takes its time."""
 ORDINARY_PODS_OF_DEBTORS = 10
@@ -57,7 +57,7 @@ WEIGHT = 1 / 256
 
 LONGEST_HOLD_SECONDS = 300.0
 LONGEST_DEBT_SECONDS = 3600.0
-MOST_DEBTORS = 1024
+MAX_DEBTORS = 1024
 PAUSE_FOR_CPU = 10
 """After a cycle over budget no pod of the namespace is tried for so many times the CPU that it used."""
 LONGEST_PAUSE_SECONDS = 5.0
@@ -195,7 +195,7 @@ class CycleBudgets:
     def _raise(self) -> None:
         """Double the budget, and forgive those who went over the one before."""
         namespaces = frozenset(self.exceeding)
-        self.ordinary_seconds = min(2 * max(self.exceeding.values()), MOST_SECONDS) / ORDINARY_PODS
+        self.ordinary_seconds = min(2 * max(self.exceeding.values()), MAX_SECONDS) / ORDINARY_PODS
         self.exceeding.clear()
         for namespace in namespaces:
             self.debts.pop(namespace, None)
@@ -214,7 +214,7 @@ class CycleBudgets:
         if self._owed(namespace):
             least = max(ORDINARY_PODS_OF_DEBTORS * ordinary, LEAST_SECONDS_OF_DEBTORS)
             return least + nodes * NODE_SECONDS_OF_DEBTORS
-        usual = min(max(ORDINARY_PODS * ordinary, LEAST_SECONDS), MOST_SECONDS)
+        usual = min(max(ORDINARY_PODS * ordinary, LEAST_SECONDS), MAX_SECONDS)
         return usual + nodes * NODE_SECONDS
 
     def _owed(self, namespace: str) -> float:
@@ -232,13 +232,13 @@ class CycleBudgets:
         pause = min(PAUSE_FOR_CPU * used_seconds, LONGEST_PAUSE_SECONDS)
         now, debt = self.clock.monotonic(), self.debts.get(namespace)
         self.debts[namespace] = Debt(now + owed, now + pause, debt.last_turn if debt is not None else 0.0)
-        if len(self.debts) > MOST_DEBTORS:
+        if len(self.debts) > MAX_DEBTORS:
             self._forgive()
 
     def _forgive(self) -> None:
         """Forget those who owe nothing any more; if there are none, the one that owes least."""
         now = self.clock.monotonic()
         left = {namespace: debt for namespace, debt in self.debts.items() if debt.paid_at > now}
-        if len(left) > MOST_DEBTORS:
+        if len(left) > MAX_DEBTORS:
             del left[min(left, key=left.__getitem__)]
         self.debts = left

@@ -29,7 +29,7 @@ REASON_SCHEDULER_ERROR = "SchedulerError"
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds until a status that could not be written is written again."""
-MOST_TRIES = 10
+MAX_TRIES = 10
 """Five minutes: by then the pod is tried again, and what no server takes is not sent for ever."""
 
 
@@ -116,7 +116,7 @@ class FailureHandler:
         except Exception as error:  # noqa: BLE001 - the pod is already back in the queue; only its status is stale
             level = logging.WARNING if saying.pause == FIRST_PAUSE else logging.DEBUG
             log.log(level, "status not written pod=%s error=%s", pod.key, error)
-            if saying.tries < MOST_TRIES:
+            if saying.tries < MAX_TRIES:
                 later = saying._replace(tries=saying.tries + 1, pause=min(2 * saying.pause, LONGEST_PAUSE))
                 self.background.call_later(saying.pause, partial(self._write_again, pod, later))
 

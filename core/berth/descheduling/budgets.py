@@ -75,8 +75,8 @@ class Limits:
     def __init__(self, policy: Policy) -> None:
         self._most = {
             "maxNoOfPodsToEvictTotal": policy.most,
-            "maxNoOfPodsToEvictPerNode": policy.most_per_node,
-            "maxNoOfPodsToEvictPerNamespace": policy.most_per_namespace,
+            "maxNoOfPodsToEvictPerNode": policy.max_per_node,
+            "maxNoOfPodsToEvictPerNamespace": policy.max_per_namespace,
         }
         self._taken: Counter[tuple[str, str]] = Counter()
 

@@ -67,7 +67,7 @@ class Evicting:
     """Carries plans out. Units: seconds; `patience_seconds` is how long pods may take to leave their node."""
 
     api: Api
-    most_per_minute: float
+    max_per_minute: float
     sleep: Sleep
     patience_seconds: float = 300.0
     grace_period_seconds: int | None = None
@@ -133,7 +133,7 @@ class Evicting:
     async def _evict(self, move: Move) -> tuple[Result, str]:
         namespace, _, name = move.pod.partition("/")
         if self._leaving or self.done:
-            await self.sleep(60.0 / self.most_per_minute)
+            await self.sleep(60.0 / self.max_per_minute)
         body = encode(self._body(move, namespace, name))
         try:
             await self.api.call("POST", PODS.path(namespace, name, "eviction"), body, retry=ONCE)

@@ -23,7 +23,7 @@ from berth.descheduling.budgets import Budgets, Limits
 from berth.descheduling.cluster import Cluster
 from berth.descheduling.evictor import Evictor
 from berth.descheduling.plan import IdleStrategy, LeftAlone, Move, Plan
-from berth.descheduling.simulated_cluster import MOST_WAITING, SimulatedCluster, anew
+from berth.descheduling.simulated_cluster import MAX_WAITING, SimulatedCluster, anew
 from berth.descheduling.strategies import READS_CONTAINERS, strategy_of
 from berth.descheduling.strategies.strategy import Candidate, Scene, Strategy
 from berth.objects.pod import Pod
@@ -36,7 +36,7 @@ from berth.simulation.one_by_one import without_post_filter
 from berth.simulation.options import Options
 from berth.simulation.plugin_settings import check_in_process
 
-MOST_PASSES: Final = 50
+MAX_PASSES: Final = 50
 """Every pass but the last moves a pod that has not moved before; after so many a plan ends as it is."""
 
 
@@ -114,7 +114,7 @@ class _Planning:
     async def plan(self) -> Plan:
         """Run all strategies until nothing moves."""
         steps = list(self._steps())
-        for _ in range(MOST_PASSES):
+        for _ in range(MAX_PASSES):
             before = len(self.moves)
             self.left_alone.clear()
             for step in steps:
@@ -157,7 +157,7 @@ class _Planning:
         if self.simulated.untried:
             notes.append(
                 f"{self.simulated.untried} kinds of pods that wait were not tried for the room that moves "
-                f"leave: {MOST_WAITING} of the highest priority were; delete pods that fit nowhere"
+                f"leave: {MAX_WAITING} of the highest priority were; delete pods that fit nowhere"
             )
         return notes
 

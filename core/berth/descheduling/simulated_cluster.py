@@ -31,7 +31,7 @@ from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 
 ANEW: Final = "-anew"
-MOST_WAITING: Final = 100
+MAX_WAITING: Final = 100
 """So many kinds of pods that wait are tried for the room that a pod leaves, those of high priority first."""
 
 
@@ -62,7 +62,7 @@ class SimulatedCluster:
             pod for pod in self._state.all(Pod) if pod.key in unplaced and pod.spec.scheduling_group is None
         )
         self._waiting = {pod.uid: pod for pod in sorted(waiting, key=lambda pod: -pod.priority)}
-        self.untried = max(0, len({_kind_of(pod) for pod in self._waiting.values()}) - MOST_WAITING)
+        self.untried = max(0, len({_kind_of(pod) for pod in self._waiting.values()}) - MAX_WAITING)
         """How many kinds of pods that wait are never tried for the room that a move leaves."""
         self._refresh()
 
@@ -99,13 +99,13 @@ class SimulatedCluster:
         """Try to place the pods that wait for room: they come before a pod that is made anew.
 
         Those that are `done` have their place. Of pods that are alike none is tried once one found no place,
-        and of those that found none there are at most MOST_WAITING: anyone may create pods that fit nowhere.
+        and of those that found none there are at most MAX_WAITING: anyone may create pods that fit nowhere.
         """
         placed: list[Pod] = []
         refused: set[PodTemplate | str] = set()
         has_place = {pod.uid for pod in done}
         for pod in self._waiting.values():
-            if len(refused) == MOST_WAITING:
+            if len(refused) == MAX_WAITING:
                 break
             if pod.uid in has_place or _kind_of(pod) in refused:
                 continue

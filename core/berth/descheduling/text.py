@@ -7,7 +7,7 @@ from berth.descheduling.eviction import Done
 from berth.descheduling.plan import LeftAlone, Move, Plan
 from berth.framework.counted import so_many
 
-MOST_LEFT_ALONE: Final = 50
+MAX_LEFT_ALONE: Final = 50
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
@@ -25,11 +25,11 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     if plan.left_alone:
         yield ""
         yield "left alone:"
-    for left in plan.left_alone[:MOST_LEFT_ALONE]:
+    for left in plan.left_alone[:MAX_LEFT_ALONE]:
         yield f"  {left.pod} on {left.node} ({left.strategy}): {left.found}"
         yield f"      {left.why}"
-    if len(plan.left_alone) > MOST_LEFT_ALONE:
-        yield f"  and {len(plan.left_alone) - MOST_LEFT_ALONE} more; -o json has all"
+    if len(plan.left_alone) > MAX_LEFT_ALONE:
+        yield f"  and {len(plan.left_alone) - MAX_LEFT_ALONE} more; -o json has all"
 
 
 def done_lines(done: Iterable[Done]) -> Iterator[str]:

@@ -29,7 +29,7 @@ from berth.framework.cycle_budget import OverBudgetError
 from berth.framework.cycle_state import CycleState
 from berth.snapshot.columns import Mask, Rows
 
-MOST_REASONS = 4096
+MAX_REASONS = 4096
 """So many more reasons than there are nodes are remembered of one class of pods."""
 
 ALL_SETTLED: frozenset[str] = frozenset()
@@ -111,7 +111,7 @@ class Answers:
         assert self._validity is not None, "what is known rests on something"
         if not self._validity.follow(attempt, self._dirty):
             return False
-        return len(self.verdicts.reasons.statuses) <= len(attempt.nodes) + MOST_REASONS
+        return len(self.verdicts.reasons.statuses) <= len(attempt.nodes) + MAX_REASONS
 
     def pre_filtered(self, state: CycleState) -> bool:
         """Whether PreFilter has nothing to ask of any plugin; whom it leaves out is in the state then."""

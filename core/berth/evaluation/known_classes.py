@@ -18,8 +18,8 @@ from berth.framework.attempt import Attempt
 from berth.framework.runtime import Framework, PluginSet
 from berth.snapshot.snapshot import Snapshot
 
-MOST_BYTES = 64 << 20
-MOST_REMEMBERED = 8192
+MAX_BYTES = 64 << 20
+MAX_REMEMBERED = 8192
 """So many classes are known to have been asked for that are not kept."""
 
 REUSED, NEW, FIRST, FULL = "reused", "new", "first", "full"
@@ -31,11 +31,11 @@ Key = tuple[str, Signature]
 class KnownClasses:
     """What is known, for all profiles, of one snapshot."""
 
-    def __init__(self, snapshot: Snapshot, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, snapshot: Snapshot, max_bytes: int = MAX_BYTES) -> None:
         self.outcomes: Counter[str] = Counter()
         """How many cycles used what is known, and why the others did not."""
         self._snapshot = snapshot
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._bytes = 0
         self._asked: OrderedDict[Key, int] = OrderedDict()
         """In which cycle classes were asked for last that are not kept."""
@@ -78,12 +78,12 @@ class KnownClasses:
         before = self._asked.pop(key, None)
         self._asked[key] = self._cycle
         if before is None:
-            if len(self._asked) > MOST_REMEMBERED:
+            if len(self._asked) > MAX_REMEMBERED:
                 self._asked.popitem(last=False)
             return NEW
         if self._kept:
             oldest, size = next(iter(self._kept.values()))
-            if self._bytes + size > self._most_bytes and before < oldest.asked_in:
+            if self._bytes + size > self._max_bytes and before < oldest.asked_in:
                 return FULL
         return FIRST
 
@@ -111,7 +111,7 @@ class KnownClasses:
         size, answers.size_known = answers.size_bytes, True
         self._kept[key] = answers, size
         self._bytes += size - before
-        while self._bytes > self._most_bytes:
+        while self._bytes > self._max_bytes:
             _, (_, gone) = self._kept.popitem(last=False)
             self._bytes -= gone
 

@@ -14,7 +14,7 @@ from berth.objects.pod_features import Features, features_of
 from berth.objects.pod_template import PodTemplate
 from berth.snapshot.recent import Recent, size_of
 
-MOST_BYTES = 32 << 20
+MAX_BYTES = 32 << 20
 BYTES_SIGNED = 16
 """About how many bytes plugins sign for each byte of what they read."""
 
@@ -35,7 +35,7 @@ class Signatures:
         self._plugins = plugins
         self._by_features: dict[Features, NodePlugins] = {}
         self._of_template: WeakKeyDictionary[PodTemplate, Signature | None] = WeakKeyDictionary()
-        self._known: Recent[Hashable, Signature] = Recent(MOST_BYTES)
+        self._known: Recent[Hashable, Signature] = Recent(MAX_BYTES)
 
     def plugins(self, pod: Pod) -> NodePlugins:
         """The plugins that are asked about the pod."""

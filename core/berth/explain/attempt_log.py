@@ -10,7 +10,7 @@ from berth.framework.diagnosis import NO_NODES_AVAILABLE, FitError
 
 MAX_PODS = 20_000
 ATTEMPTS_PER_POD = 5
-MOST_CHARACTERS = 64 * 2**20
+MAX_CHARACTERS = 64 * 2**20
 """Of all messages together; an ordinary one has two hundred."""
 
 
@@ -50,9 +50,9 @@ class TriedPod:
 class AttemptLog:
     """Summaries by pod UID, the pods that were tried longest ago forgotten first."""
 
-    def __init__(self, max_pods: int = MAX_PODS, most_characters: int = MOST_CHARACTERS) -> None:
+    def __init__(self, max_pods: int = MAX_PODS, max_characters: int = MAX_CHARACTERS) -> None:
         self._max_pods = max_pods
-        self._most_characters = most_characters
+        self._max_characters = max_characters
         self._characters = 0
         self._by_uid: OrderedDict[str, TriedPod] = OrderedDict()
 
@@ -66,7 +66,7 @@ class AttemptLog:
         if len(attempts) > ATTEMPTS_PER_POD:
             self._characters -= _characters(attempts.popleft())
         self._by_uid[pod.uid] = tried
-        while len(self._by_uid) > self._max_pods or self._characters > self._most_characters:
+        while len(self._by_uid) > self._max_pods or self._characters > self._max_characters:
             _, forgotten = self._by_uid.popitem(last=False)
             self._characters -= sum(map(_characters, forgotten.attempts))
 

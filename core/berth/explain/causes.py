@@ -8,7 +8,7 @@ from berth.objects.pod import Pod
 from berth.snapshot.pod_group_states import group_of
 
 FEW = 3
-MOST_MESSAGE = 1000
+MAX_MESSAGE = 1000
 EXTENDER = "extender "
 REMEDIES = {
     "NodeResourcesFit": "Request less, or add a node that offers what the pod requests.",
@@ -170,7 +170,7 @@ def _nominated(state: State) -> tuple[str, str]:
 def _with_its_group(group: str, nodes: Nodes, last_message: str) -> tuple[str, str]:
     """Why a pod waits that fits by itself, but not together with its group."""
     alone = f"The pod by itself fits on {nodes.feasible} of {nodes.total} nodes"
-    whole = f"its group {group} as a whole did not: {last_message[:MOST_MESSAGE]}"
+    whole = f"its group {group} as a whole did not: {last_message[:MAX_MESSAGE]}"
     return f"{alone}; {whole}", _look_at(group)
 
 

@@ -22,8 +22,8 @@ from berth.objects.resource_claims import DeviceRequest, ResourceClaim
 from berth.objects.storage import PersistentVolumeClaim
 from berth.plugins.dynamic_resources.claims import UnresolvedClaimError, claim_name
 
-MOST_CLAIMS = 4
-MOST_CLASSES = 8
+MAX_CLAIMS = 4
+MAX_CLASSES = 8
 """So many claims of a pod, and other classes for each, are made edits of."""
 
 replace = msgspec.structs.replace
@@ -84,7 +84,7 @@ class OtherClasses:
         """
         volumes = pod.spec.volumes
         uses = ((i, claim_use(pod, volume)) for i, volume in enumerate(volumes))
-        for i, use in islice(((i, use) for i, use in uses if use), MOST_CLAIMS):
+        for i, use in islice(((i, use) for i, use in uses if use), MAX_CLAIMS):
             claim = self.listers.persistent_volume_claims.get(use.name, use.namespace)
             if claim is None or claim.spec.volume_name:
                 continue
@@ -105,12 +105,12 @@ class OtherClasses:
     def _storage_classes(self, claim: PersistentVolumeClaim) -> list[str]:
         classes = self.listers.storage_classes
         waiting = (one.name for one in classes if one.waits and one.name != claim.storage_class)
-        return sorted(waiting)[:MOST_CLASSES]
+        return sorted(waiting)[:MAX_CLASSES]
 
     def of_devices(self, pod: Pod) -> Iterator[ClaimEdit]:
         """The pod's claims without devices, each class in them exchanged for each other one."""
         entries = pod.spec.resource_claims
-        for i, entry in islice(enumerate(entries), MOST_CLAIMS):
+        for i, entry in islice(enumerate(entries), MAX_CLAIMS):
             claim = self._of_entry(pod, entry)
             if claim is None or claim.allocation is not None:
                 continue
@@ -143,7 +143,7 @@ class OtherClasses:
         exact = (request.exactly for request in claim.spec.devices.requests)
         asked = dict.fromkeys(one.device_class_name for one in exact if one is not None)
         names = sorted(one.name for one in self.listers.device_classes)
-        return [(one, other) for one in asked for other in names if other != one][:MOST_CLASSES]
+        return [(one, other) for one in asked for other in names if other != one][:MAX_CLASSES]
 
 
 def _of_class(

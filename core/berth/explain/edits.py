@@ -27,8 +27,8 @@ HARD = (TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE)
 MANAGED = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 """Taints that say what is wrong with a node: no pod is advised to tolerate them."""
 MEBIBYTE = 2**20
-MOST_OF_A_KIND = 8
-MOST_OF_A_REASON = 2048
+MAX_OF_A_KIND = 8
+MAX_OF_A_REASON = 2048
 LEFT = re.compile(r"\bat most ([0-9][0-9A-Za-z.]{0,31}) of ([A-Za-z0-9][A-Za-z0-9._/-]{0,300}[A-Za-z0-9])")
 """How a plugin's reason says what is left of a resource."""
 
@@ -104,7 +104,7 @@ def _left(pod: Pod, reasons: Iterable[str]) -> dict[str, int]:
     """What is left, as a plugin's reason has it, of each resource of which the pod wants more."""
     wanted, most = fit_requests(pod), dict[str, int]()
     for reason in reasons:
-        for amount, name in islice(LEFT.findall(reason[:MOST_OF_A_REASON]), MOST_OF_A_KIND):
+        for amount, name in islice(LEFT.findall(reason[:MAX_OF_A_REASON]), MAX_OF_A_KIND):
             with suppress(InvalidQuantityError):
                 left = scaled(name, amount)
                 if wanted.get(name, 0) > left:
@@ -238,7 +238,7 @@ def wider_selection(pod: Pod, nodes: Snapshot, row: int) -> Iterator[Edit]:
     labels = nodes.nodes[row].metadata.labels
     selector = pod.spec.node_selector or {}
     missing = [key for key, value in selector.items() if labels.get(key) != value]
-    for key in missing[:MOST_OF_A_KIND]:
+    for key in missing[:MAX_OF_A_KIND]:
         left = {k: v for k, v in selector.items() if k != key}
         patch = (_op("remove", f"/spec/nodeSelector/{escaped(key)}"),)
         sentence = f"leave {key}={selector[key]} out of the nodeSelector"
@@ -262,7 +262,7 @@ def _wider_affinity(pod: Pod) -> Iterator[Edit]:
         expressions = term.match_expressions
         for j, expression in enumerate(expressions if len(expressions) > 1 else ()):
             tried += 1
-            if tried > MOST_OF_A_KIND:
+            if tried > MAX_OF_A_KIND:
                 break
             smaller = replace(term, match_expressions=expressions[:j] + expressions[j + 1 :])
             terms = _exchanged(required.node_selector_terms, i, smaller)
@@ -298,7 +298,7 @@ def looser_spreading(pod: Pod, nodes: Snapshot, row: int) -> Iterator[Edit]:
     del nodes, row
     constraints = pod.spec.topology_spread_constraints
     hard = [i for i, c in enumerate(constraints) if c.when_unsatisfiable in ("", "DoNotSchedule")]
-    choices = [[i] for i in hard[:MOST_OF_A_KIND]] + ([hard] if len(hard) > 1 else [])
+    choices = [[i] for i in hard[:MAX_OF_A_KIND]] + ([hard] if len(hard) > 1 else [])
     for chosen in choices:
         loosened = tuple(
             replace(c, when_unsatisfiable="ScheduleAnyway") if i in chosen else c
@@ -327,7 +327,7 @@ def fewer_pod_terms(pod: Pod, nodes: Snapshot, row: int) -> Iterator[Edit]:
         held: PodAffinity | None = getattr(affinity, field)
         terms = held.required if held is not None else ()
         path = f"/spec/affinity/{written}/{REQUIRED}"
-        for i, term in enumerate(terms[:MOST_OF_A_KIND]):
+        for i, term in enumerate(terms[:MAX_OF_A_KIND]):
             left = _with_terms(pod, affinity, field, terms[:i] + terms[i + 1 :])
             sentence = f"leave the required {written} term over {term.topology_key} out"
             yield Edit(kind, sentence, (_op("remove", f"{path}/{i}"),), left)
@@ -356,7 +356,7 @@ def fewer_host_ports(pod: Pod, nodes: Snapshot, row: int) -> Iterator[Edit]:
                 ports.append(str(port.host_port))
         containers.append(replace(container, ports=tuple(replace(p, host_port=0) for p in container.ports)))
     if patch and not pod.spec.host_network:
-        sentence = f"do without host port {', '.join(ports[:MOST_OF_A_KIND])}"
+        sentence = f"do without host port {', '.join(ports[:MAX_OF_A_KIND])}"
         yield Edit("HostPort", sentence, tuple(patch), _of_spec(pod, containers=tuple(containers)))
 
 

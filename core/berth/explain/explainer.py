@@ -26,7 +26,7 @@ from berth.objects.pod import Pod
 from berth.preemption.evaluator import Evaluator
 from berth.snapshot.snapshot import Snapshot
 
-MOST_MESSAGE = 4096
+MAX_MESSAGE = 4096
 
 Watched = Callable[[str, str], Pod | None]
 """(namespace, name) -> the pod as the watch last brought it, whichever scheduler it names."""
@@ -205,7 +205,7 @@ def past_attempt(attempt: AttemptSummary) -> PastAttempt:
         started_at=rfc3339(attempt.started_at),
         node=attempt.node,
         score=attempt.score,
-        message=attempt.message[:MOST_MESSAGE],
+        message=attempt.message[:MAX_MESSAGE],
         rejected_by=list(attempt.rejected_by),
         ignored=list(attempt.ignored),
         feasible_nodes=attempt.feasible_nodes,

@@ -9,13 +9,13 @@ from berth.explain.trying import Tried, Verdict
 from berth.framework.node_scores import NodeScores
 from berth.framework.status import Code
 
-MOST_GROUPS = 100
+MAX_GROUPS = 100
 NAMES_IN_A_GROUP = 5
-MOST_NAMES = 500
+MAX_NAMES = 500
 """In all groups together, where all names are wanted."""
-MOST_SCORED = 10
-MOST_REASONS = 20
-MOST_TEXT = 1024
+MAX_SCORED = 10
+MAX_REASONS = 20
+MAX_TEXT = 1024
 
 Kind = tuple[Refusal, ...]
 
@@ -28,7 +28,7 @@ def nodes_of(
     if every is not None:
         against = merged(tried, every)
     whole, against = _by_pod(against)
-    groups = grouped(against, tried.nodes.names, MOST_NAMES if wide else NAMES_IN_A_GROUP)
+    groups = grouped(against, tried.nodes.names, MAX_NAMES if wide else NAMES_IN_A_GROUP)
     scored, left_out = scored_nodes(tried, own)
     return Nodes(
         total=len(tried.nodes),
@@ -36,8 +36,8 @@ def nodes_of(
         message=tried.message,
         all_reasons=every is not None,
         refusals=[refusal(v.plugin, int(v.status.code), v.status.reasons) for v in whole],
-        groups=groups[:MOST_GROUPS],
-        groups_left_out=max(0, len(groups) - MOST_GROUPS),
+        groups=groups[:MAX_GROUPS],
+        groups_left_out=max(0, len(groups) - MAX_GROUPS),
         scored=scored,
         scored_left_out=left_out,
     )
@@ -68,12 +68,12 @@ def merged(tried: Tried, every: Iterable[Mapping[int, Verdict]]) -> dict[int, li
 
 
 def grouped(against: Mapping[int, Sequence[Verdict]], names: Sequence[str], most: int) -> list[NodeGroup]:
-    """The groups, the largest first; so many names of each, and no more than MOST_NAMES of all together."""
+    """The groups, the largest first; so many names of each, and no more than MAX_NAMES of all together."""
     rows_of: dict[tuple[tuple[str, int, tuple[str, ...]], ...], list[int]] = {}
     for row, verdicts in against.items():
         key = tuple((v.plugin, int(v.status.code), v.status.reasons) for v in verdicts)
         rows_of.setdefault(key, []).append(row)
-    groups, left = [], MOST_NAMES
+    groups, left = [], MAX_NAMES
     # Among groups of one size, the nodes with the fewest plugins against them are the nearest.
     for key, rows in sorted(rows_of.items(), key=lambda item: (-len(item[1]), len(item[0]), item[0])):
         shown = sorted(names[row] for row in rows)[: min(most, left)]
@@ -85,7 +85,7 @@ def grouped(against: Mapping[int, Sequence[Verdict]], names: Sequence[str], most
 
 def refusal(plugin: str, code: int, reasons: Sequence[str]) -> Refusal:
     """A plugin's verdict, in bounded words."""
-    texts = [reason[:MOST_TEXT] for reason in reasons[:MOST_REASONS]]
+    texts = [reason[:MAX_TEXT] for reason in reasons[:MAX_REASONS]]
     return Refusal(plugin=plugin, reasons=texts, resolvable=code == Code.UNSCHEDULABLE)
 
 
@@ -96,8 +96,8 @@ def scored_nodes(tried: Tried, own: str) -> tuple[list[ScoredNode], int]:
         return [], 0
     names = [tried.nodes.names[row] for row in scores.rows.tolist()]
     order = sorted(range(len(names)), key=lambda i: (-int(scores.totals[i]), names[i]))
-    shown = list(enumerate(order[:MOST_SCORED], 1))
-    shown += [(place, i) for place, i in enumerate(order, 1) if names[i] == own and place > MOST_SCORED]
+    shown = list(enumerate(order[:MAX_SCORED], 1))
+    shown += [(place, i) for place, i in enumerate(order, 1) if names[i] == own and place > MAX_SCORED]
     return [_scored(scores, i, names[i], place, own) for place, i in shown], len(order) - len(shown)
 
 

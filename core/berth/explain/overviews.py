@@ -42,14 +42,14 @@ from berth.snapshot.pod_group_states import GroupKey, PodGroupStates, group_of
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 
-MOST_CLASSES = 20
-MOST_MEMBERS = 100
+MAX_CLASSES = 20
+MAX_MEMBERS = 100
 CLASSES_OF_A_GROUP = 5
-MOST_EXAMPLES = 5
-MOST_COUNTS = 50
-MOST_IN_QUEUE = 20
+MAX_EXAMPLES = 5
+MAX_COUNTS = 50
+MAX_IN_QUEUE = 20
 LATEST_PODS = 1000
-MOST_MESSAGE = 300
+MAX_MESSAGE = 300
 
 
 class UnknownError(LookupError):
@@ -106,10 +106,10 @@ class Overviews:
         """How many pods find a node beside those before them, what others lack, and what was left out."""
         together, lacking, cut_short = 0, [], ""
         ordered = [pod for alike in by_class(pods) for pod in alike]
-        if len(ordered) > MOST_MEMBERS:
-            cut_short = f"only {MOST_MEMBERS} pods were tried"
+        if len(ordered) > MAX_MEMBERS:
+            cut_short = f"only {MAX_MEMBERS} pods were tried"
         stuck: dict[PodTemplate | str, list[Pod]] = {}
-        for pod in ordered[:MOST_MEMBERS]:
+        for pod in ordered[:MAX_MEMBERS]:
             framework = self.explainer.frameworks.get(pod.spec.scheduler_name)
             if framework is None or like(pod) in stuck:
                 stuck.setdefault(like(pod), []).append(pod)
@@ -142,7 +142,7 @@ class Overviews:
             classes = by_class(record.pod for record in self._records(profiles))
             fresh = explainer.cache.fresh_snapshot()
             meter = explainer.budgets.look("", len(nodes))
-        found, cut_short = await self._on_node(fresh, name, classes[:MOST_CLASSES], meter)
+        found, cut_short = await self._on_node(fresh, name, classes[:MAX_CLASSES], meter)
         fitting, waiting = sum(one.count for one in found if one.fits), sum(map(len, classes))
         return msgspec.structs.replace(
             shown,
@@ -159,7 +159,7 @@ class Overviews:
         node = nodes.nodes[row]
         nominated = self.queue.nominator.nominated_pods_for_node(node.name)
         amounts = []
-        for name in nodes.resource_names[:MOST_COUNTS]:
+        for name in nodes.resource_names[:MAX_COUNTS]:
             offered = nodes.offered(name)
             most, taken = 0 if offered is None else int(offered[row]), int(nodes.held(name)[row])
             if most or taken:
@@ -170,11 +170,11 @@ class Overviews:
             node=node.name,
             cause="",
             unschedulable=node.spec.unschedulable,
-            taints=[f"{t.key}={t.value}:{t.effect}" for t in node.spec.taints[:MOST_COUNTS]],
+            taints=[f"{t.key}={t.value}:{t.effect}" for t in node.spec.taints[:MAX_COUNTS]],
             pods=int(nodes.pod_count[row]),
             allowed_pods=int(nodes.allowed_pods[row]),
             amounts=amounts,
-            nominated=[pod.key for pod in islice(nominated, MOST_EXAMPLES)],
+            nominated=[pod.key for pod in islice(nominated, MAX_EXAMPLES)],
         )
 
     async def _on_node(
@@ -196,7 +196,7 @@ class Overviews:
                 PodClass(
                     profile=framework.profile_name,
                     count=len(alike),
-                    pods=[pod.key for pod in alike[:MOST_EXAMPLES]],
+                    pods=[pod.key for pod in alike[:MAX_EXAMPLES]],
                     fits=not against,
                     refusals=[refusal(v.plugin, int(v.status.code), v.status.reasons) for v in against],
                 )
@@ -233,7 +233,7 @@ class Overviews:
             tried = list(islice(of_profile, LATEST_PODS))
         results = Counter(pod.attempts[-1].result for pod in tried)
         rejected = counted((", ".join(pod.attempts[-1].rejected_by), pod.key) for pod in tried)
-        messages = counted((pod.attempts[-1].message[:MOST_MESSAGE], pod.key) for pod in tried)
+        messages = counted((pod.attempts[-1].message[:MAX_MESSAGE], pod.key) for pod in tried)
         return ProfileExplanation(
             profile=name,
             cause=_cause_of_profile(tried, results, rejected),
@@ -267,7 +267,7 @@ class Overviews:
 
     def _queued(self, profiles: Collection[str]) -> QueueOverview:
         queue = self.queue
-        upcoming = [queue.record(pod.namespace, pod.name) for pod in queue.upcoming(MOST_IN_QUEUE)]
+        upcoming = [queue.record(pod.namespace, pod.name) for pod in queue.upcoming(MAX_IN_QUEUE)]
         active = [r for r in upcoming if r is not None and r.pod.spec.scheduler_name in profiles]
         by_place: dict[str, list[QueuedPodInfo]] = {place: [] for place in (ACTIVE, BACKOFF, UNSCHEDULABLE)}
         for record in self._records(profiles):
@@ -288,8 +288,8 @@ class Overviews:
                 "waitingAtPermit": len(self.explainer.states.waiting_pods),
             },
             profiles=sorted(profiles),
-            active=[self._queued_pod(record) for record in active[:MOST_IN_QUEUE]],
-            backing_off=[self._queued_pod(record) for record in backing_off[:MOST_IN_QUEUE]],
+            active=[self._queued_pod(record) for record in active[:MAX_IN_QUEUE]],
+            backing_off=[self._queued_pod(record) for record in backing_off[:MAX_IN_QUEUE]],
             unschedulable=counted((", ".join(sorted(r.rejectors)), r.pod.key) for r in rejected),
             gated=counted((plugin, record.pod.key) for plugin, record in gated),
             longest_wait=None if oldest is None else self._queued_pod(oldest),
@@ -341,8 +341,7 @@ def counted(pairs: Iterable[tuple[str, str]]) -> list[Count]:
             found.setdefault(what, []).append(pod)
     ordered = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
     return [
-        Count(what=what, pods=len(pods), examples=pods[:MOST_EXAMPLES])
-        for what, pods in ordered[:MOST_COUNTS]
+        Count(what=what, pods=len(pods), examples=pods[:MAX_EXAMPLES]) for what, pods in ordered[:MAX_COUNTS]
     ]
 
 
@@ -385,7 +384,7 @@ def _lacking(alike: Sequence[Pod], found: Found, proposed: Proposed) -> PodClass
     return PodClass(
         profile=alike[0].spec.scheduler_name,
         count=len(alike),
-        pods=[pod.key for pod in alike[:MOST_EXAMPLES]],
+        pods=[pod.key for pod in alike[:MAX_EXAMPLES]],
         cause=why(refusals) if refusals else shown.message,
         remedy=proposed.proposals[0].sentence if proposed.proposals else "",
         refusals=refusals,

@@ -23,9 +23,9 @@ from berth.queue.queue_profile import QueueProfile
 from berth.queue.scheduling_queue import SchedulingQueue
 
 SCHEDULING_GATES = "SchedulingGates"
-MOST_PODS = 10
-MOST_EVENTS = 100
-MOST_PROFILES = 50
+MAX_PODS = 10
+MAX_EVENTS = 100
+MAX_PROFILES = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class PodStates:
         if pod.terminating:
             return State(kind=StateKind.DELETING, deleting=True)
         if pod.spec.scheduler_name not in self.frameworks:
-            return State(kind=StateKind.NOT_OURS, profiles=list(self.frameworks)[:MOST_PROFILES])
+            return State(kind=StateKind.NOT_OURS, profiles=list(self.frameworks)[:MAX_PROFILES])
         record = self.queue.record(pod.namespace, pod.name)
         if record is None:
             return State(kind=StateKind.SCHEDULING, nomination=self._nomination(pod))
@@ -89,7 +89,7 @@ class PodStates:
             attempts=record.attempts,
             position=at.position,
             rejected_by=sorted(record.rejectors),
-            awaited=list(self._awaited(pod, sorted(record.rejectors)))[:MOST_EVENTS] if unschedulable else [],
+            awaited=list(self._awaited(pod, sorted(record.rejectors)))[:MAX_EVENTS] if unschedulable else [],
             nomination=self._nomination(pod),
         )
 
@@ -97,7 +97,7 @@ class PodStates:
         pod, plugin, message = record.pod, gate.plugin, gate.message
         own = gate.pod.uid == pod.uid
         gates = (
-            [each.name for each in pod.spec.scheduling_gates][:MOST_EVENTS]
+            [each.name for each in pod.spec.scheduling_gates][:MAX_EVENTS]
             if own and plugin == SCHEDULING_GATES
             else []
         )
@@ -109,7 +109,7 @@ class PodStates:
             attempts=record.attempts,
             gates=gates,
             waits_for=[Wait(plugin=plugin, message=message)],
-            awaited=list(self._awaited(pod, [plugin] if plugin else []))[:MOST_EVENTS],
+            awaited=list(self._awaited(pod, [plugin] if plugin else []))[:MAX_EVENTS],
             nomination=self._nomination(pod),
         )
 
@@ -134,7 +134,7 @@ class PodStates:
         info = self.cache.node_info(node)
         here = () if info is None else info.pods.values()
         leaving = sorted(other.pod.key for other in here if other.pod.terminating)
-        return Nomination(node=node, leaving=leaving[:MOST_PODS], leaving_count=len(leaving))
+        return Nomination(node=node, leaving=leaving[:MAX_PODS], leaving_count=len(leaving))
 
 
 def _waits(waiting: WaitingPod) -> Iterator[Wait]:
@@ -146,10 +146,10 @@ def _waits(waiting: WaitingPod) -> Iterator[Wait]:
 def pre_bind_subject(pod: Pod, plugin: str) -> str:
     """What the plugin has to bring about before the pod is bound, as far as the pod says."""
     if plugin == "VolumeBinding":
-        names = [claim.name for claim in islice(claim_uses(pod), MOST_PODS)]
+        names = [claim.name for claim in islice(claim_uses(pod), MAX_PODS)]
         return f"the volumes of {', '.join(names)}" if names else "volumes"
     if plugin == "DynamicResources":
-        names = [claim.name for claim in pod.spec.resource_claims][:MOST_PODS]
+        names = [claim.name for claim in pod.spec.resource_claims][:MAX_PODS]
         return f"devices for {', '.join(names)}" if names else "devices"
     return ""
 

@@ -38,18 +38,18 @@ from berth.preemption.candidates import Candidate
 from berth.snapshot.columns import Mask
 from berth.snapshot.snapshot import Snapshot
 
-MOST_TRIALS = 40
-MOST_ASKED = 12
+MAX_TRIALS = 40
+MAX_ASKED = 12
 """So many of them ask programs in other processes: those that all plugins in this one let pass."""
-MOST_OF_A_KIND = {"Requests": 1}
-MOST_OF_OTHER_KINDS = 2
-MOST_ROWS = {"NodeResourcesFit": 10, "TaintToleration": 200, "NodeAffinity": 50}
+MAX_OF_A_KIND = {"Requests": 1}
+MAX_OF_OTHER_KINDS = 2
+MAX_ROWS = {"NodeResourcesFit": 10, "TaintToleration": 200, "NodeAffinity": 50}
 """So many nodes are looked at for edits; one for plugins whose edits are the same for all nodes."""
 NEAREST_ROWS = 200
-MOST_SHAPES = 3
-MOST_COMBINED = 4
-MOST_NODE_NAMES = 5
-MOST_CLAIM_TRIALS = 8
+MAX_SHAPES = 3
+MAX_COMBINED = 4
+MAX_NODE_NAMES = 5
+MAX_CLAIM_TRIALS = 8
 """Of claims of volumes, and of devices; the other trials are left to nodes and priorities."""
 
 VOLUME_BINDING, DEVICES = "VolumeBinding", "DynamicResources"
@@ -119,7 +119,7 @@ class Search:
         """Edits for nodes that only one plugin keeps the pod from, the most promising first."""
         found: list[Edit] = []
         for plugin, rows in self._alone().items():
-            for row in rows[: MOST_ROWS.get(plugin, 1)]:
+            for row in rows[: MAX_ROWS.get(plugin, 1)]:
                 found += self._edits_of(plugin, row)
                 await self._paid()
         return sorted(_distinct(found), key=lambda edit: (len(edit.patch), -edit.rank))
@@ -150,7 +150,7 @@ class Search:
             if len(plugins) < 2 or plugins in kinds or not all(name in EDITORS for name in plugins):  # noqa: PLR2004 - several
                 continue
             kinds.add(plugins)
-            found += list(_together(self.pod, self.nodes, row, plugins))[:MOST_COMBINED]
+            found += list(_together(self.pod, self.nodes, row, plugins))[:MAX_COMBINED]
             await self._paid()
         return list(_distinct(found))
 
@@ -203,7 +203,7 @@ class Search:
             await self._try_claims(self.listers.resource_claims, classes.of_devices(self.pod))
 
     async def _try_claims(self, store: Store[Any], edits: Iterable[ClaimEdit]) -> None:
-        for edit in islice(edits, MOST_CLAIM_TRIALS):
+        for edit in islice(edits, MAX_CLAIM_TRIALS):
             if self._enough_of(edit.kind):
                 return
             self._count()
@@ -220,7 +220,7 @@ class Search:
             listers = self.listers
             places = VolumePlaces(listers.persistent_volume_claims, listers.persistent_volumes).of(self.pod)
         devices = devices_of(self.listers.resource_slices) if DEVICES in against else NO_DEVICES
-        for edit in new_nodes(self.pod, self.nodes, MOST_SHAPES, places, devices):
+        for edit in new_nodes(self.pod, self.nodes, MAX_SHAPES, places, devices):
             if await self._try_node(edit, Target(kind="Node")):
                 return
 
@@ -315,17 +315,17 @@ class Search:
 
     def _count(self) -> None:
         self._trials += 1
-        if self._trials > MOST_TRIALS:
-            raise _EnoughError(f"stopped after {MOST_TRIALS} trials")
+        if self._trials > MAX_TRIALS:
+            raise _EnoughError(f"stopped after {MAX_TRIALS} trials")
 
     def _count_asked(self) -> None:
         self._asked += self._here is not None
-        if self._asked > MOST_ASKED:
-            raise _EnoughError(f"stopped after {MOST_ASKED} trials that asked other processes")
+        if self._asked > MAX_ASKED:
+            raise _EnoughError(f"stopped after {MAX_ASKED} trials that asked other processes")
 
     def _enough_of(self, kind: str) -> bool:
-        return sum(proposal.kind == kind for proposal in self._found) >= MOST_OF_A_KIND.get(
-            kind, MOST_OF_OTHER_KINDS
+        return sum(proposal.kind == kind for proposal in self._found) >= MAX_OF_A_KIND.get(
+            kind, MAX_OF_OTHER_KINDS
         )
 
     def _take(
@@ -338,7 +338,7 @@ class Search:
                 sentence=_sentence(sentence),
                 target=target,
                 patch=[dict(operation) for operation in patch],
-                nodes=sorted(self.nodes.names[row] for row in rows)[:MOST_NODE_NAMES],
+                nodes=sorted(self.nodes.names[row] for row in rows)[:MAX_NODE_NAMES],
                 node_count=len(rows),
             )
         )
@@ -374,7 +374,7 @@ def _without_cordon(plugins: Sequence[str]) -> Sequence[str]:
 def _together(pod: Pod, nodes: Snapshot, row: int, plugins: Sequence[str]) -> Iterator[Edit]:
     """All ways of one edit for each plugin, each made of the pod as the one before leaves it."""
     first, *others = plugins
-    for edit in list(EDITORS[first](pod, nodes, row))[:MOST_COMBINED]:
+    for edit in list(EDITORS[first](pod, nodes, row))[:MAX_COMBINED]:
         if not others:
             yield edit
             continue

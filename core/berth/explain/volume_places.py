@@ -13,10 +13,10 @@ from berth.objects.pod import Pod
 from berth.objects.pod_volumes import named_claims
 from berth.objects.storage import PersistentVolume, PersistentVolumeClaim
 
-MOST_CLAIMS = 20
-MOST_VOLUMES = 1000
+MAX_CLAIMS = 20
+MAX_VOLUMES = 1000
 """So many volumes are looked through for those that a claim without one could have."""
-MOST_PLACES = 3
+MAX_PLACES = 3
 
 Labels = Mapping[str, str]
 
@@ -33,7 +33,7 @@ class VolumePlaces:
 
         Cost: O(claims + volumes), of which so many are looked at.
         """
-        named = named_claims(pod)[:MOST_CLAIMS]
+        named = named_claims(pod)[:MAX_CLAIMS]
         claims = [claim for name in named if (claim := self.claims.get(name, pod.namespace)) is not None]
         bound: dict[str, str] = {}
         for claim in claims:
@@ -46,14 +46,14 @@ class VolumePlaces:
             place = bound | found
             if place:
                 places.setdefault(tuple(sorted(place.items())), place)
-            if len(places) == MOST_PLACES:
+            if len(places) == MAX_PLACES:
                 break
         return list(places.values())
 
     def _free(self, claims: Sequence[PersistentVolumeClaim]) -> Iterator[dict[str, str]]:
         """Where volumes of the claims' classes are that belong to no other claim."""
         classes = {claim.storage_class for claim in claims}
-        for volume in islice(self.volumes, MOST_VOLUMES):
+        for volume in islice(self.volumes, MAX_VOLUMES):
             if volume.storage_class not in classes:
                 continue
             if volume.spec.claim_ref is None or any(map(volume.kept_for, claims)):

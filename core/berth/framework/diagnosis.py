@@ -14,7 +14,7 @@ from berth.framework.status import Code, Status
 from berth.snapshot.columns import Mask, Rows
 
 NO_NODES_AVAILABLE = "no nodes available to schedule pods"
-MOST_ITEM_BYTES = 4
+MAX_ITEM_BYTES = 4
 SMALL = 1 << 16
 """Codes below are counted in a table."""
 NOT_LOOKED_AT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
@@ -136,7 +136,7 @@ def distinct(codes: np.ndarray) -> list[int]:
 
 def tallied(codes: np.ndarray) -> list[tuple[int, int]]:
     """Each of the codes and how often it is there; nearly always few small numbers, which need no sorting."""
-    if codes.dtype.itemsize > MOST_ITEM_BYTES or (codes.size and codes.max() >= SMALL):
+    if codes.dtype.itemsize > MAX_ITEM_BYTES or (codes.size and codes.max() >= SMALL):
         return list(Counter(codes.tolist()).items())
     counts = np.bincount(codes)
     return [(code, int(counts[code])) for code in np.flatnonzero(counts).tolist()]

@@ -86,7 +86,7 @@ class PodGroupPlanPlugin(Plugin):
 
     @property
     @abstractmethod
-    def most_pods(self) -> int:
+    def max_pods(self) -> int:
         """Groups of more pods are placed one by one."""
 
     @abstractmethod

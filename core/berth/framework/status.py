@@ -32,7 +32,7 @@ _TEXTS = {
     Code.PENDING: "Pending",
 }
 
-MOST_CHARACTERS = 32 * 1024
+MAX_CHARACTERS = 32 * 1024
 """A message that is longer is cut: users and nodes write parts of it, and it is written to every condition.
 
 Source: metav1.Condition, the longest message.
@@ -73,7 +73,7 @@ class Status:
 
     @property
     def message(self) -> str:
-        """All reasons one after the other, in at most MOST_CHARACTERS."""
+        """All reasons one after the other, in at most MAX_CHARACTERS."""
         return _cut(", ".join(self.reasons))
 
     def from_plugin(self, name: str) -> "Status":
@@ -82,7 +82,7 @@ class Status:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - len(_ELLIPSIS)] + _ELLIPSIS
+    return text if len(text) <= MAX_CHARACTERS else text[: MAX_CHARACTERS - len(_ELLIPSIS)] + _ELLIPSIS
 
 
 _ELLIPSIS = "..."

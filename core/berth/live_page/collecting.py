@@ -15,13 +15,13 @@ from berth.cache.cache import Cache
 from berth.explain.attempt_log import AttemptLog, TriedPod
 from berth.live_page.history import History, Points
 from berth.live_page.node_map import NodeMap, Resource
-from berth.live_page.recent_attempts import MOST_PLUGINS, RecentAttempts, Timeline
+from berth.live_page.recent_attempts import MAX_PLUGINS, RecentAttempts, Timeline
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.snapshot.snapshot import Snapshot
 
-MOST_DECISIONS = 25
-MOST_MESSAGE = 300
-MOST_TEXT = 300
+MAX_DECISIONS = 25
+MAX_MESSAGE = 300
+MAX_TEXT = 300
 
 
 class Decision(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -115,8 +115,8 @@ class Collector:
             cordoned=self.nodes.cordoned(),
             queue=self.queue.sizes()._asdict(),
             history=self.history.points(),
-            pending=list(islice(self._pending(), MOST_DECISIONS)),
-            decisions=list(islice(map(decision, self.attempts.latest()), MOST_DECISIONS)),
+            pending=list(islice(self._pending(), MAX_DECISIONS)),
+            decisions=list(islice(map(decision, self.attempts.latest()), MAX_DECISIONS)),
             plugins=self._plugins(),
             attempts=self.recent.timelines(),
         )
@@ -131,15 +131,15 @@ class Collector:
     def _plugins(self) -> list[Plugin]:
         calls = {each.plugin: each for each in self.recent.calls()}
         found = []
-        for line in islice(self.plugins(), MOST_PLUGINS):
+        for line in islice(self.plugins(), MAX_PLUGINS):
             plugin = Plugin(
                 name=line["name"],
-                version=line["version"][:MOST_TEXT],
+                version=line["version"][:MAX_TEXT],
                 state=line["state"],
                 circuit=line["circuit"],
                 shadow=line["shadow"],
                 profiles=line["profiles"],
-                error=line["error"][:MOST_TEXT],
+                error=line["error"][:MAX_TEXT],
             )
             called = calls.get(plugin.name)
             if called is not None:
@@ -158,7 +158,7 @@ def decision(pod: TriedPod) -> Decision:
         profile=pod.profile,
         result=last.result,
         node=last.node,
-        message=last.message[:MOST_MESSAGE],
+        message=last.message[:MAX_MESSAGE],
         rejected_by=list(last.rejected_by),
         attempt=last.attempt,
         at=round(last.started_at, 3),

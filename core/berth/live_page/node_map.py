@@ -13,11 +13,11 @@ from berth.snapshot.columns import Ints
 from berth.snapshot.node_tree import REGION, ZONE
 from berth.snapshot.snapshot import Snapshot
 
-MOST_NODES = 20_000
-MOST_RESOURCES = 8
-MOST_GROUPS = 250
+MAX_NODES = 20_000
+MAX_RESOURCES = 8
+MAX_GROUPS = 250
 NOT_OFFERED = 255
-MOST_SHARE = 200
+MAX_SHARE = 200
 POOLS = (
     "karpenter.sh/nodepool",
     "cloud.google.com/gke-nodepool",
@@ -79,7 +79,7 @@ class NodeMap:
         if self._generation == self._snapshot.static_generation:
             return
         self._generation = self._snapshot.static_generation
-        names = self._snapshot.names[:MOST_NODES]
+        names = self._snapshot.names[:MAX_NODES]
         body = msgspec.json.encode(Nodes(names, self._groupings(len(names))))
         version = version_of(body)
         if version != self.version:
@@ -96,7 +96,7 @@ class NodeMap:
         numbers, counts = np.unique(column.ids[:n], return_counts=True)
         # The largest groups are shown; the others, and nodes without the label, are one.
         shown = [number for number in numbers[np.argsort(-counts, kind="stable")].tolist() if number >= 0]
-        shown = sorted(shown[:MOST_GROUPS], key=lambda number: column.values[number])
+        shown = sorted(shown[:MAX_GROUPS], key=lambda number: column.values[number])
         places = np.full(len(column.values) + 1, len(shown), dtype="<u2")
         places[shown] = np.arange(len(shown))
         # A node without the label has the number -1: the last place.
@@ -106,10 +106,10 @@ class NodeMap:
 
     def cordoned(self) -> bytes:
         """A bit for each node, set where it is unschedulable; the first node's is the highest of a byte."""
-        return np.packbits(self._snapshot.unschedulable[:MOST_NODES]).tobytes()
+        return np.packbits(self._snapshot.unschedulable[:MAX_NODES]).tobytes()
 
     def resources(self) -> list[Resource]:
-        """CPU, memory and pods, then the resources that most nodes offer, `MOST_RESOURCES` in all."""
+        """CPU, memory and pods, then the resources that most nodes offer, `MAX_RESOURCES` in all."""
         nodes = self._snapshot
         basic = [resource(name, nodes.offered(name), nodes.held(name)) for name in (CPU, MEMORY)]
         pods = resource(PODS, nodes.allowed_pods, nodes.pod_count)
@@ -117,7 +117,7 @@ class NodeMap:
         offering = {name: self._offering(name) for name in others}
         # Ephemeral storage is on every node, and seldom requested: devices are of more interest.
         others.sort(key=lambda name: (name == EPHEMERAL_STORAGE, -offering[name], name))
-        shown = [name for name in others if offering[name]][: MOST_RESOURCES - 3]
+        shown = [name for name in others if offering[name]][: MAX_RESOURCES - 3]
         return [*basic, pods, *(resource(name, nodes.offered(name), nodes.held(name)) for name in shown)]
 
     def _offering(self, name: str) -> int:
@@ -138,11 +138,11 @@ def resource(name: str, offered: Ints | None, held: Ints) -> Resource:
     if offered is None:
         offered = np.zeros_like(held)
     # In floats: what nodes and pods name may be as large as an int64, and a hundred times that is not one.
-    share = np.rint(held * 100.0 / np.maximum(offered, 1)).clip(0, MOST_SHARE).astype(np.uint8)
+    share = np.rint(held * 100.0 / np.maximum(offered, 1)).clip(0, MAX_SHARE).astype(np.uint8)
     share[offered <= 0] = NOT_OFFERED
     return Resource(
         name,
         float(offered.sum(dtype=np.float64)),
         float(held.sum(dtype=np.float64)),
-        share[:MOST_NODES].tobytes(),
+        share[:MAX_NODES].tobytes(),
     )

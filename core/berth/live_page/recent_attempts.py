@@ -16,9 +16,9 @@ from berth.telemetry.trace_shape import TraceShape
 KEPT_TIMELINES = 12
 STEPS_OF_A_TIMELINE = 48
 BETWEEN_TIMELINES_NS = 500_000_000
-MOST_PLUGINS = 64
+MAX_PLUGINS = 64
 KEPT_CALLS = 256
-MOST_NAME = 80
+MAX_NAME = 80
 KEPT_FAILED = 200
 SCHEDULED = "scheduled"
 
@@ -108,7 +108,7 @@ class RecentAttempts:
         plugin = interval.name.partition(" ")[0]
         taken = self._calls.pop(plugin, None)
         if taken is None:
-            if len(self._calls) >= MOST_PLUGINS:
+            if len(self._calls) >= MAX_PLUGINS:
                 # Plugins come and go: the one that was called longest ago makes room.
                 oldest = next(iter(self._calls))
                 del self._calls[oldest], self._call_counts[oldest]
@@ -124,7 +124,7 @@ def timeline(record: CycleRecord) -> Timeline:
     intervals, began, shape = record.intervals, record.dequeued_ns, TraceShape.of(record)
     steps = [
         Step(
-            intervals[index].name[:MOST_NAME],
+            intervals[index].name[:MAX_NAME],
             depth,
             _micros(shape.starts[index] - began),
             _micros(shape.ends[index] - shape.starts[index]),

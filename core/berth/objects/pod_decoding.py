@@ -79,7 +79,7 @@ _TOKEN_FIELDS = (
     b',"readOnly":true,"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}',
 )
 
-MOST_KNOWN = 8192
+MAX_KNOWN = 8192
 """How many ways to write templates are remembered; pods may differ in bytes that nothing reads."""
 LARGEST_SHARED_BYTES = 1024
 """Annotations up to this size are shared by pods of a template."""
@@ -229,6 +229,6 @@ def _remember(digest: bytes, template: PodTemplate) -> None:
     # Pods may be decoded in several threads.
     with _remembering:
         _known.pop(digest, None)
-        if len(_known) >= MOST_KNOWN:
+        if len(_known) >= MAX_KNOWN:
             del _known[next(iter(_known))]
         _known[digest] = ref(template)

@@ -36,7 +36,7 @@ _LONGEST_KEPT = 32
 _KEPT = 16384
 
 # An amount of more digits before the point than this is beyond 64 bits under any suffix.
-_MOST_BEFORE = 40
+_MAX_BEFORE = 40
 # An amount with its first digit so far behind the point is below a nano unit under any suffix.
 _LEAST_BEFORE = -60
 # Nano units of the largest binary suffix end 69 digits behind the point: more decide nothing but whether to
@@ -96,7 +96,7 @@ def _rounded_up(before: str, behind: str, power: int, factor: int, *, negative: 
         return 0
     # How many of the digits stand before the point; below 0, how many zeros stand right behind it.
     point = len(before) - (len(written) - len(digits)) + power
-    if point > _MOST_BEFORE:
+    if point > _MAX_BEFORE:
         return MAX_NANOS
     if point < _LEAST_BEFORE:
         return 0 if negative else 1

@@ -29,8 +29,8 @@ PRIVATE: Final = 0o600
 class Bounds:
     """How large a file becomes, and how many there are."""
 
-    most_bytes: int
-    most_files: int
+    max_bytes: int
+    max_files: int
 
 
 class RotatingFiles:
@@ -56,7 +56,7 @@ class RotatingFiles:
         self._path = folder
         self._file: BinaryIO | None = None
         self._out: zstandard.ZstdCompressionWriter | None = None
-        self._most_bytes = 0
+        self._max_bytes = 0
 
     def begin(self) -> None:
         """Begin a file with a listing, and remove the oldest ones. Raises: RecordingError."""
@@ -80,12 +80,12 @@ class RotatingFiles:
         for document in listing:
             self._out.write(line_of(now, Verb.ADD, document))
         self._out.flush(zstandard.FLUSH_BLOCK)
-        self._most_bytes = max(self._bounds.most_bytes, LISTINGS * self._file.tell())
+        self._max_bytes = max(self._bounds.max_bytes, LISTINGS * self._file.tell())
         self._remove_oldest()
 
     def _remove_oldest(self) -> None:
         files = sorted(self._folder.glob(f"*{SUFFIX}"))
-        for file in files[: -self._bounds.most_files]:
+        for file in files[: -self._bounds.max_files]:
             file.unlink()
 
     def write(self, verb: Verb, document: bytes) -> None:
@@ -95,7 +95,7 @@ class RotatingFiles:
         try:
             self._out.write(line_of(self._clock.now(), verb, document))
             self.events += 1
-            if self._file.tell() >= self._most_bytes:
+            if self._file.tell() >= self._max_bytes:
                 self._end(Reason.SIZE)
                 self._file.close()
                 self._begin()

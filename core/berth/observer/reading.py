@@ -22,7 +22,7 @@ from berth.simulation.inputs import Found, typed
 from berth.simulation.kinds import BY_NAME, KINDS, Kind
 from berth.simulation.packed_lines import LONGEST_LINE_BYTES, NO_JSON, UNREADABLE, unpacked, whole_lines
 
-MOST_EVENTS: Final = 50_000_000
+MAX_EVENTS: Final = 50_000_000
 """No recording comes near; a small file that unpacks for ever ends here."""
 YEARS: Final = range(1971, 2100)
 
@@ -74,7 +74,7 @@ class ClusterRecording:
         """Every whole line but the header."""
         if self.header is None:
             yield 1, self.first
-        yield from enumerate(whole_lines(self.stream, MOST_EVENTS), 2)
+        yield from enumerate(whole_lines(self.stream, MAX_EVENTS), 2)
 
     def _event(self, number: int, line: bytes) -> Happened | None:
         """The event of a line, None where no decision reads its kind."""

@@ -35,7 +35,7 @@ from berth.simulation.options import Options
 from berth.simulation.outcome import API_VERSION
 from berth.simulation.plugin_settings import check_in_process
 from berth.simulation.plugins import NoOutsidePlugins
-from berth.simulation.replay import MOST_SHOWN, Difference
+from berth.simulation.replay import MAX_SHOWN, Difference
 from berth.simulation.scores import ask, scores_of
 from berth.simulation.second_opinion import Opinion, best_of
 from berth.simulation.virtual_time import VirtualTimeLoop
@@ -79,7 +79,7 @@ class ObservedReplay(msgspec.Struct, rename="camel", kw_only=True):
     warnings: list[str] = []
 
 
-def replay_observed(path: Path, loaded: Loaded, *, shown: int = MOST_SHOWN) -> ObservedReplay:
+def replay_observed(path: Path, loaded: Loaded, *, shown: int = MAX_SHOWN) -> ObservedReplay:
     """Compare the decisions of a recorded cluster with those of a configuration.
 
     `shown` is how many differences are kept with their scores.
@@ -132,7 +132,7 @@ class Playing:
     outcomes: Counter[str] = field(default_factory=Counter)
     not_compared: Counter[str] = field(default_factory=Counter)
     events: int = 0
-    most_nodes: int = 0
+    max_nodes: int = 0
     began: datetime | None = None
     ended: datetime | None = None
     _assumed: dict[str, str] = field(default_factory=dict)
@@ -172,7 +172,7 @@ class Playing:
             self.not_compared[GROUPED] += 1
         else:
             opinion = await self._opinion(pod, decision.node)
-            self.most_nodes = max(self.most_nodes, len(core.snapshot))
+            self.max_nodes = max(self.max_nodes, len(core.snapshot))
             outcome = _outcome(decision.node, opinion)
             self.outcomes[outcome] += 1
             if outcome != SAME and len(self.differences) < self.shown:
@@ -207,8 +207,8 @@ class Playing:
             not_compared=dict(self.not_compared),
             differences=self.differences,
         )
-        if self.outcomes[OTHER_NODE] and self.most_nodes > SAMPLED_NODES:
-            looked_at = f"of {self.most_nodes} nodes a kube-scheduler looks at a part"
+        if self.outcomes[OTHER_NODE] and self.max_nodes > SAMPLED_NODES:
+            looked_at = f"of {self.max_nodes} nodes a kube-scheduler looks at a part"
             found.warnings.append(f"{looked_at}: a better one may not be in it (percentageOfNodesToScore)")
         return found
 

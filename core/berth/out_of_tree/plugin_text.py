@@ -12,18 +12,18 @@ ELLIPSIS = "…"
 _UNSHOWABLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
-def bounded(text: str, most_bytes: int = REASON_BYTES) -> str:
+def bounded(text: str, max_bytes: int = REASON_BYTES) -> str:
     """Give the text on one line, without control characters, in at most that many bytes of UTF-8.
 
-    Cost: O(most_bytes), however long the text is.
+    Cost: O(max_bytes), however long the text is.
     """
-    begin = text[:most_bytes]
-    if begin.isascii() and begin.isprintable() and len(text) <= most_bytes:
+    begin = text[:max_bytes]
+    if begin.isascii() and begin.isprintable() and len(text) <= max_bytes:
         return text
     data = "".join(map(_shown, begin)).encode()
-    if len(data) <= most_bytes and len(text) <= most_bytes:
+    if len(data) <= max_bytes and len(text) <= max_bytes:
         return data.decode()
-    return data[: most_bytes - len(ELLIPSIS.encode())].decode(errors="ignore") + ELLIPSIS
+    return data[: max_bytes - len(ELLIPSIS.encode())].decode(errors="ignore") + ELLIPSIS
 
 
 def _shown(character: str) -> str:

@@ -20,7 +20,7 @@ from berth.snapshot.columns import Rows
 from berth.snapshot.pod_group_states import GroupKey, PodGroupState
 from berth.snapshot.snapshot import Snapshot
 
-MOST_GROUPS = 1024
+MAX_GROUPS = 1024
 """The plans of so many groups are remembered; what was planned longest ago goes."""
 
 
@@ -96,7 +96,7 @@ class PlanMemory:
             return
         self._kept.pop(place, None)
         self._kept[place] = planning, planned
-        if len(self._kept) > MOST_GROUPS:
+        if len(self._kept) > MAX_GROUPS:
             self._kept.popitem(last=False)
 
     def forget(self, place: Place) -> None:

@@ -43,12 +43,12 @@ def _planner_for(question: GroupQuestion) -> PodGroupPlanPlugin | None:
     # Victims are tried dozens of times, and a plan takes long: room is made for pods one by one.
     if question.simulated:
         return None
-    if pods > planner.most_pods:
+    if pods > planner.max_pods:
         log.warning(
             "pod group too large to be planned, placed one by one group=%s pods=%d limit=%d plugin=%s",
             question.key,
             pods,
-            planner.most_pods,
+            planner.max_pods,
             planner.name,
         )
         return None

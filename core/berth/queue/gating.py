@@ -23,7 +23,7 @@ from berth.queue.sort_keys import SortKeys
 log = logging.getLogger(__name__)
 
 TIMED_ONE_IN = 10
-MOST_MESSAGE = 256
+MAX_MESSAGE = 256
 """Characters of a gate's message that are kept with each pod, for explanations."""
 
 AskRemotely = Callable[[QueuedPodInfo, Mapping[str, Awaitable[Status]]], None]
@@ -167,7 +167,7 @@ class Gating:
         if plugin not in record.rejectors:
             self._metrics.rejected_pods(plugin, record.pod.spec.scheduler_name, 1)
         record.unschedulable_plugins.add(plugin)
-        record.gating_plugin, record.gating_message = plugin, status.message[:MOST_MESSAGE]
+        record.gating_plugin, record.gating_message = plugin, status.message[:MAX_MESSAGE]
         record.gating_plugin_events = self._events_of(plugin)
         record.gates_passed = frozenset()
 

@@ -23,8 +23,8 @@ from berth.queue.queue_metrics import QueueMetrics
 
 POD_POPPED = "PodPopped"
 EVENTS_FORGOTTEN = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "EventsForgotten")
-MOST_EVENTS = 16_384
-MOST_WRITTEN_BYTES = 8 << 20
+MAX_EVENTS = 16_384
+MAX_WRITTEN_BYTES = 8 << 20
 """Of the objects that kept events came with, as JSON; in memory they are several times as large."""
 WEIGHED_AT_ONCE = 32
 
@@ -121,8 +121,8 @@ class InFlight:
         new = takewhile(lambda entry: entry.number >= self._weighed, reversed(self._events))
         self._weights.append((self._next, sum(map(_written_bytes, new))))
         self._weighed = self._next
-        heavy = sum(weight for _, weight in self._weights) > MOST_WRITTEN_BYTES
-        if heavy or len(self._events) > MOST_EVENTS:
+        heavy = sum(weight for _, weight in self._weights) > MAX_WRITTEN_BYTES
+        if heavy or len(self._events) > MAX_EVENTS:
             self._forgotten = self._events[len(self._events) // 2].number
             self._drop_before(self._forgotten)
 

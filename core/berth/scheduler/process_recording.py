@@ -39,7 +39,7 @@ def new_recording(options: ProcessOptions, real: CorePorts) -> "Recording | None
             Path(options.record_to),
             options.loaded,
             real,
-            most_bytes=options.record_most_bytes,
+            max_bytes=options.record_most_bytes,
             version=berth.__version__,
             max_in_unschedulable_seconds=options.max_in_unschedulable_seconds,
             seed=options.seed,

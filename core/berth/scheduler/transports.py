@@ -44,7 +44,7 @@ def open_transports(
     seconds = options.request_seconds
     first, second = endpoints
     requests = Transport(first, max_connections=MAX_CONNECTIONS, limiter=limiter, request_seconds=seconds)
-    events = Transport(first, max_connections=EventRecorder.most_writes, request_seconds=seconds)
+    events = Transport(first, max_connections=EventRecorder.max_writes, request_seconds=seconds)
     leases = Transport(second, max_connections=2)
     reviews = Transport(second, max_connections=REVIEWS_AT_ONCE, request_seconds=REVIEW_SECONDS)
 

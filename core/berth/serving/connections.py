@@ -22,7 +22,7 @@ from berth.framework.clock import SYSTEM_CLOCK
 from berth.serving.request_bounds import (
     GOODBYE_SECONDS,
     HANDSHAKE_SECONDS,
-    MOST_CONNECTIONS,
+    MAX_CONNECTIONS,
     REQUEST_HANDLING,
 )
 from berth.serving.serving_certificate import Certificate
@@ -74,7 +74,7 @@ class Connections:
         listener: socket.socket,
         certificate: Certificate,
         *,
-        most: int = MOST_CONNECTIONS,
+        most: int = MAX_CONNECTIONS,
     ) -> None:
         self._server = server
         self._listener = listener

@@ -21,7 +21,7 @@ from berth.serving.access import ALWAYS_ALLOWED, Clients, Review, by_no_certific
 from berth.serving.connections import Connections
 from berth.serving.gate import Gate
 from berth.serving.health import Check, HealthChecks, ping
-from berth.serving.request_bounds import MOST_BODY_BYTES
+from berth.serving.request_bounds import MAX_BODY_BYTES
 from berth.serving.serving_certificate import Certificate
 
 STOP_SECONDS = 5.0
@@ -93,7 +93,7 @@ class SecureServer:
     ) -> "SecureServer":
         """Serve on a listening socket."""
         gate = Gate(review, always_allowed, clients)
-        app = web.Application(middlewares=[gate.pass_through], client_max_size=MOST_BODY_BYTES)
+        app = web.Application(middlewares=[gate.pass_through], client_max_size=MAX_BODY_BYTES)
         app.on_response_prepare.append(partial(_say_who, endpoints.headers))
         _Handlers(endpoints).mount(app)
         runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=STOP_SECONDS)

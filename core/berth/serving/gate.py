@@ -21,7 +21,7 @@ from berth.aggregated_api.status import http_status
 from berth.serving.access import Access, Asked, Clients, Review, by_no_certificate
 from berth.serving.connections import Connection
 from berth.serving.errors import LoopBusyError, TooManyReviewsError
-from berth.serving.request_bounds import BODY_SECONDS, MOST_ANSWERED, PIECE_BYTES, within_write_time
+from berth.serving.request_bounds import BODY_SECONDS, MAX_ANSWERED, PIECE_BYTES, within_write_time
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Gate:
-    """Lets requests through to the paths that they may see, `MOST_ANSWERED` at once."""
+    """Lets requests through to the paths that they may see, `MAX_ANSWERED` at once."""
 
     def __init__(
         self, review: Review, always_allowed: tuple[str, ...], clients: Clients = by_no_certificate
@@ -65,7 +65,7 @@ class Gate:
             return refusal
         if request.path.removeprefix("/").partition("/")[0] in HEALTH:
             return await _page(request, handler)
-        if self._answering >= MOST_ANSWERED:
+        if self._answering >= MAX_ANSWERED:
             return _later("too many requests are being answered")
         self._answering += 1
         try:

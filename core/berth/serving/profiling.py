@@ -19,7 +19,7 @@ from aiohttp import web
 from berth.serving.endpoints import Page
 from berth.serving.stack_samples import StackSamples
 
-MOST_SECONDS = 300.0
+MAX_SECONDS = 300.0
 
 
 def profiling_pages(loop: asyncio.AbstractEventLoop, thread: int) -> Mapping[str, Page]:
@@ -80,7 +80,7 @@ class _Profiling:
             return web.Response(status=500, text="Could not enable CPU profiling: it is in use already\n")
         self._taking, stop, samples = True, threading.Event(), StackSamples()
         try:
-            await asyncio.to_thread(samples.take, self._thread, min(seconds, MOST_SECONDS), stop)
+            await asyncio.to_thread(samples.take, self._thread, min(seconds, MAX_SECONDS), stop)
         finally:
             self._taking = False
             stop.set()

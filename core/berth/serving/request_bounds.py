@@ -11,9 +11,9 @@ from typing import Any
 
 from aiohttp import web
 
-MOST_CONNECTIONS = 128
+MAX_CONNECTIONS = 128
 """Probes, scrapers and administrators need a dozen."""
-MOST_ANSWERED = 16
+MAX_ANSWERED = 16
 """Requests beside health checks that are answered at once; what each holds in memory is its answer."""
 HANDSHAKE_SECONDS = 10.0
 GOODBYE_SECONDS = 2.0
@@ -22,7 +22,7 @@ IDLE_SECONDS = 32.0
 BODY_SECONDS = 10.0
 WRITE_SECONDS = 30.0
 PIECE_BYTES = 1 << 16
-MOST_BODY_BYTES = 1 << 20
+MAX_BODY_BYTES = 1 << 20
 
 # What aiohttp's own request handler holds each connection to.
 REQUEST_HANDLING: dict[str, Any] = {

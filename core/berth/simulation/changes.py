@@ -34,9 +34,9 @@ from berth.simulation.inputs import ClusterInput
 from berth.simulation.timeline import LONGEST_SECONDS
 
 HOSTNAME: Final = "kubernetes.io/hostname"
-MOST_COPIES: Final = 100_000
+MAX_COPIES: Final = 100_000
 TIMES: Final = re.compile(r"x([1-9][0-9]{0,5})", re.ASCII)
-MOST_FILE_BYTES: Final = 1 << 20
+MAX_FILE_BYTES: Final = 1 << 20
 PODS_OF_A_SHAPE: Final = "110"
 
 
@@ -115,9 +115,9 @@ def _lines(given: str) -> Iterator[str]:
         yield given
         return
     with path.open("rb") as stream:
-        data = stream.read(MOST_FILE_BYTES + 1)
-    if len(data) > MOST_FILE_BYTES:
-        raise ChangeError(f"--what-if: {given}: more than {MOST_FILE_BYTES} bytes; give fewer changes")
+        data = stream.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise ChangeError(f"--what-if: {given}: more than {MAX_FILE_BYTES} bytes; give fewer changes")
     for line in data.decode(errors="replace").splitlines():
         text = line.partition("#")[0].strip()
         if text:
@@ -169,8 +169,8 @@ def _add_node(text: str, words: list[str]) -> Act:
     if not words or len(words) > 1 + bool(count):
         raise _wrong(text, "give a node or a shape, and how many as x10")
     many = int(count[1]) if count else 1
-    if many > MOST_COPIES:
-        raise _wrong(text, f"x{MOST_COPIES} at most")
+    if many > MAX_COPIES:
+        raise _wrong(text, f"x{MAX_COPIES} at most")
     shape = _shape(text, words[0]) if "=" in words[0] else None
 
     def act(cluster: Changed) -> None:

@@ -24,7 +24,7 @@ from berth.simulation.options import Options
 from berth.simulation.outcome import API_VERSION, Outcome, Summary, summed_up
 from berth.simulation.scores import NodeScore, ScoreNotes
 
-MOST_EXPLAINED: Final = 10
+MAX_EXPLAINED: Final = 10
 
 
 class Choice(msgspec.Struct, rename="camel", frozen=True):
@@ -60,7 +60,7 @@ class Comparison(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
 
 
 def compare(
-    cluster: ClusterInput, variants: Mapping[str, Options], *, explained: int = MOST_EXPLAINED
+    cluster: ClusterInput, variants: Mapping[str, Options], *, explained: int = MAX_EXPLAINED
 ) -> Comparison:
     """Simulate each variant, and explain so many differences between the first and each other one.
 

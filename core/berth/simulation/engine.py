@@ -224,7 +224,7 @@ class Simulation:
         self.state.deliver()
         loop_task = self.tasks.create_task(self._driver.run())
         await self._loop.idle()
-        last = self._began + self.options.most_seconds
+        last = self._began + self.options.max_seconds
         while (later := self._next_look()) is not None and self.clock.now() < last:
             await asyncio.sleep(min(later, last) - self.clock.now())
             self.timeline.run(self.clock.now())

@@ -37,7 +37,7 @@ from berth.simulation.timeline import PREFIX
 WEIGHT: Final = f"{PREFIX}weight"
 """How often a pod comes in a mixture, beside the others."""
 HEAVIEST: Final = 10_000
-MOST_COPIES: Final = 1_000_000
+MAX_COPIES: Final = 1_000_000
 
 POOLS: Final = (
     "topology.kubernetes.io/region",
@@ -88,7 +88,7 @@ def fill(
     pods: Sequence[Pod],
     options: Options,
     *,
-    most: int = MOST_COPIES,
+    most: int = MAX_COPIES,
     labels: Sequence[str] = POOLS,
     evicted: Sequence[Pod] = (),
 ) -> Fill:

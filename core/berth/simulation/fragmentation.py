@@ -17,7 +17,7 @@ from berth.objects.pod_requests import fit_requests
 from berth.snapshot.columns import Ints
 from berth.snapshot.snapshot import Snapshot
 
-MOST_KINDS = 2_000
+MAX_KINDS = 2_000
 """Kinds of pods that are looked at, the most frequent ones."""
 
 
@@ -26,7 +26,7 @@ def fragmentation(nodes: Snapshot, pods: Iterable[Pod], resources: Iterable[str]
 
     Cost: kinds * nodes steps in numpy.
     """
-    kinds = Counter(tuple(sorted(fit_requests(pod).items())) for pod in pods).most_common(MOST_KINDS)
+    kinds = Counter(tuple(sorted(fit_requests(pod).items())) for pod in pods).most_common(MAX_KINDS)
     lost: dict[str, float] = dict.fromkeys(resources, 0.0)
     asked: Counter[str] = Counter()
     for kind, count in kinds:

@@ -38,7 +38,7 @@ from berth.simulation.timeline import ARRIVAL, DURATION
 
 OPENB: Final = "openb"
 """In place of a file: the cluster of the openb trace that comes with the package."""
-MOST_BYTES: Final = 4 << 30
+MAX_BYTES: Final = 4 << 30
 """Of a Kubernetes file, unpacked."""
 FINISHED: Final = frozenset({"Succeeded", "Failed"})
 
@@ -147,13 +147,13 @@ def read_pods(path: str | Path, cluster: ClusterInput) -> list[Pod]:
     return pods
 
 
-def read_snapshot(data: bytes, name: str, *, most_bytes: int) -> ClusterInput:
+def read_snapshot(data: bytes, name: str, *, max_bytes: int) -> ClusterInput:
     """The cluster of a snapshot file's contents, of at most so many bytes unpacked. Raises: InputError."""
     reader, stream = _Reader(), unpacked(BytesIO(data))
     try:
         if header_of(stream.readline(LONGEST_LINE_BYTES)) is None:
             raise InputError(f"{name}: found no snapshot; give the contents of a file of `berth snapshot`")
-        for found in _of_snapshot(_within(read_lines(stream, name), most_bytes, name), name):
+        for found in _of_snapshot(_within(read_lines(stream, name), max_bytes, name), name):
             reader.take(found)
         return reader.cluster()
     except (DatasetError, OSError, EOFError, RecursionError, zstandard.ZstdError) as error:
@@ -243,19 +243,19 @@ def _of_file(path: Path) -> Iterator[Found]:
     try:
         with path.open("rb") as opened:
             stream = unpacked(opened)
-            first = stream.readline(MOST_BYTES + 1)
+            first = stream.readline(MAX_BYTES + 1)
             if header_of(first) is not None:
                 yield from _of_snapshot(read_lines(stream, str(path)), str(path))
                 return
-            data = first + bounded_rest(stream, MOST_BYTES - len(first))
+            data = first + bounded_rest(stream, MAX_BYTES - len(first))
             if is_trace(data):
                 yield from _of_trace(data, str(path))
                 return
     except UNREADABLE as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: {why}; give a file that can be read") from None
-    if len(data) > MOST_BYTES:
-        raise InputError(f"{path}: more than {MOST_BYTES} bytes; make a snapshot of the cluster instead")
+    if len(data) > MAX_BYTES:
+        raise InputError(f"{path}: more than {MAX_BYTES} bytes; make a snapshot of the cluster instead")
     is_json = ".json" in path.suffixes or data.lstrip()[:1] == b"{"
     yield from _checked(data, str(path), is_json=is_json)
 

@@ -16,7 +16,7 @@ class Options:
     plugins: Plugins = NO_PLUGINS
     """Those in other processes."""
     seed: int = 0
-    most_seconds: float = 366 * 24 * 3600.0
+    max_seconds: float = 366 * 24 * 3600.0
     """When it ends at the latest."""
     changes: Sequence[Change] = ()
     """What happens to the cluster meanwhile; those of the beginning are the input's."""

@@ -56,7 +56,7 @@ BREATH_SECONDS: Final = 1.0
 """So often at least connections go on, in real time: a plugin that waits for longer hangs up."""
 IN_STEP_SECONDS: Final = 1.0
 """How long it is waited for plugins to take in the newest state; calls bring it in any case."""
-MOST_MOVES: Final = 100
+MAX_MOVES: Final = 100
 """So often plugins may move something at one virtual moment: one that never ends to must not hold up time."""
 MAX_WAKES: Final = 10_000
 """So often plugins are woken without any progress: timers that bring nothing must not go on for ever."""
@@ -223,7 +223,7 @@ class OutsidePlugins:
             return False
         now = self._clock.monotonic()
         self._moves, self._moved_at = (self._moves + 1 if now == self._moved_at else 0), now
-        if self._moves > MOST_MOVES:
+        if self._moves > MAX_MOVES:
             return False
         self._outside.run(self._in_step(self._host))
         self._breathed = SYSTEM_CLOCK.monotonic()

@@ -29,7 +29,7 @@ from berth.tape.calls import BIND
 from berth.tape.header import Header
 from berth.tape.spans import CALL, CYCLE, DECIDED, EVENT, MICROSECONDS
 
-MOST_SHOWN: Final = 10
+MAX_SHOWN: Final = 10
 
 
 class Difference(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
@@ -71,7 +71,7 @@ class Replay(msgspec.Struct, rename="camel", kw_only=True):
     warnings: list[str] = []
 
 
-def replay(path: Path, other: Loaded | None = None, *, shown: int = MOST_SHOWN) -> Replay:
+def replay(path: Path, other: Loaded | None = None, *, shown: int = MAX_SHOWN) -> Replay:
     """Replay a recording with its own configuration, and ask another one about each decision.
 
     `shown` is how many differences are kept with their scores.

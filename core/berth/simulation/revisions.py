@@ -15,7 +15,7 @@ from berth.simulation.errors import InputError
 
 Document = dict[str, Any]
 DAEMON_SET: Final = "DaemonSet"
-MOST_PODS: Final = 1_000_000
+MAX_PODS: Final = 1_000_000
 """Of one trace."""
 _HUNDRED: Final = 100
 _PERCENT: Final = re.compile(r"([0-9]{1,4})%", re.ASCII)
@@ -111,7 +111,7 @@ def _part(rolling: Document, field: str, usual: Part, where: str) -> Part:
     value = rolling.get(field)
     if value is None:
         return usual
-    if isinstance(value, int) and 0 <= value <= MOST_PODS:
+    if isinstance(value, int) and 0 <= value <= MAX_PODS:
         return Part(value)
     found = _PERCENT.fullmatch(value) if isinstance(value, str) else None
     if found is None:

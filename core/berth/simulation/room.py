@@ -19,7 +19,7 @@ from berth.plugins.node_resources_fit import NodeResourcesFit
 from berth.snapshot.columns import Ints, Mask
 from berth.snapshot.snapshot import Snapshot
 
-MOST_RESOURCES: Final = 16
+MAX_RESOURCES: Final = 16
 """Those that most kinds request. A pod that is short of another one is turned down when it is tried."""
 
 
@@ -31,7 +31,7 @@ class Room:
         counts = Counter(name for each in demands for name in each or ())
         self._least: dict[str, Ints] = {
             name: np.array([(each or {}).get(name, 0) for each in demands], dtype=np.int64)
-            for name, _ in counts.most_common(MOST_RESOURCES)
+            for name, _ in counts.most_common(MAX_RESOURCES)
         }
         self._unchecked: Mask = np.array([each is None for each in demands], dtype=bool)
 

@@ -20,7 +20,7 @@ import msgspec
 
 from berth.simulation.errors import InputError
 from berth.simulation.packed_lines import NO_JSON
-from berth.simulation.revisions import DAEMON_SET, MOST_PODS, Revision, read_rollout
+from berth.simulation.revisions import DAEMON_SET, MAX_PODS, Revision, read_rollout
 from berth.simulation.timeline import ARRIVAL, DEPARTURE, DURATION
 
 Document = dict[str, Any]
@@ -173,8 +173,8 @@ class Trace:
             return
         same = before is not None and before.template == revision.template
         self._planned += max(0, revision.replicas - (before.replicas if before and same else 0))
-        if self._planned > MOST_PODS:
-            raise InputError(f"{self._file}: more than {MOST_PODS} pods; export a shorter time")
+        if self._planned > MAX_PODS:
+            raise InputError(f"{self._file}: more than {MAX_PODS} pods; export a shorter time")
         self._newest[key] = revision
         self.revisions.append(revision)
 
@@ -198,9 +198,9 @@ class Trace:
         spec = document.get("spec")
         count = spec.get("replicas") if isinstance(spec, dict) else None
         count = 1 if count is None else count
-        if not isinstance(count, int) or not 0 <= count <= MOST_PODS:
+        if not isinstance(count, int) or not 0 <= count <= MAX_PODS:
             text = f"{self._file}: {key[0]} {key[1]}: spec.replicas: found {str(count)[:60]}"
-            raise InputError(f"{text}; a number up to {MOST_PODS} is expected")
+            raise InputError(f"{text}; a number up to {MAX_PODS} is expected")
         return count
 
     def _lives(self, key: tuple[str, str]) -> list[_Life]:
@@ -229,8 +229,8 @@ class Trace:
 
     def _pod(self, owner: str, template: Document, ts: int, life: _Life) -> Document:
         """A pod that comes at that time."""
-        if len(self._found) >= MOST_PODS:
-            raise InputError(f"{self._file}: more than {MOST_PODS} pods; export a shorter time")
+        if len(self._found) >= MAX_PODS:
+            raise InputError(f"{self._file}: more than {MAX_PODS} pods; export a shorter time")
         metadata = template.get("metadata")
         kept = metadata if isinstance(metadata, dict) else {}
         namespace, _, name = owner.partition("/")

@@ -18,7 +18,7 @@ API_VERSION: Final = "simulation.berth.dev/v1alpha1"
 KIND: Final = "ClusterSnapshot"
 END: Final = "ClusterSnapshotEnd"
 
-MOST_OBJECTS: Final = 5_000_000
+MAX_OBJECTS: Final = 5_000_000
 """No cluster comes near; a small file that unpacks for ever ends here."""
 
 
@@ -65,8 +65,8 @@ def read_lines(stream: BinaryIO, file: str) -> Iterator[tuple[int, bytes]]:
                 _check_end(file, number, line, objects)
                 return
             objects += 1
-            if objects > MOST_OBJECTS:
-                found = f"more than {MOST_OBJECTS} objects"
+            if objects > MAX_OBJECTS:
+                found = f"more than {MAX_OBJECTS} objects"
                 raise _broken(file, number, found, "split the cluster by namespace or node pool")
             yield number, line
     except UNREADABLE as error:

@@ -27,7 +27,7 @@ from berth.simulation.outcome import API_VERSION, Summary, summed_up
 from berth.simulation.packed_lines import NO_JSON
 from berth.simulation.plugin_settings import DEFAULT, files_of, read_scheduler
 
-MOST_RUNS: Final = 10_000
+MAX_RUNS: Final = 10_000
 SEED: Final = "seed"
 HEAVIEST: Final = 2**31 - 1
 
@@ -97,8 +97,8 @@ def runs_of(configurations: Sequence[str], axes: Sequence[str], seed: int) -> li
     count = len(configurations) * len(seeds)
     for values in read.values():
         count *= len(values)
-    if count > MOST_RUNS:
-        raise SweepError(f"--sweep: {count} runs; {MOST_RUNS} at most")
+    if count > MAX_RUNS:
+        raise SweepError(f"--sweep: {count} runs; {MAX_RUNS} at most")
     plugins = tuple(read)
     return [
         Run(configuration, one, tuple(zip(plugins, weights, strict=True)))
@@ -115,8 +115,8 @@ def _axis(text: str) -> tuple[str, list[int]]:
         for part in values.split(","):
             first, dots, last = part.partition("..")
             numbers = range(int(first), int(last if dots else first) + 1)
-            if len(numbers) > MOST_RUNS:
-                raise SweepError(f"--sweep: {text[:60]!r}: {MOST_RUNS} values at most")
+            if len(numbers) > MAX_RUNS:
+                raise SweepError(f"--sweep: {text[:60]!r}: {MAX_RUNS} values at most")
             found += numbers
     except ValueError:
         equals = ""

@@ -15,7 +15,7 @@ from berth.tape import calls, spans
 from berth.tape.header import FORMAT, KIND, Header
 from berth.tape.spans import END, MICROSECONDS, Differences
 
-MOST_SPANS: Final = 100_000_000
+MAX_SPANS: Final = 100_000_000
 """No recording comes near; a small file that unpacks for ever ends here."""
 
 
@@ -50,7 +50,7 @@ class TapeReading:
     def spans(self) -> Iterator[ReadLine]:
         """Yield each span, its readings in microseconds. Raises: InputError."""
         differences = Differences()
-        for number, line in enumerate(whole_lines(self.stream, MOST_SPANS), 2):
+        for number, line in enumerate(whole_lines(self.stream, MAX_SPANS), 2):
             try:
                 span = _read_line(line)
                 _check_outputs(span.o)

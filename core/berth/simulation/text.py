@@ -15,8 +15,8 @@ from berth.simulation.replay import Difference as Replayed
 from berth.simulation.replay import Replay
 from berth.simulation.scores import NodeScore
 
-MOST_REASONS: Final = 12
-MOST_PODS: Final = 10
+MAX_REASONS: Final = 12
+MAX_PODS: Final = 10
 MILLI: Final = 1000
 UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 STEP: Final = 1024
@@ -78,13 +78,13 @@ def fill_lines(fill: Fill) -> Iterator[str]:
         yield ""
         yield f"by {label}:"
         yield from _cut(
-            (f"{n:>8}  {value}" for value, n in _most(Counter(counts))), len(counts), MOST_PODS, "values"
+            (f"{n:>8}  {value}" for value, n in _most(Counter(counts))), len(counts), MAX_PODS, "values"
         )
     if fill.nodes:
         yield ""
         yield f"by node ({so_many(len(fill.nodes), 'node')}):"
         yield from _cut(
-            (f"{n:>8}  {node}" for node, n in _most(Counter(fill.nodes))), len(fill.nodes), MOST_PODS, "nodes"
+            (f"{n:>8}  {node}" for node, n in _most(Counter(fill.nodes))), len(fill.nodes), MAX_PODS, "nodes"
         )
     yield ""
     yield from _uses(fill.utilization, {} if fill.before is None else fill.before.utilization)
@@ -116,8 +116,8 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
 
 def _nodes(head: str, names: Sequence[str]) -> Iterator[str]:
     if names:
-        more = f" and {len(names) - MOST_PODS} more" if len(names) > MOST_PODS else ""
-        yield f"{head}, {len(names)}: {', '.join(names[:MOST_PODS])}{more}"
+        more = f" and {len(names) - MAX_PODS} more" if len(names) > MAX_PODS else ""
+        yield f"{head}, {len(names)}: {', '.join(names[:MAX_PODS])}{more}"
 
 
 def summary_lines(summaries: Sequence[Summary]) -> Iterator[str]:
@@ -248,11 +248,11 @@ def _pending(pending: list[PendingPod], plugins: Sequence[PluginUse]) -> Iterato
         counts.update(reasons_of(pod.message).keys() or {_short(pod.message) or pod.reason})
     yield "why pods are pending (pods that were turned down for it):"
     yield from _cut(
-        (f"{count:>8}  {text}" for text, count in _most(counts)), len(counts), MOST_REASONS, "reasons"
+        (f"{count:>8}  {text}" for text, count in _most(counts)), len(counts), MAX_REASONS, "reasons"
     )
     yield ""
     lines = (f"  {pod.pod}  {pod.reason}: {pod.message}" for pod in pending)
-    yield from _cut(lines, len(pending), MOST_PODS, "pods")
+    yield from _cut(lines, len(pending), MAX_PODS, "pods")
     yield from _cut_off(pending, plugins)
 
 
@@ -262,7 +262,7 @@ def _preemptions(preemptions: list[Preemption]) -> Iterator[str]:
     yield ""
     yield "preempted (pod, node, for which pod):"
     lines = (f"  {each.pod}  {each.node}  {each.by}" for each in preemptions)
-    yield from _cut(lines, len(preemptions), MOST_PODS, "pods")
+    yield from _cut(lines, len(preemptions), MAX_PODS, "pods")
 
 
 def _plugins(uses: Sequence[PluginUse]) -> Iterator[str]:

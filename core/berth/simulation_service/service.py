@@ -48,7 +48,7 @@ class Service:
 
         def read(pace: Pace) -> ClusterInput:
             del pace
-            return read_snapshot(request.snapshot, "snapshot", most_bytes=self._limits.unpacked_bytes)
+            return read_snapshot(request.snapshot, "snapshot", max_bytes=self._limits.unpacked_bytes)
 
         async with self._queries.of(client) as in_thread:
             self._forks.room(client)

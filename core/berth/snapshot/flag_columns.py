@@ -15,7 +15,7 @@ T = TypeVar("T")
 MANY = 16
 """A thing on more than one row in so many has a column, until it is on fewer than a quarter of those."""
 
-MOST_IN_BYTE = 255
+MAX_IN_BYTE = 255
 _NUMBERS = "i"
 """How few rows are kept: four bytes each, where a set takes up to eighty."""
 _NO_ROWS = np.zeros(0, dtype=np.intp)
@@ -187,10 +187,10 @@ class FlagColumns(Generic[T]):
             return np.zeros(n, dtype=np.int64)
         counts: Ints = np.bincount(self._listed().rows_with(things), minlength=n)
         columns = [column.view(np.uint8) for column in self._flags(things, n)]
-        for begin in range(0, len(columns), MOST_IN_BYTE):
+        for begin in range(0, len(columns), MAX_IN_BYTE):
             # Bytes add up several times as fast as flags are turned into whole numbers.
             some = np.zeros(n, dtype=np.uint8)
-            for column in columns[begin : begin + MOST_IN_BYTE]:
+            for column in columns[begin : begin + MAX_IN_BYTE]:
                 some += column
             counts += some
         return counts

@@ -8,13 +8,13 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 KEPT = 16384
-MOST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 
 
 class Journal(Generic[T]):
     """The last changes; a reader that lags behind what is kept has to start from the whole again.
 
-    Changes that users can make large are weighed by `size_of`, and take at most `MOST_BYTES` together.
+    Changes that users can make large are weighed by `size_of`, and take at most `MAX_BYTES` together.
     """
 
     __slots__ = ("_bytes", "_kept", "_size_of", "end")
@@ -35,7 +35,7 @@ class Journal(Generic[T]):
     def _weigh(self, change: T, size_of: Callable[[T], int]) -> None:
         """Make room for a change."""
         self._bytes += size_of(change)
-        while self._kept and (self._bytes > MOST_BYTES or len(self._kept) == self._kept.maxlen):
+        while self._kept and (self._bytes > MAX_BYTES or len(self._kept) == self._kept.maxlen):
             self._bytes -= size_of(self._kept.popleft())
 
     def since(self, position: int) -> Sequence[T] | None:

@@ -19,7 +19,7 @@ from berth.snapshot.flag_columns import FlagColumns
 from berth.snapshot.recent import Recent
 
 MISSING = -1
-MOST_SPARSE_BYTES = 8 << 20
+MAX_SPARSE_BYTES = 8 << 20
 _NOWHERE = np.full(1, MISSING, dtype=np.int64)
 _BOTH = np.array([False, True])
 
@@ -134,7 +134,7 @@ class LabelColumns:
         self._nodes = nodes
         self._keys = FlagColumns[str](capacity)
         self._columns: dict[str, LabelColumn] = {}
-        self._sparse: Recent[str, LabelColumn] = Recent(MOST_SPARSE_BYTES)
+        self._sparse: Recent[str, LabelColumn] = Recent(MAX_SPARSE_BYTES)
         self._empty = LabelColumn(capacity)
 
     @property

@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 from berth.objects.label_selector import Selector, allowed, rules_of
 from berth.snapshot.columns import Ints
-from berth.snapshot.pod_counts import LEAST_BYTES, Counts, Division, Sums, count_on, most_bytes
+from berth.snapshot.pod_counts import LEAST_BYTES, Counts, Division, Sums, count_on, max_bytes
 from berth.snapshot.pod_info import PodClass, PodInfo
 from berth.snapshot.recent import Recent, size_of
 from berth.snapshot.selector_index import ByLabels, BySelector
 from berth.snapshot.term_holders import TermHolders
 
-MOST_ANSWERING = 1 << 20
+MAX_ANSWERING = 1 << 20
 
 
 class PodsLike(NamedTuple):
@@ -86,7 +86,7 @@ class PlacedPods:
 
     def _begin(self, capacity: int) -> None:
         self._capacity = capacity
-        self._asked: Recent[PodQuery, _Asked] = Recent(most_bytes(capacity))
+        self._asked: Recent[PodQuery, _Asked] = Recent(max_bytes(capacity))
         self._sums = Sums(capacity)
         self._asked_by_selector: BySelector[_Asked] = BySelector()
 
@@ -160,7 +160,7 @@ class PlacedPods:
 
     def _columns_of(self, counted: _Counted) -> list[Counts]:
         """The columns that pods of the class count in, kept until one of these goes."""
-        if self._answering_size > MOST_ANSWERING:
+        if self._answering_size > MAX_ANSWERING:
             self._forget_answering()
         pod_class = counted.pod_class
         counted.columns = [

@@ -8,14 +8,14 @@ import numpy as np
 
 from berth.snapshot.columns import Ints, Mask
 
-MOST_BYTES = 32 << 20
+MAX_BYTES = 32 << 20
 LEAST_COLUMNS = 512
-"""So many columns are kept in clusters so large that they take more than `MOST_BYTES`."""
+"""So many columns are kept in clusters so large that they take more than `MAX_BYTES`."""
 
 LEAST_BYTES = 8192
 """A column counts as that large at least: each placed pod changes all columns that it counts in."""
 
-MOST_DIVISIONS = 4
+MAX_DIVISIONS = 4
 """So many sums over domains are kept beside a column, each of them small beside it."""
 
 NODES_PER_DOMAIN = 16
@@ -84,7 +84,7 @@ class Sums:
             return known[1]
         sums = counts.by_domain(division)
         if division.known.size * NODES_PER_DOMAIN <= self._capacity:
-            if len(counts.sums) == MOST_DIVISIONS:
+            if len(counts.sums) == MAX_DIVISIONS:
                 counts.sums.clear()
             self._divided.add(counts)
             counts.sums[division.key] = division.domain_of, sums
@@ -97,9 +97,9 @@ class Sums:
         self._divided.clear()
 
 
-def most_bytes(capacity: int) -> int:
+def max_bytes(capacity: int) -> int:
     """How much memory columns of so many rows may take together."""
-    return max(MOST_BYTES, LEAST_COLUMNS * capacity * np.dtype(np.int64).itemsize)
+    return max(MAX_BYTES, LEAST_COLUMNS * capacity * np.dtype(np.int64).itemsize)
 
 
 def count_on(rows: dict[int, int], row: int, sign: int) -> None:

@@ -26,9 +26,9 @@ class Recent(dict[K, V | None], Generic[K, V]):
 
     __slots__ = ("_half_bytes", "_old", "_old_bytes", "_sizes", "_young_bytes")
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, max_bytes: int) -> None:
         super().__init__()
-        self._half_bytes = most_bytes // 2
+        self._half_bytes = max_bytes // 2
         self._old: dict[K, V | None] = {}
         self._sizes: dict[K, int] = {}
         self._young_bytes = self._old_bytes = 0

@@ -1,6 +1,6 @@
 """Columns of resources: what nodes offer and what their pods hold.
 
-A resource has a place in the columns once some node offers it, one of at most `MOST_PLACES`, which it gives
+A resource has a place in the columns once some node offers it, one of at most `MAX_PLACES`, which it gives
 up with the last node that does. What nodes offer beyond that is kept as the few amounts that there are, and
 so is what pods hold of a resource without a place: where no node offers it, no answer depends on it.
 """
@@ -18,7 +18,7 @@ from berth.snapshot.columns import ByRow, Ints, grown
 from berth.snapshot.node_info import NodeInfo
 
 BASIC_RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE)
-MOST_PLACES = 64
+MAX_PLACES = 64
 NOWHERE: Mapping[int, int] = {}
 NO_AMOUNTS: Units = {}
 
@@ -184,7 +184,7 @@ class ResourceColumns:
             self._offering = [self._offering[i] for i in kept]
             self.allocatable, self.requested = self.allocatable[kept], self.requested[kept]
             self._name(tuple(self.names[i] for i in kept))
-        new = [*islice(self._offered_apart, MOST_PLACES - len(self.names))]
+        new = [*islice(self._offered_apart, MAX_PLACES - len(self.names))]
         if new:
             self._give_places(new)
         if not self._offered_apart:

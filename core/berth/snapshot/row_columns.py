@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from berth.snapshot.recent import Recent, size_of
 from berth.snapshot.row_journal import RowJournal
 
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 MANY = 64
 """More changed rows than this are not made again one by one."""
 
@@ -26,7 +26,7 @@ class RowColumns(Generic[T]):
 
     def __init__(self, changes: RowJournal) -> None:
         self._changes = changes
-        self._known: Recent[Hashable, _Column] = Recent(MOST_BYTES)
+        self._known: Recent[Hashable, _Column] = Recent(MAX_BYTES)
 
     def column(
         self,

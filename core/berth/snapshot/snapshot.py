@@ -40,7 +40,7 @@ from berth.snapshot.resource_columns import RowSums, write
 from berth.snapshot.row_columns import RowColumns
 from berth.snapshot.row_journal import RowJournal
 
-MOST_ANSWER_BYTES = 64 << 20
+MAX_ANSWER_BYTES = 64 << 20
 
 
 class Sized(Protocol):
@@ -96,7 +96,7 @@ class Snapshot:
         self.volumes = PlacedVolumes()
         """Which rows of the whole snapshot have pods with which volume."""
         self.claims: Mapping[str, int] = self.volumes.claims
-        self._answers: Recent[Hashable, Any] = Recent(MOST_ANSWER_BYTES)
+        self._answers: Recent[Hashable, Any] = Recent(MAX_ANSWER_BYTES)
         self._row_columns = RowColumns[Snapshot](self.changed_footprints)
         self._scratch = np.empty((0, 0))
         self.tree = NodeTree()
@@ -316,7 +316,7 @@ class Snapshot:
     @contextmanager
     def with_answers_apart(self) -> Iterator[None]:
         """Keep no answer of this time: who asks later works as if none had asked. Nothing may change."""
-        held, self._answers = self._answers, Recent(MOST_ANSWER_BYTES)
+        held, self._answers = self._answers, Recent(MAX_ANSWER_BYTES)
         try:
             yield
         finally:

@@ -25,7 +25,7 @@ from berth.tape.spans import END, Differences, Line, Span, line_of
 log = logging.getLogger(__name__)
 
 SUFFIX: Final = ".tape.gz"
-MOST_WAITING: Final = 200_000
+MAX_WAITING: Final = 200_000
 """So many spans may wait for the disk: they are small, and refer to objects that the cluster has."""
 FLUSH_SECONDS: Final = 1.0
 LEVEL: Final = 3
@@ -44,15 +44,15 @@ class Reason(Enum):
 class TapeFile:
     """A sink (recorder.Sink) that writes a file of at most so many bytes."""
 
-    def __init__(self, path: Path, header: Header, most_bytes: int, most_waiting: int = MOST_WAITING) -> None:
+    def __init__(self, path: Path, header: Header, max_bytes: int, max_waiting: int = MAX_WAITING) -> None:
         """Begin the file. Raises: OSError."""
         self.path = path
         self.written = 0
         """Spans that are in the file."""
         # Each counter has one thread that moves it: those two are the event loop's.
         self._taken = self._refused = 0
-        self._most_bytes = most_bytes
-        self._most_waiting = most_waiting
+        self._max_bytes = max_bytes
+        self._max_waiting = max_waiting
         self._header = header
         self._queue: queue.SimpleQueue[Span | Reason] = queue.SimpleQueue()
         self._ended = self._over = False
@@ -65,7 +65,7 @@ class TapeFile:
         self._taken += 1
         if self._ended:
             self._refused += 1
-        elif self._queue.qsize() >= self._most_waiting:
+        elif self._queue.qsize() >= self._max_waiting:
             self._refused += 1
             self._end(Reason.BEHIND)
         else:
@@ -103,7 +103,7 @@ class TapeFile:
         with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=LEVEL) as out:
             out.write(msgspec.json.encode(self._header) + b"\n")
             due = SYSTEM_CLOCK.monotonic() + FLUSH_SECONDS
-            while file.tell() < self._most_bytes:
+            while file.tell() < self._max_bytes:
                 with suppress(queue.Empty):
                     item = self._queue.get(timeout=FLUSH_SECONDS)
                     if isinstance(item, Reason):

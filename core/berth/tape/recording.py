@@ -33,7 +33,7 @@ class Recording:
         loaded: Loaded,
         real: CorePorts,
         *,
-        most_bytes: int,
+        max_bytes: int,
         version: str,
         max_in_unschedulable_seconds: float,
         seed: int | None = None,
@@ -51,9 +51,9 @@ class Recording:
         )
         folder.mkdir(parents=True, exist_ok=True)
         # Earlier runs keep what this one may not need: half of all.
-        make_room(folder, most_bytes // 2)
+        make_room(folder, max_bytes // 2)
         path = folder / f"{began:%Y%m%dT%H%M%S}.{began.microsecond:06}Z{SUFFIX}"
-        self._file = TapeFile(path, header, most_bytes // 2)
+        self._file = TapeFile(path, header, max_bytes // 2)
         self._recorder = Recorder(real, seed=header.seed, sink=self._file)
         self.ports = self._recorder.ports
         log.info("Recording: file=%s", path)
@@ -75,13 +75,13 @@ class Recording:
         self._file.close()
 
 
-def make_room(folder: Path, most_bytes: int) -> None:
+def make_room(folder: Path, max_bytes: int) -> None:
     """Remove the oldest recordings until the rest has at most so many bytes. Raises: OSError."""
     files = sorted(folder.glob(f"*{SUFFIX}"))
     sizes = [file.stat().st_size for file in files]
     total = sum(sizes)
     for file, size in zip(files, sizes, strict=True):
-        if total <= most_bytes:
+        if total <= max_bytes:
             return
         file.unlink()
         total -= size

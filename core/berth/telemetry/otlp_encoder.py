@@ -35,7 +35,7 @@ SCOPE_NAME = "berth"
 
 KEPT_PARTS = 4096
 KEPT_ATTRIBUTES = 4096
-MOST_KEPT_CHARACTERS = 64
+MAX_KEPT_CHARACTERS = 64
 
 # Tags of fields: the number, shifted by three bits, and the kind of what follows.
 _RESOURCE_SPANS = _RESOURCE = _RESOURCE_ATTRIBUTE = b"\x0a"
@@ -197,7 +197,7 @@ def _attributes(tag: bytes, attributes: Mapping[str, Any]) -> Iterable[bytes]:
     """A field for each; those with short values are kept."""
     for key, value in attributes.items():
         kind = type(value)
-        short = kind is int or (kind is str and len(value) <= MOST_KEPT_CHARACTERS)
+        short = kind is int or (kind is str and len(value) <= MAX_KEPT_CHARACTERS)
         yield _known_attribute(tag, key, value) if short else _attribute(tag, key, value)
 
 

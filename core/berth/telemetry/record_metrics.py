@@ -17,7 +17,7 @@ from berth.telemetry.metric_families import Families
 from berth.telemetry.trace_shape import broken
 
 SAMPLED_ONE_IN = 10
-MOST_ATTEMPTS = 15
+MAX_ATTEMPTS = 15
 
 _EVALUATED = frozenset({"PreFilter", "Filter", "PreScore", "Score"})
 _ALWAYS_SUCCESS = frozenset({"Unreserve", "PostBind"})
@@ -78,7 +78,7 @@ class RecordMetrics:
 
     def _scheduled(self, record: CycleRecord) -> None:
         attempts = record.attempt
-        label = str(attempts) if attempts < MOST_ATTEMPTS else f"{MOST_ATTEMPTS}+"
+        label = str(attempts) if attempts < MAX_ATTEMPTS else f"{MAX_ATTEMPTS}+"
         self._histograms["scheduler_pod_scheduling_attempts"].observe(attempts)
         if record.after_flush:
             self._counters["scheduler_pod_scheduled_after_flush_total"].inc()

@@ -20,9 +20,9 @@ SLOW_PER_MINUTE = "BERTH_TRACES_SLOW_PER_MINUTE"
 SLOW_SECONDS = "BERTH_TRACES_SLOW_SECONDS"
 
 KEPT_PER_MINUTE = 60
-MOST_PER_MINUTE = 6000
+MAX_PER_MINUTE = 6000
 DEFAULT_SLOW_SECONDS = 0.1
-MOST_SLOW_SECONDS = 3600.0
+MAX_SLOW_SECONDS = 3600.0
 
 Number = TypeVar("Number", int, float)
 
@@ -81,9 +81,9 @@ class Sampling:
         per_minute = KEPT_PER_MINUTE if bound else 0
         return cls(
             bound,
-            Rate(_setting(FAILED_PER_MINUTE, int, per_minute, MOST_PER_MINUTE)),
-            Rate(_setting(SLOW_PER_MINUTE, int, per_minute, MOST_PER_MINUTE)),
-            round(_setting(SLOW_SECONDS, float, DEFAULT_SLOW_SECONDS, MOST_SLOW_SECONDS) * 1e9),
+            Rate(_setting(FAILED_PER_MINUTE, int, per_minute, MAX_PER_MINUTE)),
+            Rate(_setting(SLOW_PER_MINUTE, int, per_minute, MAX_PER_MINUTE)),
+            round(_setting(SLOW_SECONDS, float, DEFAULT_SLOW_SECONDS, MAX_SLOW_SECONDS) * 1e9),
         )
 
     def sampled(self, trace_id: bytes) -> bool:

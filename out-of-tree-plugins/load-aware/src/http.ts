@@ -5,7 +5,7 @@ import { request as secure } from "node:https";
 import { readFile } from "node:fs/promises";
 
 const TIMEOUT_MILLISECONDS = 10_000;
-const MOST_BYTES = 256 << 20;
+const MAX_BYTES = 256 << 20;
 const SHOWN = 200;
 
 /** Where to ask, and as whom; files are read anew each time, because tokens are renewed. */
@@ -61,7 +61,7 @@ async function read(response: IncomingMessage): Promise<string> {
   let bytes = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > MOST_BYTES) throw new FetchError(`an answer of more than ${MOST_BYTES} bytes`);
+    if (bytes > MAX_BYTES) throw new FetchError(`an answer of more than ${MAX_BYTES} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString("utf8");

@@ -1,5 +1,5 @@
 //! How good a node's NUMA nodes are for a pod, 0 to 100.
-// Source: pkg/noderesourcetopology/score.go, least_allocated.go, most_allocated.go, balanced_allocation.go
+// Source: pkg/noderesourcetopology/score.go, least_allocated.go, max_allocated.go, balanced_allocation.go
 // (scheduler-plugins, v0.35).
 
 use crate::least_numa;

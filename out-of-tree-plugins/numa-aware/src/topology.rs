@@ -15,7 +15,7 @@ const RESOURCE: &str = "noderesourcetopologies";
 pub const KIND: &str = "noderesourcetopologies.v1alpha2.topology.node.k8s.io";
 
 /// NUMA nodes have a bit each.
-const MOST_ZONES: u32 = 64;
+const MAX_ZONES: u32 = 64;
 /// The topology manager's own limit where none is given.
 const DEFAULT_MAX_NUMA_NODES: i64 = 8;
 const HIGHEST_MAX_NUMA_NODES: i64 = 1024;
@@ -165,7 +165,7 @@ impl Zone {
 }
 
 fn zone_id(name: &str) -> Option<u32> {
-    name.strip_prefix("node-")?.parse().ok().filter(|id| *id < MOST_ZONES)
+    name.strip_prefix("node-")?.parse().ok().filter(|id| *id < MAX_ZONES)
 }
 
 /// A quantity, which the API server takes as a text or a number.

@@ -28,10 +28,10 @@ const RESPONSE = 2;
 const NO_HEADER = new Uint8Array(HEADER);
 /** The tag of TtrpcResponse.payload. */
 const PAYLOAD = (2 << 3) | WireType.LengthDelimited;
-const MOST_BYTES = 4 << 20;
+const MAX_BYTES = 4 << 20;
 const UNWRITTEN_BYTES = 8 << 20;
 /** Calls of a connection that wait before no more are read. */
-const MOST_WAITING = 1024;
+const MAX_WAITING = 1024;
 const ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo";
 
 interface Method {
@@ -164,8 +164,8 @@ class Connection {
     let at = 0;
     while (data.length - at >= HEADER) {
       const [length, stream] = [data.readUInt32BE(at), data.readUInt32BE(at + 4)];
-      if (length > MOST_BYTES)
-        throw new RangeError(`a frame of ${length} bytes, at most ${MOST_BYTES} are read`);
+      if (length > MAX_BYTES)
+        throw new RangeError(`a frame of ${length} bytes, at most ${MAX_BYTES} are read`);
       if (data[at + 8] !== REQUEST || stream % 2 === 0)
         throw new RangeError(`a frame of type ${data[at + 8]} on stream ${stream}`);
       this.#wanted = HEADER + length;
@@ -215,8 +215,8 @@ class Connection {
       .finish();
     this.#writer = writer;
     const length = frame.length - HEADER;
-    if (length > MOST_BYTES) {
-      const text = `an answer of ${length} bytes, at most ${MOST_BYTES} are sent`;
+    if (length > MAX_BYTES) {
+      const text = `an answer of ${length} bytes, at most ${MAX_BYTES} are sent`;
       this.#refuse(stream, new CallError(status.RESOURCE_EXHAUSTED, text));
     } else this.#write(stream, frame);
   }
@@ -240,7 +240,7 @@ class Connection {
 
   /** Read nothing while the host does not take its answers, or too many calls wait. */
   #pace(): void {
-    if (this.#waiting >= MOST_WAITING || this.#socket.writableLength > UNWRITTEN_BYTES) this.#socket.pause();
+    if (this.#waiting >= MAX_WAITING || this.#socket.writableLength > UNWRITTEN_BYTES) this.#socket.pause();
     else if (this.#socket.isPaused()) this.#socket.resume();
   }
 }

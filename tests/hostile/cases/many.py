@@ -80,7 +80,7 @@ CASES = (
     Case("W3", "user", "pods of the same names created and deleted", same_name_again),
     Case("W4", "user", "placed pods of 200 kB come and go", placed_and_gone),
     Case(
-        "W5", "user", "2,000 budgets over 3,000 victims, 20 pods preempt", budgets_and_victims, most_nodes=100
+        "W5", "user", "2,000 budgets over 3,000 victims, 20 pods preempt", budgets_and_victims, max_nodes=100
     ),
     Case("W6", "user", "pods with labels of their own come and go", distinct_labels),
 )

@@ -8,7 +8,7 @@ import pytest
 from berth.aggregated_api import kinds
 from berth.aggregated_api.errors import NoSuchObjectError, UnavailableError
 from berth.aggregated_api.leaders import ANNOTATION, Leader, Published, leaders
-from berth.aggregated_api.routing import MOST_ASKED, Asked, Routing
+from berth.aggregated_api.routing import MAX_ASKED, Asked, Routing
 from berth.client.errors import DeadlineError, NotFoundError
 
 POD = Asked(kinds.POD, "default", "p")
@@ -271,6 +271,6 @@ async def test_a_node_that_no_leader_knows():
 
 
 async def test_few_leaders_are_asked_about_a_node():
-    known = [(f"l{i}", f"s{i}", published(f"s{i}", f"p{i}")) for i in range(MOST_ASKED + 5)]
+    known = [(f"l{i}", f"s{i}", published(f"s{i}", f"p{i}")) for i in range(MAX_ASKED + 5)]
 
-    assert MOST_ASKED == len(await answered(routing(known=known), NODE))
+    assert MAX_ASKED == len(await answered(routing(known=known), NODE))

@@ -175,7 +175,7 @@ async def test_slow_server(clock):
     """The more events wait, the more are written at a time, and no more than that once few are left."""
     server = EventServer()
     server.hold = asyncio.Event()
-    async with recording(clock, server=server, capacity=40, writes=2, most_writes=8, together=1) as (
+    async with recording(clock, server=server, capacity=40, writes=2, max_writes=8, together=1) as (
         recorder,
         _,
     ):
@@ -225,7 +225,7 @@ async def test_a_cut_in_the_middle_of_a_write(clock):
 
 async def test_a_backlog_after_the_end(clock):
     """Events may still be recorded when they are written no more, however many wait."""
-    async with recording(clock, capacity=10, writes=1, most_writes=8) as (recorder, server):
+    async with recording(clock, capacity=10, writes=1, max_writes=8) as (recorder, server):
         scheduled(recorder)
         await recorder.drain(60)
     for i in range(20):

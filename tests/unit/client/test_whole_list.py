@@ -67,7 +67,7 @@ def test_what_is_no_list_is_refused(data):
 
 
 def test_an_item_without_end_is_refused(monkeypatch):
-    monkeypatch.setattr(whole_list, "MOST_BYTES", 1000)
+    monkeypatch.setattr(whole_list, "MAX_BYTES", 1000)
     pieces = ListPieces()
 
     with pytest.raises(msgspec.DecodeError, match="no end of an item in 1000 bytes"):

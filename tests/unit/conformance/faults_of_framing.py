@@ -1,7 +1,7 @@
 """Broken calls over ttrpc."""
 
 from berth_plugin_proto import scheduling_pb2, ttrpc_pb2
-from berth_sdk.ttrpc import MOST_BYTES, Connection
+from berth_sdk.ttrpc import MAX_BYTES, Connection
 from tests.unit.conformance.broken import BrokenServer, Fault
 from tests.unit.conformance.faults_of_calls import asked_together, passes
 
@@ -81,7 +81,7 @@ class AllOrNone(Connection):
 
 class ReadsAnySize(Connection):
     def data_received(self, data):
-        if int.from_bytes(data[:4]) == MOST_BYTES + 1:
+        if int.from_bytes(data[:4]) == MAX_BYTES + 1:
             self._write(1, ttrpc_pb2.TtrpcResponse().SerializeToString() or b"\x12\x00")
         else:
             super().data_received(data)

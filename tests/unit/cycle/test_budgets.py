@@ -12,8 +12,8 @@ from berth.cycle.budgets import (
     LONGEST_DEBT_SECONDS,
     LONGEST_HOLD_SECONDS,
     LONGEST_PAUSE_SECONDS,
-    MOST_DEBTORS,
-    MOST_SECONDS,
+    MAX_DEBTORS,
+    MAX_SECONDS,
     NODE_SECONDS,
     ORDINARY_PODS,
     PAUSE_FOR_CPU,
@@ -88,7 +88,7 @@ def test_pods_that_stay_just_within_cannot_raise_it_for_ever(office):
         limit = office.budgets.begin(office.info(), 0).limit_seconds
         office.cycle(office.info(), 0.99 * limit)
 
-    assert MOST_SECONDS == office.budgets.begin(office.info(), 0).limit_seconds
+    assert MAX_SECONDS == office.budgets.begin(office.info(), 0).limit_seconds
 
 
 def test_a_group_has_the_budgets_of_its_pods_up_to_a_limit(office):
@@ -228,10 +228,10 @@ def test_a_debt_is_forgotten_once_it_is_paid(office):
 
 
 def test_debts_are_kept_for_so_many_namespaces_at_most(office):
-    for number in range(MOST_DEBTORS + 50):
+    for number in range(MAX_DEBTORS + 50):
         office.cycle(office.info("p", f"ns{number}"), 0.3)
 
-    assert len(office.budgets.debts) <= MOST_DEBTORS
+    assert len(office.budgets.debts) <= MAX_DEBTORS
 
 
 def test_the_log_says_who_and_how_much(office, caplog):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.cycle.failure import MOST_TRIES
+from berth.cycle.failure import MAX_TRIES
 from berth.framework.handle import PodGoneError
 from tests.fakes import Binds, framework, make_core, pending
 
@@ -69,7 +69,7 @@ async def test_a_status_that_is_never_taken_is_given_up():
     """After some minutes; the next attempt has its own to write."""
     w = await refused(ConnectionError("down"))
     w.writer.failure = ValueError("etcdserver: request is too large")
-    for _ in range(MOST_TRIES - 1):
+    for _ in range(MAX_TRIES - 1):
         w.background.advance(w.background.timers[0].at - w.clock.now())
         w.background.run()
 

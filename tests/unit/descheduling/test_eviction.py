@@ -65,7 +65,7 @@ class Server:
 
     async def carried_out(self, *moves, **options):
         plan = Plan(nodes=2, pods=2, moves=list(moves), left_alone=[])
-        evicting = Evicting(self, most_per_minute=30, sleep=self.sleep, **options)
+        evicting = Evicting(self, max_per_minute=30, sleep=self.sleep, **options)
         return [
             (each.pod.partition("/")[2], each.result, each.message) for each in await evicting.carry_out(plan)
         ]

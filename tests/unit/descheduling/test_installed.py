@@ -51,7 +51,7 @@ async def test_rights(tmp_path):
         async with transport_to(load_endpoint(kubeconfig=str(kubeconfig), environ={})) as transport:
             cluster = await read_live(transport)
             found = await planned(cluster, chosen)
-            evicting = Evicting(Api(transport), most_per_minute=6000, sleep=no_sleep)
+            evicting = Evicting(Api(transport), max_per_minute=6000, sleep=no_sleep)
             done = await evicting.carry_out(found)
 
     assert [Result.EVICTED] == [each.result for each in done]

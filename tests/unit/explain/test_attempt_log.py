@@ -75,7 +75,7 @@ def test_the_pod_tried_longest_ago_is_forgotten_first():
 
 def test_messages_are_bounded_together():
     """Long ones cost others their place, the oldest first."""
-    log = AttemptLog(most_characters=35)
+    log = AttemptLog(max_characters=35)
     for name in ("a", "b", "a", "c"):
         record = attempt(name)
         record.status = unschedulable("x" * 10)

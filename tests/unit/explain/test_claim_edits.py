@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from berth.explain.claim_edits import MOST_CLAIMS, MOST_CLASSES, OtherClasses
+from berth.explain.claim_edits import MAX_CLAIMS, MAX_CLASSES, OtherClasses
 from berth.framework.listers import Listers
 from berth.objects.pod_spec import PodResourceClaim
 from berth.testing.builders import make_pod
@@ -113,7 +113,7 @@ def test_however_many_there_are():
     """As many claims and classes are looked at as a reader may want to try."""
     names = [f"c{i}" for i in range(30)]
     many = [make_class(f"k{i}") for i in range(100)]
-    most = MOST_CLAIMS * MOST_CLASSES
+    most = MAX_CLAIMS * MAX_CLASSES
 
     assert most == len(storage(using(*names), map(make_claim, names), many))
     assert most == len(

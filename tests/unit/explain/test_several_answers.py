@@ -1,6 +1,6 @@
 """Several schedulers' answers about one node."""
 
-from berth.explain.overviews import MOST_CLASSES
+from berth.explain.overviews import MAX_CLASSES
 from berth.explain.schema import NodeExplanation, PodClass
 from berth.explain.several_answers import merged
 
@@ -32,8 +32,8 @@ def test_what_is_missing_is_said():
 
 def test_the_answer_is_bounded():
     """However many schedulers there are; what is left out is counted."""
-    many = [answer(f"s{i}", *[(1, False)] * MOST_CLASSES) for i in range(3)]
+    many = [answer(f"s{i}", *[(1, False)] * MAX_CLASSES) for i in range(3)]
 
     found = merged(many, [])
 
-    assert (MOST_CLASSES, 2 * MOST_CLASSES) == (len(found.classes), found.classes_left_out)
+    assert (MAX_CLASSES, 2 * MAX_CLASSES) == (len(found.classes), found.classes_left_out)

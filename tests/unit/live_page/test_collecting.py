@@ -6,10 +6,10 @@ from berth.cache.cache import Cache
 from berth.explain.attempt_log import AttemptLog
 from berth.framework.status import unschedulable
 from berth.live_page.collecting import (
-    MOST_DECISIONS,
-    MOST_MESSAGE,
-    MOST_PLUGINS,
-    MOST_TEXT,
+    MAX_DECISIONS,
+    MAX_MESSAGE,
+    MAX_PLUGINS,
+    MAX_TEXT,
     Collector,
 )
 from berth.live_page.history import History
@@ -92,23 +92,23 @@ async def test_those_wait_that_are_in_the_queue():
 
 async def test_decisions_are_bounded():
     """In number, and in what each says."""
-    names = [f"p{i}" for i in range(2 * MOST_DECISIONS)]
+    names = [f"p{i}" for i in range(2 * MAX_DECISIONS)]
     cluster = Cluster(*(f"default/{name}" for name in names))
     cluster.tried(*(failed(name, "x" * 10_000) for name in names))
 
     state = await cluster.state()
-    assert (MOST_DECISIONS, MOST_DECISIONS) == (len(state.pending), len(state.decisions))
-    assert {MOST_MESSAGE} == {len(each.message) for each in (*state.pending, *state.decisions)}
+    assert (MAX_DECISIONS, MAX_DECISIONS) == (len(state.pending), len(state.decisions))
+    assert {MAX_MESSAGE} == {len(each.message) for each in (*state.pending, *state.decisions)}
 
 
 @reports("plugin-on-live-page", answer="the live page, Last error of the plugin, cut to a bound")
 async def test_plugins_are_bounded():
     """In number, and in what each says."""
-    cluster = Cluster(plugins=[line(f"p{i}", error="x" * 10_000) for i in range(2 * MOST_PLUGINS)])
+    cluster = Cluster(plugins=[line(f"p{i}", error="x" * 10_000) for i in range(2 * MAX_PLUGINS)])
 
     plugins = (await cluster.state()).plugins
-    assert MOST_PLUGINS == len(plugins)
-    assert {MOST_TEXT} == {len(plugin.error) for plugin in plugins}
+    assert MAX_PLUGINS == len(plugins)
+    assert {MAX_TEXT} == {len(plugin.error) for plugin in plugins}
 
 
 async def test_a_plugin_with_its_latency():

@@ -7,8 +7,8 @@ import numpy as np
 
 from berth.cache.cache import Cache
 from berth.live_page.node_map import (
-    MOST_GROUPS,
-    MOST_RESOURCES,
+    MAX_GROUPS,
+    MAX_RESOURCES,
     NOT_OFFERED,
     NodeMap,
     Nodes,
@@ -84,7 +84,7 @@ def test_the_resources_that_most_nodes_offer():
 
     names = list(resources(*nodes))
     assert ["cpu", "memory", "pods", "example.com/d07", "example.com/d00"] == names[:5]
-    assert MOST_RESOURCES == len(names)
+    assert MAX_RESOURCES == len(names)
 
 
 def test_names_and_groups():
@@ -100,11 +100,11 @@ def test_names_and_groups():
 
 def test_groups_are_bounded():
     """The largest have places of their own, all others one together."""
-    nodes = [make_node(f"n{i}", labels={ZONE: f"z{i:04}"}) for i in range(MOST_GROUPS + 50)]
+    nodes = [make_node(f"n{i}", labels={ZONE: f"z{i:04}"}) for i in range(MAX_GROUPS + 50)]
     [zones] = document(shown(*nodes, make_node("last", labels={ZONE: "z0299"}))).groupings
 
     numbers = np.frombuffer(zones.of, dtype="<u2")
-    assert (MOST_GROUPS, 50) == (len(zones.values), int((numbers == MOST_GROUPS).sum()))
+    assert (MAX_GROUPS, 50) == (len(zones.values), int((numbers == MAX_GROUPS).sum()))
     assert "z0299" in zones.values
 
 

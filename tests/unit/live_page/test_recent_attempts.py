@@ -6,7 +6,7 @@ from berth.live_page.recent_attempts import (
     KEPT_CALLS,
     KEPT_FAILED,
     KEPT_TIMELINES,
-    MOST_PLUGINS,
+    MAX_PLUGINS,
     STEPS_OF_A_TIMELINE,
     RecentAttempts,
     timeline,
@@ -143,11 +143,11 @@ def test_calls_are_of_the_plugin_that_was_called():
 def test_calls_are_bounded():
     """The last calls of each plugin count, and the plugins that were called last."""
     recent = taken(*[called("first", 9)] * KEPT_CALLS, *[called("first", 1)] * KEPT_CALLS)
-    for i in range(MOST_PLUGINS):
+    for i in range(MAX_PLUGINS):
         recent.on_record(called(f"plugin-{i}"))
         recent.on_record(called("first"))
 
     found = {each.plugin: each for each in recent.calls()}
-    assert MOST_PLUGINS == len(found)
-    assert {"first", f"plugin-{MOST_PLUGINS - 1}"} <= set(found)
+    assert MAX_PLUGINS == len(found)
+    assert {"first", f"plugin-{MAX_PLUGINS - 1}"} <= set(found)
     assert (1000, 1000) == (found["first"].p50, found["first"].p99)

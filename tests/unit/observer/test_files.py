@@ -25,9 +25,9 @@ class Clock:
         return self.seconds
 
 
-def rotating(folder, listing, most_bytes=1, most_files=2):
+def rotating(folder, listing, max_bytes=1, max_files=2):
     return RotatingFiles(
-        folder, Bounds(most_bytes, most_files), Clock(), lambda: listing, version="test", anonymized=False
+        folder, Bounds(max_bytes, max_files), Clock(), lambda: listing, version="test", anonymized=False
     )
 
 
@@ -64,7 +64,7 @@ def test_each_file_begins_with_a_listing_and_the_oldest_go(tmp_path):
 
 def test_a_file_has_more_than_its_listing(tmp_path):
     """A cluster whose listing is larger than a file may be is not listed again and again."""
-    files = rotating(tmp_path, documents(300), most_files=10)
+    files = rotating(tmp_path, documents(300), max_files=10)
     files.begin()
     for document in documents(150, seed=2):
         files.write(Verb.UPDATE, document)

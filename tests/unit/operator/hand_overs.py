@@ -18,7 +18,7 @@ from tests.unit.client.conftest import transport_to
 DURATION, DEADLINE, PERIOD = 2.0, 1.5, 0.2
 HAND_OVER_SECONDS = DURATION + PERIOD * (1 + JITTER_FACTOR)
 """How long it takes until a lease that is not given back is a standby's."""
-MOST_TRIES = int((DURATION + DEADLINE) / PERIOD)
+MAX_TRIES = int((DURATION + DEADLINE) / PERIOD)
 """How often a ready replica may try in vain for a lease that no other renews meanwhile."""
 DIES = 3
 HEADINGS = ("Scheduler", "no ready replica", "ready, no leader", "hand-over", "leaders", "most tries")
@@ -46,7 +46,7 @@ class Led:
     longest_unready: float = 0.0
     longest_wait: float = 0.0
     leaders: int = 0
-    most_tries: int = 0
+    max_tries: int = 0
     at_once: list = field(default_factory=list)
 
     def count(self, ready):
@@ -83,7 +83,7 @@ class Led:
     def tried(self, identity):
         """A replica that does not lead has tried."""
         self.waiting[identity].tries += 1
-        self.most_tries = max(self.most_tries, self.waiting[identity].tries)
+        self.max_tries = max(self.max_tries, self.waiting[identity].tries)
 
     def lead(self, identity):
         """A replica leads from now on: no other may still write."""
@@ -94,7 +94,7 @@ class Led:
 
     def figures(self):
         """Give the numbers of its line of the table."""
-        return self.longest_unready, self.longest_wait, HAND_OVER_SECONDS, self.leaders, self.most_tries
+        return self.longest_unready, self.longest_wait, HAND_OVER_SECONDS, self.leaders, self.max_tries
 
 
 class HandOvers:
@@ -125,7 +125,7 @@ class HandOvers:
     def check(self):
         """Raises: AssertionError where two led at once, or a ready replica did not get a free lease."""
         assert {} == {name: one.at_once for name, one in self.led.items() if one.at_once}
-        assert {} == {name: one.most_tries for name, one in self.led.items() if one.most_tries > MOST_TRIES}
+        assert {} == {name: one.max_tries for name, one in self.led.items() if one.max_tries > MAX_TRIES}
 
     def _look_at_leases(self):
         for entry in self._leases.entries():

@@ -85,7 +85,7 @@ class Cluster:
             for name in ("fresh", "remembering")
         )
         # The one asks about all nodes for every pod.
-        self.host.plugins["gpu-share", "fresh"].known = KnownAnswers("gpu-share", most_bytes=0)
+        self.host.plugins["gpu-share", "fresh"].known = KnownAnswers("gpu-share", max_bytes=0)
         self._node = self.host.nodes.decoding(decoder(Node))
         self._pod = self.host.pods.decoding(decode_pod)
         self.placed, self.count = [], 0

@@ -194,7 +194,7 @@ async def test_many_unknown_pods(monkeypatch):
 
 async def test_more_pods_than_a_call_is_about(monkeypatch):
     """They go in several calls, and each pod gets the answer about it."""
-    monkeypatch.setattr(hint_asker, "MOST_PODS", 2)
+    monkeypatch.setattr(hint_asker, "MAX_PODS", 2)
     plugin = asking(lambda request: all_of(request, queue=len(request.pods) == 1))
 
     assert ["c"] == await queued_for_a_node(plugin, "a", "b", "c")
@@ -203,7 +203,7 @@ async def test_more_pods_than_a_call_is_about(monkeypatch):
 
 async def test_too_many_events_for_a_slow_plugin(monkeypatch):
     """What finds no room behind the events that a plugin has yet to answer is worth an attempt."""
-    monkeypatch.setattr(hint_asker, "MOST_WAITING", 2)
+    monkeypatch.setattr(hint_asker, "MAX_WAITING", 2)
     release = asyncio.Event()
     async with hosted(saying_no_after(release)) as harness:
         await harness.up()

@@ -214,14 +214,14 @@ def even(key, max_skew=1):
     return (TopologySpreadConstraint(max_skew, key, "DoNotSchedule", selector),)
 
 
-def drawn(seed, most_pods=12, most_nodes=4):
+def drawn(seed, max_pods=12, max_nodes=4):
     """Nodes, a group of up to three kinds of pods, and pods placed already, by chance."""
     chance = random.Random(seed)
     nodes = [
         node(f"n{i}", chance.choice([4, 6, 8, 16]), chance.choice([0, 4, 8]), chance.choice("ab"))
-        for i in range(chance.randint(2, most_nodes))
+        for i in range(chance.randint(2, max_nodes))
     ]
-    many, kinds = chance.randint(min(4, most_pods), most_pods), chance.randint(1, 3)
+    many, kinds = chance.randint(min(4, max_pods), max_pods), chance.randint(1, 3)
     pods = []
     for kind in range(kinds):
         more, cpu, gpus = _rule_drawn(chance, kind), chance.randint(1, 4), chance.choice([0, 0, 1, 2, 3])

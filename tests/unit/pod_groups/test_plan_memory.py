@@ -136,7 +136,7 @@ async def test_a_remembered_plan_is_the_one_that_is_made_anew(seed, changes):
     """Whatever happens between attempts: pods come (+) and go (-), nodes change, others are nominated."""
     ways = []
     for remembers in (True, False):
-        one = stage(*drawn(seed, most_pods=6))
+        one = stage(*drawn(seed, max_pods=6))
         if not remembers:
             one.ground = replace(one.ground, plans=PlanMemory(object))
         ways.append([await one.jointly()])
@@ -241,7 +241,7 @@ async def test_a_group_that_fits_nowhere_is_not_planned():
 
 def test_so_many_groups_are_remembered(monkeypatch):
     """What was planned longest ago goes; a change forgets all."""
-    monkeypatch.setattr(plan_memory, "MOST_GROUPS", 2)
+    monkeypatch.setattr(plan_memory, "MAX_GROUPS", 2)
     now = [0]
     memory, one = PlanMemory(lambda: now[0]), stage(*gang())
     states = one.question.states.known(one.question.key)
@@ -262,10 +262,10 @@ def test_so_many_groups_are_remembered(monkeypatch):
 @given(st.integers(0, 60), st.randoms(use_true_random=False))
 async def test_a_plan_that_begins_as_the_one_before_it_comes_to_the_same_as_alone(seed, chance):
     """Pods that stand already are not tried again, and what comes of the plan is what would come of it."""
-    one = stage(*drawn(seed, most_pods=6))
+    one = stage(*drawn(seed, max_pods=6))
     question = replace(one.question, simulated=True)
     together = PlanningStage.of(one.ground, question)
-    other = stage(*drawn(seed, most_pods=6))
+    other = stage(*drawn(seed, max_pods=6))
     for plan in _varied(one, chance):
         alone = PlanningStage.of(other.ground, replace(other.question, simulated=True))
         expected = await alone.tried(plan)

@@ -11,8 +11,8 @@ from berth.config.loading import load
 from berth.framework.cycle_budget import CpuTime, CycleMeter
 from berth.framework.group_plans import GroupPlan
 from berth.plugins.joint_placement import JointPlacement
-from berth.plugins.joint_placement.looking import MOST_COSTED
-from berth.plugins.joint_placement.plugin import MOST_ATTEMPTS, MOST_RULES
+from berth.plugins.joint_placement.looking import MAX_COSTED
+from berth.plugins.joint_placement.plugin import MAX_ATTEMPTS, MAX_RULES
 from berth.plugins.registry import IN_TREE
 from berth.pod_groups.group_algorithm import ROUNDS
 from berth.pod_groups.scored_pods import ScoredPods
@@ -51,7 +51,7 @@ async def test_a_plan_is_never_worse_than_one_by_one(seed):
 @pytest.mark.parametrize("seed", [1, 5, 12, 22, 23, 26, 33, 35, 39, 42, 48, 53])
 async def test_a_plan_is_within_one_percent_of_the_best_of_all(seed):
     """Each way to place the pods in the group's order is tried."""
-    _, (placed, total), (most, best) = await quality(seed, most_pods=6)
+    _, (placed, total), (most, best) = await quality(seed, max_pods=6)
 
     assert placed > most or (placed == most and total * PERCENT >= best * (PERCENT - 1))
 
@@ -168,13 +168,13 @@ async def test_the_log_says_that_a_group_is_too_large(caplog):
 
 async def test_a_group_of_too_many_rules_goes_one_by_one(caplog):
     """Members that each spread over many keys: so many rules are read, and the log says so."""
-    keys = [f"key-{i}" for i in range(MOST_RULES)]
+    keys = [f"key-{i}" for i in range(MAX_RULES)]
     spread = tuple(even(key)[0] for key in keys)
     nodes = [make_node("n0", labels=dict.fromkeys(keys, "a"))]
     pods = [member(name, topology_spread_constraints=spread, priority=i) for i, name in enumerate("ab")]
 
     assert {"a": "n0", "b": "n0"} == await stage(nodes, pods).jointly()
-    assert f"pod group has too many rules to be planned pod=default/a limit={MOST_RULES}" in caplog.text
+    assert f"pod group has too many rules to be planned pod=default/a limit={MAX_RULES}" in caplog.text
 
 
 class Passing:
@@ -262,4 +262,4 @@ async def test_trying_plans_is_bounded(monkeypatch):
     monkeypatch.setattr(ScoredPods, "scores", scores)
 
     assert 64 == len(await stage(nodes, pods).jointly())
-    assert 64 + 64 + MOST_COSTED + MOST_ATTEMPTS + 64 * ROUNDS >= len(asked)
+    assert 64 + 64 + MAX_COSTED + MAX_ATTEMPTS + 64 * ROUNDS >= len(asked)

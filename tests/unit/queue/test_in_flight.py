@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.queue.in_flight import EVENTS_FORGOTTEN, MOST_EVENTS, WEIGHED_AT_ONCE, InFlight
+from berth.queue.in_flight import EVENTS_FORGOTTEN, MAX_EVENTS, WEIGHED_AT_ONCE, InFlight
 from tests.unit.queue.kit import (
     NODE_ADD,
     NODE_LABEL,
@@ -206,7 +206,7 @@ def test_more_events_than_are_kept_stand_for_anything():
     """A pod that missed a forgotten event is shown one that stands for it; younger pods are not."""
     flying = InFlight(CountingMetrics())
     flying.begin(P1)
-    for _ in range(MOST_EVENTS + WEIGHED_AT_ONCE):
+    for _ in range(MAX_EVENTS + WEIGHED_AT_ONCE):
         flying.record(E1, None, None)
     flying.begin(P2)
     flying.record(E2, None, None)
@@ -214,7 +214,7 @@ def test_more_events_than_are_kept_stand_for_anything():
     missed = events_for(flying, P1)
     assert missed[0] == EVENTS_FORGOTTEN
     assert missed[-1] == E2
-    assert MOST_EVENTS // 4 < len(missed) <= MOST_EVENTS
+    assert MAX_EVENTS // 4 < len(missed) <= MAX_EVENTS
     assert events_for(flying, P2) == [E2]
 
     flying.done(P1)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 RULES = frozenset({"fence", "settled", "bound", "terms", "answered"})
 PODS, NODES, SCHEDULERS = (0, 1), (0, 1), (0, 1)
-MOST_TERMS = 3
+MAX_TERMS = 3
 NO_HOLDER = -1
 STANDBY, FENCED, PROVING, DECIDING = range(4)
 
@@ -111,7 +111,7 @@ def own_steps(state, number, me, rules):
 
 
 def leading(state, number, me, rules):
-    if me.state == STANDBY and state.holder in (NO_HOLDER, number) and state.terms < MOST_TERMS:
+    if me.state == STANDBY and state.holder in (NO_HOLDER, number) and state.terms < MAX_TERMS:
         begun = FENCED if "fence" in rules else DECIDING
         taken = state._replace(holder=number, terms=state.terms + 1)
         yield "acquires", taken.with_(number, state=begun, fresh=True, term=state.terms + 1)

@@ -16,8 +16,8 @@ from berth_sdk.session import Session
 from berth_sdk.testing import Cluster, make_node, make_pod, running
 from berth_sdk.waiting import begin
 
-MOST_NODES = 20
-NODES = [make_node(f"n{i}") for i in range(MOST_NODES)]
+MAX_NODES = 20
+NODES = [make_node(f"n{i}") for i in range(MAX_NODES)]
 REASONS = (Reason("first"), Reason("second"))
 WIDTHS = {"uint8": (0, 255), "int32": (-300, 1 << 20), "int64": (-(1 << 40), 1 << 40)}
 POD = make_pod("p")
@@ -97,7 +97,7 @@ KINDS = [ByNode, Vectors, Masks, OwnTables, FiltersAlone, ScoresAlone]
 @st.composite
 def questions(draw):
     """A plugin's kind with what it answers, and the nodes asked about."""
-    count = draw(st.integers(0, MOST_NODES))
+    count = draw(st.integers(0, MAX_NODES))
     low, high = WIDTHS[draw(st.sampled_from(sorted(WIDTHS)))]
     codes = draw(st.lists(st.integers(0, 2), min_size=count, max_size=count))
     points = draw(st.lists(st.integers(low, high), min_size=count, max_size=count))
@@ -193,8 +193,8 @@ def test_both_in_one_trip(question):
 
 def test_only_listed_nodes_are_visited():
     """The vectors are as long as the list, and a function is asked about its nodes alone."""
-    made = ByNode([1] * MOST_NODES, [0] * MOST_NODES)
-    answer = ask(scheduling.filter_pod, scheduling_pb2.FilterRequest, made, MOST_NODES, THREE)
+    made = ByNode([1] * MAX_NODES, [0] * MAX_NODES)
+    answer = ask(scheduling.filter_pod, scheduling_pb2.FilterRequest, made, MAX_NODES, THREE)
 
     assert b"\1\1\1" == answer.verdicts.each
     assert [3, 4, 17] == made.looked
@@ -202,8 +202,8 @@ def test_only_listed_nodes_are_visited():
 
 def test_scores_of_what_passed():
     """FilterScore's scores have an entry for each index; that of a node that was turned down is 0."""
-    made = ByNode([i == 4 for i in range(MOST_NODES)], [7] * MOST_NODES)
-    answer = ask(scheduling.filter_score, scheduling_pb2.FilterScoreRequest, made, MOST_NODES, THREE)
+    made = ByNode([i == 4 for i in range(MAX_NODES)], [7] * MAX_NODES)
+    answer = ask(scheduling.filter_score, scheduling_pb2.FilterScoreRequest, made, MAX_NODES, THREE)
 
     assert b"\0\1\0" == answer.filter.verdicts.each
     assert b"\7\0\7" == answer.score.scores.uint8
@@ -219,8 +219,8 @@ def test_no_vector_over_all_nodes_is_made(monkeypatch):
         return zeros(shape, *rest)
 
     monkeypatch.setattr(np, "zeros", noted)
-    made = ByNode([0] * MOST_NODES, [0] * MOST_NODES)
-    ask(scheduling.filter_score, scheduling_pb2.FilterScoreRequest, made, MOST_NODES, THREE)
+    made = ByNode([0] * MAX_NODES, [0] * MAX_NODES)
+    ask(scheduling.filter_score, scheduling_pb2.FilterScoreRequest, made, MAX_NODES, THREE)
 
     assert {3} == set(made_lengths)
 
@@ -228,8 +228,8 @@ def test_no_vector_over_all_nodes_is_made(monkeypatch):
 def test_an_empty_list_asks_about_no_node():
     """It is no question about all nodes."""
     nothing = scheduling_pb2.Candidates(indices=b"")
-    made = ByNode([1] * MOST_NODES, [0] * MOST_NODES)
-    answer = ask(scheduling.filter_score, scheduling_pb2.FilterScoreRequest, made, MOST_NODES, nothing)
+    made = ByNode([1] * MAX_NODES, [0] * MAX_NODES)
+    answer = ask(scheduling.filter_score, scheduling_pb2.FilterScoreRequest, made, MAX_NODES, nothing)
 
     assert ("all", 0) == (answer.filter.verdicts.WhichOneof("codes"), answer.filter.verdicts.all)
     assert not answer.HasField("score")

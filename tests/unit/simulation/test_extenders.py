@@ -58,7 +58,7 @@ def extender(**fields):
     }
     document = profiles({"schedulerName": "default-scheduler"}, extenders=[settings | fields])
     try:
-        yield Options(load(json.dumps(document)), most_seconds=5.0), url
+        yield Options(load(json.dumps(document)), max_seconds=5.0), url
     finally:
         server.shutdown()
         thread.join()

@@ -108,7 +108,7 @@ def test_a_timer_that_is_too_far_away_is_not_waited_for(tmp_path):
 def test_the_end_of_a_day_is_a_verdict(tmp_path):
     """Pods that wait for their turn when the time is over that was asked for are pending."""
     path = scheduler(tmp_path, "Quota")
-    options = Options(*read_scheduler(str(path), ""), most_seconds=24 * HOUR)
+    options = Options(*read_scheduler(str(path), ""), max_seconds=24 * HOUR)
     documents = [node("n0", cpu="64"), *(pod(f"p{i}") for i in range(9))]
 
     outcome = simulate(cluster(tmp_path, *documents), options)

@@ -107,7 +107,7 @@ def test_the_same_seed_has_the_same_outcome(tmp_path):
 def test_the_failure_policy_is_followed_and_failures_are_counted(tmp_path):
     """Where a failure fails, the pod waits; where it is passed over, it is placed; both say how often."""
     found = cluster(tmp_path, *NODES, pod("p0", labels={"app": "breaks"}), pod("p1"))
-    failing = simulate(found, options(scheduler(tmp_path, entry()), most_seconds=5.0))
+    failing = simulate(found, options(scheduler(tmp_path, entry()), max_seconds=5.0))
     passing = simulate(found, options(scheduler(tmp_path, entry(failurePolicy={"filter": "Ignore"}))))
 
     assert ["default/p0"] == [each.pod for each in failing.pending]
@@ -144,7 +144,7 @@ def test_a_promise_that_virtual_time_cuts_off_is_no_verdict(tmp_path):
 
 def test_a_plugin_that_never_ends_to_speak_holds_up_no_time(tmp_path, monkeypatch):
     """Virtual time passes after so many messages at one moment."""
-    monkeypatch.setattr(outside_plugins, "MOST_MOVES", 3)
+    monkeypatch.setattr(outside_plugins, "MAX_MOVES", 3)
     found = cluster(tmp_path, *NODES, pod("p0", labels={"hold": "chatting"}))
 
     outcome = simulate(found, options(scheduler(tmp_path, entry())))

@@ -211,7 +211,7 @@ def test_other_bytes_are_refused(tmp_path, data):
 
 
 def test_pods_of_all_events_together_are_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr("berth.simulation.simkube.MOST_PODS", 10)
+    monkeypatch.setattr("berth.simulation.simkube.MAX_PODS", 10)
     events = [event(i, deployment(4, cpu=str(i))) for i in range(4)]
     with pytest.raises(InputError, match="more than 10 pods; export a shorter time"):
         read(tmp_path, *events)

@@ -78,7 +78,7 @@ def test_what_came_and_went_leaves_nothing():
 
 def test_forgotten_questions_are_answered_anew(monkeypatch):
     """Only so many columns are kept; one that was dropped is filled again."""
-    monkeypatch.setattr(pod_counts, "MOST_BYTES", 3000)
+    monkeypatch.setattr(pod_counts, "MAX_BYTES", 3000)
     counts = counted()
     questions = [PodQuery((ANYWHERE,)), PodQuery((WEB,)), PodQuery((WEB,), terminating=False)]
     for question in questions:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from berth.cache.cache import Cache
 from berth.snapshot.node_info import NodeInfo
-from berth.snapshot.resource_columns import MOST_PLACES
+from berth.snapshot.resource_columns import MAX_PLACES
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod
 
@@ -85,7 +85,7 @@ def test_rows_of_their_own():
 
 
 OFFERS = [{}, {"example.com/a": "2"}, {"example.com/b": "3"}, {"example.com/a": "0", "example.com/b": "1"}]
-OFFERS.append({f"example.com/many-{i}": "1" for i in range(MOST_PLACES + 2)})
+OFFERS.append({f"example.com/many-{i}": "1" for i in range(MAX_PLACES + 2)})
 
 
 @given(

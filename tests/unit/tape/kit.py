@@ -39,7 +39,7 @@ from tests.unit.simulation.kit import written
 
 OF_TYPE = {kind.type: kind for kind in KINDS}
 DAY_SECONDS = 60.0
-MOST_BYTES = 1 << 30
+MAX_BYTES = 1 << 30
 GATES = {"GenericWorkload": True, "GangScheduling": True}
 
 
@@ -147,7 +147,7 @@ def record(path, subject, seed, *, faults=0.1, seconds=DAY_SECONDS, gates=None, 
     header = Header.of(
         loaded, version="test", began="2026-11-23T00:00:00Z", seed=seed, max_in_unschedulable_seconds=20.0
     )
-    tape = TapeFile(path, header, MOST_BYTES)
+    tape = TapeFile(path, header, MAX_BYTES)
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         day = Day(cluster, loaded, tape, Dice(f"{subject}-{seed}"), seed, faults, seconds)
         core = runner.run(_live(day))

@@ -89,7 +89,7 @@ def test_a_disk_that_does_not_write_ends_the_recording_and_blocks_nothing(tmp_pa
         return real(self, data)
 
     monkeypatch.setattr(gzip.GzipFile, "write", slow)
-    file = TapeFile(tmp_path / "a", header, 1 << 20, most_waiting=100)
+    file = TapeFile(tmp_path / "a", header, 1 << 20, max_waiting=100)
     for _ in range(1_000):
         file(Span(FLUSH, ()))
     assert file.dropped == 900

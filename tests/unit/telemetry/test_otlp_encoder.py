@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from berth.framework.cycle_record import Interval
 from berth.framework.status import SKIP, SUCCESS, failed, unschedulable
-from berth.telemetry.otlp_encoder import MOST_KEPT_CHARACTERS, Envelope, attempt_bytes
+from berth.telemetry.otlp_encoder import MAX_KEPT_CHARACTERS, Envelope, attempt_bytes
 from berth.telemetry.sdk_exporter import SdkExporter
 from berth.telemetry.spans import EndedCycle
 from tests.hostile.work import calls, kept_bytes
@@ -126,10 +126,10 @@ def test_words_of_pods_are_not_kept():
 
     def encode():
         for _ in range(50):
-            text = f"{next(words)}".rjust(10 * MOST_KEPT_CHARACTERS)
+            text = f"{next(words)}".rjust(10 * MAX_KEPT_CHARACTERS)
             rejected = interval("Gpu", 4, 5, 0, unschedulable(text))
             attempt_bytes(EndedCycle(make_record(intervals=[interval("Filter", 3, 6), rejected]), text))
 
     encode()
 
-    assert 50 * MOST_KEPT_CHARACTERS > kept_bytes(encode)
+    assert 50 * MAX_KEPT_CHARACTERS > kept_bytes(encode)

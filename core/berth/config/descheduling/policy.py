@@ -317,7 +317,7 @@ class Policy(msgspec.Struct, frozen=True):
 
     profiles: tuple[Profile, ...]
     node_selector: str = ""
-    most_per_node: int | None = None
-    most_per_namespace: int | None = None
+    max_per_node: int | None = None
+    max_per_namespace: int | None = None
     most: int | None = None
     grace_period_seconds: int | None = None

@@ -40,9 +40,9 @@ from berth.objects.label_selector import InvalidSelectorError, LabelSelector, co
 from berth.objects.label_selector import Selector as CompiledSelector
 from berth.objects.selector_text import SelectorError, parse_label_selector
 
-MOST_BYTES: Final = 1 << 20
-MOST_PROFILES: Final = 100
-MOST_CHARACTERS: Final = 400
+MAX_BYTES: Final = 1 << 20
+MAX_PROFILES: Final = 100
+MAX_CHARACTERS: Final = 400
 """Of a message."""
 
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -90,15 +90,15 @@ class _Reading:
         return Policy(
             tuple(self._profile(each, f"profiles[{i}]") for i, each in enumerate(written.profiles)),
             node_selector=written.node_selector,
-            most_per_node=written.max_no_of_pods_to_evict_per_node,
-            most_per_namespace=written.max_no_of_pods_to_evict_per_namespace,
+            max_per_node=written.max_no_of_pods_to_evict_per_node,
+            max_per_namespace=written.max_no_of_pods_to_evict_per_namespace,
             most=written.max_no_of_pods_to_evict_total,
             grace_period_seconds=written.grace_period_seconds,
         )
 
     def _plain(self, source: bytes) -> Any:
-        if len(source) > MOST_BYTES:
-            raise self._wrong("", f"more than {MOST_BYTES} bytes; write a policy of fewer profiles")
+        if len(source) > MAX_BYTES:
+            raise self._wrong("", f"more than {MAX_BYTES} bytes; write a policy of fewer profiles")
         try:
             document = read_document(source)
         except DecodeError as error:
@@ -108,8 +108,8 @@ class _Reading:
         return to_plain(document.value)
 
     def _check(self, policy: WrittenPolicy) -> None:
-        if not 0 < len(policy.profiles) <= MOST_PROFILES:
-            raise self._wrong("profiles", f"found {len(policy.profiles)}; write 1 to {MOST_PROFILES}")
+        if not 0 < len(policy.profiles) <= MAX_PROFILES:
+            raise self._wrong("profiles", f"found {len(policy.profiles)}; write 1 to {MAX_PROFILES}")
         try:
             parse_label_selector(policy.node_selector)
         except SelectorError as error:
@@ -174,8 +174,8 @@ class _Reading:
 
     def _wrong(self, field: str, what: str) -> PolicyError:
         # What is found may be as long as the file; the remedy stands at the end.
-        if len(what) > MOST_CHARACTERS:
-            what = f"{what[: MOST_CHARACTERS // 2]}...{what[-MOST_CHARACTERS // 2 :]}"
+        if len(what) > MAX_CHARACTERS:
+            what = f"{what[: MAX_CHARACTERS // 2]}...{what[-MAX_CHARACTERS // 2 :]}"
         return PolicyError(f"{self._file}: {field}: {what}" if field else f"{self._file}: {what}")
 
 

@@ -33,7 +33,7 @@ from berth.config.types import SchedulerConfiguration
 PROGRAM = "berth scheduler"
 _MAX_PORT = 65535
 _LEAST_RECORDING_MIB = 2
-_MOST_RECORDING_MIB = 1 << 20
+_MAX_RECORDING_MIB = 1 << 20
 _ELECTION_PREFIX = "leader-elect-"
 _CONNECTION_FIELDS = {
     "kubeconfig": "kubeconfig",
@@ -197,8 +197,8 @@ def _check(parsed: ParsedFlags, values: Mapping[str, Any], program: str) -> None
     if not 0 <= port <= _MAX_PORT:
         rule = f"must be between 0 and {_MAX_PORT}, inclusive. 0 for turning off secure port"
         raise FlagError(f"--secure-port {port} {rule}")
-    if not _LEAST_RECORDING_MIB <= values["record-most-mib"] <= _MOST_RECORDING_MIB:
-        rule = f"must be between {_LEAST_RECORDING_MIB} and {_MOST_RECORDING_MIB}, inclusive"
+    if not _LEAST_RECORDING_MIB <= values["record-most-mib"] <= _MAX_RECORDING_MIB:
+        rule = f"must be between {_LEAST_RECORDING_MIB} and {_MAX_RECORDING_MIB}, inclusive"
         raise FlagError(f"--record-most-mib {values['record-most-mib']} {rule}")
     if values["request-timeout"] <= 0:
         raise FlagError(f"--request-timeout {Duration(values['request-timeout'])} must be greater than zero")

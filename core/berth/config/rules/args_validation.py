@@ -34,9 +34,9 @@ _RATIO = STRATEGIES[2]
 _ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
 _PERCENT = 100
 _MAX_SHAPE_SCORE = 10
-_MOST_PLANNED_PODS = 64
-_MOST_PLANNING = Duration.of_seconds(10)
-_MOST_BRANCHES = 100_000
+_MAX_PLANNED_PODS = 64
+_MAX_PLANNING = Duration.of_seconds(10)
+_MAX_BRANCHES = 100_000
 _ONE_SECOND = Duration.of_seconds(1)
 _PERCENT_RANGE = "not in valid range [0, 100]"
 
@@ -69,12 +69,12 @@ def _inter_pod_affinity(args: InterPodAffinityArgs, path: str, _gates: FeatureGa
 
 
 def _joint_placement(args: JointPlacementArgs, path: str, _gates: FeatureGates) -> Iterator[str]:
-    if not 1 < args.max_pods <= _MOST_PLANNED_PODS:
-        yield invalid(f"{path}.maxPods", args.max_pods, f"not in valid range [2, {_MOST_PLANNED_PODS}]")
-    if not 0 < args.max_branches <= _MOST_BRANCHES:
-        yield invalid(f"{path}.maxBranches", args.max_branches, f"not in valid range [1, {_MOST_BRANCHES}]")
-    if not 0 < args.time_limit <= _MOST_PLANNING:
-        yield invalid(f"{path}.timeLimit", args.time_limit, f"not in valid range (0s, {_MOST_PLANNING}]")
+    if not 1 < args.max_pods <= _MAX_PLANNED_PODS:
+        yield invalid(f"{path}.maxPods", args.max_pods, f"not in valid range [2, {_MAX_PLANNED_PODS}]")
+    if not 0 < args.max_branches <= _MAX_BRANCHES:
+        yield invalid(f"{path}.maxBranches", args.max_branches, f"not in valid range [1, {_MAX_BRANCHES}]")
+    if not 0 < args.time_limit <= _MAX_PLANNING:
+        yield invalid(f"{path}.timeLimit", args.time_limit, f"not in valid range (0s, {_MAX_PLANNING}]")
 
 
 def _node_affinity(args: NodeAffinityArgs, path: str, _gates: FeatureGates) -> Iterator[str]:

@@ -23,7 +23,7 @@ from berth.operator.definitions.schema import (
     share,
     text,
 )
-from berth.telemetry.sampling import MOST_PER_MINUTE
+from berth.telemetry.sampling import MAX_PER_MINUTE
 
 MAX_PLUGINS = 16
 
@@ -197,12 +197,12 @@ def _telemetry() -> Schema:
             "failedPerMinute": integer(
                 "How many failed attempts more are traced in a minute: without it 60, none if the rate is 0.",
                 least=0,
-                most=MOST_PER_MINUTE,
+                most=MAX_PER_MINUTE,
             ),
             "slowPerMinute": integer(
                 "How many slow attempts more are traced in a minute: without it 60, none if the rate is 0.",
                 least=0,
-                most=MOST_PER_MINUTE,
+                most=MAX_PER_MINUTE,
             ),
             "slowerThan": duration("From which time on a scheduling cycle is slow.", default="100ms"),
         },

@@ -6,7 +6,7 @@ plugins follow the flag in each call.
 
 from berth.config.duration import parse_duration
 from berth.operator.kinds import Json
-from berth.telemetry.sampling import FAILED_PER_MINUTE, MOST_SLOW_SECONDS, SLOW_PER_MINUTE, SLOW_SECONDS
+from berth.telemetry.sampling import FAILED_PER_MINUTE, MAX_SLOW_SECONDS, SLOW_PER_MINUTE, SLOW_SECONDS
 
 # Named as Kubernetes' own components name them in examples of the downward API.
 _FIELDS = {
@@ -56,7 +56,7 @@ def scheduler_variables(tracing: Json | None, container: str) -> list[Json]:
         **{variable: str(tracing[field]) for field, variable in _RATES.items() if field in tracing},
     }
     if "slowerThan" in tracing:
-        seconds = min(parse_duration(tracing["slowerThan"]).seconds, MOST_SLOW_SECONDS)
+        seconds = min(parse_duration(tracing["slowerThan"]).seconds, MAX_SLOW_SECONDS)
         values[SLOW_SECONDS] = f"{seconds:g}"
     return [
         *collector_variables(tracing, container),

@@ -27,8 +27,8 @@ from berth_plugin_proto import scheduling_pb2
 
 ROW_BYTES = 12
 ENTRY_BYTES = 1024
-MOST_BYTES = 16 << 20
-MOST_SIGNATURES = 1024
+MAX_BYTES = 16 << 20
+MAX_SIGNATURES = 1024
 
 
 class Part(NamedTuple):
@@ -276,9 +276,9 @@ class KnownAnswers:
     All of them rest on one basis, and are gone with it.
     """
 
-    def __init__(self, plugin: str, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, plugin: str, max_bytes: int = MAX_BYTES) -> None:
         self._plugin = plugin
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._basis: Hashable = None
         self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
         self.size_bytes = 0
@@ -324,7 +324,7 @@ class KnownAnswers:
             self.size_bytes -= kept.size_bytes
         answers = kept.follow(nodes, touched)
         self.size_bytes += kept.size_bytes
-        while self.size_bytes > self._most_bytes or len(self._kept) > MOST_SIGNATURES:
+        while self.size_bytes > self._max_bytes or len(self._kept) > MAX_SIGNATURES:
             _, gone = self._kept.popitem(last=False)
             gone.answers.ahead = None
             self.size_bytes -= gone.size_bytes

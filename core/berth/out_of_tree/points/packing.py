@@ -118,10 +118,10 @@ def verdicts_of(
     return codes, table
 
 
-def _reason(plugin: str, reason: common_pb2.Reason, most_bytes: int) -> Status:
-    if len(text := reason.text) <= REASON_BYTES == most_bytes:
+def _reason(plugin: str, reason: common_pb2.Reason, max_bytes: int) -> Status:
+    if len(text := reason.text) <= REASON_BYTES == max_bytes:
         return _known_reason(plugin, reason.code, text)
-    return _read_reason(plugin, reason.code, text, most_bytes)
+    return _read_reason(plugin, reason.code, text, max_bytes)
 
 
 @lru_cache(maxsize=256)
@@ -130,11 +130,11 @@ def _known_reason(plugin: str, number: int, text: str) -> Status:
     return _read_reason(plugin, number, text, REASON_BYTES)
 
 
-def _read_reason(plugin: str, number: int, text: str, most_bytes: int) -> Status:
+def _read_reason(plugin: str, number: int, text: str, max_bytes: int) -> Status:
     code = _CODES.get(number)
     if code not in _TURNED_DOWN or not text:
         raise ProtocolError(plugin, "a reason needs a text and an unschedulable code")
-    return Status(code, (bounded(text, most_bytes),), plugin)
+    return Status(code, (bounded(text, max_bytes),), plugin)
 
 
 def scores_of(plugin: str, scores: scheduling_pb2.Scores, n: int) -> Scores:

@@ -36,9 +36,9 @@ MAX_BYTES = 3 << 20
 """What the events of one call may come to: gRPC takes 4 MiB."""
 MAX_POD_BYTES = 3 << 18
 """What the objects of pods in one call may come to: with the events' they stay below gRPC's 4 MiB."""
-MOST_PODS = 16_384
+MAX_PODS = 16_384
 """How many pods one call is about, by their UIDs: with the events they stay below gRPC's 4 MiB."""
-MOST_WAITING = 1024
+MAX_WAITING = 1024
 """How many events may wait for a plugin that answers slowly."""
 _BY_ACTION = {action: number for number, action in ACTIONS.items()}
 
@@ -75,7 +75,7 @@ class HintAsker:
         """Ask soon; returns at once."""
         asked = self._waiting[-1] if self._waiting else None
         if asked is None or asked.old is not question.old or asked.new is not question.new:
-            if len(self._waiting) >= MOST_WAITING:
+            if len(self._waiting) >= MAX_WAITING:
                 self._count(QueueingHint.QUEUE.value, 0, len(question.records))
                 self._answered([question])
                 return
@@ -126,7 +126,7 @@ class HintAsker:
             [[column.setdefault(r, len(column)) for r in q.records] for q in a.questions] for a in batch
         ]
         pods = [record.pod for record in column]
-        parts = [await self._table(batch, pods[i : i + MOST_PODS]) for i in range(0, len(pods), MOST_PODS)]
+        parts = [await self._table(batch, pods[i : i + MAX_PODS]) for i in range(0, len(pods), MAX_PODS)]
         table = np.hstack(parts)
         queued = [
             question.about(np.flatnonzero(row[asked_about]).tolist())

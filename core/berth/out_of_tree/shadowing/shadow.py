@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 SCORE = identity_pb2.EXTENSION_POINT_SCORE
 CYCLE_DONE = identity_pb2.EXTENSION_POINT_CYCLE_DONE
-MOST_WAITING = 256
+MAX_WAITING = 256
 """How many notifications may wait for the plugin; what comes on top is dropped."""
 _ASKED = (("filter", FILTER), ("score", SCORE), ("pre_enqueue", PRE_ENQUEUE))
 
@@ -164,7 +164,7 @@ class Shadow:
             self._task.cancel()
 
     def _put(self, job: Job) -> None:
-        if len(self._inbox) >= MOST_WAITING:
+        if len(self._inbox) >= MAX_WAITING:
             return
         self._inbox.append(job)
         if self._task is None or self._task.done():

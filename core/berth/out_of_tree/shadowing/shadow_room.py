@@ -20,7 +20,7 @@ from berth.snapshot.snapshot import Snapshot
 from berth_plugin_proto import scheduling_pb2
 
 BY_OTHERS = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("turned down by another plugin",))
-MOST_NAMED = 5
+MAX_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ class RoomQuestion:
 def _described(node_name: str, victims: list[str]) -> str:
     if not victims:
         return f"nominates {node_name}"
-    more = "" if len(victims) <= MOST_NAMED else f" and {len(victims) - MOST_NAMED} more"
-    return f"nominates {node_name}, evicts {', '.join(victims[:MOST_NAMED])}{more}"
+    more = "" if len(victims) <= MAX_NAMED else f" and {len(victims) - MAX_NAMED} more"
+    return f"nominates {node_name}, evicts {', '.join(victims[:MAX_NAMED])}{more}"
 
 
 def turned_down(choice: Choice, opinion: Opinion, n: int) -> scheduling_pb2.Verdicts:

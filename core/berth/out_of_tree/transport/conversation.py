@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 TRACEPARENT = "traceparent"
 
-MOST_TOGETHER_BYTES = 1 << 20
+MAX_TOGETHER_BYTES = 1 << 20
 
 
 class Conversation:
@@ -135,7 +135,7 @@ class Conversation:
         size = message.ByteSize()
         while self._together and self._outbox:
             size += self._outbox[0].ByteSize()
-            if size > MOST_TOGETHER_BYTES:
+            if size > MAX_TOGETHER_BYTES:
                 break
             message.also.append(self._outbox.popleft())
         return message

@@ -24,7 +24,7 @@ from berth.snapshot.snapshot import Snapshot
 
 ANSWERS_KEPT = 256
 """For so many different selectors it is remembered which devices match: claims come with ever new ones."""
-MOST_ANSWERS = 2**21
+MAX_ANSWERS = 2**21
 """How many answers are remembered for all devices together; each takes about 40 bytes."""
 LEAST_KEPT = 16
 """So many selectors are remembered however many devices there are."""
@@ -313,7 +313,7 @@ class Inventory:
 
 def _share(devices: int) -> int:
     """How many selectors' answers are remembered for each of so many devices."""
-    return max(LEAST_KEPT, min(ANSWERS_KEPT, MOST_ANSWERS // max(devices, 1)))
+    return max(LEAST_KEPT, min(ANSWERS_KEPT, MAX_ANSWERS // max(devices, 1)))
 
 
 def _newest(slices: Iterable[ResourceSlice]) -> dict[tuple[str, str], list[ResourceSlice]]:

@@ -17,7 +17,7 @@ from berth.snapshot.recent import Recent, size_of
 from berth.snapshot.snapshot import Snapshot
 from berth.snapshot.term_holders import About
 
-MOST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 PREFERRED = frozenset({TermKind.PREFERRED_AFFINITY, TermKind.PREFERRED_ANTI_AFFINITY})
 
 encode = msgspec.json.Encoder().encode
@@ -123,7 +123,7 @@ class OwnTermsReader:
     def __init__(self, listers: Listers) -> None:
         self._listers = listers
         self._generation = 0
-        self._known: Recent[bytes, OwnTerms] = Recent(MOST_BYTES)
+        self._known: Recent[bytes, OwnTerms] = Recent(MAX_BYTES)
 
     def read(self, pod: Pod) -> Steps[OwnTerms]:
         """The pod's terms, with namespace selectors resolved, in steps.

@@ -11,12 +11,12 @@ from berth.plugins.joint_placement.model import Kind
 from berth.plugins.joint_placement.rules import Apart, Near, Rule
 from berth.snapshot.columns import Ints, Mask, Rows
 
-MOST_ROWS = 4096
+MAX_ROWS = 4096
 """So many columns all kinds of a group have together, or one for each pod of the group if that is more."""
 SPARE = 2
 """So many times the rows that an even share of the pods needs are looked at in each domain."""
 NEVER = 1 << 62
-MOST_FOCUSED = 3
+MAX_FOCUSED = 3
 
 
 def candidates(
@@ -32,7 +32,7 @@ def candidates(
     taken = np.zeros(scores.rows.size, dtype=bool)
     taken[best_first[:many]] = True
     taken |= np.isin(scores.rows, np.fromiter(wanted, dtype=np.intp, count=len(wanted)))
-    limit = max(MOST_ROWS * size // many, many)
+    limit = max(MAX_ROWS * size // many, many)
     for place_of, each in _quotas(kind, size, many, rules):
         if np.count_nonzero(taken) >= limit:
             break
@@ -86,7 +86,7 @@ def focused(kinds: Sequence[Kind], rules: Sequence[Rule]) -> list[list[Kind]]:
     place_of = rule.place_of
     domains = {place for kind in kinds for place in place_of[kind.rows].tolist() if place}
     within = [[_within(kind, place_of[kind.rows] == place) for kind in kinds] for place in sorted(domains)]
-    return sorted(within, key=_promise, reverse=True)[:MOST_FOCUSED]
+    return sorted(within, key=_promise, reverse=True)[:MAX_FOCUSED]
 
 
 def _within(kind: Kind, there: Mask) -> Kind:

@@ -16,16 +16,16 @@ ALTERNATIVES = 4
 
 @dataclass(slots=True)
 class Trials:
-    """The best plan so far; no other is tried once pods were tried `most_attempts` times."""
+    """The best plan so far; no other is tried once pods were tried `max_attempts` times."""
 
     ground: PlanningGround
     best: TriedPlan
-    most_attempts: int
+    max_attempts: int
 
     @property
     def over(self) -> bool:
         """Whether no other plan is tried."""
-        return self.ground.attempts >= self.most_attempts
+        return self.ground.attempts >= self.max_attempts
 
     async def tries(self, plan: GroupPlan) -> bool:
         """Try the plan; whether it is the best one now."""

@@ -15,7 +15,7 @@ from berth.snapshot.columns import Ints, Mask, Rows
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 
-MOST_COSTED = 8
+MAX_COSTED = 8
 """Of so many kinds, the largest, the engine is asked what one pod more on a node costs."""
 
 NOTHING = NodeScores(np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64))
@@ -29,7 +29,7 @@ async def seen_alone(
     Raises: PluginError where a plugin fails.
     """
     many = sum(len(pods) for pods in alike)
-    largest = sorted(range(len(alike)), key=lambda i: -len(alike[i]))[:MOST_COSTED]
+    largest = sorted(range(len(alike)), key=lambda i: -len(alike[i]))[:MAX_COSTED]
     kinds: list[Kind] = []
     for i, pods in enumerate(alike):
         one = alone(pods[0])

@@ -25,7 +25,7 @@ from berth.snapshot.snapshot import Snapshot
 
 SEGMENTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 48)
 """Where the cost of so many pods on one node is exact; in between it is a little less than it should be."""
-MOST_STEPS = 16
+MAX_STEPS = 16
 """Gains from packing grow up to so many pods on a node."""
 
 Counts = Mapping[tuple[int, int], int]
@@ -152,8 +152,8 @@ class Model:
 
     def _gains(self, pods: Sequence[Term], most: int, rise: float) -> None:
         steps = [
-            self.program.column(n * rise, 1.0 if n + 1 < MOST_STEPS else max(1, most - n))
-            for n in range(min(most, MOST_STEPS))
+            self.program.column(n * rise, 1.0 if n + 1 < MAX_STEPS else max(1, most - n))
+            for n in range(min(most, MAX_STEPS))
         ]
         self.program.row([*pods, *((step, -1.0) for step in steps)], lower=0.0, upper=0.0)
         for step, after in pairwise(steps):

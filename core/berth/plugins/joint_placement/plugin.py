@@ -26,9 +26,9 @@ from berth.snapshot.snapshot import Snapshot
 
 log = logging.getLogger(__name__)
 
-MOST_RULES = 256
+MAX_RULES = 256
 """A group whose members require more of each other is placed one by one."""
-MOST_ATTEMPTS = 256
+MAX_ATTEMPTS = 256
 """No other plan is tried once pods were tried so often: a plan of 64 pods, and moves of some of them."""
 
 
@@ -42,7 +42,7 @@ class JointPlacement(InTreePlugin, PreFilterPlugin, PodGroupPlanPlugin):
         self._rules = RuleReader(handle)
 
     @property
-    def most_pods(self) -> int:
+    def max_pods(self) -> int:
         """As configured."""
         return self._args.max_pods
 
@@ -67,16 +67,16 @@ class JointPlacement(InTreePlugin, PreFilterPlugin, PodGroupPlanPlugin):
         try:
             alike = self._rules.kinds(pods)
             firsts = [kind[0] for kind in alike]
-            rules = list(islice(self._rules.rules(firsts, ground.nodes), MOST_RULES + 1))
+            rules = list(islice(self._rules.rules(firsts, ground.nodes), MAX_RULES + 1))
         except ValueError:
             return None  # a selector that does not parse: its plugin says so, pod by pod
-        if len(rules) > MOST_RULES:
-            log.warning("pod group has too many rules to be planned pod=%s limit=%d", pods[0].key, MOST_RULES)
+        if len(rules) > MAX_RULES:
+            log.warning("pod group has too many rules to be planned pod=%s limit=%d", pods[0].key, MAX_RULES)
             return None
         begun = counted(alike, start.plan.node_of, ground.nodes)
         kinds = await seen_alone(alike, rules, begun, ground)
         ground.leave_out(_uids(kind.pods for kind in kinds if not kind.rows.size), _followers(kinds, rules))
-        trials = Trials(ground, start, MOST_ATTEMPTS)
+        trials = Trials(ground, start, MAX_ATTEMPTS)
         for among in (kinds, *focused(kinds, rules)):
             counts = self._solved(among, rules, begun, ground)
             if counts and counts != begun:

@@ -26,7 +26,7 @@ from berth.snapshot.snapshot import Snapshot
 N = TypeVar("N", bound=np.integer[Any])
 
 TOO_MANY_PODS = "Too many pods"
-MOST_BITS = 62
+MAX_BITS = 62
 ALWAYS_COUNTED = (CPU, MEMORY, EPHEMERAL_STORAGE)
 CODE_TYPES = tuple((int(np.iinfo(kind).max), kind) for kind in (np.uint8, np.uint16, np.uint32))
 _NOTHING = np.zeros(1, dtype=np.int64)
@@ -68,7 +68,7 @@ class Fit:
     ) -> None:
         self._delegated = delegated
         self.wanted = checked(requests, ignored)
-        self._patterns = Patterns(self.wanted) if len(self.wanted) > MOST_BITS else None
+        self._patterns = Patterns(self.wanted) if len(self.wanted) > MAX_BITS else None
         bits = 0 if self._patterns else len(self.wanted)
         self._bits = {name: 2 << i for i, name in enumerate([*self.wanted][:bits])}
         self._hopeless = 2 << bits
@@ -208,7 +208,7 @@ def _upright(numbers: Sequence[int], kind: type[N]) -> NDArray[N]:
 
 
 def narrowest(highest: int) -> type[np.unsignedinteger[Any]]:
-    """The smallest type of codes up to that number, which has at most `MOST_BITS` and 2 bits."""
+    """The smallest type of codes up to that number, which has at most `MAX_BITS` and 2 bits."""
     return next((kind for most, kind in CODE_TYPES if highest <= most), np.uint64)
 
 

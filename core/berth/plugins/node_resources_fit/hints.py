@@ -22,7 +22,7 @@ from berth.snapshot.node_info import NodeInfo
 
 POD_EVENTS = ClusterEvent(EventResource.POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN)
 CLASS_EVENTS = ClusterEvent(EventResource.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE)
-MOST_OFFERS = 2
+MAX_OFFERS = 2
 """Those of the node before the event and after it."""
 
 NODE_EVENTS = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE)
@@ -94,7 +94,7 @@ class Hints:
             return known[1]
         info = NodeInfo(node.name)
         info.set_node(node)
-        if len(self._offers) == MOST_OFFERS:
+        if len(self._offers) == MAX_OFFERS:
             self._offers.clear()
         self._offers[id(node)] = node, info
         return info

@@ -27,7 +27,7 @@ from berth.snapshot.snapshot import Snapshot
 K = TypeVar("K", bound=Hashable)
 L = TypeVar("L", bound=Hashable)
 
-MOST_BYTES = 8 << 20
+MAX_BYTES = 8 << 20
 NOWHERE: Mapping[int, int] = {}
 
 
@@ -113,7 +113,7 @@ class AttachedVolumes:
         self._holders: dict[CsiVolume, dict[int, int]] = {}
         self._attached_to: dict[int, dict[CsiVolume, int]] = {}
         self._used: dict[str, dict[int, int]] = {}
-        self._columns: Recent[str, Ints] = Recent(MOST_BYTES)
+        self._columns: Recent[str, Ints] = Recent(MAX_BYTES)
 
     def _rows_moved(self, nodes: Snapshot) -> bool:
         if self._static_generation == nodes.static_generation:

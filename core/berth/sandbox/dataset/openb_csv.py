@@ -16,7 +16,7 @@ from berth.sandbox.dataset.source import Objects
 NODES_FILE = "openb_node_list_all_node.csv"
 PODS_FILE = "openb_pod_list_default.csv"
 
-MOST_GPUS = 8
+MAX_GPUS = 8
 LABEL = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 NAME = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 A_NAME = "lower-case letters, digits and inner dashes, 63 at most"
@@ -25,13 +25,13 @@ A_LABEL = "a Kubernetes label value"
 NODE_FIGURES = (
     whole("cpu_milli"),
     whole("memory_mib"),
-    whole("gpu", most=MOST_GPUS),
+    whole("gpu", most=MAX_GPUS),
     matching("model", f"({LABEL})?", f"{A_LABEL}, or nothing"),
 )
 POD_FIGURES = (
     whole("cpu_milli"),
     whole("memory_mib"),
-    whole("num_gpu", most=MOST_GPUS),
+    whole("num_gpu", most=MAX_GPUS),
     whole("gpu_milli", most=MILLI_PER_GPU),
     matching("gpu_spec", rf"({LABEL}(\|{LABEL})*)?", "GPU models separated by |, or nothing"),
     matching("qos", LABEL, A_LABEL),

@@ -18,8 +18,8 @@ _POLICIES: Final = ("basic", "gang")
 _DISRUPTION_WORDS: Final = ("Pod", "PodGroup")
 _DISRUPTION_FIELDS: Final = ("single", "all")
 _ALPHA: Final = "scheduling.k8s.io/v1alpha2"
-_MOST_TEMPLATES: Final = 8
-_MOST_CLAIMS: Final = 4
+_MAX_TEMPLATES: Final = 8
+_MAX_CLAIMS: Final = 4
 
 
 class PodGroupStrategy(Strategy):
@@ -61,7 +61,7 @@ class PodGroupTemplatesStrategy(Strategy):
         templates = document["spec"].get("podGroupTemplates") or []
         path = "spec.podGroupTemplates"
         found = [] if templates else [required(path, "must have at least one item")]
-        found += _too_many(path, templates, _MOST_TEMPLATES)
+        found += _too_many(path, templates, _MAX_TEMPLATES)
         seen: set[str] = set()
         for index, template in enumerate(templates):
             name = template.get("name") or ""
@@ -92,7 +92,7 @@ def _check_group(spec: Json, path: str) -> list[Cause]:
     for index, constraint in enumerate(topology):
         found += meta.check_label_key(constraint.get("key") or "", f"{where}[{index}].key")
     found += _check_mode(spec.get("disruptionMode"), f"{path}.disruptionMode")
-    return found + _too_many(f"{path}.resourceClaims", spec.get("resourceClaims") or [], _MOST_CLAIMS)
+    return found + _too_many(f"{path}.resourceClaims", spec.get("resourceClaims") or [], _MAX_CLAIMS)
 
 
 def _check_mode(mode: Any, path: str) -> list[Cause]:

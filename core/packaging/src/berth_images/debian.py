@@ -87,7 +87,7 @@ def cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "berth-images"
 
 
-def download(where: str, most_bytes: int) -> bytes:
+def download(where: str, max_bytes: int) -> bytes:
     """Return what is at an address.
 
     Raises: ImageError after three attempts, or where there are more bytes than expected.
@@ -98,13 +98,13 @@ def download(where: str, most_bytes: int) -> bytes:
     for _ in range(_ATTEMPTS):
         try:
             with urllib.request.urlopen(where, timeout=_TIMEOUT_SECONDS) as response:  # noqa: S310 (checked above)
-                content: bytes = response.read(most_bytes + 1)
+                content: bytes = response.read(max_bytes + 1)
         except (OSError, HTTPException) as error:
             problem = error
         else:
-            if len(content) <= most_bytes:
+            if len(content) <= max_bytes:
                 return content
-            raise ImageError(f"{where}: more than the {most_bytes} bytes that were expected")
+            raise ImageError(f"{where}: more than the {max_bytes} bytes that were expected")
     raise ImageError(
         f"{where}: {problem}. Set {MIRROR_VARIABLE} to a mirror that has it, such as snapshot.debian.org's"
     )

@@ -21,7 +21,7 @@ from berth_images.errors import ImageError
 from berth_images.platforms import PLATFORMS
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-_MOST_BYTES = 64 << 20
+_MAX_BYTES = 64 << 20
 _ALTERNATIVE = re.compile(r"\s*([a-z0-9][a-z0-9+.-]+)")
 
 Paragraph = dict[str, str]
@@ -105,7 +105,7 @@ def _release(mirror: str, archive: str, suite: str) -> str:
     where = f"{archive_at(mirror, archive)}/dists/{suite}/InRelease"
     with TemporaryDirectory() as folder:
         signed, plain = Path(folder) / "InRelease", Path(folder) / "Release"
-        signed.write_bytes(download(where, _MOST_BYTES))
+        signed.write_bytes(download(where, _MAX_BYTES))
         command = ["gpgv", "--quiet", "--keyring", str(KEYRING), "--output", str(plain), str(signed)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 (a fixed command)
         if done.returncode:

@@ -18,7 +18,7 @@ from berth_sdk import Normalization, Scores
 Real = NDArray[np.float64]
 
 COVERED = 0.95
-MOST_TYPES = 64
+MAX_TYPES = 64
 GROWTH = 2.0
 STEEPEST = 20.0 * WHOLE
 """Beyond this the sigmoid is 0 to the last digit that counts."""
@@ -41,7 +41,7 @@ class Workload:
     def of(cls, seen: Counter[Demand]) -> "Workload":
         """Return the most frequent demands that together make 95 % of those seen."""
         total, covered, typical = seen.total(), 0, []
-        for demand, number in seen.most_common(MOST_TYPES):
+        for demand, number in seen.most_common(MAX_TYPES):
             if covered >= COVERED * total:
                 break
             covered += number

@@ -7,7 +7,7 @@ import grpc
 
 from berth_plugin_proto import scheduling_pb2
 
-MOST_TOGETHER_BYTES = 1 << 20
+MAX_TOGETHER_BYTES = 1 << 20
 
 
 class Replies:
@@ -33,6 +33,6 @@ class Replies:
     def _next(self) -> scheduling_pb2.ConverseResponse:
         message = self._ready.popleft()
         size = message.ByteSize()
-        while self._ready and (size := size + self._ready[0].ByteSize()) <= MOST_TOGETHER_BYTES:
+        while self._ready and (size := size + self._ready[0].ByteSize()) <= MAX_TOGETHER_BYTES:
             message.also.append(self._ready.popleft())
         return message

@@ -36,9 +36,9 @@ LONGEST_PATH = 107
 HEADER = struct.Struct(">IIBB")
 """Length, stream id, type, flags."""
 REQUEST, RESPONSE = 1, 2
-MOST_BYTES = 4 << 20
+MAX_BYTES = 4 << 20
 UNWRITTEN_BYTES = 8 << 20
-MOST_WAITING = 1024
+MAX_WAITING = 1024
 """Calls that wait on one connection before no more are read."""
 ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 METHODS: dict[str, dict[str, tuple[Unary, type[Message]]]] = {
@@ -73,8 +73,8 @@ class Frames:
         self._wanted = HEADER.size
         while held - at >= HEADER.size:
             length, stream, kind, _ = HEADER.unpack_from(data, at)
-            if length > MOST_BYTES:
-                raise FrameError(f"a frame of {length} bytes, at most {MOST_BYTES} are read")
+            if length > MAX_BYTES:
+                raise FrameError(f"a frame of {length} bytes, at most {MAX_BYTES} are read")
             if kind != REQUEST or not stream % 2:
                 raise FrameError(f"a frame of type {kind} on stream {stream}")
             body = at + HEADER.size
@@ -136,7 +136,7 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def _pace(self) -> None:
-        if self._full or len(self.waiting) >= MOST_WAITING:
+        if self._full or len(self.waiting) >= MAX_WAITING:
             self._transport.pause_reading()
         elif not self._transport.is_closing():
             self._transport.resume_reading()
@@ -191,8 +191,8 @@ class Connection(asyncio.Protocol):
             self._refuse(stream, TOO_LATE)
             return
         message = ttrpc_pb2.TtrpcResponse(payload=response.SerializeToString()).SerializeToString()
-        if len(message) > MOST_BYTES:
-            text = f"an answer of {len(message)} bytes, at most {MOST_BYTES} are sent"
+        if len(message) > MAX_BYTES:
+            text = f"an answer of {len(message)} bytes, at most {MAX_BYTES} are sent"
             self._refuse(stream, Failure(grpc.StatusCode.RESOURCE_EXHAUSTED, "", text))
             return
         self._write(stream, message)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from berth.config.descheduling.policy_file import MOST_BYTES, read_policy
+from berth.config.descheduling.policy_file import MAX_BYTES, read_policy
 from berth.config.errors import PolicyError
 from tests.unit.descheduling.kit import policy
 
@@ -43,8 +43,8 @@ def test_a_policy_of_the_descheduler():
 
     assert ("pool in (a, b)", 5, 6, 7, 30) == (
         found.node_selector,
-        found.most_per_node,
-        found.most_per_namespace,
+        found.max_per_node,
+        found.max_per_namespace,
         found.most,
         found.grace_period_seconds,
     )
@@ -203,7 +203,7 @@ def test_a_strategy_that_needs_arguments_is_refused_without():
 @pytest.mark.parametrize(
     ("source", "complaint"),
     [
-        pytest.param(b" " * (MOST_BYTES + 1), "more than 1048576 bytes", id="large"),
+        pytest.param(b" " * (MAX_BYTES + 1), "more than 1048576 bytes", id="large"),
         pytest.param(b"{", "json parse error", id="broken"),
         pytest.param(b"kind: a\nkind: b\n", 'key "kind" already set', id="twice"),
         pytest.param(b"", "found an empty file; write apiVersion descheduler/v1alpha2", id="empty"),

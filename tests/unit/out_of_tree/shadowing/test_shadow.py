@@ -388,7 +388,7 @@ async def test_cannot_keep_up():
 
 async def test_far_behind(monkeypatch):
     """Waiting notifications are bounded; what was not sent is not taken back either."""
-    monkeypatch.setattr(shadow, "MOST_WAITING", 2)
+    monkeypatch.setattr(shadow, "MAX_WAITING", 2)
     go_on = asyncio.Event()
     plugin = scripted(FilterScore=waiting_for(go_on))
     async with following(plugin) as followed:

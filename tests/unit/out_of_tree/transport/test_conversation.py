@@ -88,7 +88,7 @@ async def test_a_call_alone_goes_alone(tmp_path):
 
 async def test_a_message_stays_small(tmp_path, monkeypatch):
     """Calls that are too large together go apart, in their order."""
-    monkeypatch.setattr(conversation, "MOST_TOGETHER_BYTES", 1)
+    monkeypatch.setattr(conversation, "MAX_TOGETHER_BYTES", 1)
     plugin = Plugin()
 
     async with conversing(tmp_path, plugin) as talk:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from berth.framework.node_scores import NodeScores
-from berth.plugins.joint_placement.candidates import MOST_ROWS, candidates
+from berth.plugins.joint_placement.candidates import MAX_ROWS, candidates
 from berth.plugins.joint_placement.rules import Near
 
 NODES = 10_000
@@ -42,4 +42,4 @@ def test_candidates_are_bounded():
     near = Near(0, frozenset((0,)), starts=True, place_of=place_of, met=np.zeros(NODES + 1, dtype=bool))
     found = candidates(0, 8, 64, scores(range(NODES)), rules=[near], wanted=frozenset())
 
-    assert MOST_ROWS * 8 // 64 == found.size
+    assert MAX_ROWS * 8 // 64 == found.size

@@ -14,8 +14,8 @@ import java.util.function.IntPredicate;
 
 /** What authors answer, in the form in which it is sent. */
 final class Packing {
-  private static final int MOST_SCORE = 100;
-  private static final int MOST_BYTE = 255;
+  private static final int MAX_SCORE = 100;
+  private static final int MAX_BYTE = 255;
 
   private Packing() {}
 
@@ -113,7 +113,7 @@ final class Packing {
         high = Math.max(high, points[entry]);
       }
     }
-    if (normalization == Normalization.NONE && (low < 0 || high > MOST_SCORE)) {
+    if (normalization == Normalization.NONE && (low < 0 || high > MAX_SCORE)) {
       throw new ContractException(
           "scores from " + low + " to " + high + " without normalization: 0 to 100 is the range");
     }
@@ -123,7 +123,7 @@ final class Packing {
     }
     Scheduling.Scores.Builder made =
         Scheduling.Scores.newBuilder().setNormalization(normalization.message);
-    if (low >= 0 && high <= MOST_BYTE) {
+    if (low >= 0 && high <= MAX_BYTE) {
       return made.setUint8(numbers(points, 1, asked)).build();
     } else if (low >= Integer.MIN_VALUE && high <= Integer.MAX_VALUE) {
       return made.setInt32(numbers(points, Integer.BYTES, asked)).build();

@@ -9,13 +9,13 @@ import java.util.List;
  * Missing ones are 0.
  */
 public record SortKey(List<Long> parts) {
-  private static final int MOST_PARTS = 8;
+  private static final int MAX_PARTS = 8;
 
   public SortKey {
     parts = List.copyOf(parts);
-    if (parts.size() > MOST_PARTS) {
+    if (parts.size() > MAX_PARTS) {
       throw new IllegalArgumentException(
-          "a sort key has at most " + MOST_PARTS + " parts, not " + parts.size());
+          "a sort key has at most " + MAX_PARTS + " parts, not " + parts.size());
     }
   }
 

@@ -8,7 +8,7 @@ import java.util.Map;
 /** A verdict for each node; at first every node passes. */
 public final class Verdicts {
   /** A code has a byte, and 0 passes. */
-  static final int MOST_REASONS = 255;
+  static final int MAX_REASONS = 255;
 
   private static final Reason FURTHER = Reason.of("further reasons, more than one answer can hold");
 
@@ -58,7 +58,7 @@ public final class Verdicts {
     if (known != null) {
       return known;
     }
-    Reason added = reasons.size() < MOST_REASONS - 1 ? reason : FURTHER;
+    Reason added = reasons.size() < MAX_REASONS - 1 ? reason : FURTHER;
     return rows.computeIfAbsent(
         added,
         each -> {
