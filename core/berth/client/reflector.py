@@ -175,12 +175,18 @@ class Reflector(Generic[T]):
         """List if need be, and watch until the watch ends; pause after that."""
         started = self._clock.monotonic()
         failure: Exception | None = None
+        resumed = not self._relist
         try:
             if self._relist:
                 await self._list()
             await self._watch()
         except (ClientError, msgspec.DecodeError) as error:
-            self._note(error)
+            if isinstance(error, ExpiredError) and (resumed or self._is_healthy(started)):
+                # Of a kind outside of the server's watch cache, such as events, no bookmark comes: a watch on
+                # which nothing happened resumes from a version that etcd may have compacted meanwhile.
+                log.debug("history compacted, listed anew: resource=%s", self.source.resource.plural)
+            else:
+                self._note(error)
             failure = error
             self._relist = self._relist or isinstance(error, RelistError | ObjectError)
         await self._pause(started, failure)
@@ -199,13 +205,16 @@ class Reflector(Generic[T]):
 
     async def _pause(self, started: float, failure: Exception | None) -> None:
         """Wait a little longer after each quick end; not at all after a watch that went well."""
-        if self._clock.monotonic() - started >= HEALTHY_SECONDS:
+        if self._is_healthy(started):
             self._backoff.reset()
             if failure is None:
                 return
         asked = failure.retry_after_seconds if isinstance(failure, ThrottledError) else 0.0
         backoff = self._absent if isinstance(failure, NotFoundError) else self._backoff
         await self._sleep(max(backoff.next(), asked))
+
+    def _is_healthy(self, started: float) -> bool:
+        return self._clock.monotonic() - started >= HEALTHY_SECONDS
 
     def _note(self, error: Exception) -> None:
         self.statistics.errors += 1

@@ -358,6 +358,35 @@ async def test_backoff_grows(clock, caplog):
     assert "500" in reflector.last_error
 
 
+EXPIRED_ENDS = [
+    pytest.param(refusal(410, "too old resource version"), id="HTTP status"),
+    pytest.param([event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired"})], id="ERROR event"),
+]
+
+
+@pytest.mark.parametrize("end", EXPIRED_ENDS)
+async def test_an_idle_watch_that_resumes_after_a_compaction(clock, caplog, end):
+    """A kind without bookmarks, such as events, is listed anew when its version was compacted: no error."""
+    lists = [page(10, pod("a", 1)), page(50, pod("a", 1)), page(90, pod("b", 80))]
+    idle = []
+    async with mirrored(clock, lists, idle, end, idle, end) as (reflector, handler, wire):
+        await handler.until("delete", "a@1")
+
+    assert ["10", "10", "50", "50"] == [query["resourceVersion"] for query in wire.queries("watch")][:4]
+    assert (0, "") == (reflector.statistics.errors, reflector.last_error)
+    assert [] == [line for line in caplog.records if line.levelname == "WARNING"]
+
+
+@pytest.mark.parametrize("end", EXPIRED_ENDS)
+async def test_a_server_that_refuses_the_version_of_its_own_list(clock, caplog, end):
+    """A version that is expired as soon as it is listed is a fault of the server, and is reported."""
+    async with mirrored(clock, [page(10), page(10, pod("a", 1))], end) as (reflector, handler, _):
+        await handler.until("add", "a@1")
+
+    assert 1 == reflector.statistics.errors
+    assert 1 == caplog.text.count("watch interrupted: resource=pods error=410")
+
+
 async def test_a_kind_that_is_served_later(clock, caplog):
     """A kind that the server does not have is asked for again within two seconds, however long that lasts."""
     lists = [refusal(404, "the server could not find the requested resource")] * 50
