@@ -9,6 +9,8 @@ BIN := $(VENV)/bin
 UV := $(BIN)/uv
 STAMP := $(VENV)/.synced
 ARGS ?=
+# Images often set it: each of the thousand processes that the tests start would compile all of its modules.
+export PYTHONDONTWRITEBYTECODE :=
 # More than the cores of a small machine: many tests wait for leases, deadlines and processes.
 JOBS ?= 3
 
