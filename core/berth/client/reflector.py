@@ -147,6 +147,7 @@ class Reflector(Generic[T]):
         self.absence = Absence(self._clock)
         self._round: asyncio.Timeout | None = None
         self._watch_seconds = 0
+        self._interrupted = False
         self._listed = self._list_wanted = 0
         self._refused: ObjectError | None = None
         self._moved = asyncio.Event()
@@ -218,8 +219,9 @@ class Reflector(Generic[T]):
 
     def _note(self, error: Exception) -> None:
         self.statistics.errors += 1
-        again = isinstance(error, NotFoundError) and self.last_error == str(error)
+        again = self._interrupted and self.last_error == str(error)
         self.last_error = str(error)
+        self._interrupted = True
         if not again:
             log.warning("watch interrupted: resource=%s error=%s", self.source.resource.plural, error)
         if isinstance(error, ObjectError):
@@ -360,7 +362,7 @@ class Reflector(Generic[T]):
     async def _watch(self) -> None:
         self.statistics.watches += 1
         seconds, self._watch_seconds = self._watch_seconds or self._rng.randint(*WATCH_SECONDS), 0
-        found = watch_lines(self._transport, self.source, self.resource_version, seconds, self.absence.end)
+        found = watch_lines(self._transport, self.source, self.resource_version, seconds, self._opened)
         try:
             async with aclosing(found) as batches:
                 async for lines in batches:
@@ -370,6 +372,12 @@ class Reflector(Generic[T]):
                             await self._breathe()
         finally:
             self.absence.begin()
+
+    def _opened(self) -> None:
+        self.absence.end()
+        if self._interrupted:
+            self._interrupted = False
+            log.info("watch goes on: resource=%s", self.source.resource.plural)
 
     def _take_line(self, line: bytes) -> None:
         try:

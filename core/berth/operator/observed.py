@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from berth.operator.kinds import Json, Key, key_of, scheduler_of
 from berth.operator.mounts import about_pod, mount_failure
+from berth.operator.rendering.plan import PROFILES
 
 _FINISHED = ("Succeeded", "Failed")
 
@@ -66,7 +67,8 @@ class Observed:
         self.certificates = Mirror(self._others_changed)
         self.mounts = Mirror(self._mount_failed)
         """Events of volumes that could not be mounted."""
-        self.kept = {kind: Mirror(self._kept_changed) for kind in kept}
+        changed = {"Deployment": self._deployment_changed}
+        self.kept = {kind: Mirror(changed.get(kind, self._kept_changed)) for kind in kept}
 
     def scheduler(self, key: Key) -> Json | None:
         """Give a Scheduler, unless it is gone or going."""
@@ -118,8 +120,7 @@ class Observed:
         self._wanted(key_of(scheduler))
         if before is None or before["metadata"].get("generation") != scheduler["metadata"].get("generation"):
             # Others may serve the same profiles, or no longer.
-            for where, name in tuple(self.schedulers.objects):
-                self._wanted(Key(where, name))
+            self._want_all()
 
     def _others_changed(self, found: Json, _before: Json | None) -> None:
         # Of its namespace all: one that stopped using a plugin has no other way of telling.
@@ -129,6 +130,15 @@ class Observed:
 
     def _authority_changed(self, _found: Json, _before: Json | None) -> None:
         self.explain_api_due.set()
+        self._want_all()
+
+    def _deployment_changed(self, deployment: Json, before: Json | None) -> None:
+        self._kept_changed(deployment, before)
+        if before is None or _serves(before) != _serves(deployment):
+            # Another Scheduler may wait for a profile that its pods give up.
+            self._want_all()
+
+    def _want_all(self) -> None:
         for where, name in tuple(self.schedulers.objects):
             self._wanted(Key(where, name))
 
@@ -153,6 +163,12 @@ class Observed:
 def _uses(scheduler: Json, plugin: Key) -> bool:
     names = [one["name"] for one in scheduler["spec"].get("plugins") or ()]
     return scheduler["metadata"]["namespace"] == plugin.namespace and plugin.name in names
+
+
+def _serves(deployment: Json) -> tuple[object, bool]:
+    """Give what decides which profiles its pods serve."""
+    written = (deployment["metadata"].get("annotations") or {}).get(PROFILES)
+    return written, bool(deployment["spec"].get("replicas", 1))
 
 
 def _name(obj: Json) -> Name:

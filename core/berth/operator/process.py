@@ -27,6 +27,7 @@ from berth.client.wire import bounded
 from berth.config.releases.release import followed
 from berth.framework.clock import SYSTEM_CLOCK
 from berth.operator.explain_api import ExplainApi
+from berth.operator.failure_log import FailureLog
 from berth.operator.issuing import Issuing
 from berth.operator.kinds import (
     API_SERVICES,
@@ -48,7 +49,7 @@ from berth.operator.kinds import (
 from berth.operator.metrics import OperatorMetrics
 from berth.operator.mounts import FAILED_MOUNT
 from berth.operator.observed import Mirror, Observed
-from berth.operator.reconciler import Reconciler
+from berth.operator.reconciler import Outcome, Reconciler
 from berth.operator.rendering import Settings
 from berth.operator.work_queue import WorkQueue
 from berth.serving.delegated_access import DelegatedAccess
@@ -135,6 +136,7 @@ class Operator:
         self._review = DelegatedAccess(events)
         self._metrics = OperatorMetrics()
         self._queue = WorkQueue(asyncio.get_running_loop().call_later)
+        self._failures = FailureLog()
         self._observed = Observed(self._queue.add, tuple(KEPT))
         self._scopes = settings.namespaces or ("",)
         self._open: set[str] = set()
@@ -159,7 +161,7 @@ class Operator:
             self._api,
             self._observed,
             self._metrics,
-            partial(self._reconciler.say_to_all, settings.namespace),
+            partial(self._reconciler.event_of_all, settings.namespace),
             namespace=settings.namespace,
             settings=settings.schedulers,
         )
@@ -290,16 +292,22 @@ class Operator:
             if self._elector is not None and not self._elector.is_fresh():
                 raise LeaseLostError("the lease is not fresh any more")
             started = SYSTEM_CLOCK.monotonic()
+            outcome = Outcome.DONE
             try:
                 if self._is_open(key.namespace):
-                    await self._reconciler.reconcile(key)
+                    outcome = await self._reconciler.reconcile(key)
             except Exception as error:  # noqa: BLE001 (one key's; it is tried again, and the others go on)
-                pause = self._queue.failed(key)
-                log.warning("tried again in %.1f s: scheduler=%s error=%s", pause, key, error)
-                self._metrics.reconciled("error", SYSTEM_CLOCK.monotonic() - started)
+                outcome = Outcome.FAILED
+                self._queue.failed(key)
+                self._failures.failed(key, error)
             else:
-                self._queue.succeeded(key)
-                self._metrics.reconciled("success", SYSTEM_CLOCK.monotonic() - started)
+                self._failures.went_well(key)
+                if outcome is Outcome.DONE:
+                    self._queue.succeeded(key)
+                else:
+                    self._queue.failed(key)
+            result = "error" if outcome is Outcome.FAILED else "success"
+            self._metrics.reconciled(result, SYSTEM_CLOCK.monotonic() - started)
 
     async def _resync(self) -> None:
         while True:

@@ -3,25 +3,17 @@
 Called by: process, with one key after the other; it never runs twice at a time.
 """
 
-import logging
 from collections.abc import Callable
 from dataclasses import replace
+from enum import Enum, auto
 
 from berth.client.api import Api
 from berth.client.errors import ClientError, NotFoundError
-from berth.client.events import EventRecorder, Reference
+from berth.client.events import EventRecorder
 from berth.client.resources import Resource
+from berth.operator.announcements import Announcements
 from berth.operator.arguments_condition import accepted, arguments_accepted
-from berth.operator.conditions import (
-    ARGUMENTS_ACCEPTED,
-    DEGRADED,
-    KUBERNETES_TESTED,
-    LEADING,
-    Condition,
-    Problem,
-    conditions,
-    plugin_states,
-)
+from berth.operator.conditions import Problem, conditions, plugin_states
 from berth.operator.descheduling_condition import descheduling
 from berth.operator.errors import NotControlledError, PlanError, ServedTwiceError
 from berth.operator.issuing import Issuing
@@ -38,25 +30,15 @@ from berth.operator.rendering.names import base_name, descheduler_name
 from berth.operator.rivals import yields_to
 from berth.operator.status import plugin_status, ready, scheduler_status
 
-log = logging.getLogger(__name__)
 
-CONTROLLER = "berth-operator"
-# Reasons of conditions that are false and need no attention.
-_ORDINARY = frozenset(
-    {
-        "RolledOut",
-        "Paused",
-        "Starting",
-        "NotDeployed",
-        "ScaledToZero",
-        "PluginNotReady",
-        "Suspended",
-        "Standby",
-    }
-)
+class Outcome(Enum):
+    """What came of a look at a Scheduler."""
 
-# Conditions whose good state is no event of a new Scheduler.
-_GOOD_IS_NO_NEWS = frozenset({DEGRADED, ARGUMENTS_ACCEPTED, LEADING, KUBERNETES_TESTED})
+    DONE = auto()
+    WAITS = auto()
+    """Nothing failed: it waits for another scheduler, whose end may come without a sign."""
+    FAILED = auto()
+    """Something is not as the spec asks, which its conditions say; another look may find it mended."""
 
 
 class Reconciler:
@@ -76,7 +58,7 @@ class Reconciler:
     ) -> None:
         self._api = api
         self._observed = observed
-        self._events = events
+        self._announcements = Announcements(events)
         self._metrics = metrics
         self._issuing = issuing
         self._settings = settings
@@ -84,44 +66,53 @@ class Reconciler:
         self._now = now
         self._objects = KeptObjects(api, observed, metrics, self._drifted)
 
-    async def reconcile(self, key: Key) -> None:
-        """Look at a Scheduler.
+    async def reconcile(self, key: Key) -> Outcome:
+        """Look at a Scheduler; unless DONE, look again later.
 
-        Raises: ClientError when something could not be written, any other error that it ran into; look again
-            later.
+        Raises: ClientError where its status cannot be written, or what it leaves not be deleted; any other
+            error that it ran into. Look again then as well.
         """
         scheduler = self._observed.scheduler(key)
         if scheduler is None:
-            self._metrics.forget(key)
-            if not self._observed.all_pods_of(key):
-                await self._issuing.collect(key)
-                await self._objects.collect(key)
-            return
+            await self._forget(key)
+            return Outcome.DONE
         problem: Problem | None = None
         failure: Exception | None = None
         made: Plan | None = None
+        outcome = Outcome.DONE
         try:
             await check_kube_scheduler(self._api, scheduler)
             settings = replace(self._settings(), authority=await self._issuing.bundle())
             served_twice = self._yields_to(scheduler)
             wanted = scheduler if served_twice is None else _without_replicas(scheduler)
             made = plan(wanted, self._observed.plugins_in(key.namespace), settings)
-            problem, failure = await self._bring_about(scheduler, made)
-            if served_twice is not None:
-                problem, failure = problem or _problem(served_twice), failure or _again(served_twice)
+            problem = await self._bring_about(scheduler, made)
+            if problem is not None:
+                outcome = Outcome.FAILED
+            elif served_twice is not None:
+                problem, outcome = _problem(served_twice), Outcome.WAITS
         except ServedTwiceError as error:
-            problem, failure = _problem(error), _again(error)
+            problem, outcome = _problem(error), Outcome.WAITS
         except PlanError as error:
             problem = _problem(error)
         except ClientError as error:
-            problem, failure = Problem("ApplyFailed", str(error)), error
-        except Exception as error:  # one Scheduler's; the others must not suffer from it
-            log.exception("failed: scheduler=%s", key)
+            problem, outcome = Problem("ApplyFailed", str(error)), Outcome.FAILED
+        except Exception as error:  # noqa: BLE001 (one Scheduler's, and raised once that is reported)
             problem, failure = Problem("InternalError", f"{type(error).__name__}: {error}"), error
         fingerprint = made.fingerprint if made is not None and problem is None else ""
         await self._report(scheduler, made, problem, fingerprint)
         if failure is not None:
             raise failure
+        return outcome
+
+    async def _forget(self, key: Key) -> None:
+        self._metrics.forget(key)
+        mirrors = self._observed.schedulers, self._observed.plugins
+        left = (one["metadata"].get("uid", "") for mirror in mirrors for one in mirror.objects.values())
+        self._announcements.keep_only(set(left))
+        if not self._observed.all_pods_of(key):
+            await self._issuing.collect(key)
+            await self._objects.collect(key)
 
     def _yields_to(self, scheduler: Json) -> ServedTwiceError | None:
         return yields_to(
@@ -130,8 +121,8 @@ class Reconciler:
             lambda one: self._objects.found("Deployment", one.namespace, base_name(one)),
         )
 
-    async def _bring_about(self, scheduler: Json, made: Plan) -> tuple[Problem | None, ClientError | None]:
-        """Give what is wrong afterwards, and what to try again for."""
+    async def _bring_about(self, scheduler: Json, made: Plan) -> Problem | None:
+        """Give what is wrong afterwards; what is another's may go without a sign to the operator."""
         done = Applied()
         try:
             await self._issuing.keep(scheduler)
@@ -143,13 +134,10 @@ class Reconciler:
         except ClientError as error:
             done.wrong.append(("", error))
         if not done.wrong:
-            return None, None
-        refused = [error for _, error in done.wrong if isinstance(error, NotControlledError)]
+            return None
+        refused = any(isinstance(error, NotControlledError) for _, error in done.wrong)
         reason = NotControlledError.reason if refused else "ApplyFailed"
-        failure = next((error for _, error in done.wrong if isinstance(error, ClientError)), None)
-        text = "; ".join(str(error) for _, error in done.wrong)
-        # What is another's may go without a sign to the operator: it looks again as after a failure.
-        return Problem(reason, text), failure or ClientError(text)
+        return Problem(reason, "; ".join(str(error) for _, error in done.wrong))
 
     async def _report(
         self, scheduler: Json, made: Plan | None, problem: Problem | None, fingerprint: str
@@ -163,7 +151,7 @@ class Reconciler:
         found += descheduling(scheduler["spec"].get("descheduler"), cron_job)
         found += [*arguments_accepted(states, pods), *leading(pods), *kubernetes_tested(self._server())]
         self._metrics.conditions(key, found)
-        self._announce("Scheduler", scheduler, found)
+        self._announcements.conditions("Scheduler", scheduler, found)
         status = scheduler_status(
             scheduler, deployment, states, found, fingerprint=fingerprint, now=self._now()
         )
@@ -193,7 +181,7 @@ class Reconciler:
         }
         pods = [pod for user in users for pod in self._observed.pods_of(key_of(user))]
         arguments = arguments_accepted([plugin["metadata"]["name"]], pods)
-        self._announce("SchedulerPlugin", plugin, arguments)
+        self._announcements.conditions("SchedulerPlugin", plugin, arguments)
         found = [ready(states, unknown_profiles(plugin, users)), *arguments]
         status = plugin_status(plugin, states, found, accepted(plugin, pods), self._now())
         await self._write_status("SchedulerPlugin", PLUGINS, plugin, status)
@@ -208,55 +196,23 @@ class Reconciler:
         except NotFoundError:  # it went in between
             return
 
-    def _announce(self, kind: str, document: Json, found: list[Condition]) -> None:
-        before = {one["type"]: one for one in (document.get("status") or {}).get("conditions") or ()}
-        for one in found:
-            old = before.get(one.type)
-            bad = one.holds == (one.type == DEGRADED) and one.reason not in _ORDINARY
-            if old is not None and _is_known(one, old, bad=bad):
-                continue
-            if old is None and not bad and one.type in _GOOD_IS_NO_NEWS:
-                continue
-            note = f"{one.type}={one.holds}: {one.message}" if one.message else f"{one.type}={one.holds}"
-            self._say_of(kind, document, "Warning" if bad else "Normal", one.reason, note)
-
     def _drifted(self, key: Key, kind: str, name: str) -> None:
-        self._say(key, "Normal", "DriftCorrected", f"{kind} {name} was changed back")
-
-    def say_to_all(self, namespace: str, kind: str, reason: str, note: str) -> None:
-        """Make an event of every Scheduler of a namespace."""
-        for key in map(key_of, tuple(self._observed.schedulers.objects.values())):
-            if key.namespace == namespace:
-                self._say(key, kind, reason, note)
-
-    def _say(self, key: Key, kind: str, reason: str, note: str) -> None:
         gone = {"metadata": {"namespace": key.namespace, "name": key.name}}
-        self._say_of("Scheduler", self._observed.scheduler(key) or gone, kind, reason, note)
+        scheduler = self._observed.scheduler(key) or gone
+        note = f"{kind} {name} was changed back"
+        self._announcements.say("Scheduler", scheduler, "Normal", "DriftCorrected", note)
 
-    def _say_of(self, what: str, document: Json, kind: str, reason: str, note: str) -> None:
-        key, uid = key_of(document), document["metadata"].get("uid", "")
-        about = Reference(VERSION, what, key.namespace, key.name, uid)
-        self._events.event(
-            about, controller=CONTROLLER, type=kind, reason=reason, action="Reconcile", note=note or reason
-        )
-        log.info("%s: %s=%s note=%s", reason, what.lower(), key, note)
+    def event_of_all(self, namespace: str, kind: str, reason: str, note: str) -> None:
+        """Make an event of every Scheduler of a namespace."""
+        for scheduler in tuple(self._observed.schedulers.objects.values()):
+            if scheduler["metadata"]["namespace"] == namespace:
+                self._announcements.event("Scheduler", scheduler, kind, reason, note)
 
 
 def _problem(error: PlanError) -> Problem:
     return Problem(error.reason, str(error))
 
 
-def _again(error: ServedTwiceError) -> ClientError:
-    """Have a Scheduler looked at again as after a failure: the end of the other one is not watched."""
-    return ClientError(str(error))
-
-
 def _without_replicas(scheduler: Json) -> Json:
     """Give the Scheduler as it is while it has stopped for another one."""
     return {**scheduler, "spec": {**scheduler["spec"], "replicas": 0}}
-
-
-def _is_known(condition: Condition, old: Json, *, bad: bool) -> bool:
-    """Say whether the last event said this; of what is wrong the cause counts, too."""
-    same = (old["status"] == "True", old["reason"]) == (condition.holds, condition.reason)
-    return same and (not bad or old.get("message", "") == condition.message)

@@ -63,7 +63,7 @@ class WorkQueue:
         self._failures.pop(key, None)
 
     def failed(self, key: Key) -> float:
-        """Have the key looked at again; gives after how many seconds."""
+        """Have the key looked at again; gives after how many seconds at the latest, for it may be added."""
         self._done(key)
         count = self._failures.get(key, 0)
         self._failures[key] = count + 1

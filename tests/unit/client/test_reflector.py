@@ -345,16 +345,22 @@ async def test_cache_refused(clock, end):
 
 
 @reports(
-    "watch-breaks", metric="`berth_watch_errors_total` by kind", log="`watch interrupted`, with the cause"
+    "watch-breaks",
+    metric="`berth_watch_errors_total` by kind",
+    log="`watch interrupted`, once for a cause; `watch goes on`",
 )
 async def test_backoff_grows(clock, caplog):
-    """A server that fails at once is asked less and less often, never faster than the first pause."""
+    """A server that fails at once is asked less and less often, and a cause is logged once until it ends."""
+    caplog.set_level("INFO", logger="berth.client")
     async with mirrored(clock, [*[refusal(500)] * 6, page(10)]) as (reflector, handler, _):
         await handler.until("synced")
+        await eventually(lambda: "watch goes on: resource=pods" in caplog.text)
 
     assert len(clock.slept) == 6
     assert all(0.2 * 2**i <= pause <= 0.4 * 2**i for i, pause in enumerate(clock.slept))
-    assert reflector.statistics.errors == 6 == caplog.text.count("watch interrupted: resource=pods error=")
+    assert reflector.statistics.errors == 6
+    assert 1 == caplog.text.count("watch interrupted: resource=pods error=")
+    assert 1 == caplog.text.count("watch goes on: resource=pods")
     assert "500" in reflector.last_error
 
 

@@ -216,6 +216,26 @@ async def test_rivals(tmp_path):
         await work.reach(lambda: work.condition("Available", "twin")[0] == "True")
 
 
+async def test_a_rival_that_waits_is_logged_when_that_begins_and_ends(tmp_path, caplog):
+    """However often it is looked at meanwhile, waiting is one warning, and its end is one line."""
+    caplog.set_level("INFO", logger="berth.operator")
+    async with operating(tmp_path) as work:
+        await work.send("POST", SCHEDULERS, kit.scheduler())
+        await work.send("POST", SCHEDULERS, kit.scheduler("twin"))
+        await work.reach(lambda: work.condition("Degraded", "twin") == ("True", "ProfileServedTwice"))
+        for count in range(10):
+            label = {"metadata": {"labels": {"seen": f"{count}"}}}
+            await work.send("PATCH", f"{SCHEDULERS}/twin", label)
+        await work.reach(lambda: work.condition("Available")[0] == "True")
+        await work.send("DELETE", f"{SCHEDULERS}/main")
+        await work.reach(lambda: work.condition("Available", "twin")[0] == "True")
+
+    about = [record for record in caplog.records if f"scheduler={SYSTEM}/twin" in record.getMessage()]
+    assert [] == [one.getMessage() for one in caplog.records if "tried again" in one.getMessage()]
+    assert ["WARNING"] == [one.levelname for one in about if "ProfileServedTwice" in one.getMessage()]
+    assert ["INFO"] == [one.levelname for one in about if "Degraded=False" in one.getMessage()]
+
+
 async def test_a_profile_of_a_running_rival(tmp_path):
     """A change that adds a profile which another Scheduler serves waits, and what ran before goes on."""
     other = [{"schedulerName": "other"}]

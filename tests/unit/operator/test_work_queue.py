@@ -2,7 +2,9 @@
 
 import asyncio
 
+from berth.client.errors import ClientError
 from berth.operator.conditions import Condition
+from berth.operator.failure_log import FailureLog
 from berth.operator.kinds import Key
 from berth.operator.metrics import OperatorMetrics
 from berth.operator.work_queue import LONGEST_PAUSE_SECONDS, WorkQueue
@@ -72,6 +74,23 @@ async def test_failures():
     assert 0.2 == queue.failed(A)
     later.pass_by()
     assert A == await queue.get()
+
+
+def test_failures_are_logged_when_they_begin_and_end(caplog):
+    """A cause is one line however often it is met, another cause is another, and so is the end."""
+    caplog.set_level("INFO", logger="berth.operator")
+    failures = FailureLog()
+    for error in [ClientError("no answer")] * 9 + [KeyError("metadata")] * 3:
+        failures.failed(A, error)
+    for _ in range(3):
+        failures.went_well(A)
+        failures.went_well(B)
+
+    assert [
+        ("WARNING", "reconcile failed, tried again scheduler=n/a error=no answer", False),
+        ("WARNING", "reconcile failed, tried again scheduler=n/a error='metadata'", True),
+        ("INFO", "reconciled again scheduler=n/a", False),
+    ] == [(one.levelname, one.getMessage(), bool(one.exc_info)) for one in caplog.records]
 
 
 def test_metrics():

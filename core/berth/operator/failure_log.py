@@ -1,0 +1,28 @@
+"""The log of failed looks at Schedulers: a line when that begins or its cause changes, and one at the end."""
+
+import logging
+
+from berth.client.errors import ClientError
+from berth.operator.kinds import Key
+
+log = logging.getLogger(__name__)
+
+
+class FailureLog:
+    """What was logged last about each Scheduler whose look failed."""
+
+    def __init__(self) -> None:
+        self._logged: dict[Key, str] = {}
+
+    def failed(self, key: Key, error: Exception) -> None:
+        """Log a cause that was not logged yet, with a traceback where it is none of the API server's."""
+        text = f"{type(error).__name__}: {error}"
+        if self._logged.get(key) != text:
+            self._logged[key] = text
+            traced = None if isinstance(error, ClientError) else error
+            log.warning("reconcile failed, tried again scheduler=%s error=%s", key, error, exc_info=traced)
+
+    def went_well(self, key: Key) -> None:
+        """Log that a failure is over."""
+        if self._logged.pop(key, None) is not None:
+            log.info("reconciled again scheduler=%s", key)
