@@ -2,18 +2,22 @@
 
 `python -m tests.hostile growth [WORD ...]` counts instead how work grows with each field that may repeat (of
 those that have one of the words), and what as much of it costs as the API server takes.
+
+`python -m tests.hostile tenants [--clusters N] [--first SEED] [--jobs J]` plays random clusters with a
+hostile tenant and without it, and measures how long a quiet tenant's pods wait for their nodes.
 """
 
 import argparse
 import asyncio
 import json
+import multiprocessing
 import sys
 from dataclasses import asdict
 
 import click
 
 from tests.benchmarks.tables import Table
-from tests.hostile import growth
+from tests.hostile import growth, tenants
 from tests.hostile.cases import CASES
 from tests.hostile.growth_rows import ROWS
 from tests.hostile.playing import play
@@ -49,11 +53,16 @@ def main():
     parser.add_argument(
         "--real", action="store_true", help="on a real API server, as `berth sandbox up --real`"
     )
+    parser.add_argument("--clusters", type=int, default=500, help="how many clusters of tenants")
+    parser.add_argument("--first", type=int, default=0, help="the seed of the first cluster of tenants")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that play clusters of tenants")
     parser.add_argument("--json", action="store_true", help="a line of JSON for each row")
     options = parser.parse_args()
     if options.rows[:1] == ["growth"]:
         show_growth(options.rows[1:])
         return
+    if options.rows == ["tenants"]:
+        sys.exit(show_tenants(range(options.first, options.first + options.clusters), options.jobs))
     if unknown := set(options.rows) - set(CASES):
         parser.error(f"no such row: {', '.join(sorted(unknown))}; see --list")
     if options.list:
@@ -89,6 +98,26 @@ def show_growth(words):
             click.echo(f"| {' | '.join(counted)} |")
             sys.stdout.flush()
     table.show()
+
+
+def show_tenants(seeds, jobs):
+    """Play the clusters of these seeds; 1 where a quiet tenant had to wait for too long, else 0."""
+    outcomes = []
+    with multiprocessing.get_context("spawn").Pool(jobs) as processes:
+        for outcome in processes.imap(tenants.outcome_of, seeds):
+            click.echo(outcome)
+            sys.stdout.flush()
+            outcomes.append(outcome)
+    breaches = [outcome.seed for outcome in outcomes if outcome.in_breach]
+    click.echo(
+        f"{len(outcomes)} clusters: worst ratio {max(each.ratio for each in outcomes):.2f} of "
+        f"{tenants.MAX_RATIO:g}, worst p99 {max(each.beside for each in outcomes):.3f} s of "
+        f"{tenants.MAX_SECONDS:g}, longest {max(each.longest for each in outcomes):.3f} s, "
+        f"{len(breaches)} in breach"
+    )
+    for seed in breaches:
+        click.echo(f"again: python -m tests.hostile tenants --clusters 1 --first {seed}")
+    return 1 if breaches else 0
 
 
 def cells(outcome):

@@ -44,7 +44,8 @@ class Row(NamedTuple):
     """A field of a kind; `stages(n)` makes an object with n entries, and what is done about it, by stage.
 
     `cycle(n)` gives the pod's own cycle, to be run with a meter, where there is one. `max_entries` is how
-    many entries the API server takes where that is not a matter of bytes.
+    many entries the API server takes where that is not a matter of bytes. `asks(n)` has the fields of the pod
+    that the objects concern, where the row is of objects.
     """
 
     kind: str
@@ -53,6 +54,7 @@ class Row(NamedTuple):
     stages: Callable[[int], Steps]
     cycle: Callable[[int], "Cycle"] | None
     max_entries: int | None = None
+    asks: Callable[[int], Document] | None = None
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.field}"
@@ -179,7 +181,7 @@ def of_objects(kind, field, documents, *, max_entries=None, asks=None, **asking)
             "simulate": simulated([*written, user]),
         }
 
-    return Row(kind, field, documents, stages, cycle, max_entries)
+    return Row(kind, field, documents, stages, cycle, max_entries, fields)
 
 
 def metadata(name, **more):
