@@ -4,9 +4,12 @@ Everything runs as on a cluster: the sandbox authorises by the RBAC objects that
 starts operator, scheduler and plugin as processes from the pod specs that it was given.
 """
 
+import subprocess
+from contextlib import contextmanager
+
 import pytest
 
-from tests.e2e.installation import KUSTOMIZE, SYSTEM, Installation, installation
+from tests.e2e.installation import BIN, KUSTOMIZE, SYSTEM, Installation, installation
 from tests.unit.operator.at_work import MONITOR, RULES
 
 pytestmark = pytest.mark.e2e
@@ -152,17 +155,29 @@ def test_overlays(tmp_path):
     assert [] == [line for line in changed if not line.startswith("poddisruptionbudget.policy/")]
 
 
-def test_leader_killed(cluster):
-    """With two replicas, one that is killed is followed by the other, and no pod is lost."""
+def test_leader_gone(cluster):
+    """A leader that is killed or deleted is followed by the standby, and the Scheduler's condition holds."""
     cluster.install(KUSTOMIZE / "overlays" / "sandbox")
     cluster.patch("scheduler", "main", {"spec": {"replicas": 2}})
     cluster.until(
         lambda: cluster.condition("Available")[2].startswith("2 of 2"), "both replicas are available"
     )
+    cluster.until(lambda: cluster.condition("Leading")[1] == "Leading", "one leads")
+    with conditions_over_time(cluster, "Leading") as seen:
+        cluster.until(seen, "the condition is followed")
+        followed(cluster, "killed", cluster.kill)
+        followed(cluster, "deleted", lambda leader: delete(cluster, leader))
+        cluster.until(lambda: seen()[-1] == ["True", "Leading"], "the condition is as before")
+
+        assert {("True", "Leading"), ("True", "HandOver")} == set(map(tuple, seen()))
+
+
+def followed(cluster, how, end):
+    """End the pod that leads; no pod that comes meanwhile is lost."""
     leader = cluster.until(cluster.leader, "one leads")
     before = cluster.get("lease", "berth-main")["spec"]
-    cluster.kill(leader)
-    names = [f"meanwhile-{number}" for number in range(3)]
+    end(leader)
+    names = [f"{how}-{number}" for number in range(3)]
     for name in names:
         cluster.submit(name, "berth")
     cluster.until(lambda: all(map(cluster.is_bound, names)), "the other one binds")
@@ -170,3 +185,25 @@ def test_leader_killed(cluster):
     after = cluster.get("lease", "berth-main")["spec"]
     assert before["holderIdentity"] != after["holderIdentity"]
     assert before["leaseTransitions"] + 1 == after["leaseTransitions"]
+
+
+def delete(cluster, pod):
+    """Delete a pod, and do not wait."""
+    cluster.kubectl("delete", "pod", pod["metadata"]["name"], "-n", SYSTEM, "--wait=false")
+
+
+@contextmanager
+def conditions_over_time(cluster, kind):
+    """Follow a condition of the Scheduler; gives status and reason of each version that kubectl printed."""
+    log = cluster.folder / "conditions"
+    shown = f'jsonpath={{.status.conditions[?(@.type=="{kind}")].status}} '
+    shown += f'{{.status.conditions[?(@.type=="{kind}")].reason}}{{"\\n"}}'
+    command = [str(BIN / "kubectl"), "get", "scheduler", "main", "-n", SYSTEM, "--watch", "-o", shown]
+    with (
+        log.open("w") as output,
+        subprocess.Popen(command, env=cluster.environment, stdout=output) as process,
+    ):
+        try:
+            yield lambda: [line.split() for line in log.read_text().splitlines()]
+        finally:
+            process.terminate()

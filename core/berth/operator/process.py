@@ -46,6 +46,7 @@ from berth.operator.kinds import (
     Json,
     Key,
 )
+from berth.operator.leading_condition import LeadingConditions
 from berth.operator.metrics import OperatorMetrics
 from berth.operator.mounts import FAILED_MOUNT
 from berth.operator.observed import Mirror, Observed
@@ -155,6 +156,7 @@ class Operator:
             issuing=self._issuing,
             settings=self._found_settings,
             server=lambda: self._server,
+            leading=LeadingConditions(SYSTEM_CLOCK.monotonic, self._queue.add_later),
             now=lambda: _now().strftime("%Y-%m-%dT%H:%M:%SZ"),
         )
         self._explain_api = ExplainApi(

@@ -21,7 +21,7 @@ from berth.operator.kept_objects import Applied, KeptObjects, apply
 from berth.operator.kinds import PLUGINS, SCHEDULERS, VERSION, Json, Key, key_of
 from berth.operator.kube_scheduler import check_kube_scheduler
 from berth.operator.kubernetes_condition import kubernetes_tested
-from berth.operator.leading_condition import leading
+from berth.operator.leading_condition import LeadingConditions
 from berth.operator.metrics import OperatorMetrics
 from berth.operator.observed import Observed
 from berth.operator.profile_names import profile_problem, unknown_profiles
@@ -54,6 +54,7 @@ class Reconciler:
         issuing: Issuing,
         settings: Callable[[], Settings],
         server: Callable[[], str],
+        leading: LeadingConditions,
         now: Callable[[], str],
     ) -> None:
         self._api = api
@@ -63,6 +64,7 @@ class Reconciler:
         self._issuing = issuing
         self._settings = settings
         self._server = server
+        self._leading = leading
         self._now = now
         self._objects = KeptObjects(api, observed, metrics, self._drifted)
 
@@ -107,6 +109,7 @@ class Reconciler:
 
     async def _forget(self, key: Key) -> None:
         self._metrics.forget(key)
+        self._leading.forget(key)
         mirrors = self._observed.schedulers, self._observed.plugins
         left = (one["metadata"].get("uid", "") for mirror in mirrors for one in mirror.objects.values())
         self._announcements.keep_only(set(left))
@@ -149,7 +152,11 @@ class Reconciler:
         found = conditions(deployment, pods, states, problem, self._observed.mount_failures(pods))
         cron_job = self._objects.found("CronJob", key.namespace, descheduler_name(key))
         found += descheduling(scheduler["spec"].get("descheduler"), cron_job)
-        found += [*arguments_accepted(states, pods), *leading(pods), *kubernetes_tested(self._server())]
+        found += [
+            *arguments_accepted(states, pods),
+            *self._leading.condition(scheduler, pods),
+            *kubernetes_tested(self._server()),
+        ]
         self._metrics.conditions(key, found)
         self._announcements.conditions("Scheduler", scheduler, found)
         status = scheduler_status(
