@@ -1,10 +1,12 @@
 """Settings of the whole suite."""
 
 import os
+from contextlib import ExitStack
 
 import pytest
 from hypothesis import settings
 
+from tests import reaper
 from tests.suite import (
     LOOP_VARIABLE,
     LOOPS,
@@ -27,7 +29,10 @@ settings.load_profile("suite")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
-    """Shuffle the tests in the same way every time."""
+    """End what tests leave when they end or are killed; shuffle them in the same way every time."""
+    watched = ExitStack()
+    watched.enter_context(reaper.watching())
+    config.add_cleanup(watched.close)
     if getattr(config.option, "randomly_seed", None) == "default":
         config.option.randomly_seed = ORDER_SEED
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.go_toolchain import ROOT
+from tests.reaper import marks
 from tests.release.dist import UV, built, wheels
 from tests.release.installed import anew, environment
 from tests.release.version import version
@@ -108,7 +109,7 @@ def started(tmp_path):
 
 def bare():
     """An environment in which nothing points to this checkout."""
-    return {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "PYTHONSAFEPATH": "1"}
+    return {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "PYTHONSAFEPATH": "1", **marks()}
 
 
 def kubectl(folder, *words):

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from berth.conformance import Options
+from tests.reaper import marks
 from tests.sockets import served
 
 
@@ -14,9 +15,12 @@ async def process(*command, **environment):
     """A plugin in a process of its own, and the options to verify it to its end."""
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
         path, spans = Path(folder, "p.sock"), Path(folder, "spans")
-        environment |= {"BERTH_PLUGIN_ADDRESS": f"unix:{path}", "BERTH_TRACE_FILE": str(spans)}
+        environment |= {"BERTH_PLUGIN_ADDRESS": f"unix:{path}", "BERTH_TRACE_FILE": str(spans), **marks()}
         started = await asyncio.create_subprocess_exec(
-            *command, env=environment, stderr=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL
+            *command,
+            env=environment,
+            stderr=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
         )
         await served(path, started)
 

@@ -13,6 +13,7 @@ from berth_gpu_share import GpuShare
 from berth_gpu_share.contract import COUNT, DEVICES, RESOURCE
 from berth_sdk import Code, PodStage
 from berth_sdk.testing import Host, Refused, make_pod, running
+from tests.reaper import marks
 from tests.unit.gpu_share.builders import gpu_node, gpu_pod
 
 NODES = [
@@ -146,7 +147,7 @@ async def process(folder, *arguments, **environment):
         *arguments,
     )
     running_process = await asyncio.create_subprocess_exec(
-        *command, env=environment, stderr=asyncio.subprocess.PIPE
+        *command, env=environment | marks(), stderr=asyncio.subprocess.PIPE
     )
     try:
         line = b""

@@ -19,6 +19,7 @@ from berth.simulation.fill import fill
 from berth.simulation.options import Options
 from berth.simulation.plugin_settings import read_scheduler
 from berth.simulation.sweep import Run, Subject, one, sweep
+from tests.reaper import marks
 from tests.sockets import listens
 from tests.unit.scheduler_at_work import eventually
 from tests.unit.simulation.kit import cluster, node, pod, profiles, thing, written
@@ -209,7 +210,7 @@ def test_versions_of_a_plugin_side_by_side(tmp_path, three):
 async def _attached(folder, work):
     """What the work comes to beside a plugin process that is there already, at the socket that it gets."""
     socket = folder / "f.sock"
-    environment = {"BERTH_PLUGIN_ADDRESS": f"unix:{socket}", "PATH": ""}
+    environment = {"BERTH_PLUGIN_ADDRESS": f"unix:{socket}", "PATH": "", **marks()}
     process = await asyncio.create_subprocess_exec(sys.executable, str(PROGRAM), env=environment)
     try:
         await eventually(lambda: listens(socket))
