@@ -311,3 +311,50 @@ def test_kubectl_explains_every_field(definition):
     versions = [one["schema"]["openAPIV3Schema"] for one in definition["spec"]["versions"]]
 
     assert [".metadata"] * len(versions) == [field for one in versions for field in undescribed(one, "")]
+
+
+INT32 = 2**31 - 1
+ABSENT = ("not given", "never asked", "required with", "give it or", "without effect")
+"""How a text says what holds where an optional field without a default is left out."""
+
+
+def described(schema, path=""):
+    """Each field below a schema: its path, itself, and whether it may be left out."""
+    for name, field in schema.get("properties", {}).items():
+        yield f"{path}.{name}", field, name not in schema.get("required", ())
+        yield from described(field, f"{path}.{name}")
+    if isinstance(schema.get("items"), dict):
+        yield from described(schema["items"], path)
+
+
+def spec(definition):
+    return definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+
+
+def bounds(field):
+    """The bounds that the API server holds a field to, and kubectl does not show."""
+    found = {field[name] for name in ("maxItems", "maxProperties", "maxLength") if name in field}
+    found |= {field[name] for name in ("minimum", "maximum") if name in field and field[name] != INT32}
+    return set() if "enum" in field else found
+
+
+@pytest.mark.parametrize(
+    "definition", [scheduler_definition(), plugin_definition()], ids=["Scheduler", "Plugin"]
+)
+def test_kubectl_explains_bounds_and_what_is_not_given(definition):
+    """The text of a field has its bounds, and what holds without it where kubectl shows no default."""
+    fields = list(described(spec(definition)))
+    unbound = [
+        path
+        for path, field, _ in fields
+        if any(f"{one}" not in field["description"] for one in bounds(field))
+    ]
+    unsaid = [
+        path
+        for path, field, optional in fields
+        if optional
+        and not {"default", "properties"} & field.keys()
+        and not any(one in field["description"] for one in ABSENT)
+    ]
+
+    assert ([], []) == (unbound, unsaid)

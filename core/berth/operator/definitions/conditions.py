@@ -1,11 +1,12 @@
 """The status that both kinds share: conditions as Kubernetes' own kinds have them."""
 
-from berth.operator.definitions.schema import Schema, choice, fields, keyed, of, rule, text
+from berth.operator.definitions.schema import Schema, choice, explained, fields, keyed, of, rule, text
 
 _REASON_LENGTH = 1024
 _MESSAGE_LENGTH = 32768
 GENERATION: Schema = {
-    "description": "The generation of the spec that this was said of.",
+    "description": "metadata.generation of the spec that this describes; while the object's is higher, the "
+    "latest change is not taken up yet.",
     "type": "integer",
     "format": "int64",
 }
@@ -15,21 +16,23 @@ def conditions(about: str) -> Schema:
     """A list of conditions, distinguished by their types."""
     condition = fields(
         {
-            "type": text("What it is about.", longest=316),
+            "type": text("What the condition is about; one entry for each type.", longest=316),
             "status": choice(("True", "False", "Unknown"), "Whether it holds."),
             "observedGeneration": {**GENERATION, "minimum": 0},
             "lastTransitionTime": {
-                "description": "Since when it has had this status.",
+                "description": "When status last changed.",
                 "type": "string",
                 "format": "date-time",
             },
             "reason": text(
-                "The cause, in a word for programs.",
+                "The cause in one CamelCase word, for programs; docs/operator.md lists them.",
                 longest=_REASON_LENGTH,
                 shortest=1,
                 pattern="^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
             ),
-            "message": text("The cause, for people.", longest=_MESSAGE_LENGTH),
+            "message": text(
+                "The cause in words, which may change between versions.", longest=_MESSAGE_LENGTH
+            ),
         },
         required=("type", "status", "lastTransitionTime", "reason", "message"),
     )
@@ -64,8 +67,10 @@ def definition(
         "kind": {"description": f"The kind, {names['kind']}.", "type": "string"},
         # The API server describes it, and refuses a definition that does.
         "metadata": {"type": "object"},
-        "spec": of(spec, "What it is to be."),
-        "status": of(status, "How it is; written by the operator."),
+        "spec": explained(spec),
+        "status": of(
+            status, "What the operator last observed. It alone writes this; what others write is replaced."
+        ),
     }
     # The names of what is made of it have to stay DNS labels.
     short = rule("self.metadata.name.size() <= 40", "give it a name of 40 characters or fewer")

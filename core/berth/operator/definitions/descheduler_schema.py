@@ -34,7 +34,10 @@ def descheduler() -> Schema:
     policy = fields(
         {
             "profiles": listed(
-                free(), "Its profiles, as the descheduler takes them.", most=MAX_POLICY_PROFILES, minItems=1
+                free(),
+                "The policy's profiles, in the form that the descheduler takes.",
+                most=MAX_POLICY_PROFILES,
+                minItems=1,
             )
         },
         "A DeschedulerPolicy of descheduler/v1alpha2; its apiVersion and kind may be left out.",
@@ -45,34 +48,40 @@ def descheduler() -> Schema:
         {
             "policy": policy,
             "schedule": text(
-                "When plans are made, as a CronJob's.",
+                "When plans are made, in the form of a CronJob's schedule.",
                 longest=128,
                 rules=[_of_cron()],
                 default="*/30 * * * *",
             ),
-            "timeZone": text("Of the schedule; the control plane's own if not given.", shortest=1),
-            "suspend": flag("Whether no plans are made for now.", default=False),
+            "timeZone": text(
+                "The time zone of the schedule, such as Europe/Berlin; the control plane's own if not given.",
+                shortest=1,
+            ),
+            "suspend": flag("Whether no plans are made until this is false again.", default=False),
             "dryRun": flag(
-                "Whether plans are only written to the log. With false they are carried out.", default=True
+                "Whether plans are only logged and nothing is evicted; with false they are carried out.",
+                default=True,
             ),
             "maxEvictionsPerMinute": integer(
-                "How many pods are evicted in a minute.", least=1, most=6000, default=20
+                "How many pods are evicted in a minute at most.", least=1, most=6000, default=20
             ),
             "patience": duration(
                 "How long a pod may take to leave its node before the rest is left to the next plan.",
                 default="5m",
             ),
             "activeDeadlineSeconds": integer(
-                "After how long a plan, and its evictions, are broken off.", least=60, default=7200
+                "Seconds after which a plan and its evictions are broken off.", least=60, default=7200
             ),
             "image": text(
                 "The descheduler's image; the operator's choice if not given.",
                 longest=TEXT_LENGTH,
                 shortest=1,
             ),
-            "resources": resources("What its container asks for."),
+            "resources": resources(
+                "Resources of its container; requests of 100m CPU and 256Mi memory if not given."
+            ),
         },
-        "Finds pods that would stand better on other nodes, by the clock, and evicts them.",
+        "Evicts pods that would be better placed on other nodes, by a schedule; never if not given.",
         required=("policy",),
     )
 

@@ -60,7 +60,11 @@ def plugin_definition() -> Schema:
 
 
 def _spec() -> Schema:
-    return fields({**_sidecar(), **_reached(), **_calls(), **_place()}, rules=_rules())
+    return fields(
+        {**_sidecar(), **_reached(), **_calls(), **_place()},
+        "The plugin: an image or an address, its arguments, and where its answers count.",
+        rules=_rules(),
+    )
 
 
 def _rules() -> list[Schema]:
@@ -99,36 +103,48 @@ def _rules() -> list[Schema]:
 def _sidecar() -> dict[str, Schema]:
     """The container that runs it."""
     return {
-        "image": text("The image that runs as a sidecar of the scheduler.", longest=TEXT_LENGTH, shortest=1),
+        "image": text(
+            "The image that runs as a sidecar in each pod of the scheduler; give it or address.",
+            longest=TEXT_LENGTH,
+            shortest=1,
+        ),
         "imagePullPolicy": choice(
-            ("Always", "IfNotPresent", "Never"), "When the image is pulled.", default="IfNotPresent"
+            ("Always", "IfNotPresent", "Never"), "When the kubelet pulls the image.", default="IfNotPresent"
         ),
-        "command": listed(text(longest=TEXT_LENGTH), "The sidecar's command.", most=64),
-        "args": listed(text(longest=TEXT_LENGTH), "The sidecar's arguments.", most=64),
+        "command": listed(
+            text(longest=TEXT_LENGTH),
+            "The command of the sidecar's container; the image's own if not given.",
+            most=64,
+        ),
+        "args": listed(
+            text(longest=TEXT_LENGTH), "The arguments of its command; the image's own if not given.", most=64
+        ),
         "env": free_list(
-            f"The sidecar's environment, as a container's; Secrets that it names have {PLUGIN_SECRETS} in "
-            "their names."
+            f"Variables of the sidecar's environment, as a container's env; a Secret that one refers to has "
+            f"{PLUGIN_SECRETS} in its name. None if not given."
         ),
-        "resources": resources("What the sidecar asks for."),
+        "resources": resources(
+            "Resources of the sidecar's container; requests of 50m CPU and 64Mi memory if not given."
+        ),
         "runAsUser": integer(
-            "The user that the sidecar runs as, one of its own where its image allows; the scheduler's "
-            "if not given.",
+            "The user ID that the sidecar runs as, best one of its own; the scheduler's if not given.",
             least=1,
             most=MAX_USER,
         ),
         "metricsPort": integer(
-            "The port at which the sidecar serves /metrics, over HTTP: it is given to it as "
-            "BERTH_METRICS_ADDRESS, let through and scraped. Of a scheduler's sidecars each has its own.",
+            "The port at which the sidecar serves /metrics over HTTP; not scraped if not given. The sidecar "
+            "has it in BERTH_METRICS_ADDRESS; no two sidecars of a scheduler may have the same.",
             least=1024,
             most=65535,
         ),
         "automountServiceAccountToken": flag(
-            "Whether the sidecar has the token of the scheduler's service account."
+            "Whether the sidecar has the token of the scheduler's service account, with all of its rights; "
+            "false if not given."
         ),
         "clusterRoles": listed(
             text(shortest=1),
-            "ClusterRoles to which schedulers that run it are bound, for kinds that it reads. The "
-            "operator needs the verbs bind and get on them.",
+            "ClusterRoles to which the schedulers that run it are bound, for kinds that it reads; none if "
+            "not given. The operator needs the verbs bind and get on them.",
             most=8,
             kind="set",
         ),
@@ -139,7 +155,9 @@ def _reached() -> dict[str, Schema]:
     """Where it is, if it is no sidecar."""
     return {
         "address": text(
-            "Where the plugin listens, if it is no sidecar.", longest=TEXT_LENGTH, rules=[_reachable()]
+            "Where a plugin that runs by itself listens, unix:/path/to.sock or host:port; give it or image.",
+            longest=TEXT_LENGTH,
+            rules=[_reachable()],
         ),
         "tls": fields(
             {
@@ -149,9 +167,9 @@ def _reached() -> dict[str, Schema]:
                     f"{PLUGIN_SECRETS} in it.",
                     shortest=1,
                 ),
-                "serverName": text("The name in the plugin's certificate, if it is not its host's."),
+                "serverName": text("The name in the plugin's certificate; the host of address if not given."),
             },
-            "Certificates for a plugin at host:port; both sides show theirs.",
+            "Certificates of both sides, for a plugin at host:port; plain text if not given.",
             required=("secretName",),
         ),
     }
@@ -160,7 +178,10 @@ def _reached() -> dict[str, Schema]:
 def _calls() -> dict[str, Schema]:
     """What it is asked, and what its failures mean."""
     return {
-        "arguments": free("What the plugin is configured with; changes reach it while it runs."),
+        "arguments": free(
+            "What the plugin is configured with; none if not given. A change reaches it while it runs; while "
+            "it refuses one, ArgumentsAccepted is False and the arguments before serve."
+        ),
         "extensionPoints": listed(
             choice(POINTS),
             "Where it takes part; if not given, everywhere but at queueSort and placementGenerate, where "
@@ -172,12 +193,12 @@ def _calls() -> dict[str, Schema]:
         "failurePolicy": fields(
             {
                 point: policy_choice(
-                    f"At {point}: Fail the pod's attempt, or Ignore the call; "
+                    f"At {point}: Fail ends the pod's attempt, Ignore goes on without the plugin; "
                     f"{DEFAULT_POLICY[ExtensionPoint(point)]} if not given."
                 )
                 for point in POLICIES
             },
-            "What a failing call means, by extension point.",
+            "What a call that fails means for the pod, by extension point.",
         ),
         "exemptPods": _exempt(),
         "metadataKeys": listed(
@@ -187,7 +208,9 @@ def _calls() -> dict[str, Schema]:
             most=64,
             kind="set",
         ),
-        "timeout": duration("The longest that one call may take."),
+        "timeout": duration(
+            "The longest that one call may take; the plugin's own wish, or 1s, if not given."
+        ),
     }
 
 
@@ -196,15 +219,17 @@ def _place() -> dict[str, Schema]:
     return {
         "profiles": listed(
             text(shortest=1),
-            "The profiles in which it is enabled at every point it serves; those that name it themselves "
-            "need not be listed.",
+            "The profiles in which it is enabled at every point that it serves; none if not given. Profiles "
+            "that name it among their plugins need not be listed.",
             most=MAX_PROFILES,
             kind="set",
         ),
-        "weight": integer("How much its scores count in these profiles.", least=1, most=100, default=1),
+        "weight": integer(
+            "What its scores are multiplied by in these profiles.", least=1, most=100, default=1
+        ),
         "shadow": flag(
-            "Compare what it says with what is decided, and let it have no say in it. A change reaches "
-            "running schedulers."
+            "Whether it is asked about live pods without a say in what is decided, to compare; false if not "
+            "given. A change reaches running schedulers."
         ),
     }
 
@@ -216,10 +241,21 @@ def _exempt() -> Schema:
     )
     return fields(
         {
-            "namespaces": listed(text(shortest=1), "Of these namespaces.", most=64, kind="set", minItems=1),
-            "matchLabels": mapping(text(longest=63), "With these labels.", most=16, minProperties=1),
+            "namespaces": listed(
+                text(shortest=1),
+                "Pods of these namespaces; of all if not given.",
+                most=64,
+                kind="set",
+                minItems=1,
+            ),
+            "matchLabels": mapping(
+                text(longest=63),
+                "Pods with all of these labels; with any if not given.",
+                most=16,
+                minProperties=1,
+            ),
         },
-        "Pods that the plugin's failures cost nothing, such as those that it needs itself.",
+        "Pods that are scheduled although the plugin fails, such as its own; none if not given.",
         rules=[some],
     )
 
@@ -235,11 +271,11 @@ def _status() -> Schema:
     return fields(
         {
             "observedGeneration": GENERATION,
-            "schedulers": listed(text(), "The schedulers that run it.", most=64),
+            "schedulers": listed(text(), "The names of the Schedulers that run it.", most=64),
             "accepted": fields(
-                {"arguments": free("Those, if it was given any.")},
+                {"arguments": free("The arguments as they were taken; absent where it was given none.")},
                 "The arguments that it took last; they serve while spec.arguments is refused.",
             ),
-            "conditions": conditions("Ready and ArgumentsAccepted."),
+            "conditions": conditions("Ready always; ArgumentsAccepted once it was given arguments."),
         }
     )

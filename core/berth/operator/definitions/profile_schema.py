@@ -27,7 +27,7 @@ def profiles() -> Schema:
     return keyed(
         _profile(),
         "schedulerName",
-        "What pods are scheduled by, one profile for each scheduler name.",
+        "One profile for each schedulerName: pods that name it are scheduled by this profile.",
         most=MAX_PROFILES,
         minItems=1,
     )
@@ -37,8 +37,11 @@ def _profile() -> Schema:
     set_of = {point: _plugin_set(point) for point in ("multiPoint", *map(str, ExtensionPoint))}
     arguments = fields(
         {
-            "name": text("The plugin.", shortest=1),
-            "args": free("Its arguments, as kube-scheduler takes them."),
+            "name": text("The plugin's name, such as NodeResourcesFit.", shortest=1),
+            "args": free(
+                "Its arguments as kube-scheduler takes them, such as NodeResourcesFitArgs; its own "
+                "defaults if not given."
+            ),
         },
         required=("name",),
     )
@@ -50,18 +53,28 @@ def _profile() -> Schema:
                 default="default-scheduler",
             ),
             "percentageOfNodesToScore": integer(
-                "How many feasible nodes are enough; the scheduler's if not given.", least=0, most=100
+                "The percentage of the nodes at which the search for feasible ones ends; the scheduler's if "
+                "not given.",
+                least=0,
+                most=100,
             ),
-            "plugins": fields(set_of, "What is switched on and off, by extension point."),
-            "pluginConfig": keyed(arguments, "name", "Arguments of plugins.", most=_MAX_PLUGINS),
+            "plugins": fields(
+                set_of, "Which plugins take part, by extension point; kube-scheduler's default if not given."
+            ),
+            "pluginConfig": keyed(
+                arguments,
+                "name",
+                "Arguments of plugins; kube-scheduler's defaults for those not given.",
+                most=_MAX_PLUGINS,
+            ),
         }
     )
 
 
 def _plugin_set(point: str) -> Schema:
     weighed = {
-        "name": text("The plugin.", shortest=1),
-        "weight": integer("How much its scores count; 1 if 0 or not given.", least=0),
+        "name": text("The plugin's name; that of a SchedulerPlugin is one, too.", shortest=1),
+        "weight": integer("What its scores are multiplied by; 1 if 0 or not given.", least=0),
     }
     one_star = rule(
         "!self.exists(p, p.name == '*') || self.size() == 1",
@@ -72,43 +85,50 @@ def _plugin_set(point: str) -> Schema:
             "enabled": keyed(
                 fields(weighed, required=("name",)),
                 "name",
-                "Plugins that are switched on, in this order, after those that are on by default.",
+                "Plugins that take part, in this order, after those that do by default; none if not given.",
                 most=_MAX_PLUGINS,
                 rules=[
                     rule("!self.exists(p, p.name == '*')", "name each plugin; '*' works in `disabled` only")
                 ],
             ),
             "disabled": keyed(
-                fields({"name": text("The plugin; * for all.", shortest=1)}, required=("name",)),
+                fields({"name": text("The plugin's name, or * for all.", shortest=1)}, required=("name",)),
                 "name",
-                "Plugins of the default that are switched off.",
+                "Plugins that take part by default and are left out; none if not given.",
                 most=_MAX_PLUGINS,
                 rules=[one_star],
             ),
         },
-        f"Plugins at {point}." if point != "multiPoint" else "Plugins at every point that they implement.",
+        f"Plugins at {point} alone; it takes precedence over multiPoint."
+        if point != "multiPoint"
+        else "Plugins at every extension point that they implement.",
     )
 
 
 def extenders() -> Schema:
     """The list of HTTP extenders."""
-    files = {"certFile": "The client's certificate", "keyFile": "Its key", "caFile": "The authority"}
-    data = {"certData": "The client's certificate", "keyData": "Its key", "caData": "The authority"}
+    about = {
+        "cert": "The certificate that the scheduler shows, none if not given",
+        "key": "The key of that certificate, none if not given",
+        "ca": "The authority of the extender's certificate, the system's if not given",
+    }
     tls = fields(
         {
             "insecure": flag("Whether the extender's certificate is not verified; false if not given."),
             "serverName": text("The name in its certificate; that of urlPrefix if not given."),
-            **{name: text(f"{about}, a file in PEM.", longest=4096) for name, about in files.items()},
+            **{f"{name}File": text(f"{what}: a file in PEM.", longest=4096) for name, what in about.items()},
             **{
-                name: text(f"{about} in PEM, as base64; wins over the file.", longest=65536, format="byte")
-                for name, about in data.items()
+                f"{name}Data": text(
+                    f"{what}: PEM as base64; takes precedence over the file.", longest=65536, format="byte"
+                )
+                for name, what in about.items()
             },
         },
-        "How its server is verified, and who the scheduler is to it.",
+        "How the extender's certificate is verified, and which certificate the scheduler shows.",
     )
     managed = fields(
         {
-            "name": text("The resource.", shortest=1),
+            "name": text("The name of an extended resource, such as example.com/gpu.", shortest=1),
             "ignoredByScheduler": flag("Whether NodeResourcesFit leaves it out; false if not given."),
         },
         required=("name",),
@@ -120,7 +140,7 @@ def extenders() -> Schema:
     extender = fields(
         {
             "urlPrefix": text(
-                "Where it is reached.",
+                "The extender's URL, to which the paths of the verbs are appended.",
                 longest=2048,
                 rules=[
                     rule(
@@ -130,17 +150,18 @@ def extenders() -> Schema:
                 ],
             ),
             **verbs,
-            "weight": integer("How much its scores count.", least=1),
-            "enableHTTPS": flag("Whether it is spoken to by HTTPS; false if not given."),
+            "weight": integer("What its scores are multiplied by; required with prioritizeVerb.", least=1),
+            "enableHTTPS": flag("Whether it is reached over HTTPS; false if not given."),
             "tlsConfig": tls,
             "httpTimeout": duration("How long an answer may take; 5s if not given."),
             "nodeCacheCapable": flag("Whether it is sent names instead of nodes; false if not given."),
             "managedResources": listed(
                 managed,
-                "It is asked about pods that request one of these; about all if there are none.",
+                "Resources that it manages: it is asked about pods that request one of them; about all pods "
+                "if not given.",
                 most=32,
             ),
-            "ignorable": flag("Whether pods are scheduled without it when it does not answer."),
+            "ignorable": flag("Whether pods are scheduled without it while it fails; false if not given."),
         },
         required=("urlPrefix",),
         rules=[
@@ -155,7 +176,12 @@ def extenders() -> Schema:
         "self.filter(e, has(e.bindVerb) && e.bindVerb != '').size() <= 1",
         "only one extender can bind; remove bindVerb from the others",
     )
-    return listed(extender, "HTTP extenders, in calling order.", most=16, rules=[binding])
+    return listed(
+        extender,
+        "HTTP extenders in the order in which they are called, as kube-scheduler's; none if not given.",
+        most=16,
+        rules=[binding],
+    )
 
 
 def policy_choice(about: str = "") -> Schema:

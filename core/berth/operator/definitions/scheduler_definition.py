@@ -81,19 +81,23 @@ def _spec() -> Schema:
             "profiles": profiles(),
             "plugins": keyed(
                 fields(
-                    {"name": text("A SchedulerPlugin of the same namespace.", shortest=1)}, required=("name",)
+                    {"name": text("The name of a SchedulerPlugin in the same namespace.", shortest=1)},
+                    required=("name",),
                 ),
                 "name",
-                "The out-of-tree plugins that run beside it.",
+                "The out-of-tree plugins that it runs or calls, each a SchedulerPlugin; none if not given.",
                 most=MAX_PLUGINS,
             ),
             "extenders": extenders(),
             "percentageOfNodesToScore": integer(
-                "How many feasible nodes are enough; all nodes are looked at if it is 0 or not given.",
+                "The percentage of the nodes at which the search for feasible ones ends; all nodes are "
+                "looked at if it is 0 or not given.",
                 least=0,
                 most=100,
             ),
-            "parallelism": integer("Kept for compatibility; Berth works on all nodes at once.", least=1),
+            "parallelism": integer(
+                "Accepted as kube-scheduler's, without effect: Berth evaluates all nodes at once.", least=1
+            ),
             "podInitialBackoffSeconds": integer(
                 "Seconds that a pod waits after its first failure; 1 if not given.", least=1
             ),
@@ -101,24 +105,40 @@ def _spec() -> Schema:
                 "Seconds that a pod waits at most after failures; 10 if not given.", least=1
             ),
             "clientConnection": _client_connection(),
-            "featureGates": mapping({"type": "boolean"}, "Feature gates, as kube-scheduler's.", most=128),
+            "featureGates": mapping(
+                {"type": "boolean"},
+                "kube-scheduler's feature gates by name; those not given have the release's defaults.",
+                most=128,
+            ),
             "replicas": integer(
-                "How many pods; one schedules, the others stand by.", least=0, most=32, default=1
+                "How many pods it has; one schedules, the others stand by. 0 ends it and keeps all else.",
+                least=0,
+                most=32,
+                default=1,
             ),
             "leaderElection": _leader_election(),
             "image": text(
                 "The scheduler's image; the operator's choice if not given.", longest=TEXT_LENGTH, shortest=1
             ),
             "imagePullPolicy": choice(
-                ("Always", "IfNotPresent", "Never"), "When the image is pulled.", default="IfNotPresent"
+                ("Always", "IfNotPresent", "Never"),
+                "When the kubelet pulls the image.",
+                default="IfNotPresent",
             ),
-            "resources": resources("What the scheduler's container asks for."),
+            "resources": resources(
+                "Resources of the scheduler's container; requests of 100m CPU and 256Mi memory if not given."
+            ),
             "telemetry": _telemetry(),
             "rollout": _rollout(),
-            "networkPolicy": flag("Whether a NetworkPolicy guards its pods.", default=True),
+            "networkPolicy": flag(
+                "Whether a NetworkPolicy opens the ports that its pods serve, and no others.",
+                default=True,
+            ),
             "pod": _pod(),
             "descheduler": descheduler(),
         },
+        "The scheduler that the operator keeps running: profiles, plugins and extenders as in a "
+        "KubeSchedulerConfiguration, and what its pods are like.",
         required=("profiles",),
         rules=[elected, backoff, itself, in_tree_plugins_alone()],
     )
@@ -127,10 +147,12 @@ def _spec() -> Schema:
 def _client_connection() -> Schema:
     return fields(
         {
-            "qps": of_number("Requests a second; a negative number means no limit. 50 if not given."),
-            "burst": integer("How many requests may come at once; 100 if not given.", least=0),
+            "qps": of_number(
+                "How many requests it may send in a second on average; no limit if negative, 50 if not given."
+            ),
+            "burst": integer("How many requests it may send at once beyond qps; 100 if not given.", least=0),
         },
-        "How fast it may talk to the API server.",
+        "Limits of its requests to the API server, as kube-scheduler's.",
     )
 
 
@@ -154,19 +176,32 @@ def _leader_election() -> Schema:
     )
     return fields(
         {
-            "leaderElect": flag("Whether replicas choose one among them by a lease.", default=True),
-            "leaseDuration": duration("After how long a silent leader is replaced.", default="15s"),
-            "renewDeadline": duration("After how long without renewal a leader stops.", default="10s"),
-            "retryPeriod": duration("How often the lease is renewed or asked for.", default="2s"),
-            "resourceName": text("The lease; berth-NAME if not given.", shortest=1),
+            "leaderElect": flag(
+                "Whether replicas elect a leader by a Lease; required for more than one replica.",
+                default=True,
+            ),
+            "leaseDuration": duration(
+                "How long after the leader's last renewal a standby may take the Lease.", default="15s"
+            ),
+            "renewDeadline": duration(
+                "How long after its last renewal the leader goes on trying, and then stops to lead.",
+                default="10s",
+            ),
+            "retryPeriod": duration(
+                "The pause between two tries to renew or to acquire the Lease.", default="2s"
+            ),
+            "resourceName": text(
+                "The name of the Lease; berth-NAME if not given. Schedulers that name one Lease take turns.",
+                shortest=1,
+            ),
             "resourceNamespace": text(
-                "The lease's namespace, the Scheduler's own if not given. In another its service account "
-                "needs a role for the lease.",
+                "The namespace of the Lease, the Scheduler's own if not given. In another one its service "
+                "account needs a role for the Lease.",
                 longest=63,
                 shortest=1,
             ),
         },
-        "How replicas choose the one that schedules.",
+        "How replicas elect the one that schedules, as kube-scheduler's.",
         rules=[renew, retry],
     )
 
@@ -175,7 +210,7 @@ def _telemetry() -> Schema:
     tracing = fields(
         {
             "endpoint": text(
-                "The OTLP collector.",
+                "The URL of the OTLP collector, such as http://collector:4317.",
                 longest=TEXT_LENGTH,
                 rules=[
                     rule(
@@ -184,47 +219,57 @@ def _telemetry() -> Schema:
                     )
                 ],
             ),
-            "protocol": choice(("grpc", "http/protobuf"), "How the collector is spoken to.", default="grpc"),
+            "protocol": choice(
+                ("grpc", "http/protobuf"), "The protocol of OTLP that the collector expects.", default="grpc"
+            ),
             "samplingRatePerMillion": integer(
-                "How many of a million attempts are traced; all of them without it.", least=0, most=1_000_000
+                "How many of a million attempts are traced; all if not given.", least=0, most=1_000_000
             ),
             # Stored Schedulers have it, 100 by default: a rule that forbids both fields would bar them.
             "samplingPercent": integer(
-                "The earlier name of the rate, in hundredths; it yields to samplingRatePerMillion.",
+                "The earlier form of the rate, a percentage; taken if samplingRatePerMillion is not given.",
                 least=0,
                 most=100,
             ),
             "failedPerMinute": integer(
-                "How many failed attempts more are traced in a minute: without it 60, none if the rate is 0.",
+                "How many failed attempts are traced in a minute although the rate leaves them out; 60 if "
+                "not given, none where the rate is 0.",
                 least=0,
                 most=MAX_PER_MINUTE,
             ),
             "slowPerMinute": integer(
-                "How many slow attempts more are traced in a minute: without it 60, none if the rate is 0.",
+                "How many slow attempts are traced in a minute although the rate leaves them out; 60 if not "
+                "given, none where the rate is 0.",
                 least=0,
                 most=MAX_PER_MINUTE,
             ),
-            "slowerThan": duration("From which time on a scheduling cycle is slow.", default="100ms"),
+            "slowerThan": duration(
+                "The duration from which on a scheduling cycle counts as slow.", default="100ms"
+            ),
         },
-        "A trace for every attempt to schedule a pod.",
+        "Traces, one for each sampled attempt to schedule a pod; none if not given.",
         required=("endpoint",),
     )
     logging = fields(
         {
-            "format": choice(("text", "json"), "How lines are written.", default="text"),
-            "verbosity": integer("How much is logged; 0 if not given.", least=0, most=10),
+            "format": choice(("text", "json"), "The format of a line.", default="text"),
+            "verbosity": integer(
+                "The verbosity of the log, as kube-scheduler's -v; 0 if not given.", least=0, most=10
+            ),
         },
         "The log of the scheduler's container.",
     )
     metrics = fields(
         {
-            "serviceMonitor": flag("Whether a ServiceMonitor is kept where that kind exists.", default=True),
-            "interval": duration("How often metrics are scraped.", default="30s"),
+            "serviceMonitor": flag(
+                "Whether a ServiceMonitor is made in clusters that have this kind.", default=True
+            ),
+            "interval": duration("The ServiceMonitor's interval.", default="30s"),
         },
-        "How metrics are scraped.",
+        "How Prometheus' operator scrapes metrics.",
     )
     page = flag(
-        "Whether the secure port serves /live, a page about nodes, queue and decisions.",
+        "Whether the secure port serves /live, a page of nodes, queue and decisions.",
         default=False,
     )
     return fields(
@@ -242,68 +287,95 @@ def _rollout() -> Schema:
     )
     return fields(
         {
-            "maxSurge": share("How many pods more than asked for while rolling out.", default=1),
-            "maxUnavailable": share("How many pods fewer than asked for while rolling out.", default=0),
-            "progressDeadlineSeconds": integer(
-                "After how long a rollout counts as stuck.", least=1, default=600
+            "maxSurge": share(
+                "How many pods, or which percentage, there may be beyond replicas during a rollout.",
+                default=1,
             ),
-            "minReadySeconds": integer("How long a pod has to be ready to count.", least=0, default=0),
-            "paused": flag("Whether changes wait.", default=False),
+            "maxUnavailable": share(
+                "How many pods, or which percentage, may be lacking during a rollout.", default=0
+            ),
+            "progressDeadlineSeconds": integer(
+                "Seconds after which a rollout without progress is Degraded.", least=1, default=600
+            ),
+            "minReadySeconds": integer(
+                "Seconds that a pod has to be ready before it counts as available.", least=0, default=0
+            ),
+            "paused": flag(
+                "Whether changes of the spec wait, but for those that reach running pods.", default=False
+            ),
         },
-        "How changes reach its pods.",
+        "How changes reach its pods, as a Deployment's rolling update.",
         rules=[both],
     )
 
 
 def _pod() -> Schema:
-    labels = mapping(text(longest=63), "As a pod's.", most=64)
+    value = text(longest=63)
     return fields(
         {
-            "labels": labels,
-            "annotations": mapping(text(longest=65536), "As a pod's.", most=64),
-            "nodeSelector": labels,
-            "tolerations": free_list("As a pod's."),
-            "affinity": free("As a pod's."),
-            "topologySpreadConstraints": free_list("As a pod's; over hosts and zones if not given."),
-            "priorityClassName": text("As a pod's; the operator's choice if not given.", shortest=1),
+            "labels": mapping(
+                value, "Labels of the pods beside the operator's, which win; none if not given.", most=64
+            ),
+            "annotations": mapping(
+                text(longest=65536),
+                "Annotations of the pods beside the operator's, which win; none if not given.",
+                most=64,
+            ),
+            "nodeSelector": mapping(value, "The pods' spec.nodeSelector; none if not given.", most=64),
+            "tolerations": free_list("The pods' spec.tolerations; none if not given."),
+            "affinity": free("The pods' spec.affinity; none if not given."),
+            "topologySpreadConstraints": free_list(
+                "The pods' spec.topologySpreadConstraints; over hosts and zones if not given."
+            ),
+            "priorityClassName": text(
+                "The pods' spec.priorityClassName; the operator's choice if not given.", shortest=1
+            ),
             "schedulerName": text(
-                "Who schedules the scheduler's own pods; not itself.", shortest=1, default="default-scheduler"
+                "The pods' spec.schedulerName; not one of its own profiles, which could not place them.",
+                shortest=1,
+                default="default-scheduler",
             ),
             "imagePullSecrets": keyed(
-                fields({"name": text("A Secret of the namespace.", shortest=1)}, required=("name",)),
+                fields(
+                    {"name": text("The name of a Secret in the namespace.", shortest=1)}, required=("name",)
+                ),
                 "name",
-                "As a pod's.",
+                "The pods' spec.imagePullSecrets; none if not given.",
                 most=16,
             ),
         },
-        "What its pods have beside the scheduler.",
+        "Fields of the scheduler's pods that the operator leaves to you.",
     )
 
 
 def _status() -> Schema:
     plugin = fields(
         {
-            "name": text("The SchedulerPlugin."),
-            "ready": flag("Whether it is ready in every pod."),
-            "message": text("What keeps it from being ready.", longest=TEXT_LENGTH),
+            "name": text("The name of the SchedulerPlugin."),
+            "ready": flag("Whether every pod of the scheduler has it ready."),
+            "message": text("The cause, with the pod, where it is not ready.", longest=TEXT_LENGTH),
         },
         required=("name", "ready"),
     )
     return fields(
         {
             "observedGeneration": GENERATION,
-            "replicas": integer("How many pods there are."),
+            "replicas": integer("How many pods the scheduler has."),
             "readyReplicas": integer("How many of them are ready."),
-            "updatedReplicas": integer("How many of them have the present spec."),
-            "selector": text("The labels of its pods.", longest=TEXT_LENGTH),
-            "configurationHash": text("Of the configuration that was last rolled out.", longest=64),
+            "updatedReplicas": integer("How many of them have the latest spec."),
+            "selector": text(
+                "The label selector of its pods, for kubectl scale and autoscalers.", longest=TEXT_LENGTH
+            ),
+            "configurationHash": text("A digest of the configuration that was last rolled out.", longest=64),
             "profiles": listed(
                 text(longest=NAME_LENGTH), "The scheduler names of its profiles.", most=MAX_PROFILES
             ),
-            "plugins": keyed(plugin, "name", "How each plugin is.", most=MAX_PLUGINS),
+            "plugins": keyed(
+                plugin, "name", "Each plugin of the spec, and whether it is ready.", most=MAX_PLUGINS
+            ),
             "conditions": conditions(
-                "Available, Progressing, Degraded, PluginsReady, KubernetesTested, Descheduling, "
-                "ArgumentsAccepted, Leading."
+                "Available, Progressing and Degraded always; PluginsReady, KubernetesTested, Descheduling, "
+                "ArgumentsAccepted and Leading where they apply."
             ),
         }
     )

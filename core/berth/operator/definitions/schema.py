@@ -146,6 +146,30 @@ def resources(about: str) -> Schema:
         ],
     }
     amounts = mapping(amount, most=32)
-    requests = of(amounts, "What has to be free on its node, by resource; nothing if not given.")
-    limits = of(amounts, "What it may use at most, by resource; no limit if not given.")
+    requests = of(amounts, "What has to be free on its node, by resource; none if not given.")
+    limits = of(amounts, "What it may use at most, by resource; no limit for what is not given.")
     return fields({"requests": requests, "limits": limits}, about)
+
+
+def explained(schema: Schema) -> Schema:
+    """The same with bounds in the descriptions: `kubectl explain` shows texts, defaults and words alone."""
+    made = dict(schema)
+    if bounds := _bounds(schema):
+        made["description"] = f"{schema['description']} {bounds}"
+    if "properties" in schema:
+        made["properties"] = {name: explained(field) for name, field in schema["properties"].items()}
+    if "description" not in schema.get("items", {"description": ""}):
+        made["items"] = explained(schema["items"])
+    return made
+
+
+def _bounds(schema: Schema) -> str:
+    if "description" not in schema:
+        return ""
+    for field, what in (("maxItems", "entries"), ("maxProperties", "entries"), ("maxLength", "characters")):
+        if field in schema and "enum" not in schema:
+            return f"At most {schema[field]} {what}."
+    least, most = schema.get("minimum"), schema.get("maximum", INT32)
+    if most != INT32:
+        return f"From {least or 0} to {most}."
+    return "" if least is None else f"At least {least}."
