@@ -7,6 +7,7 @@ import pytest
 import zstandard
 
 from berth.simulation import snapshot_file
+from berth.simulation.changes import changed_at_once, parsed
 from berth.simulation_service.forks import Version
 from berth.simulation_service.limits import Limits
 from berth.simulation_service.service import applied
@@ -90,6 +91,34 @@ async def test_questions_are_bounded(request_, text):
     """More pods or shapes than may be asked about are refused."""
     async with served(limits=FEW) as at:
         assert (grpc.StatusCode.RESOURCE_EXHAUSTED, text) == await refused(at.simulation.WouldFit(request_))
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"changes": ["cordon n0"] * 3}, "changes: found 3; at most 2"),
+        ({"changes": ["add-node n0 x9"]}, "nodes: found 10; at most 3"),
+        ({"changes": ["cordon n0"], "max_copies": 4}, "max_copies: found 4; at most 3"),
+        ({"changes": ["cordon n0"], "pods": [written(pod("p"))] * 6}, "pods: found 6; at most 5"),
+    ],
+)
+async def test_changes_are_bounded(fields, text):
+    """More changes, nodes, pods or copies than may be asked about are refused."""
+    async with served(cluster_of(node("n0")), limits=FEW) as at:
+        answer = await refused(at.simulation.WhatIf(pb.WhatIfRequest(**fields)))
+
+    assert (grpc.StatusCode.RESOURCE_EXHAUSTED, text) == answer
+
+
+def test_a_drain_looks_at_each_pod_once():
+    """A drain of many nodes with many pods costs as much as there are of both together."""
+
+    def draining(count):
+        nodes = [node(f"n{i}") for i in range(count)]
+        there = cluster_of(*nodes, *(pod(f"p{i}", nodeName=f"n{i}") for i in range(count)))
+        return lambda: changed_at_once(there, [parsed("drain all")])
+
+    assert growth(draining, 50) < 1.5
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def run(
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (see above)
     from berth.simulation.inputs import read_cluster  # noqa: PLC0415 (see above)
     from berth.simulation.options import Options  # noqa: PLC0415 (see above)
-    from berth.simulation.outcome import summed_up  # noqa: PLC0415 (see above)
+    from berth.simulation.outcome import WITHOUT, summed_up  # noqa: PLC0415 (see above)
     from berth.simulation.text import outcome_lines  # noqa: PLC0415 (see above)
 
     try:
@@ -100,7 +100,7 @@ def run(
             options = replace(options, max_seconds=max_seconds)
         outcome = simulated(cluster, options)
         if changes:
-            before = summed_up("without --what-if", simulated(read, replace(options, changes=())))
+            before = summed_up(WITHOUT, simulated(read, replace(options, changes=())))
             evicted = sorted(pod.key for pod in evicted_by(read, cluster))
             outcome = structs.replace(outcome, evicted=evicted, before=before)
     except (SimulationError, EventRegistrationError) as error:
@@ -142,9 +142,7 @@ def fill(
     Exits with 0 where --most copies fit, with 3 where one did not, and with 2 where an input or the
     configuration is wrong.
     """
-    from msgspec import structs  # noqa: PLC0415 (quick start)
-
-    from berth.simulation.changes import changed, evicted_by, read_changes  # noqa: PLC0415 (quick start)
+    from berth.simulation.changes import changed_at_once, read_changes  # noqa: PLC0415 (quick start)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start)
     from berth.simulation.fill import POOLS  # noqa: PLC0415 (quick start)
     from berth.simulation.fill import fill as filled  # noqa: PLC0415 (quick start)
@@ -162,13 +160,9 @@ def fill(
             objects=_objects(config_file, read, inputs),
             release=release,
         )
-        cluster = changed(read, changes)
-        pods, options = read_pods(pod_file, cluster), Options(*settings, seed=seed, changes=changes)
-        evicted, by = evicted_by(read, cluster), labels or POOLS
-        found = filled(cluster, pods, options, most=most, labels=by, evicted=evicted)
-        if changes:
-            before = filled(read, pods, replace(options, changes=()), most=most, labels=by)
-            found = structs.replace(found, before=before)
+        pods, options = read_pods(pod_file, read), Options(*settings, seed=seed)
+        then = changed_at_once(read, changes) if changes else None
+        found = filled(read, pods, options, most=most, labels=labels or POOLS, then=then)
     except SimulationError as error:
         fail(error)
     show(found, output, fill_lines(found))

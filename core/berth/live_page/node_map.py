@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from berth.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from berth.snapshot.columns import Ints
+from berth.snapshot.columns import Ints, Mask
 from berth.snapshot.node_tree import REGION, ZONE
 from berth.snapshot.snapshot import Snapshot
 
@@ -52,7 +52,7 @@ class Nodes(msgspec.Struct, frozen=True, gc=False):
 
 
 class Resource(msgspec.Struct, frozen=True, gc=False):
-    """How much of a resource is requested of what the nodes offer.
+    """How much of a resource is requested of what the nodes offer; a cordoned node has a share and no sum.
 
     Shapes: shares uint8 (n,), percent up to 200, 255 where a node offers none; base64 in JSON.
     Units: milli-CPU, bytes, whole units of others.
@@ -111,14 +111,16 @@ class NodeMap:
     def resources(self) -> list[Resource]:
         """CPU, memory and pods, then the resources that most nodes offer, `MAX_RESOURCES` in all."""
         nodes = self._snapshot
-        basic = [resource(name, nodes.offered(name), nodes.held(name)) for name in (CPU, MEMORY)]
-        pods = resource(PODS, nodes.allowed_pods, nodes.pod_count)
+        counted = ~nodes.unschedulable
+        basic = [resource(name, nodes.offered(name), nodes.held(name), counted) for name in (CPU, MEMORY)]
+        pods = resource(PODS, nodes.allowed_pods, nodes.pod_count, counted)
         others = [name for name in nodes.resource_names if name not in (CPU, MEMORY)]
         offering = {name: self._offering(name) for name in others}
         # Ephemeral storage is on every node, and seldom requested: devices are of more interest.
         others.sort(key=lambda name: (name == EPHEMERAL_STORAGE, -offering[name], name))
         shown = [name for name in others if offering[name]][: MAX_RESOURCES - 3]
-        return [*basic, pods, *(resource(name, nodes.offered(name), nodes.held(name)) for name in shown)]
+        more = (resource(name, nodes.offered(name), nodes.held(name), counted) for name in shown)
+        return [*basic, pods, *more]
 
     def _offering(self, name: str) -> int:
         offered = self._snapshot.offered(name)
@@ -130,10 +132,10 @@ def version_of(nodes: bytes) -> str:
     return hashlib.blake2b(nodes, digest_size=8).hexdigest()
 
 
-def resource(name: str, offered: Ints | None, held: Ints) -> Resource:
-    """The shares of one resource.
+def resource(name: str, offered: Ints | None, held: Ints, counted: Mask) -> Resource:
+    """The shares of one resource; its sums are those of the nodes that are counted.
 
-    Shapes: offered, held int64 (n,).
+    Shapes: offered, held int64 (n,), counted bool (n,).
     """
     if offered is None:
         offered = np.zeros_like(held)
@@ -142,7 +144,7 @@ def resource(name: str, offered: Ints | None, held: Ints) -> Resource:
     share[offered <= 0] = NOT_OFFERED
     return Resource(
         name,
-        float(offered.sum(dtype=np.float64)),
-        float(held.sum(dtype=np.float64)),
+        float(offered.sum(dtype=np.float64, where=counted)),
+        float(held.sum(dtype=np.float64, where=counted)),
         share[:MAX_NODES].tobytes(),
     )

@@ -70,7 +70,7 @@ class Change:
 
 def read_changes(given: Sequence[str]) -> list[Change]:
     """The changes of these expressions, and of files that have one a line. Raises: ChangeError."""
-    return [_parsed(text) for each in given for text in _lines(each)]
+    return [parsed(text) for each in given for text in _lines(each)]
 
 
 def changed(cluster: ClusterInput, changes: Sequence[Change]) -> ClusterInput:
@@ -80,6 +80,14 @@ def changed(cluster: ClusterInput, changes: Sequence[Change]) -> ClusterInput:
         if not change.after:
             change.act(made)
     return made.cluster
+
+
+def changed_at_once(cluster: ClusterInput, changes: Sequence[Change]) -> ClusterInput:
+    """The cluster with all changes, for a question about one moment. Raises: ChangeError."""
+    for change in changes:
+        if change.after:
+            raise _wrong(change.text, "this is about one moment: leave `after SECONDS` out")
+    return changed(cluster, changes)
 
 
 def evicted_by(before: ClusterInput, now: ClusterInput) -> list[Pod]:
@@ -124,7 +132,8 @@ def _lines(given: str) -> Iterator[str]:
             yield text
 
 
-def _parsed(text: str) -> Change:
+def parsed(text: str) -> Change:
+    """The change of one expression; no file is read. Raises: ChangeError."""
     words = text.split()
     after = 0.0
     if words[:1] == ["after"]:
@@ -216,44 +225,47 @@ def _is_amount(value: str) -> bool:
         return False
 
 
-def _on_nodes(act: Callable[[Changed, Node], None]) -> Callable[[str, list[str]], Act]:
+def _on_nodes(act: Callable[[Changed, Sequence[Node]], None]) -> Callable[[str, list[str]], Act]:
     """A verb that takes nodes and nothing else."""
 
-    def parsed(text: str, words: list[str]) -> Act:
+    def read(text: str, words: list[str]) -> Act:
         if len(words) != 1:
             raise _wrong(text, "give nodes: a name, `all`, or labels as KEY=VALUE")
 
         def on_all(cluster: Changed) -> None:
-            for node in _selected(text, words[0], cluster):
-                act(cluster, node)
+            act(cluster, _selected(text, words[0], cluster))
 
         return on_all
 
-    return parsed
+    return read
 
 
-def _remove(cluster: Changed, node: Node) -> None:
-    _evict(cluster, node)
-    cluster.remove(node)
+def _remove(cluster: Changed, nodes: Sequence[Node]) -> None:
+    _evict(cluster, nodes)
+    for node in nodes:
+        cluster.remove(node)
 
 
-def _drain(cluster: Changed, node: Node) -> None:
-    _cordon(cluster, node)
-    _evict(cluster, node)
+def _drain(cluster: Changed, nodes: Sequence[Node]) -> None:
+    _cordon(cluster, nodes)
+    _evict(cluster, nodes)
 
 
-def _cordon(cluster: Changed, node: Node) -> None:
-    cluster.put(replace(node, spec=replace(node.spec, unschedulable=True)))
+def _cordon(cluster: Changed, nodes: Sequence[Node]) -> None:
+    for node in nodes:
+        cluster.put(replace(node, spec=replace(node.spec, unschedulable=True)))
 
 
-def _uncordon(cluster: Changed, node: Node) -> None:
-    cluster.put(replace(node, spec=replace(node.spec, unschedulable=False)))
+def _uncordon(cluster: Changed, nodes: Sequence[Node]) -> None:
+    for node in nodes:
+        cluster.put(replace(node, spec=replace(node.spec, unschedulable=False)))
 
 
-def _evict(cluster: Changed, node: Node) -> None:
-    """Let every pod of the node be made anew by its controller, as one that has no node."""
+def _evict(cluster: Changed, nodes: Sequence[Node]) -> None:
+    """Let every pod of the nodes be made anew by its controller, as one that has no node."""
+    names = {node.name for node in nodes}
     for pod in cluster.pods():
-        if pod.node_name != node.name:
+        if pod.node_name not in names:
             continue
         cluster.remove(pod)
         if belongs_to_node(pod):

@@ -359,7 +359,7 @@ class Simulation:
                 (*USUAL - {"pods"}, *extended),
             ),
             waits=waits_of([each.wait_seconds for each in placements]),
-            nodes_in_use=in_use(self.state.all(Pod)),
+            nodes_in_use=in_use(self.core.snapshot),
             left_out=dict(sorted((self.cluster.left_out - self.plugins.shown_kinds()).items())),
             plugins=self.plugins.uses(),
         )

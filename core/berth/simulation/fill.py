@@ -8,6 +8,7 @@ Called by: `berth simulate fill`.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from typing import Final
 
 import msgspec
@@ -15,11 +16,12 @@ import msgspec
 from berth.framework.status import Status
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.simulation.engine import Simulation, after
+from berth.simulation.changes import evicted_by
+from berth.simulation.engine import Simulation
 from berth.simulation.errors import InputError
 from berth.simulation.group_placing import GroupPlacing
 from berth.simulation.inputs import ClusterInput
-from berth.simulation.one_by_one import Left, OneByOne, check_alone, without_post_filter
+from berth.simulation.one_by_one import Left, OneByOne, Pace, check_alone, on_running
 from berth.simulation.options import Options
 from berth.simulation.outcome import (
     API_VERSION,
@@ -28,6 +30,7 @@ from berth.simulation.outcome import (
     USUAL,
     PendingPod,
     Use,
+    in_use,
     utilization,
     without_profile,
 )
@@ -72,6 +75,8 @@ class Fill(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """None where as many were placed as were asked for."""
     nodes: dict[str, int]
     by_label: dict[str, dict[str, int]]
+    nodes_in_use: list[str]
+    """Nodes with a pod at the end, a copy or another one, that is neither a DaemonSet's nor static."""
     utilization: dict[str, Use]
     evicted: int = 0
     """Pods of the cluster that lost their node to a change; they are placed before the first copy."""
@@ -90,25 +95,33 @@ def fill(
     *,
     most: int = MAX_COPIES,
     labels: Sequence[str] = POOLS,
-    evicted: Sequence[Pod] = (),
+    then: ClusterInput | None = None,
+    pace: Pace = nullcontext,
 ) -> Fill:
     """Place copies of these pods, in turn by their weights, until one does not fit or there are `most`.
 
-    Pods of the cluster that have no node are left out but for those in `evicted`, which are placed first, by
-    priority. `labels` are those by which copies are counted.
-    Raises: InputError, BuildError.
+    Pods of the cluster that have no node are left out. Where it is asked what `then` comes to, the cluster
+    once it is changed, the pods that lost their node are placed before the copies, by priority, and `before`
+    is what the cluster comes to as it is. `labels` are those by which copies are counted.
+    Raises: InputError, PluginsError, BuildError, and what `pace` raises.
     """
     names = {profile.scheduler_name for profile in options.loaded.profiles}
     for pod in pods:
         check_alone(pod, names)
 
-    async def run(simulation: Simulation) -> Fill:
-        filling = _Filling(simulation, pods)
-        await filling.place_evicted(evicted)
-        stop = await filling.place(most)
-        return _found(simulation, filling, stop, labels)
+    def found(there: ClusterInput, evicted: Sequence[Pod]) -> Fill:
+        async def run(simulation: Simulation) -> Fill:
+            filling = _Filling(simulation, pods, pace)
+            await filling.place_evicted(evicted)
+            stop = await filling.place(most)
+            return _found(simulation, filling, stop, labels)
 
-    return after(cluster.running(), without_post_filter(options), run)
+        return on_running(there, options, run, pace)
+
+    as_it_is = found(cluster, ())
+    if then is None:
+        return as_it_is
+    return msgspec.structs.replace(found(then, evicted_by(cluster, then)), before=as_it_is)
 
 
 def _weight(pod: Pod) -> int:
@@ -132,10 +145,11 @@ def in_turn(weights: Sequence[int]) -> Iterator[int]:
 class _Filling:
     """Places one copy after another."""
 
-    def __init__(self, simulation: Simulation, pods: Sequence[Pod]) -> None:
+    def __init__(self, simulation: Simulation, pods: Sequence[Pod], pace: Pace) -> None:
         self.nodes: Counter[str] = Counter()
         self.counts = [0] * len(pods)
         self.pods = pods
+        self._pace = pace
         self.evicted = 0
         self.evicted_pending: list[PendingPod] = []
         self._profiles = simulation.core.profiles.frameworks
@@ -154,7 +168,9 @@ class _Filling:
             known = [pod for pod in members if pod.spec.scheduler_name in self._profiles]
             unknown = [pod for pod in members if pod.spec.scheduler_name not in self._profiles]
             self.evicted_pending += [without_profile(pod, self._profiles) for pod in unknown]
-            for pod, status in await self._left_of(known):
+            with self._pace():
+                left = await self._left_of(known)
+            for pod, status in left:
                 reason = _reason(status)
                 pending = PendingPod(pod.key, pod.spec.scheduler_name, reason, status.message, 1)
                 self.evicted_pending.append(pending)
@@ -174,7 +190,8 @@ class _Filling:
         """Place until a copy does not fit; None where all do."""
         for number in range(most):
             index = next(self._turns)
-            placed = await self._one_by_one.place(copy_of(self.pods[index], number))
+            with self._pace():
+                placed = await self._one_by_one.place(copy_of(self.pods[index], number))
             if isinstance(placed, Status):
                 return Stop(self.pods[index].key, _reason(placed), placed.message)
             self.nodes[placed.node] += 1
@@ -206,6 +223,7 @@ def _found(simulation: Simulation, filling: _Filling, stop: Stop | None, labels:
         stopped_by=stop,
         nodes=dict(sorted(filling.nodes.items())),
         by_label={label: counts for label, counts in by_label.items() if counts},
+        nodes_in_use=in_use(core.snapshot),
         utilization=utilization(core.snapshot, extended),
         evicted=filling.evicted,
         evicted_pending=filling.evicted_pending,

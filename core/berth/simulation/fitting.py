@@ -13,17 +13,17 @@ Called by: berth.simulation_service.
 
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeVar
 
 from berth.objects.pod import Pod
-from berth.simulation.engine import Simulation, after
+from berth.simulation.engine import Simulation
 from berth.simulation.errors import InputError
-from berth.simulation.growing_cluster import GrowingCluster, Pace, Rest
+from berth.simulation.growing_cluster import GrowingCluster, Rest
 from berth.simulation.inputs import ClusterInput
-from berth.simulation.one_by_one import Left, check_ours, without_post_filter
+from berth.simulation.one_by_one import Left, Pace, check_ours, on_running
 from berth.simulation.options import Options
 from berth.simulation.plugin_settings import check_in_process
 from berth.simulation.shapes import Shape
@@ -110,15 +110,11 @@ def on_cluster(
     Raises: as `would_fit`, and what `then` raises.
     """
     check_in_process(options.loaded, options.plugins)
-    building = ExitStack()
 
     async def run(simulation: Simulation) -> T:
-        building.close()
         return await then(Fitting(simulation, pace))
 
-    with building:
-        building.enter_context(pace())
-        return after(cluster.running(), without_post_filter(options), run)
+    return on_running(cluster, options, run, pace)
 
 
 class Fitting(GrowingCluster):

@@ -12,8 +12,7 @@ Called by: fitting.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import NamedTuple
@@ -28,15 +27,12 @@ from berth.simulation.changes import renamed
 from berth.simulation.engine import Simulation
 from berth.simulation.group_placing import GroupPlacing
 from berth.simulation.left_pods import Kind, LeftPods, Turn, Turns
-from berth.simulation.one_by_one import Left, OneByOne, Placed
+from berth.simulation.one_by_one import Left, OneByOne, Pace, Placed
 from berth.simulation.refusals import Refusals
 from berth.simulation.room import Room
 from berth.simulation.shapes import Shape, Unfit
 from berth.snapshot.columns import Mask
 from berth.snapshot.pod_group_states import GroupKey
-
-Pace = Callable[[], AbstractContextManager[None]]
-"""Entered for each step, so that others have their turn between two; what it raises ends the work."""
 
 
 class Stays(NamedTuple):

@@ -9,9 +9,10 @@ Called by: fill, growing_cluster, group_placing.
 """
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Coroutine
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,9 +25,14 @@ from berth.framework.runtime import Framework
 from berth.framework.status import SUCCESS, Status
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.simulation.engine import Simulation
+from berth.simulation.engine import Simulation, after
 from berth.simulation.errors import InputError
+from berth.simulation.inputs import ClusterInput
 from berth.simulation.options import Options
+
+T = TypeVar("T")
+Pace = Callable[[], AbstractContextManager[None]]
+"""Entered for each step, so that others have their turn between two; what it raises ends the work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +125,28 @@ class OneByOne:
         """
         self._simulation.remove(node)
         self._simulation.state.deliver()
+
+
+def on_running(
+    cluster: ClusterInput,
+    options: Options,
+    then: Callable[[Simulation], Coroutine[Any, Any, T]],
+    pace: Pace = nullcontext,
+) -> T:
+    """What `then` finds out with the cluster's running pods on their nodes; its pending ones are left out.
+
+    No plugin makes room for pods. To build the cluster is one step of `pace`.
+    Raises: InputError, PluginsError, BuildError, and what `pace` and `then` raise.
+    """
+    building = ExitStack()
+
+    async def run(simulation: Simulation) -> T:
+        building.close()
+        return await then(simulation)
+
+    with building:
+        building.enter_context(pace())
+        return after(cluster.running(), without_post_filter(options), run)
 
 
 def without_post_filter(options: Options) -> Options:

@@ -13,6 +13,8 @@ from berth.snapshot.snapshot import Snapshot
 
 API_VERSION: Final = "simulation.berth.dev/v1alpha1"
 PERCENTILES: Final = (50, 90, 99)
+WITHOUT: Final = "without --what-if"
+"""The name of what a simulation comes to without its changes."""
 
 USUAL: Final = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
 """Resources that every cluster has."""
@@ -155,9 +157,10 @@ def without_profile(pod: Pod, profiles: Iterable[str]) -> PendingPod:
     return PendingPod(pod.key, profile, NO_PROFILE, message, 0)
 
 
-def in_use(pods: Iterable[Pod]) -> list[str]:
-    """The nodes of these pods, but for pods that belong to their node."""
-    return sorted({pod.node_name for pod in pods if pod.node_name and not belongs_to_node(pod)})
+def in_use(nodes: Snapshot) -> list[str]:
+    """The nodes that have a pod which does not belong to its node."""
+    each = zip(nodes.names, nodes.pods, strict=True)
+    return sorted(name for name, pods in each if not all(belongs_to_node(i.pod) for i in pods.values()))
 
 
 def utilization(nodes: Snapshot, extended: Iterable[str]) -> dict[str, Use]:

@@ -9,12 +9,16 @@ from berth.framework.counted import so_many
 from berth.sandbox.checker.summary import reasons_of
 from berth.simulation.compare import Comparison, Difference
 from berth.simulation.fill import Fill
-from berth.simulation.outcome import Outcome, PendingPod, Preemption, Summary, Use, summed_up
+from berth.simulation.outcome import WITHOUT, Outcome, PendingPod, Preemption, Summary, Use, summed_up
 from berth.simulation.plugin_calls import PluginUse
 from berth.simulation.replay import Difference as Replayed
 from berth.simulation.replay import Replay
 from berth.simulation.scores import NodeScore
 
+Cells = Mapping[str, str]
+"""A row's cells by the heads of their columns."""
+
+WITH: Final = "with --what-if"
 MAX_REASONS: Final = 12
 MAX_PODS: Final = 10
 MILLI: Final = 1000
@@ -40,7 +44,7 @@ def outcome_lines(outcome: Outcome) -> Iterator[str]:
         yield from _changed(outcome, outcome.before)
     if outcome.utilization:
         yield ""
-        yield from _uses(outcome.utilization, {})
+        yield from _uses(outcome.utilization, outcome.nodes_in_use)
     if outcome.waits.longest:
         waits = outcome.waits
         yield ""
@@ -60,18 +64,19 @@ def _changed(outcome: Outcome, before: Summary) -> Iterator[str]:
             f"{len(outcome.evicted) - len(pending)} placed on another node, {len(pending)} pending"
         )
     yield ""
-    yield from summary_lines([before, summed_up("with --what-if", outcome)])
+    yield from summary_lines([before, summed_up(WITH, outcome)])
 
 
 def fill_lines(fill: Fill) -> Iterator[str]:
     """How many fit, where, and what stops the next one."""
-    yield f"{fill.count} more fit" + (
-        "" if fill.before is None else f", {fill.before.count} without --what-if"
-    )
+    yield f"{fill.count} more fit"
     if fill.evicted:
         placed = fill.evicted - len(fill.evicted_pending)
         evicted = so_many(fill.evicted, "pod")
         yield f"before them {evicted} evicted by --what-if, {placed} placed on another node"
+    if fill.before is not None:
+        yield ""
+        yield from side_by_side([(WITHOUT, _fill_columns(fill.before)), (WITH, _fill_columns(fill))])
     if len(fill.pods) > 1:
         yield from (f"{count:>8}  {pod}" for pod, count in fill.pods.items())
     for label, counts in fill.by_label.items():
@@ -87,7 +92,7 @@ def fill_lines(fill: Fill) -> Iterator[str]:
             (f"{n:>8}  {node}" for node, n in _most(Counter(fill.nodes))), len(fill.nodes), MAX_PODS, "nodes"
         )
     yield ""
-    yield from _uses(fill.utilization, {} if fill.before is None else fill.before.utilization)
+    yield from _uses(fill.utilization, fill.nodes_in_use)
     yield ""
     if fill.stopped_by is None:
         yield "as many as were asked for; add --most to ask for more"
@@ -122,25 +127,35 @@ def _nodes(head: str, names: Sequence[str]) -> Iterator[str]:
 
 def summary_lines(summaries: Sequence[Summary]) -> Iterator[str]:
     """A row for each variant, with what differs between them; then what is the same in all."""
-    columns = [_columns(each) for each in summaries]
-    heads = list(dict.fromkeys(head for each in columns for head in each))
-    cells = {head: [each.get(head, "") for each in columns] for head in heads}
-    same = [head for head in heads if len(summaries) > 1 and len(set(cells[head])) == 1]
-    shown = [head for head in heads if head not in same]
-    if shown:
-        width = max(len(each.name) for each in summaries) + 2
-        wide = {head: max(len(head), *map(len, cells[head])) + 3 for head in shown}
-        yield f"{'variant':<{width}}" + "".join(f"{head:>{wide[head]}}" for head in shown)
-        for row, each in enumerate(summaries):
-            values = "".join(f"{cells[head][row]:>{wide[head]}}" for head in shown)
-            yield f"{each.name:<{width}}{values}"
-    if same:
-        yield "the same in all: " + ", ".join(f"{head} {cells[head][0]}" for head in same)
+    yield from side_by_side([(each.name, _columns(each)) for each in summaries])
     for each in summaries:
         yield from (f"{each.name}: {_plugin(use)}" for use in each.plugins)
 
 
-def _columns(summary: Summary) -> dict[str, str]:
+def side_by_side(variants: Sequence[tuple[str, Cells]]) -> Iterator[str]:
+    """A row for each variant, with the columns that differ between them; then what is the same in all."""
+    rows = [row for _, row in variants]
+    heads = list(dict.fromkeys(head for row in rows for head in row))
+    cells = {head: [row.get(head, "") for row in rows] for head in heads}
+    same = [head for head in heads if len(rows) > 1 and len(set(cells[head])) == 1]
+    shown = [head for head in heads if head not in same]
+    if shown:
+        width = max(len(name) for name, _ in variants) + 2
+        wide = {head: max(len(head), *map(len, cells[head])) + 3 for head in shown}
+        yield f"{'variant':<{width}}" + "".join(f"{head:>{wide[head]}}" for head in shown)
+        for number, (name, _) in enumerate(variants):
+            values = "".join(f"{cells[head][number]:>{wide[head]}}" for head in shown)
+            yield f"{name:<{width}}{values}"
+    if same:
+        yield "the same in all: " + ", ".join(f"{head} {cells[head][0]}" for head in same)
+
+
+def _fill_columns(fill: Fill) -> Cells:
+    shares = {f"{name} %": f"{use.percent:.2f}" for name, use in fill.utilization.items()}
+    return {"more fit": str(fill.count), "nodes in use": str(len(fill.nodes_in_use)), **shares}
+
+
+def _columns(summary: Summary) -> Cells:
     """The cells of a row by the heads of their columns."""
     cells = {
         "placed": str(summary.placed),
@@ -206,20 +221,13 @@ def amount(name: str, value: int) -> str:
     return f"{scaled:.0f}{UNITS[unit]}"
 
 
-def _uses(utilization: Mapping[str, Use], before: Mapping[str, Use]) -> Iterator[str]:
-    """A row for each resource, and another one for what it was before a change."""
+def _uses(utilization: Mapping[str, Use], nodes_in_use: Sequence[str]) -> Iterator[str]:
+    """How many nodes are in use, and a row for each resource."""
+    yield f"{so_many(len(nodes_in_use), 'node')} in use"
     yield f"{'resource':<36}{'allocatable':>14}{'requested':>14}{'%':>8}"
-    for name in dict.fromkeys((*before, *utilization)):
-        if name in before and before[name] != utilization.get(name):
-            yield _use(f"{name}, without --what-if", name, before[name])
-        if name in utilization:
-            yield _use(name, name, utilization[name])
-
-
-def _use(head: str, name: str, use: Use) -> str:
-    return (
-        f"{head:<36}{amount(name, use.allocatable):>14}{amount(name, use.requested):>14}{use.percent:>8.1f}"
-    )
+    for name, use in utilization.items():
+        amounts = f"{amount(name, use.allocatable):>14}{amount(name, use.requested):>14}"
+        yield f"{name:<36}{amounts}{use.percent:>8.1f}"
 
 
 def _cut_off(pending: list[PendingPod], plugins: Sequence[PluginUse]) -> Iterator[str]:

@@ -21,9 +21,8 @@ from berth.objects.pod import Pod
 from berth.sandbox.bodies.protobuf import ProtobufError, read_bare
 from berth.simulation.errors import InputError
 from berth.simulation.fitting import Fitting, on_cluster
-from berth.simulation.growing_cluster import Pace
 from berth.simulation.inputs import ClusterInput, read_objects
-from berth.simulation.one_by_one import check_ours
+from berth.simulation.one_by_one import Pace, check_ours
 from berth.simulation.options import Options
 from berth.simulation.shapes import Shape
 from berth.simulation_service.errors import WrongRequestError

@@ -120,6 +120,9 @@ class _Simulation(simulation_pb2_grpc.SimulationServiceServicer):
     async def WouldFit(self, request: Any, context: Context) -> simulation_pb2.WouldFitResponse:  # noqa: N802 - gRPC's name
         return await _answered(self._service.would_fit, request, context)
 
+    async def WhatIf(self, request: Any, context: Context) -> simulation_pb2.WhatIfResponse:  # noqa: N802 - gRPC's name
+        return await _answered(self._service.what_if, request, context)
+
     async def DropFork(self, request: Any, context: Context) -> simulation_pb2.DropForkResponse:  # noqa: N802 - gRPC's name
         return await _answered(self._service.drop_fork, request, context)
 

@@ -9,11 +9,12 @@ from typing import Final
 
 from berth.objects.node import Node
 from berth.objects.pod import Pod
+from berth.simulation.changes import changed_at_once, parsed
+from berth.simulation.fill import Fill, fill
 from berth.simulation.fitting import Added, Fit, Objective, would_fit
-from berth.simulation.growing_cluster import Pace
 from berth.simulation.inputs import ClusterInput, read_objects, read_snapshot
 from berth.simulation.kinds import BY_NAME
-from berth.simulation.one_by_one import Left
+from berth.simulation.one_by_one import Left, Pace
 from berth.simulation.options import Options
 from berth.simulation.shapes import Shape
 from berth.simulation_service.errors import WrongRequestError
@@ -22,6 +23,8 @@ from berth.simulation_service.limits import Limits, check
 from berth.simulation_service.queries import Queries
 from berth_simulation_proto import simulation_pb2 as pb
 
+LARGEST: Final = (1 << 63) - 1
+"""Of an amount on the wire."""
 OBJECTIVES: Final = {
     pb.OBJECTIVE_UNSPECIFIED: Objective.NODES,
     pb.OBJECTIVE_FEWEST_NODES: Objective.NODES,
@@ -76,8 +79,7 @@ class Service:
         if request.objective not in OBJECTIVES:
             raise WrongRequestError(f"objective: found {request.objective}; give one of the protocol's")
         async with self._queries.of(client) as in_thread:
-            fork_id = request.fork_id
-            cluster = self._forks.get(client, fork_id).cluster if fork_id else self._base()
+            cluster = self._cluster(client, request.fork_id)
             return await in_thread(lambda pace: self._fitted(request, cluster, pace))
 
     def _fitted(self, request: pb.WouldFitRequest, cluster: ClusterInput, pace: Pace) -> pb.WouldFitResponse:
@@ -88,6 +90,29 @@ class Service:
         objective = OBJECTIVES[request.objective]
         found = would_fit(cluster, pods, shapes, self._options, objective=objective, pace=pace)
         return _response(found, pods, request.shapes)
+
+    async def what_if(self, client: str, request: pb.WhatIfRequest) -> pb.WhatIfResponse:
+        """Say what changes come to, beside the cluster without them."""
+        if not request.changes:
+            raise WrongRequestError("changes: found none; give one such as `drain zone=a`")
+        check("changes", len(request.changes), self._limits.shapes)
+        check("pods", len(request.pods), self._limits.asked_pods)
+        check("max_copies", request.max_copies, self._limits.pods)
+        async with self._queries.of(client) as in_thread:
+            cluster = self._cluster(client, request.fork_id)
+            return await in_thread(lambda pace: self._changed(request, cluster, pace))
+
+    def _changed(self, request: pb.WhatIfRequest, cluster: ClusterInput, pace: Pace) -> pb.WhatIfResponse:
+        pods, then = pods_of(request.pods, cluster) if request.pods else [], cluster
+        for text in request.changes:
+            with pace():
+                then = changed_at_once(then, [parsed(text)])
+            check("nodes", len(then.of(Node)), self._limits.nodes)
+        most = (request.max_copies or self._limits.pods) if pods else 0
+        return _beside(fill(cluster, pods, self._options, most=most, labels=(), then=then, pace=pace))
+
+    def _cluster(self, client: str, fork_id: str) -> ClusterInput:
+        return self._forks.get(client, fork_id).cluster if fork_id else self._base()
 
     async def drop_fork(self, client: str, request: pb.DropForkRequest) -> pb.DropForkResponse:
         """Forget a fork."""
@@ -151,6 +176,27 @@ def _response(found: Fit, pods: Sequence[Pod], shapes: Sequence[pb.NodeShape]) -
         left_now=_left(found.left, places),
         shapes=[_added(each, places, order) for each in found.shapes],
         mixture=_added(found.mixture, places, order),
+    )
+
+
+def _beside(found: Fill) -> pb.WhatIfResponse:
+    left = (
+        pb.EvictedPod(namespace=namespace, name=name, message=each.message)
+        for each in found.evicted_pending
+        for namespace, _, name in [each.pod.partition("/")]
+    )
+    before = None if found.before is None else _in_use(found.before)
+    return pb.WhatIfResponse(before=before, after=_in_use(found), evicted=found.evicted, left=left)
+
+
+def _in_use(found: Fill) -> pb.InUse:
+    resources = {
+        name: pb.ResourceUse(allocatable=min(use.allocatable, LARGEST), requested=min(use.requested, LARGEST))
+        for name, use in found.utilization.items()
+    }
+    stopped_by = "" if found.stopped_by is None else found.stopped_by.message
+    return pb.InUse(
+        nodes_in_use=len(found.nodes_in_use), copies=found.count, stopped_by=stopped_by, resources=resources
     )
 
 

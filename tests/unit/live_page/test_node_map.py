@@ -62,6 +62,16 @@ def test_sums_of_amounts():
     ]
 
 
+def test_cordoned_nodes_leave_the_sums():
+    """Neither what a cordoned node offers nor what is requested there counts; its own share is shown."""
+    nodes = [make_node("a", allocatable=offer()), make_node("b", allocatable=offer(), unschedulable=True)]
+    pods = [make_pod(f"p{name}", requests={"cpu": 1}, node_name=name) for name in "ab"]
+    alone, found = resources(nodes[0], placed=pods[:1])["cpu"], resources(*nodes, placed=pods)["cpu"]
+
+    assert (alone.allocatable, alone.requested) == (found.allocatable, found.requested)
+    assert [alone.shares[0]] * 2 == [*found.shares]
+
+
 def test_amounts_beyond_all_bounds():
     """What nodes and pods name may be as large as an int64: nothing overflows, and a share has an end."""
     much = {"memory": str(MAX_INT64), "cpu": 0, "pods": 1}

@@ -126,16 +126,29 @@ def test_before_and_after_a_drain(tmp_path):
     drain = ["--what-if", "drain n0"]
 
     text = CliRunner().invoke(command, ["fill", *files, *drain]).stdout
-    assert text.startswith("3 more fit, 7 without --what-if\n")
-    assert ["cpu, without --what-if  8  8  100.0", "cpu  4  4  100.0"] == rows(text, "cpu")
+    assert text.startswith("3 more fit\nbefore them 1 pod evicted by --what-if, 1 placed on another node\n")
+    lines = [re.sub(r" {2,}", "  ", line) for line in text.splitlines()]
+    assert [
+        "variant  more fit  nodes in use",
+        "without --what-if  7  2",
+        "with --what-if  3  1",
+        "the same in all: cpu % 100.00, memory % 0.00",
+    ] == lines[3:7]
+    assert "1 node in use" in lines
+    assert "cpu  4  4  100.0" in lines
     found = json.loads(CliRunner().invoke(command, ["fill", *files, *drain, "-o", "json"]).stdout)
     assert (3, 7, 1) == (found["count"], found["before"]["count"], found["evicted"])
+    assert (["n1"], ["n0", "n1"]) == (found["nodesInUse"], found["before"]["nodesInUse"])
 
 
-def rows(text, resource):
-    """The rows of a resource, without their padding."""
-    found = [line for line in text.splitlines() if line.startswith(resource)]
-    return [re.sub(r" {2,}", "  ", line) for line in found]
+def test_changes_in_the_midst_are_refused(tmp_path):
+    """Copies are placed at one moment: a change that comes later would not be counted."""
+    files = [str(written(tmp_path / "p.json", pod("p"))), str(written(tmp_path / "c.json", node("n0")))]
+
+    result = CliRunner().invoke(command, ["fill", *files, "--what-if", "after 60 drain n0"])
+
+    assert 2 == result.exit_code
+    assert "'after 60 drain n0': this is about one moment: leave `after SECONDS` out" in result.stderr
 
 
 def test_before_and_after_a_drain_of_all(tmp_path):

@@ -62,6 +62,47 @@ async def test_the_lowest_price():
     assert ([("b", 2)], 2.0) == ([(n.name, n.count) for n in found.mixture.nodes], found.mixture.price)
 
 
+async def test_what_a_drain_comes_to():
+    """Evicted pods are placed before the copies; both sides are those of `berth simulate fill`."""
+    there = [
+        node("n0"),
+        node("n1"),
+        pod("held", cpu="1", nodeName="n0"),
+        pod("large", cpu="4", nodeName="n0"),
+    ]
+    question = pb.WhatIfRequest(changes=["drain n0"], pods=[written(pod("copy"))])
+    async with served(cluster_of(*there)) as at:
+        found = await at.simulation.WhatIf(question)
+        without_copies = await at.simulation.WhatIf(pb.WhatIfRequest(changes=["cordon n0"]))
+
+    assert (4, 2) == (found.before.copies, found.before.nodes_in_use)
+    assert (3, 1, 2) == (found.after.copies, found.after.nodes_in_use, found.evicted)
+    assert found.after.stopped_by.startswith("0/2 nodes are available: 1 Insufficient cpu")
+    assert [("default", "large")] == [(each.namespace, each.name) for each in found.left]
+    assert (4000, 4000) == (found.after.resources["cpu"].allocatable, found.after.resources["cpu"].requested)
+    after = without_copies.after
+    assert (0, 0, 1) == (after.copies, without_copies.evicted, after.nodes_in_use)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ([], "changes: found none; give one such as `drain zone=a`"),
+        (["drain n9"], "'drain n9': there is no node n9; give a name, `all`, or labels as KEY=VALUE"),
+        (["drain"], "'drain': give nodes: a name, `all`, or labels as KEY=VALUE"),
+        (["after 60 drain n0"], "this is about one moment: leave `after SECONDS` out"),
+        (["/etc/hostname"], "'/etc/hostname': begin with one of add-node, "),
+    ],
+)
+async def test_wrong_changes(changes, text):
+    """A change that can't be made is named; none is read from a file of the server."""
+    async with served(cluster_of(node("n0"))) as at:
+        code, said = await refused(at.simulation.WhatIf(pb.WhatIfRequest(changes=changes)))
+
+    assert grpc.StatusCode.INVALID_ARGUMENT == code
+    assert text in said
+
+
 async def test_a_fork_is_changed_apart():
     """What is applied to a fork is there in its answers, and neither in another fork nor in the cluster."""
     there = cluster_of(node("n0", cpu="1"))

@@ -24,15 +24,17 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$berth/simulation/v1/simulation.proto\x12\x13\x62\x65rth.simulation.v1\"a\n\x11\x43reateForkRequest\x12\x30\n\x04live\x18\x01 \x01(\x0b\x32 .berth.simulation.v1.LiveClusterH\x00\x12\x12\n\x08snapshot\x18\x02 \x01(\x0cH\x00\x42\x06\n\x04\x62\x61se\"\r\n\x0bLiveCluster\"X\n\x12\x43reateForkResponse\x12\x0f\n\x07\x66ork_id\x18\x01 \x01(\t\x12\x14\n\x0cidle_seconds\x18\x02 \x01(\r\x12\r\n\x05nodes\x18\x03 \x01(\r\x12\x0c\n\x04pods\x18\x04 \x01(\r\"c\n\x12\x41pplyToForkRequest\x12\x0f\n\x07\x66ork_id\x18\x01 \x01(\t\x12/\n\x06remove\x18\x02 \x03(\x0b\x32\x1f.berth.simulation.v1.ObjectName\x12\x0b\n\x03put\x18\x03 \x03(\x0c\"P\n\nObjectName\x12\x13\n\x0b\x61pi_version\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x11\n\tnamespace\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\"2\n\x13\x41pplyToForkResponse\x12\r\n\x05nodes\x18\x01 \x01(\r\x12\x0c\n\x04pods\x18\x02 \x01(\r\"\x93\x01\n\x0fWouldFitRequest\x12\x0f\n\x07\x66ork_id\x18\x01 \x01(\t\x12\x0c\n\x04pods\x18\x02 \x03(\x0c\x12.\n\x06shapes\x18\x03 \x03(\x0b\x32\x1e.berth.simulation.v1.NodeShape\x12\x31\n\tobjective\x18\x04 \x01(\x0e\x32\x1e.berth.simulation.v1.Objective\"X\n\tNodeShape\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04node\x18\x02 \x01(\x0c\x12\x11\n\tmax_count\x18\x03 \x01(\r\x12\x12\n\x05price\x18\x04 \x01(\x01H\x00\x88\x01\x01\x42\x08\n\x06_price\"\xac\x01\n\x10WouldFitResponse\x12\x0f\n\x07\x66it_now\x18\x01 \x01(\r\x12.\n\x08left_now\x18\x02 \x03(\x0b\x32\x1c.berth.simulation.v1.PodLeft\x12*\n\x06shapes\x18\x03 \x03(\x0b\x32\x1a.berth.simulation.v1.Added\x12+\n\x07mixture\x18\x04 \x01(\x0b\x32\x1a.berth.simulation.v1.Added\"\xa0\x01\n\x05\x41\x64\x64\x65\x64\x12.\n\x05nodes\x18\x01 \x03(\x0b\x32\x1f.berth.simulation.v1.ShapeCount\x12\x0e\n\x06placed\x18\x02 \x01(\r\x12*\n\x04left\x18\x03 \x03(\x0b\x32\x1c.berth.simulation.v1.PodLeft\x12\r\n\x05waste\x18\x04 \x01(\x01\x12\x12\n\x05price\x18\x05 \x01(\x01H\x00\x88\x01\x01\x42\x08\n\x06_price\")\n\nShapeCount\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\r\")\n\x07PodLeft\x12\r\n\x05index\x18\x01 \x01(\r\x12\x0f\n\x07message\x18\x02 \x01(\t\"\"\n\x0f\x44ropForkRequest\x12\x0f\n\x07\x66ork_id\x18\x01 \x01(\t\"\x12\n\x10\x44ropForkResponse*y\n\tObjective\x12\x19\n\x15OBJECTIVE_UNSPECIFIED\x10\x00\x12\x1a\n\x16OBJECTIVE_FEWEST_NODES\x10\x01\x12\x19\n\x15OBJECTIVE_LEAST_WASTE\x10\x02\x12\x1a\n\x16OBJECTIVE_LOWEST_PRICE\x10\x03\x32\x86\x03\n\x11SimulationService\x12]\n\nCreateFork\x12&.berth.simulation.v1.CreateForkRequest\x1a\'.berth.simulation.v1.CreateForkResponse\x12`\n\x0b\x41pplyToFork\x12\'.berth.simulation.v1.ApplyToForkRequest\x1a(.berth.simulation.v1.ApplyToForkResponse\x12W\n\x08WouldFit\x12$.berth.simulation.v1.WouldFitRequest\x1a%.berth.simulation.v1.WouldFitResponse\x12W\n\x08\x44ropFork\x12$.berth.simulation.v1.DropForkRequest\x1a%.berth.simulation.v1.DropForkResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$berth/simulation/v1/simulation.proto\x12\x13\x62\x65rth.simulation.v1\"a\n\x11\x43reateForkRequest\x12\x30\n\x04live\x18\x01 \x01(\x0b\x32 .berth.simulation.v1.LiveClusterH\x00\x12\x12\n\x08snapshot\x18\x02 \x01(\x0cH\x00\x42\x06\n\x04\x62\x61se\"\r\n\x0bLiveCluster\"X\n\x12\x43reateForkResponse\x12\x0f\n\x07\x66ork_id\x18\x01 \x01(\t\x12\x14\n\x0cidle_seconds\x18\x02 \x01(\r\x12\r\n\x05nodes\x18\x03 \x01(\r\x12\x0c\n\x04pods\x18\x04 \x01(\r\"c\n\x12\x41pplyToForkRequest\x12\x0f\n\x07\x66ork_id\x18\x01 \x01(\t\x12/\n\x06remove\x18\x02 \x03(\x0b\x32\x1f.berth.simulation.v1.ObjectName\x12\x0b\n\x03put\x18\x03 \x03(\x0c\"P\n\nObjectName\x12\x13\n\x0b\x61pi_version\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x11\n\tnamespace\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\"2\n\x13\x41pplyToForkResponse\x12\r\n\x05nodes\x18\x01 \x01(\r\x12\x0c\n\x04pods\x18\x02 \x01(\r\"\x93\x01\n\x0fWouldFitRequest\x12\x0f\n\x07\x66ork_id\x18\x01 \x01(\t\x12\x0c\n\x04pods\x18\x02 \x03(\x0c\x12.\n\x06shapes\x18\x03 \x03(\x0b\x32\x1e.berth.simulation.v1.NodeShape\x12\x31\n\tobjective\x18\x04 \x01(\x0e\x32\x1e.berth.simulation.v1.Objective\"X\n\tNodeShape\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04node\x18\x02 \x01(\x0c\x12\x11\n\tmax_count\x18\x03 \x01(\r\x12\x12\n\x05price\x18\x04 \x01(\x01H\x00\x88\x01\x01\x42\x08\n\x06_price\"\xac\x01\n\x10WouldFitResponse\x12\x0f\n\x07\x66it_now\x18\x01 \x01(\r\x12.\n\x08left_now\x18\x02 \x03(\x0b\x32\x1c.berth.simulation.v1.PodLeft\x12*\n\x06shapes\x18\x03 \x03(\x0b\x32\x1a.berth.simulation.v1.Added\x12+\n\x07mixture\x18\x04 \x01(\x0b\x32\x1a.berth.simulation.v1.Added\"\xa0\x01\n\x05\x41\x64\x64\x65\x64\x12.\n\x05nodes\x18\x01 \x03(\x0b\x32\x1f.berth.simulation.v1.ShapeCount\x12\x0e\n\x06placed\x18\x02 \x01(\r\x12*\n\x04left\x18\x03 \x03(\x0b\x32\x1c.berth.simulation.v1.PodLeft\x12\r\n\x05waste\x18\x04 \x01(\x01\x12\x12\n\x05price\x18\x05 \x01(\x01H\x00\x88\x01\x01\x42\x08\n\x06_price\")\n\nShapeCount\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\r\")\n\x07PodLeft\x12\r\n\x05index\x18\x01 \x01(\r\x12\x0f\n\x07message\x18\x02 \x01(\t\"S\n\rWhatIfRequest\x12\x0f\n\x07\x66ork_id\x18\x01 \x01(\t\x12\x0f\n\x07\x63hanges\x18\x02 \x03(\t\x12\x0c\n\x04pods\x18\x03 \x03(\x0c\x12\x12\n\nmax_copies\x18\x04 \x01(\r\"\xa7\x01\n\x0eWhatIfResponse\x12*\n\x06\x62\x65\x66ore\x18\x01 \x01(\x0b\x32\x1a.berth.simulation.v1.InUse\x12)\n\x05\x61\x66ter\x18\x02 \x01(\x0b\x32\x1a.berth.simulation.v1.InUse\x12\x0f\n\x07\x65victed\x18\x03 \x01(\r\x12-\n\x04left\x18\x04 \x03(\x0b\x32\x1f.berth.simulation.v1.EvictedPod\"\xd3\x01\n\x05InUse\x12\x14\n\x0cnodes_in_use\x18\x01 \x01(\r\x12\x0e\n\x06\x63opies\x18\x02 \x01(\r\x12\x12\n\nstopped_by\x18\x03 \x01(\t\x12<\n\tresources\x18\x04 \x03(\x0b\x32).berth.simulation.v1.InUse.ResourcesEntry\x1aR\n\x0eResourcesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12/\n\x05value\x18\x02 \x01(\x0b\x32 .berth.simulation.v1.ResourceUse:\x02\x38\x01\"5\n\x0bResourceUse\x12\x13\n\x0b\x61llocatable\x18\x01 \x01(\x03\x12\x11\n\trequested\x18\x02 \x01(\x03\">\n\nEvictedPod\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\"\"\n\x0f\x44ropForkRequest\x12\x0f\n\x07\x66ork_id\x18\x01 \x01(\t\"\x12\n\x10\x44ropForkResponse*y\n\tObjective\x12\x19\n\x15OBJECTIVE_UNSPECIFIED\x10\x00\x12\x1a\n\x16OBJECTIVE_FEWEST_NODES\x10\x01\x12\x19\n\x15OBJECTIVE_LEAST_WASTE\x10\x02\x12\x1a\n\x16OBJECTIVE_LOWEST_PRICE\x10\x03\x32\xd9\x03\n\x11SimulationService\x12]\n\nCreateFork\x12&.berth.simulation.v1.CreateForkRequest\x1a\'.berth.simulation.v1.CreateForkResponse\x12`\n\x0b\x41pplyToFork\x12\'.berth.simulation.v1.ApplyToForkRequest\x1a(.berth.simulation.v1.ApplyToForkResponse\x12W\n\x08WouldFit\x12$.berth.simulation.v1.WouldFitRequest\x1a%.berth.simulation.v1.WouldFitResponse\x12Q\n\x06WhatIf\x12\".berth.simulation.v1.WhatIfRequest\x1a#.berth.simulation.v1.WhatIfResponse\x12W\n\x08\x44ropFork\x12$.berth.simulation.v1.DropForkRequest\x1a%.berth.simulation.v1.DropForkResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'berth.simulation.v1.simulation_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_OBJECTIVE']._serialized_start=1220
-  _globals['_OBJECTIVE']._serialized_end=1341
+  _globals['_INUSE_RESOURCESENTRY']._loaded_options = None
+  _globals['_INUSE_RESOURCESENTRY']._serialized_options = b'8\001'
+  _globals['_OBJECTIVE']._serialized_start=1808
+  _globals['_OBJECTIVE']._serialized_end=1929
   _globals['_CREATEFORKREQUEST']._serialized_start=61
   _globals['_CREATEFORKREQUEST']._serialized_end=158
   _globals['_LIVECLUSTER']._serialized_start=160
@@ -57,10 +59,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SHAPECOUNT']._serialized_end=1119
   _globals['_PODLEFT']._serialized_start=1121
   _globals['_PODLEFT']._serialized_end=1162
-  _globals['_DROPFORKREQUEST']._serialized_start=1164
-  _globals['_DROPFORKREQUEST']._serialized_end=1198
-  _globals['_DROPFORKRESPONSE']._serialized_start=1200
-  _globals['_DROPFORKRESPONSE']._serialized_end=1218
-  _globals['_SIMULATIONSERVICE']._serialized_start=1344
-  _globals['_SIMULATIONSERVICE']._serialized_end=1734
+  _globals['_WHATIFREQUEST']._serialized_start=1164
+  _globals['_WHATIFREQUEST']._serialized_end=1247
+  _globals['_WHATIFRESPONSE']._serialized_start=1250
+  _globals['_WHATIFRESPONSE']._serialized_end=1417
+  _globals['_INUSE']._serialized_start=1420
+  _globals['_INUSE']._serialized_end=1631
+  _globals['_INUSE_RESOURCESENTRY']._serialized_start=1549
+  _globals['_INUSE_RESOURCESENTRY']._serialized_end=1631
+  _globals['_RESOURCEUSE']._serialized_start=1633
+  _globals['_RESOURCEUSE']._serialized_end=1686
+  _globals['_EVICTEDPOD']._serialized_start=1688
+  _globals['_EVICTEDPOD']._serialized_end=1750
+  _globals['_DROPFORKREQUEST']._serialized_start=1752
+  _globals['_DROPFORKREQUEST']._serialized_end=1786
+  _globals['_DROPFORKRESPONSE']._serialized_start=1788
+  _globals['_DROPFORKRESPONSE']._serialized_end=1806
+  _globals['_SIMULATIONSERVICE']._serialized_start=1932
+  _globals['_SIMULATIONSERVICE']._serialized_end=2405
 # @@protoc_insertion_point(module_scope)

@@ -471,6 +471,211 @@ class PodLeft(_message.Message):
 Global___PodLeft: _TypeAlias = PodLeft  # noqa: Y015
 
 @_typing.final
+class WhatIfRequest(_message.Message):
+    """WhatIfRequest says what is changed, and copies of which pods are counted."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FORK_ID_FIELD_NUMBER: _builtins.int
+    CHANGES_FIELD_NUMBER: _builtins.int
+    PODS_FIELD_NUMBER: _builtins.int
+    MAX_COPIES_FIELD_NUMBER: _builtins.int
+    fork_id: _builtins.str
+    """The fork; empty for the cluster that the server follows, as it is now."""
+    max_copies: _builtins.int
+    """How many copies are placed at most; 0 stands for the server's bound."""
+    @_builtins.property
+    def changes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The changes, made in their order: what `berth simulate --what-if` takes,
+        such as `drain zone=a` or `add-node n0 x10`. At least one.
+        """
+
+    @_builtins.property
+    def pods(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """The pods of which copies are counted, each as the API server's JSON. May be
+        empty: then none are.
+        """
+
+    def __init__(
+        self,
+        *,
+        fork_id: _builtins.str = ...,
+        changes: _abc.Iterable[_builtins.str] | None = ...,
+        pods: _abc.Iterable[_builtins.bytes] | None = ...,
+        max_copies: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes", "fork_id", b"fork_id", "max_copies", b"max_copies", "pods", b"pods"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WhatIfRequest: _TypeAlias = WhatIfRequest  # noqa: Y015
+
+@_typing.final
+class WhatIfResponse(_message.Message):
+    """WhatIfResponse puts a cluster beside itself."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEFORE_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    EVICTED_FIELD_NUMBER: _builtins.int
+    LEFT_FIELD_NUMBER: _builtins.int
+    evicted: _builtins.int
+    """How many pods the changes take from their nodes, but for those that end with
+    their node (a DaemonSet's, static ones).
+    """
+    @_builtins.property
+    def before(self) -> Global___InUse:
+        """Without the changes."""
+
+    @_builtins.property
+    def after(self) -> Global___InUse:
+        """With them."""
+
+    @_builtins.property
+    def left(self) -> _containers.RepeatedCompositeFieldContainer[Global___EvictedPod]:
+        """Those of them that fit on no other node."""
+
+    def __init__(
+        self,
+        *,
+        before: Global___InUse | None = ...,
+        after: Global___InUse | None = ...,
+        evicted: _builtins.int = ...,
+        left: _abc.Iterable[Global___EvictedPod] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before", "evicted", b"evicted", "left", b"left"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WhatIfResponse: _TypeAlias = WhatIfResponse  # noqa: Y015
+
+@_typing.final
+class InUse(_message.Message):
+    """InUse is what a cluster comes to."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class ResourcesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        @_builtins.property
+        def value(self) -> Global___ResourceUse: ...
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: Global___ResourceUse | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    NODES_IN_USE_FIELD_NUMBER: _builtins.int
+    COPIES_FIELD_NUMBER: _builtins.int
+    STOPPED_BY_FIELD_NUMBER: _builtins.int
+    RESOURCES_FIELD_NUMBER: _builtins.int
+    nodes_in_use: _builtins.int
+    """Nodes with a pod that is neither a DaemonSet's nor static."""
+    copies: _builtins.int
+    """How many copies of the request's pods fit; the nodes and resources in use
+    count them.
+    """
+    stopped_by: _builtins.str
+    """Why the next copy does not fit, in kube-scheduler's words; empty where as
+    many as could be were placed.
+    """
+    @_builtins.property
+    def resources(self) -> _containers.MessageMap[_builtins.str, Global___ResourceUse]:
+        """By resource. What cordoned nodes offer, and what is requested on them, does
+        not count.
+        """
+
+    def __init__(
+        self,
+        *,
+        nodes_in_use: _builtins.int = ...,
+        copies: _builtins.int = ...,
+        stopped_by: _builtins.str = ...,
+        resources: _abc.Mapping[_builtins.str, Global___ResourceUse] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["copies", b"copies", "nodes_in_use", b"nodes_in_use", "resources", b"resources", "stopped_by", b"stopped_by"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___InUse: _TypeAlias = InUse  # noqa: Y015
+
+@_typing.final
+class ResourceUse(_message.Message):
+    """ResourceUse is how much there is of a resource, and how much is requested:
+    thousandths of a CPU, bytes, or whole units.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ALLOCATABLE_FIELD_NUMBER: _builtins.int
+    REQUESTED_FIELD_NUMBER: _builtins.int
+    allocatable: _builtins.int
+    """What the nodes offer."""
+    requested: _builtins.int
+    """What their pods request."""
+    def __init__(
+        self,
+        *,
+        allocatable: _builtins.int = ...,
+        requested: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allocatable", b"allocatable", "requested", b"requested"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResourceUse: _TypeAlias = ResourceUse  # noqa: Y015
+
+@_typing.final
+class EvictedPod(_message.Message):
+    """EvictedPod is a pod that lost its node and fits on no other one."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """Its namespace."""
+    name: _builtins.str
+    """Its name."""
+    message: _builtins.str
+    """Why, in kube-scheduler's words."""
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        name: _builtins.str = ...,
+        message: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["message", b"message", "name", b"name", "namespace", b"namespace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EvictedPod: _TypeAlias = EvictedPod  # noqa: Y015
+
+@_typing.final
 class DropForkRequest(_message.Message):
     """DropForkRequest names a fork."""
 

@@ -51,6 +51,11 @@ class SimulationServiceStub:
                 request_serializer=berth_dot_simulation_dot_v1_dot_simulation__pb2.WouldFitRequest.SerializeToString,
                 response_deserializer=berth_dot_simulation_dot_v1_dot_simulation__pb2.WouldFitResponse.FromString,
                 _registered_method=True)
+        self.WhatIf = channel.unary_unary(
+                '/berth.simulation.v1.SimulationService/WhatIf',
+                request_serializer=berth_dot_simulation_dot_v1_dot_simulation__pb2.WhatIfRequest.SerializeToString,
+                response_deserializer=berth_dot_simulation_dot_v1_dot_simulation__pb2.WhatIfResponse.FromString,
+                _registered_method=True)
         self.DropFork = channel.unary_unary(
                 '/berth.simulation.v1.SimulationService/DropFork',
                 request_serializer=berth_dot_simulation_dot_v1_dot_simulation__pb2.DropForkRequest.SerializeToString,
@@ -109,6 +114,22 @@ class SimulationServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def WhatIf(self, request, context):
+        """WhatIf says what changes of nodes come to: what becomes of the pods that they
+        evict, and how much is in use before and after them.
+
+        Changes nothing and is repeatable, as WouldFit. Evicted pods are placed as
+        WouldFit places pods; then copies of the pods of the request, in turn, until
+        one does not fit. Pods of the cluster that have no node are left out.
+
+        NOT_FOUND: the client has no such fork.
+        INVALID_ARGUMENT: a change that can't be read, names no node of the cluster,
+        or begins with `after`; a pod as for WouldFit, or one of a pod group.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DropFork(self, request, context):
         """DropFork forgets a fork.
 
@@ -135,6 +156,11 @@ def add_SimulationServiceServicer_to_server(servicer, server):
                     servicer.WouldFit,
                     request_deserializer=berth_dot_simulation_dot_v1_dot_simulation__pb2.WouldFitRequest.FromString,
                     response_serializer=berth_dot_simulation_dot_v1_dot_simulation__pb2.WouldFitResponse.SerializeToString,
+            ),
+            'WhatIf': grpc.unary_unary_rpc_method_handler(
+                    servicer.WhatIf,
+                    request_deserializer=berth_dot_simulation_dot_v1_dot_simulation__pb2.WhatIfRequest.FromString,
+                    response_serializer=berth_dot_simulation_dot_v1_dot_simulation__pb2.WhatIfResponse.SerializeToString,
             ),
             'DropFork': grpc.unary_unary_rpc_method_handler(
                     servicer.DropFork,
@@ -225,6 +251,33 @@ class SimulationService:
             '/berth.simulation.v1.SimulationService/WouldFit',
             berth_dot_simulation_dot_v1_dot_simulation__pb2.WouldFitRequest.SerializeToString,
             berth_dot_simulation_dot_v1_dot_simulation__pb2.WouldFitResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WhatIf(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/berth.simulation.v1.SimulationService/WhatIf',
+            berth_dot_simulation_dot_v1_dot_simulation__pb2.WhatIfRequest.SerializeToString,
+            berth_dot_simulation_dot_v1_dot_simulation__pb2.WhatIfResponse.FromString,
             options,
             channel_credentials,
             insecure,

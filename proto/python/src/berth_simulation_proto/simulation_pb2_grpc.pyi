@@ -86,6 +86,18 @@ class SimulationServiceStub:
     is gated, or names no profile of the configuration; two shapes of one name;
     no price where the objective asks for one.
     """
+    WhatIf: _grpc.UnaryUnaryMultiCallable[_simulation_pb2.WhatIfRequest, _simulation_pb2.WhatIfResponse]
+    """WhatIf says what changes of nodes come to: what becomes of the pods that they
+    evict, and how much is in use before and after them.
+
+    Changes nothing and is repeatable, as WouldFit. Evicted pods are placed as
+    WouldFit places pods; then copies of the pods of the request, in turn, until
+    one does not fit. Pods of the cluster that have no node are left out.
+
+    NOT_FOUND: the client has no such fork.
+    INVALID_ARGUMENT: a change that can't be read, names no node of the cluster,
+    or begins with `after`; a pod as for WouldFit, or one of a pod group.
+    """
     DropFork: _grpc.UnaryUnaryMultiCallable[_simulation_pb2.DropForkRequest, _simulation_pb2.DropForkResponse]
     """DropFork forgets a fork.
 
@@ -132,6 +144,18 @@ class SimulationServiceAsyncStub(SimulationServiceStub):
     INVALID_ARGUMENT: a pod or node that is not whole; a pod that is on a node,
     is gated, or names no profile of the configuration; two shapes of one name;
     no price where the objective asks for one.
+    """
+    WhatIf: _aio.UnaryUnaryMultiCallable[_simulation_pb2.WhatIfRequest, _simulation_pb2.WhatIfResponse]  # type: ignore[assignment]
+    """WhatIf says what changes of nodes come to: what becomes of the pods that they
+    evict, and how much is in use before and after them.
+
+    Changes nothing and is repeatable, as WouldFit. Evicted pods are placed as
+    WouldFit places pods; then copies of the pods of the request, in turn, until
+    one does not fit. Pods of the cluster that have no node are left out.
+
+    NOT_FOUND: the client has no such fork.
+    INVALID_ARGUMENT: a change that can't be read, names no node of the cluster,
+    or begins with `after`; a pod as for WouldFit, or one of a pod group.
     """
     DropFork: _aio.UnaryUnaryMultiCallable[_simulation_pb2.DropForkRequest, _simulation_pb2.DropForkResponse]  # type: ignore[assignment]
     """DropFork forgets a fork.
@@ -194,6 +218,24 @@ class SimulationServiceServicer(metaclass=_abc_1.ABCMeta):
         INVALID_ARGUMENT: a pod or node that is not whole; a pod that is on a node,
         is gated, or names no profile of the configuration; two shapes of one name;
         no price where the objective asks for one.
+        """
+
+    @_abc_1.abstractmethod
+    def WhatIf(
+        self,
+        request: _simulation_pb2.WhatIfRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_simulation_pb2.WhatIfResponse, _abc.Awaitable[_simulation_pb2.WhatIfResponse]]:
+        """WhatIf says what changes of nodes come to: what becomes of the pods that they
+        evict, and how much is in use before and after them.
+
+        Changes nothing and is repeatable, as WouldFit. Evicted pods are placed as
+        WouldFit places pods; then copies of the pods of the request, in turn, until
+        one does not fit. Pods of the cluster that have no node are left out.
+
+        NOT_FOUND: the client has no such fork.
+        INVALID_ARGUMENT: a change that can't be read, names no node of the cluster,
+        or begins with `after`; a pod as for WouldFit, or one of a pod group.
         """
 
     @_abc_1.abstractmethod
