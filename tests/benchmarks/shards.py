@@ -26,7 +26,7 @@ from tests.benchmarks.decision import compared, timed
 from tests.benchmarks.end_to_end import cpu_of_all
 from tests.benchmarks.tables import Table
 from tests.benchmarks.workloads import APPS, Core, node_bytes, pod_template, read_pod
-from tests.e2e.faults import CONFIGURATION, ELECTION, LEASES
+from tests.e2e.faults import CONFIGURATION, ELECTION, LEASES, NO_LIMIT
 from tests.e2e.sharding import SHARDED, SHARDS, lease
 from tests.pod_events import current_pods, pod_events
 
@@ -89,7 +89,7 @@ async def measured(count, nodes, pods, *, real):
             held = lease(color, holderIdentity="predecessor", leaseDurationSeconds=3600, renewTime=MOMENT)
             await api.call("POST", LEASES, json.dumps(held).encode())
         file = folder / "scheduler.yaml"
-        head = CONFIGURATION.format(kubeconfig=kubeconfig, elect="true", **ELECTION)
+        head = CONFIGURATION.format(kubeconfig=kubeconfig, elect="true", qps=NO_LIMIT, **ELECTION)
         file.write_text(head + SHARDED, encoding="utf-8")
         schedulers = [await started(child, f"s{number}", file) for number in range(count)]
         _, version = await current_pods(transport)

@@ -34,11 +34,11 @@ class Proxy:
         self.clients = set()
         self.held = {}
 
-    async def listen(self, name):
-        """A port for the client of that name."""
+    async def listen(self, name, user):
+        """A port for the client of that name, in whose requests the server sees that user."""
 
         async def serve(reader, writer):
-            client = Client(self, name, reader, writer)
+            client = Client(self, name, reader, writer, user)
             self.clients.add(client)
             try:
                 await client.serve()
@@ -87,17 +87,18 @@ class Server:
         address, tls = self._endpoint.address, self._endpoint.ssl_context
         return await asyncio.open_connection(address.host, address.port, ssl=tls, limit=LIMIT)
 
-    def authorized(self, request):
-        """The request in the name of the kubeconfig's user."""
+    def authorized(self, request, user):
+        """The request in the name of the kubeconfig's user, who may impersonate another one."""
         line, rest = request.split(b"\r\n", 1)
-        return b"%s\r\n%s%s" % (line, self._header, rest)
+        impersonated = f"Impersonate-User: {user}\r\n".encode() if user else b""
+        return b"%s\r\n%s%s%s" % (line, self._header, impersonated, rest)
 
 
 class Client:
     """One client's connection, and the connection to the server that stands for it."""
 
-    def __init__(self, proxy, via, reader, writer):
-        self.proxy, self.via, self.reader, self.writer = proxy, via, reader, writer
+    def __init__(self, proxy, via, reader, writer, user):
+        self.proxy, self.via, self.reader, self.writer, self._user = proxy, via, reader, writer, user
         self.upstream = None
 
     async def serve(self):
@@ -143,7 +144,7 @@ class Client:
         if self.upstream is None:
             self.upstream = await self.proxy.server.connect()
         reader, writer = self.upstream
-        writer.write(self.proxy.server.authorized(request))
+        writer.write(self.proxy.server.authorized(request, self._user))
         entry["forwarded"] = True
         head = await reader.readuntil(b"\r\n\r\n")
         entry["status"] = int(head.split(b" ", 2)[1])
@@ -238,9 +239,9 @@ class Control:
                 await writer.drain()
         writer.transport.abort()
 
-    async def listen(self, name):
-        """Give the client of that name a port."""
-        return await self.proxy.listen(name)
+    async def listen(self, name, user=""):
+        """Give the client of that name a port; the server takes it for that user where one is named."""
+        return await self.proxy.listen(name, user)
 
     async def target(self, kubeconfig):
         """Let the server be the one of that kubeconfig from now on; what runs to the old one is cut."""

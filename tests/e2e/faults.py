@@ -26,11 +26,13 @@ PATIENCE_SECONDS = 240.0
 LOOK_SECONDS = 0.1
 REPOSITORY = Path(__file__).parents[2]
 ELECTION = {"duration": "4s", "deadline": "3s", "period": "500ms"}
+NO_LIMIT = -1
+"""The qps of a client that sends as much as it likes."""
 
 CONFIGURATION = """\
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
-clientConnection: {{kubeconfig: {kubeconfig}, qps: -1}}
+clientConnection: {{kubeconfig: {kubeconfig}, qps: {qps}}}
 leaderElection:
   leaderElect: {elect}
   leaseDuration: {duration}
@@ -124,8 +126,9 @@ class Witness:
 class FaultyCluster:
     """The processes, and what the API server says without a proxy in between."""
 
-    def __init__(self, folder, proxy, witness, *, real=False):
-        self.folder, self.proxy, self.witness, self.real = folder, proxy, witness, real
+    def __init__(self, folder, proxy, witness, *, real=False, kubelets=False):
+        self.folder, self.proxy, self.witness = folder, proxy, witness
+        self.real, self.kubelets = real, kubelets
         self.schedulers, self.surfaces = {}, {}
         self.sandbox = None
         self.command = (program("berth"), "scheduler")
@@ -137,9 +140,8 @@ class FaultyCluster:
         kubeconfig = self.folder / "sandbox.kubeconfig"
         kubeconfig.unlink(missing_ok=True)
         kept = ("--real",) if self.real else ("--data-file", str(self.folder / "data"))
-        command = [
-            *(program("berth"), "sandbox", "up", "--no-kubelets", "--kubeconfig", str(kubeconfig), *kept)
-        ]
+        run_pods = "--kubelets" if self.kubelets else "--no-kubelets"
+        command = [program("berth"), "sandbox", "up", run_pods, "--kubeconfig", str(kubeconfig), *kept]
         self.sandbox = await Child.start("sandbox", command, self.folder / "sandbox.log")
         await self.sandbox.wait_for(kubeconfig, PATIENCE_SECONDS)
         await self.proxy.ask("target", kubeconfig=str(kubeconfig))
@@ -149,17 +151,19 @@ class FaultyCluster:
         os.kill(self.sandbox.pid, signal.SIGKILL)
         await self.sandbox.stop()
 
-    async def start_scheduler(self, name, *flags, elect=False, direct=False, rest="", **election):
+    async def start_scheduler(
+        self, name, *flags, elect=False, direct=False, user="", qps=NO_LIMIT, rest="", **election
+    ):
         """Start a scheduler, with a listener of its own unless it is to go past the proxy.
 
-        `rest` is what follows in its configuration's file.
+        The server takes it for `user` where one is named; `rest` is what follows in its configuration's file.
         """
         configuration, kubeconfig = self.folder / f"{name}.yaml", self.folder / "sandbox.kubeconfig"
         if not direct:
-            port = await self.proxy.ask("listen", name=name)
+            port = await self.proxy.ask("listen", name=name, user=user)
             kubeconfig = self.folder / f"{name}.kubeconfig"
             kubeconfig.write_text(kubeconfig_text(f"http://{LOOPBACK}:{port}"))
-        fields = {"kubeconfig": kubeconfig, "elect": str(elect).lower(), **ELECTION, **election}
+        fields = {"kubeconfig": kubeconfig, "elect": str(elect).lower(), "qps": qps, **ELECTION, **election}
         configuration.write_text(CONFIGURATION.format(**fields) + rest)
         surface = self.surfaces[name] = Surface.free()
         command = [
@@ -277,11 +281,11 @@ class FaultyCluster:
 
 
 @asynccontextmanager
-async def faulty_cluster(folder, *, room, seed=0, real=False):
+async def faulty_cluster(folder, *, room, seed=0, real=False, kubelets=False):
     """An API server, a proxy before it and a witness beside it; schedulers are the test's to start."""
     async with AsyncExitStack() as stack:
         proxy = await stack.enter_async_context(FaultProxy.started(seed))
-        cluster = FaultyCluster(folder, proxy, Witness(room), real=real)
+        cluster = FaultyCluster(folder, proxy, Witness(room), real=real, kubelets=kubelets)
         stack.push_async_callback(cluster.stop)
         await cluster.start_sandbox()
         await stack.enter_async_context(cluster.watched())

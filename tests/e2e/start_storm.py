@@ -20,7 +20,7 @@ from berth.client.wire import encode
 from berth.demo.errors import DemoError
 from berth.demo.processes import Child, program
 from berth.sandbox.free_port import LOOPBACK, free_port
-from tests.e2e.faults import CONFIGURATION, ELECTION, node, pod
+from tests.e2e.faults import CONFIGURATION, ELECTION, NO_LIMIT, node, pod
 from tests.suite import LOOP_VARIABLE, LOOPS
 
 READY_SECONDS = BOUND_SECONDS = 240.0
@@ -63,7 +63,9 @@ async def load(count):
 async def one_start(folder, kubeconfig, api, name, loop):
     """What went wrong in one start that has to bind the pod of that name; None for nothing."""
     configuration = folder / "configuration.yaml"
-    configuration.write_text(CONFIGURATION.format(kubeconfig=kubeconfig, elect="true", **ELECTION))
+    configuration.write_text(
+        CONFIGURATION.format(kubeconfig=kubeconfig, elect="true", qps=NO_LIMIT, **ELECTION)
+    )
     await api.create(PODS, "default", encode(pod(name)))
     options = (f"--config={configuration}", f"--bind-address={LOOPBACK}", f"--secure-port={free_port()}")
     command = [program("berth"), "scheduler", *options]
