@@ -27,6 +27,10 @@ class Departures:
     def __init__(self) -> None:
         self._by_uid: dict[str, _Departure] = {}
 
+    def __contains__(self, uid: str) -> bool:
+        """Whether the pod of that UID is being evicted, and the watch is not known to have shown it."""
+        return uid in self._by_uid
+
     def begin(self, victims: Iterable[Pod], preemptors: Iterable[Pod]) -> list[Pod]:
         """The victims that the caller is to evict; the preemptors count on the other ones' evictions."""
         begun: list[Pod] = []

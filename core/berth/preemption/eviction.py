@@ -66,7 +66,7 @@ class Evictions:
         self._metrics.victims(len(candidate.victims))
         self._preempting.add(preemptor.uid)
         eviction = _Eviction(self._handle, self._departures, plugin, preemptor, candidate.node_name)
-        work = self._run(eviction, victims)
+        work = self._run(eviction, victims, staying)
         self._handle.background.spawn(work, f"preemption by {preemptor.key}")
 
     async def evict_for(self, plugin: str, preemptor: Preemptor, candidate: Candidate) -> Status:
@@ -91,7 +91,8 @@ class Evictions:
         await eviction.take_back_nominations()
         return SUCCESS
 
-    async def _run(self, eviction: "_Eviction", victims: Sequence[Pod]) -> None:
+    async def _run(self, eviction: "_Eviction", victims: Sequence[Pod], staying: Sequence[Pod]) -> None:
+        """Evict the victims; those of `staying` that are not among them leave by others' evictions."""
         uid, started = eviction.preemptor.uid, self._handle.clock.monotonic()
         unheard = leaving = unsuccessful = False
         try:
@@ -101,13 +102,16 @@ class Evictions:
                 unheard = self._left(victims[-1])
                 self._last_victim[uid] = victims[-1]
                 leaving = await eviction.evict(victims[-1])
+            if not victims:
+                unheard = not all(map(self._is_to_leave, staying))
             unsuccessful = not taken_back or eviction.error is not None
         finally:
             if unsuccessful or not leaving:
                 self._forget(uid)
             self._give_back(victims)
         self._metrics.evicted(self._handle.clock.monotonic() - started, failed=unsuccessful)
-        # Where the last victim had left before anybody waited for that, no event is to come any more.
+        # Where a victim had left, or another's eviction had failed, while PreEnqueue still held the preemptor
+        # back, no event is to come any more.
         if unsuccessful or unheard:
             self._handle.activate(eviction.preemptor.pods)
 
@@ -124,6 +128,10 @@ class Evictions:
     def _forget(self, uid: str) -> None:
         self._preempting.discard(uid)
         self._last_victim.pop(uid, None)
+
+    def _is_to_leave(self, victim: Pod) -> bool:
+        """Whether the watch is still to show that a victim leaves that another preemptor evicts."""
+        return victim.uid in self._departures and not self._left(victim)
 
     def _left(self, victim: Pod) -> bool:
         """Whether the watch has shown that the victim is leaving, or gone."""

@@ -88,7 +88,7 @@ class MemoryPods:
     def __init__(self, api):
         self._api = api
         self._ordered = defaultdict(deque)
-        self._gates = {}
+        self._gates, self._answers = {}, {}
 
     # Faults.
 
@@ -103,6 +103,14 @@ class MemoryPods:
     def release(self, verb):
         """Let them go on."""
         self._gates.pop(verb).set()
+
+    def hold_answers(self, verb):
+        """Let calls of that verb be done, and their answers hang until they are released."""
+        self._answers[verb] = asyncio.Event()
+
+    def release_answers(self, verb):
+        """Let the answers come."""
+        self._answers.pop(verb).set()
 
     # What the scheduler calls.
 
@@ -145,6 +153,8 @@ class MemoryPods:
         ordered, lands = self._ordered[verb].popleft() if self._ordered[verb] else (None, True)
         answer = effect() if lands else None
         asyncio.get_running_loop().call_soon(self._api.watch.deliver)
+        if verb in self._answers:
+            await self._answers[verb].wait()
         if isinstance(ordered, Exception):
             raise ordered
         return answer if ordered is None else ordered

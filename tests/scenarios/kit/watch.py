@@ -1,6 +1,7 @@
 """The watch between the API server's stand-in and the scheduler's handlers."""
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,15 +10,20 @@ from berth.objects.pod import Pod
 FINISHED = frozenset({"Succeeded", "Failed"})
 
 
+def never(_kind):
+    """No kind lags."""
+    return False
+
+
 @dataclass
 class Watch:
     """Carries changes to the handler of each kind, in order; held back, it is a watch that lags.
 
-    Kinds without a handler are not watched.
+    Kinds without a handler are not watched. `lags` says whether changes of a kind are held back.
     """
 
     handlers: dict[type, Any] = field(default_factory=dict)
-    held: bool = False
+    lags: Callable[[type], bool] = never
     _seen: dict[tuple[type, str], Any] = field(default_factory=dict)
     _waiting: deque = field(default_factory=deque)
 
@@ -26,17 +32,23 @@ class Watch:
         self._waiting.append((kind, key, new))
 
     def deliver(self):
-        """Hand over everything that waits."""
-        while self._waiting and not self.held:
-            self._hand_over(*self._waiting.popleft())
+        """Hand over everything that waits and is not held back."""
+        held = []
+        while self._waiting:
+            change = self._waiting.popleft()
+            if self.lags(change[0]):
+                held.append(change)
+            else:
+                self._hand_over(*change)
+        self._waiting.extendleft(reversed(held))
 
-    def hold(self):
-        """Lag from now on."""
-        self.held = True
+    def hold(self, *kinds):
+        """Lag from now on, with these kinds or with all."""
+        self.lags = lambda kind: not kinds or kind in kinds
 
     def release(self):
         """Catch up."""
-        self.held = False
+        self.lags = never
         self.deliver()
 
     def _hand_over(self, kind, key, new):
