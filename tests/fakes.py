@@ -19,7 +19,7 @@ from berth.cycle.budgets import CycleBudgets
 from berth.cycle.failure import FailureHandler
 from berth.cycle.schedule_one import ScheduleOne
 from berth.cycle.schedule_pod import SchedulePod
-from berth.evaluation.answers import Answers
+from berth.evaluation.cached_evaluation import CachedEvaluation
 from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.evaluation.node_plugins import NodePlugins
 from berth.event_handlers.pods import lister
@@ -407,9 +407,9 @@ class Core:
         return self.queue.record("default", name)
 
 
-def empty(profile: Framework, *, detailed=False) -> Answers:
+def empty(profile: Framework, *, detailed=False) -> CachedEvaluation:
     """Answers of the profile's plugins that know nothing yet."""
-    return Answers(NodePlugins(profile.plugins), detailed=detailed)
+    return CachedEvaluation(NodePlugins(profile.plugins), detailed=detailed)
 
 
 def make_core(profile: Framework, *nodes, profiles=None, percentage=0, hints=None, shard_of=whole) -> Core:

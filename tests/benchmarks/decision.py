@@ -75,7 +75,7 @@ def in_turn(nodes):
 
 async def of_known_class(core, pods):
     """CPU microseconds of a decision on pods of one class: p50, p90 and p99; and how many found it known."""
-    memory = core.algorithm.classes
+    memory = core.algorithm.cache
     before = memory.outcomes["reused"]
     _, figures = await timed(core, pods, WARM_UP)
     return figures, (memory.outcomes["reused"] - before) / len(pods)

@@ -19,7 +19,7 @@ from berth.binding.waiting_pods import WaitingPods
 from berth.config import load
 from berth.config.out_of_tree.sidecars import SidecarSpec, catalogue_of
 from berth.cycle.schedule_pod import SchedulePod
-from berth.evaluation.known_classes import KnownClasses
+from berth.evaluation.equivalence_cache import EquivalenceCache
 from berth.framework.clock import SystemClock
 from berth.framework.interface import FilterPlugin, Reason, ScorePlugin
 from berth.objects.node import Node
@@ -114,7 +114,7 @@ def with_own_classes(core, frameworks):
     """Each framework with an algorithm: a profile's classes are forgotten where its plugins change."""
     search, chance = core.algorithm.search, core.algorithm.chance
     return {
-        which: (framework, SchedulePod(search, chance, KnownClasses(core.snapshot)))
+        which: (framework, SchedulePod(search, chance, EquivalenceCache(core.snapshot)))
         for which, framework in frameworks.items()
     }
 

@@ -12,8 +12,8 @@ import yaml
 from berth.cache.cache import Cache
 from berth.config import load
 from berth.cycle.schedule_pod import SchedulePod
+from berth.evaluation.equivalence_cache import EquivalenceCache
 from berth.evaluation.find_nodes import NodeSearch, Rotation
-from berth.evaluation.known_classes import KnownClasses
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
@@ -127,7 +127,7 @@ class Core:
         self.handle = make_handle(self.snapshot, listers=self.listers, nominator=nominator)
         self.framework = self.default_profile()
         search = NodeSearch(nominator, Rotation())
-        self.algorithm = SchedulePod(search, random.Random(1), KnownClasses(self.snapshot))
+        self.algorithm = SchedulePod(search, random.Random(1), EquivalenceCache(self.snapshot))
 
     def default_profile(self):
         """A framework of the default profile on these nodes."""

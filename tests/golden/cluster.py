@@ -7,7 +7,7 @@ from typing import Any
 
 from berth.cache.cache import Cache
 from berth.config.loading import Loaded, load
-from berth.evaluation.answers import Answers
+from berth.evaluation.cached_evaluation import CachedEvaluation
 from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.evaluation.node_plugins import NodePlugins
 from berth.framework.attempt import Attempt
@@ -93,9 +93,9 @@ class Cluster:
         """The search that looks at every node."""
         return NodeSearch(self.nominator, Rotation())
 
-    def answers(self, pod: Pod) -> Answers:
+    def answers(self, pod: Pod) -> CachedEvaluation:
         """Nothing known of the pod's class yet."""
-        return Answers(NodePlugins(self.frameworks[pod.spec.scheduler_name].plugins))
+        return CachedEvaluation(NodePlugins(self.frameworks[pod.spec.scheduler_name].plugins))
 
     def attempt(self, pod: Pod) -> Attempt:
         """An attempt at the pod that remembers nothing yet."""

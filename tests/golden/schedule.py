@@ -6,10 +6,10 @@ import msgspec
 import numpy as np
 
 from berth.cycle.schedule_pod import SchedulePod
-from berth.evaluation.answers import Answers
+from berth.evaluation.cached_evaluation import CachedEvaluation
+from berth.evaluation.equivalence_cache import EquivalenceCache
 from berth.evaluation.filtering import codes_on
 from berth.evaluation.find_nodes import Feasible
-from berth.evaluation.known_classes import KnownClasses
 from berth.evaluation.node_plugins import NodePlugins
 from berth.evaluation.pre_filtering import run_pre_filters
 from berth.evaluation.select_host import score_nodes
@@ -86,7 +86,7 @@ async def alone(plugin: FilterPlugin, framework: Framework, cluster: Cluster, po
 async def together(framework: Framework, cluster: Cluster, pod: Pod):
     """What becomes of the pod before preemption is tried: its outcome, and the scores that led to it."""
     attempt = cluster.attempt(pod)
-    details = Answers(NodePlugins(framework.plugins), detailed=True)
+    details = CachedEvaluation(NodePlugins(framework.plugins), detailed=True)
     found = await cluster.search().find(framework, attempt, details)
     if isinstance(found, Status):
         return {"schedule": _failure(found)}
@@ -118,7 +118,7 @@ async def check_equal_pod(framework: Framework, cluster: Cluster, pod: Pod, answ
     Raises: AssertionError where the scores of the best nodes, or their number, are others than `answers` has.
     """
     chance = Choices()
-    algorithm = SchedulePod(cluster.search(), chance, KnownClasses(cluster.snapshot))
+    algorithm = SchedulePod(cluster.search(), chance, EquivalenceCache(cluster.snapshot))
     for _ in range(3):
         attempt = cluster.attempt(pod)
         decision = await algorithm.decide(framework, attempt)
@@ -148,7 +148,7 @@ async def every_node(framework: Framework, cluster: Cluster, pod: Pod):
         diagnosis = found.error.diagnosis if isinstance(found.error, FitError) else Diagnosis(names)
         return {"nodeStatus": _statuses(diagnosis), "feasible": []}
     feasible = sorted(names[row] for row in np.flatnonzero(found.mask))
-    answers = {"nodeStatus": _statuses(found.why_not.diagnosis()), "feasible": feasible}
+    answers = {"nodeStatus": _statuses(found.diagnosis_builder.diagnosis()), "feasible": feasible}
     plugin = framework.plugins.by_name.get("VolumeBinding")
     if plugin is not None:
         answers["volumes"] = volumes(plugin, attempt, feasible)
@@ -175,7 +175,7 @@ def _statuses(diagnosis: Diagnosis):
     }
 
 
-async def scored(framework: Framework, attempt: Attempt, details: Answers, found: Feasible):
+async def scored(framework: Framework, attempt: Attempt, details: CachedEvaluation, found: Feasible):
     """The scores of the feasible nodes."""
     try:
         scores = await score_nodes(attempt, details, found)

@@ -1,10 +1,10 @@
 """The scheduling algorithm: nodes that fit, their scores, and the one that is taken.
 
-    what is known of the pod's class --> nodes that fit --> scores --> host
-                                              |
-                                              +--> none: PostFilter
+    cached evaluation of the pod's class --> feasible nodes --> scores --> host
+                                                   |
+                                                   +--> none: PostFilter
 
-What is asked of plugins, and what is known already, is berth.evaluation's business.
+Running plugins, and caching their results, is done by berth.evaluation.
 Source: pkg/scheduler/schedule_one.go schedulePod (Kubernetes v1.36).
 """
 
@@ -13,9 +13,9 @@ import random
 from dataclasses import dataclass
 from typing import Protocol
 
-from berth.evaluation.answers import Answers, StartOverError
+from berth.evaluation.cached_evaluation import CachedEvaluation, StartOverError
+from berth.evaluation.equivalence_cache import EquivalenceCache, Key
 from berth.evaluation.find_nodes import NodeSearch
-from berth.evaluation.known_classes import Key, KnownClasses
 from berth.evaluation.node_plugins import NodePlugins
 from berth.evaluation.post_filtering import run_post_filters
 from berth.evaluation.select_host import Host, select_host
@@ -47,63 +47,70 @@ class PodAlgorithm(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SchedulePod:
-    """Decides on one pod at a time; without `classes` nothing is known of any."""
+    """Decides on one pod at a time; without `cache`, every plugin runs on all nodes for every pod."""
 
     search: NodeSearch
     chance: random.Random
-    classes: KnownClasses | None = None
+    cache: EquivalenceCache | None = None
 
     async def decide(self, framework: Framework, attempt: Attempt) -> Decision:
         """Choose a node; where none fits, let PostFilter plugins try to make room."""
         attempt.record.node_count = attempt.node_count
-        if self.classes is None:
-            outcome = await self._choose(framework, attempt, Answers(NodePlugins(framework.plugins)))
+        if self.cache is None:
+            outcome = await self._choose(framework, attempt, CachedEvaluation(NodePlugins(framework.plugins)))
         else:
-            key, answers = self.classes.answers(framework, attempt)
+            key, evaluation = self.cache.lookup(framework, attempt)
             if attempt.meter.worked("sign"):
                 await attempt.meter.breathe()
             if key is None:
-                outcome = await self._choose(framework, attempt, answers)
+                outcome = await self._choose(framework, attempt, evaluation)
             else:
-                outcome = await self._choose_by_class(self.classes, key, answers, framework, attempt)
+                outcome = await self._choose_with_cache(self.cache, key, evaluation, framework, attempt)
         if isinstance(outcome, Status):
             return await _without_node(framework, attempt, outcome)
         attempt.record.score = outcome.score
         return Decision(node_name=attempt.nodes.names[outcome.row])
 
-    async def _choose_by_class(
-        self, classes: KnownClasses, key: Key, answers: Answers, framework: Framework, attempt: Attempt
+    async def _choose_with_cache(
+        self,
+        cache: EquivalenceCache,
+        key: Key,
+        evaluation: CachedEvaluation,
+        framework: Framework,
+        attempt: Attempt,
     ) -> Host | Status:
         state, intervals, rotation = attempt.state, attempt.record.intervals, self.search.rotation
         values, marks, start = len(state), len(intervals), rotation.start
         try:
-            outcome = await self._choose(framework, attempt, answers)
+            outcome = await self._choose(framework, attempt, evaluation)
         except StartOverError as error:
             log.debug("asked about all nodes anew pod=%s cause=%r", attempt.pod.key, error.__cause__)
-            classes.outdated(key)
+            cache.drop_outdated(key)
             rotation.start = start
             state.start_over(values)
             del intervals[marks:]
-            return await self._choose(framework, attempt, Answers(answers.plugins))
+            return await self._choose(framework, attempt, CachedEvaluation(evaluation.plugins))
         except BaseException:
-            classes.forget(key)
+            cache.drop(key)
             raise
-        classes.keep(key, answers, reused=attempt.record.remembered)
+        cache.store(key, evaluation, reused=attempt.record.remembered)
         return outcome
 
-    async def _choose(self, framework: Framework, attempt: Attempt, answers: Answers) -> Host | Status:
+    async def _choose(
+        self, framework: Framework, attempt: Attempt, evaluation: CachedEvaluation
+    ) -> Host | Status:
         """The node, or the status that ends the cycle: a FitError where none fits. Raises: StartOverError."""
-        feasible = await self.search.find(framework, attempt, answers)
-        attempt.record.remembered = answers.known
+        feasible = await self.search.find(framework, attempt, evaluation)
+        attempt.record.remembered = evaluation.known
         if isinstance(feasible, Status):
             if isinstance(feasible.error, FitError):
-                answers.end(attempt)
+                evaluation.end(attempt)
             return feasible
         try:
-            host = await select_host(framework, attempt, answers, feasible, self.chance)
+            host = await select_host(framework, attempt, evaluation, feasible, self.chance)
         except PluginError as error:
             return failed(error)
-        answers.end(attempt)
+        evaluation.end(attempt)
         return host
 
 

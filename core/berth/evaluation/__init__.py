@@ -1,1 +1,1 @@
-"""Between plugins and cycles: what plugins say of a pod, row by row, made into verdicts, scores, a choice."""
+"""Runs PreFilter to Score for one pod, and caches the results by node for equal pods."""

@@ -1,4 +1,4 @@
-"""Rows that are to be asked about: a few by their numbers, many as an array, or all there are."""
+"""The rows on which plugins are to be run again: few as a set, many as an array, or all."""
 
 from collections.abc import Iterable
 
@@ -7,11 +7,11 @@ import numpy as np
 from berth.snapshot.columns import Rows
 
 FEW = 32
-"""So many rows are asked about one by one where all plugins can do that."""
+"""Up to so many rows are filtered and scored one at a time, where all plugins have a scalar form."""
 MANY = 64
-"""So many dirty rows are picked out of the table in any cluster, and in a large one, one row in `SHARE`.
+"""Up to max(MANY, n / SHARE) dirty rows are evaluated as a table of their own.
 
-Where more are dirty, plugins whose answers pods change are asked about the whole table."""
+Where more are dirty, plugins whose results depend on pods are run on all rows."""
 SHARE = 4
 
 
@@ -24,13 +24,13 @@ class DirtyRows:
         self.few: set[int] = set()
         self.many: Rows | None = None
         self.every = False
-        """Whether these are so many that all rows are asked about."""
+        """Whether all rows are dirty."""
 
     def __bool__(self) -> bool:
         return bool(self.few) or self.many is not None or self.every
 
     def clear(self) -> None:
-        """There are none any more."""
+        """No row is dirty."""
         self.few, self.many, self.every = set(), None, False
 
     def all_of(self) -> None:
@@ -68,7 +68,7 @@ class DirtyRows:
             self.few, self.many = set(many.tolist()), None
 
     def take(self, others: "DirtyRows", n: int) -> None:
-        """Add all of those, of a table of n rows; there are none there any more."""
+        """Move all rows of `others` here; n is the number of rows of the table."""
         if others.every:
             self.all_of()
         elif others.many is not None:

@@ -1,6 +1,6 @@
-"""Asking extenders: after the filters, on top of the scores, and about victims.
+"""Calls HTTP extenders: filter after the plugins, prioritize on top of scores, preempt on candidates.
 
-They bind instead of bind plugins, too: `framework/extender_binding.py`.
+Their bind verb is called by `framework/extender_binding.py`.
 
 Source: pkg/scheduler/schedule_one.go findNodesThatPassExtenders, prioritizeNodes (Kubernetes v1.36).
 """
@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 
 import numpy as np
 
-from berth.evaluation.asking import drop_unread
+from berth.evaluation.plugin_calls import drop_unread
 from berth.framework.attempt import Attempt
 from berth.framework.diagnosis import Diagnosis
 from berth.framework.extender import EXTENDER, Extender, ExtenderVerdicts, Victims
@@ -30,7 +30,7 @@ Answer = Awaitable[Mapping[str, int]]
 async def run_extender_filters(
     extenders: Sequence[Extender], attempt: Attempt, feasible: Mask, diagnosis: Diagnosis
 ) -> Mask:
-    """What one extender after another leaves of the feasible nodes; why not goes into the diagnosis.
+    """The feasible nodes that all extenders let pass; their reasons against others go into the diagnosis.
 
     Shapes: feasible and result bool (n,). Raises: PluginError where an extender fails that is not ignorable.
     """
@@ -72,7 +72,7 @@ def _explain(verdicts: ExtenderVerdicts, attempt: Attempt, diagnosis: Diagnosis)
 
 
 async def add_priorities(extenders: Sequence[Extender], attempt: Attempt, scores: NodeScores) -> None:
-    """Add the scores of all extenders that care for the pod; one that fails adds nothing."""
+    """Add the weighted scores of the extenders interested in the pod; one that fails adds nothing."""
     asked = interested(extenders, attempt.pod, lambda extender: extender.prioritizes)
     if not asked:
         return
@@ -105,7 +105,7 @@ async def _priorities(
 async def run_extender_preemption(
     extenders: Sequence[Extender], attempt: Attempt, victims: Mapping[str, Victims]
 ) -> dict[str, Victims]:
-    """What one extender after another leaves of the candidate nodes, and whom it wants evicted there.
+    """The candidate nodes that all extenders accept, with the victims that they name.
 
     Raises: PluginError where an extender fails that is not ignorable, or names a node without victims.
     """
@@ -125,7 +125,7 @@ async def run_extender_preemption(
 
 
 def _pass_over(extender: Extender, attempt: Attempt, verb: str, error: Exception) -> None:
-    """Report a failure that costs the pod nothing: in the log, and at the attempt, where explain shows it."""
+    """Report an ignored failure, in the log and in the attempt's record, which explain shows."""
     log.warning("extender passed over extender=%s verb=%s error=%s", extender.name, verb, error)
     attempt.record.ignore(f"{verb}: extender {extender.name}: {error}")
 

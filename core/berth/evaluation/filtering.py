@@ -1,7 +1,7 @@
-"""Asking Filter plugins about the nodes of a table.
+"""Runs Filter plugins on the nodes of a table.
 
-The first plugin, in the profile's order, that turns a node down owns the rejection. Plugins in other
-processes work while this one does.
+The first plugin, in the profile's order, that rejects a node owns the rejection. Sidecars work concurrently
+with this process.
 
 Source: pkg/scheduler/framework/runtime/framework.go RunFilterPlugins (Kubernetes v1.36).
 """
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from berth.evaluation.asking import Answers
+from berth.evaluation.filter_accumulator import FilterAccumulator, OrderedFilter, record_rejections
+from berth.evaluation.plugin_calls import ConcurrentPluginCalls
 from berth.evaluation.reasons import Reasons, filter_error
-from berth.evaluation.sieve import Placed, Sieve, record_rejections
 from berth.framework.attempt import Attempt
 from berth.framework.diagnosis import Diagnosis
 from berth.framework.interface import FilterPlugin, ReasonCodes
@@ -27,18 +27,20 @@ async def run_filters(
 
     Shapes: candidates and result bool (n,). Raises: PluginError with upstream's text where a plugin fails.
     """
-    sieve = Sieve(Reasons(), candidates)
+    accumulator = FilterAccumulator(Reasons(), candidates)
     point = attempt.record.begin("Filter")
     try:
-        await ask_filters(list(enumerate(plugins, 1)), attempt, sieve, point)
+        await ask_filters(list(enumerate(plugins, 1)), attempt, accumulator, point)
     finally:
         attempt.record.end(point)
-    record_rejections(diagnosis, sieve.why, sieve.reasons)
-    return sieve.alive
+    record_rejections(diagnosis, accumulator.why, accumulator.reasons)
+    return accumulator.feasible
 
 
-async def ask_filters(plugins: Sequence[Placed], attempt: Attempt, sieve: Sieve, point: int) -> None:
-    """Ask one plugin after the other about the attempt's nodes, until none of their answers matters any more.
+async def ask_filters(
+    plugins: Sequence[OrderedFilter], attempt: Attempt, accumulator: FilterAccumulator, point: int
+) -> None:
+    """Run the plugins in order on the attempt's nodes, until no further result can change anything.
 
     Raises: PluginError with upstream's text where a plugin fails, or has no code for each node.
     """
@@ -46,7 +48,7 @@ async def ask_filters(plugins: Sequence[Placed], attempt: Attempt, sieve: Sieve,
     active = [placed for placed in plugins if placed[1].name not in state.skip_filter]
     async with _answers([plugin for _, plugin in active], attempt) as answers:
         for i, (place, plugin) in enumerate(active):
-            if not (sieve.left or sieve.leaves_any(place)):
+            if not (accumulator.left or accumulator.leaves_any(place)):
                 break
             name = plugin.name
             mark = record.begin(name, point)
@@ -54,14 +56,16 @@ async def ask_filters(plugins: Sequence[Placed], attempt: Attempt, sieve: Sieve,
             if not isinstance(codes, np.ndarray):
                 codes = await answers.read(i, codes)
             _check_shape(plugin, codes, len(attempt.nodes))
-            record.end(mark, rejected=sieve.turn_down(place, plugin, state, codes))
+            record.end(mark, rejected=accumulator.turn_down(place, plugin, state, codes))
             if meter.worked(name):
                 await meter.breathe()
 
 
-def _answers(plugins: Sequence[FilterPlugin], attempt: Attempt) -> Answers[FilterPlugin, ReasonCodes]:
+def _answers(
+    plugins: Sequence[FilterPlugin], attempt: Attempt
+) -> ConcurrentPluginCalls[FilterPlugin, ReasonCodes]:
     state, pod, nodes = attempt.state, attempt.pod, attempt.nodes
-    return Answers(plugins, lambda plugin: plugin.filter(state, pod, nodes), filter_error)
+    return ConcurrentPluginCalls(plugins, lambda plugin: plugin.filter(state, pod, nodes), filter_error)
 
 
 async def codes_on(plugin: FilterPlugin, attempt: Attempt) -> ReasonCodes:

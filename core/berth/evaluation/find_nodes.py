@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from berth.evaluation.answers import Answers
-from berth.evaluation.beside_nominated import filter_with_nominated, turned_down_beside
+from berth.evaluation.cached_evaluation import CachedEvaluation
 from berth.evaluation.extending import run_extender_filters
+from berth.evaluation.filter_accumulator import FilterAccumulator, record_rejections
+from berth.evaluation.filter_results import FilterResults
+from berth.evaluation.filter_with_nominated import filter_with_nominated, rejected_with_nominated
 from berth.evaluation.filtering import ask_filters, filter_one
-from berth.evaluation.nominated import NominatedPods
+from berth.evaluation.nominated_rows import NominatedPods
 from berth.evaluation.pre_filtering import ALL_WELL, PreFilterOutcome
 from berth.evaluation.reasons import Numbers
-from berth.evaluation.sieve import Sieve, record_rejections
-from berth.evaluation.verdicts import Verdicts
 from berth.framework.attempt import Attempt
 from berth.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis, FitError
 from berth.framework.handle import Nominator
@@ -39,47 +39,47 @@ class Feasible:
     mask: Mask
     count: int
     evaluated: int
-    why_not: "WhyNot"
-    settled: bool = False
-    """Whether it fits exactly where the settled plugins' verdicts say so."""
+    diagnosis_builder: "DiagnosisBuilder"
+    matches_cache: bool = False
+    """Whether these are exactly the rows that the cached filter results let pass."""
 
 
-class WhyNot:
-    """Why the pod does not fit, spelled out on demand.
+class DiagnosisBuilder:
+    """Builds the diagnosis of a pod that does not fit, on demand.
 
-    Shapes: candidates bool (n,), the rows that Filter plugins had a say in, None for all; why (n,), None
-        where the `verdicts` of settled plugins say it all.
+    Shapes: candidates bool (n,), the rows that Filter plugins ran on, None for all; why (n,), None where the
+        cached `filter_results` are complete, with no uncacheable plugin.
     """
 
-    __slots__ = ("_attempt", "_noted", "candidates", "verdicts", "why")
+    __slots__ = ("_attempt", "_diagnosis", "candidates", "filter_results", "why")
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
-        self._noted: Diagnosis | None = None
+        self._diagnosis: Diagnosis | None = None
         self.candidates: Mask | None = None
-        self.verdicts: Verdicts | None = None
+        self.filter_results: FilterResults | None = None
         self.why: Numbers | None = None
 
     @property
-    def noted(self) -> Diagnosis:
-        """What is known besides the verdicts of Filter plugins."""
-        if self._noted is None:
-            self._noted = Diagnosis(self._attempt.nodes.names, count=self._attempt.node_count)
-        return self._noted
+    def diagnosis_so_far(self) -> Diagnosis:
+        """The diagnosis without the cached filter results."""
+        if self._diagnosis is None:
+            self._diagnosis = Diagnosis(self._attempt.nodes.names, count=self._attempt.node_count)
+        return self._diagnosis
 
     def diagnosis(self) -> Diagnosis:
-        """All of it, once nothing is going to be added any more."""
-        diagnosis, verdicts, self.verdicts = self.noted, self.verdicts, None
-        if verdicts is None:
+        """The whole diagnosis; to be called once, after the search."""
+        diagnosis, filter_results, self.filter_results = self.diagnosis_so_far, self.filter_results, None
+        if filter_results is None:
             return diagnosis
         if self.why is None and self.candidates is None:
-            rejections = verdicts.rejections()
+            rejections = filter_results.rejections()
             if rejections is not None:
                 diagnosis.record(rejections)
             return diagnosis
-        why = verdicts.why if self.why is None else self.why
+        why = filter_results.why if self.why is None else self.why
         among = why if self.candidates is None else np.where(self.candidates, why, 0)
-        record_rejections(diagnosis, among, verdicts.reasons)
+        record_rejections(diagnosis, among, filter_results.reasons)
         return diagnosis
 
 
@@ -107,24 +107,28 @@ class NodeSearch:
     def __post_init__(self) -> None:
         self.nominated = NominatedPods(self.nominator)
 
-    async def find(self, framework: Framework, attempt: Attempt, answers: Answers) -> Feasible | Status:
+    async def find(
+        self, framework: Framework, attempt: Attempt, evaluation: CachedEvaluation
+    ) -> Feasible | Status:
         """The feasible nodes, or the status that ends the cycle (a FitError where no node fits).
 
         The attempt's record counts the nodes that were evaluated, and those of them that fit, in either case.
 
-        Raises: StartOverError where answers have to be begun anew.
+        Raises: StartOverError where the cached evaluation cannot be refreshed.
         """
         attempt.record.evaluated_count = attempt.record.feasible_count = 0
         if not attempt.node_count:
             error = PluginError(NO_NODES_AVAILABLE)
             return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, error=error)
-        answers.begin(attempt)
-        pre_filter = ALL_WELL if answers.pre_filtered(attempt.state) else await answers.pre_filter(attempt)
-        why_not = WhyNot(attempt)
+        evaluation.begin(attempt)
+        pre_filter = (
+            ALL_WELL if evaluation.reuse_pre_filter(attempt.state) else await evaluation.pre_filter(attempt)
+        )
+        diagnosis_builder = DiagnosisBuilder(attempt)
         if not pre_filter.status.ok:
-            return _pre_filter_failed(pre_filter, why_not.noted)
+            return _pre_filter_failed(pre_filter, diagnosis_builder.diagnosis_so_far)
         try:
-            return await self._search(framework, attempt, answers, pre_filter, why_not)
+            return await self._search(framework, attempt, evaluation, pre_filter, diagnosis_builder)
         except PluginError as error:
             return failed(error)
 
@@ -132,46 +136,46 @@ class NodeSearch:
         self,
         framework: Framework,
         attempt: Attempt,
-        answers: Answers,
+        evaluation: CachedEvaluation,
         pre_filter: PreFilterOutcome,
-        why_not: WhyNot,
+        diagnosis_builder: DiagnosisBuilder,
     ) -> Feasible | Status:
         if attempt.pod.nominated_node_name:
-            answers.waited = True
-            alone = await self._own_nomination(framework, attempt, why_not)
+            evaluation.waited = True
+            alone = await self._own_nomination(framework, attempt, diagnosis_builder)
             if alone is not None:
                 attempt.record.evaluated_count = attempt.record.feasible_count = 1
                 return alone
-        candidates = _candidates(attempt, pre_filter, why_not)
+        candidates = _candidates(attempt, pre_filter, diagnosis_builder)
         asked = len(attempt.nodes) if candidates is None else int(np.count_nonzero(candidates))
         left = candidates
         if self.nominated.any():
-            answers.waited = True
-            left = await self._beside_nominated(framework, attempt, candidates, why_not)
-        feasible = await _passed(attempt, answers, left, why_not)
+            evaluation.waited = True
+            left = await self._beside_nominated(framework, attempt, candidates, diagnosis_builder)
+        feasible = await _passed(attempt, evaluation, left, diagnosis_builder)
         self._sample(framework, feasible, candidates, asked, attempt.nodes)
         attempt.record.evaluated_count = feasible.evaluated
         if framework.extenders:
-            answers.waited = True
-            await _leave_to_extenders(framework, attempt, feasible, why_not)
+            evaluation.waited = True
+            await _leave_to_extenders(framework, attempt, feasible, diagnosis_builder)
         attempt.record.feasible_count = feasible.count
-        return feasible if feasible.count else does_not_fit(why_not.diagnosis())
+        return feasible if feasible.count else does_not_fit(diagnosis_builder.diagnosis())
 
     async def _own_nomination(
-        self, framework: Framework, attempt: Attempt, why_not: WhyNot
+        self, framework: Framework, attempt: Attempt, diagnosis_builder: DiagnosisBuilder
     ) -> Feasible | None:
-        """The pod's own node, where its nomination still holds."""
+        """The pod's nominated node alone, where the pod still fits on it."""
         row = attempt.nodes.row_of.get(attempt.pod.nominated_node_name)
         if row is None or not attempt.allows(row):
             return None
-        if not await self._fits_alone(framework, attempt, row, why_not.noted):
+        if not await self._fits_alone(framework, attempt, row, diagnosis_builder.diagnosis_so_far):
             return None
-        return Feasible(_only(row, attempt), 1, 1, why_not)
+        return Feasible(_only(row, attempt), 1, 1, diagnosis_builder)
 
     async def _fits_alone(
         self, framework: Framework, attempt: Attempt, row: int, diagnosis: Diagnosis
     ) -> bool:
-        """Whether the pod fits on that node; the node's status is remembered where it does not."""
+        """Whether the pod fits on that node; its status goes into the diagnosis where it does not."""
         try:
             status = await self._status_of(framework, attempt, row)
             left = _only(row, attempt)
@@ -195,15 +199,21 @@ class NodeSearch:
         return await filter_one(plugins, attempt.on(attempt.nodes.view(slice(row, row + 1)), attempt.state))
 
     async def _beside_nominated(
-        self, framework: Framework, attempt: Attempt, candidates: Mask | None, why_not: WhyNot
+        self,
+        framework: Framework,
+        attempt: Attempt,
+        candidates: Mask | None,
+        diagnosis_builder: DiagnosisBuilder,
     ) -> Mask | None:
         """The candidates without nodes that the pod does not fit on beside the pods nominated to them."""
-        promised = self.nominated.beside(attempt.pod, attempt.nodes)
+        nominated = self.nominated.beside(attempt.pod, attempt.nodes)
         if candidates is not None:
-            promised = promised.among(candidates)
-        if not promised.rows.size:
+            nominated = nominated.among(candidates)
+        if not nominated.rows.size:
             return candidates
-        rows = await turned_down_beside(framework, attempt, promised, why_not.noted)
+        rows = await rejected_with_nominated(
+            framework, attempt, nominated, diagnosis_builder.diagnosis_so_far
+        )
         if not rows.size:
             return candidates
         left = attempt.mask_within() if candidates is None else candidates.copy()
@@ -228,7 +238,7 @@ class NodeSearch:
             order = np.roll(_in_search_order(candidates, nodes), -(self.rotation.start % asked))
             scanned = int(np.searchsorted(np.cumsum(mask[order]), wanted)) + 1
             mask[order[scanned:]] = False
-            feasible.mask, feasible.count, feasible.settled = mask, wanted, False
+            feasible.mask, feasible.count, feasible.matches_cache = mask, wanted, False
         feasible.evaluated = scanned
         self.rotation.start = (self.rotation.start + scanned) % len(nodes)
 
@@ -255,15 +265,17 @@ def _pre_filter_failed(pre_filter: PreFilterOutcome, diagnosis: Diagnosis) -> St
     return does_not_fit(diagnosis)
 
 
-def _candidates(attempt: Attempt, pre_filter: PreFilterOutcome, why_not: WhyNot) -> Mask | None:
+def _candidates(
+    attempt: Attempt, pre_filter: PreFilterOutcome, diagnosis_builder: DiagnosisBuilder
+) -> Mask | None:
     """The rows to ask about, None for all of them."""
     if pre_filter.node_names is None:
         if attempt.pod.nominated_node_name:
-            why_not.noted.single.clear()
+            diagnosis_builder.diagnosis_so_far.single.clear()
         return None if attempt.within is None else attempt.mask_within()
     mask = np.zeros(len(attempt.nodes), dtype=bool)
     mask[[attempt.nodes.row_of[name] for name in _known(pre_filter.node_names, attempt)]] = True
-    diagnosis = why_not.noted
+    diagnosis = diagnosis_builder.diagnosis_so_far
     for row in [row for row in diagnosis.single if mask[row]]:
         del diagnosis.single[row]
     diagnosis.absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(pre_filter.narrowing)}]")
@@ -271,36 +283,47 @@ def _candidates(attempt: Attempt, pre_filter: PreFilterOutcome, why_not: WhyNot)
     return mask
 
 
-async def _passed(attempt: Attempt, answers: Answers, candidates: Mask | None, why_not: WhyNot) -> Feasible:
+async def _passed(
+    attempt: Attempt,
+    evaluation: CachedEvaluation,
+    candidates: Mask | None,
+    diagnosis_builder: DiagnosisBuilder,
+) -> Feasible:
     """The candidates that all Filter plugins let pass. Shapes: candidates bool (n,), None for all rows."""
     point = attempt.record.begin("Filter")
     try:
-        if not answers.refreshed(attempt):
-            await answers.refresh(attempt, candidates, point)
-        verdicts = answers.verdicts
-        why_not.candidates, why_not.verdicts = candidates, verdicts
-        unsettled = answers.unsettled
-        if unsettled is None or not unsettled.filter:
-            if candidates is None or not answers.kept:
-                return Feasible(verdicts.fits, verdicts.count, 0, why_not, settled=True)
-            mask = verdicts.fits & candidates
+        if not evaluation.try_refresh(attempt):
+            await evaluation.refresh(attempt, candidates, point)
+        filter_results = evaluation.filter_results
+        diagnosis_builder.candidates, diagnosis_builder.filter_results = candidates, filter_results
+        uncacheable = evaluation.uncacheable
+        if uncacheable is None or not uncacheable.filter:
+            if candidates is None or not evaluation.kept:
+                return Feasible(
+                    filter_results.fits, filter_results.count, 0, diagnosis_builder, matches_cache=True
+                )
+            mask = filter_results.fits & candidates
         else:
             everywhere = np.ones(len(attempt.nodes), dtype=bool) if candidates is None else candidates
-            sieve = Sieve(verdicts.reasons, everywhere, verdicts.why, lasting=False)
-            await ask_filters(unsettled.filter, attempt, sieve, point)
-            why_not.why, mask = sieve.why, sieve.alive
+            accumulator = FilterAccumulator(
+                filter_results.reasons, everywhere, filter_results.why, lasting=False
+            )
+            await ask_filters(uncacheable.filter, attempt, accumulator, point)
+            diagnosis_builder.why, mask = accumulator.why, accumulator.feasible
         count = int(np.count_nonzero(mask))
-        return Feasible(mask, count, 0, why_not, settled=count == verdicts.count)
+        return Feasible(mask, count, 0, diagnosis_builder, matches_cache=count == filter_results.count)
     finally:
         attempt.record.end(point)
 
 
 async def _leave_to_extenders(
-    framework: Framework, attempt: Attempt, feasible: Feasible, why_not: WhyNot
+    framework: Framework, attempt: Attempt, feasible: Feasible, diagnosis_builder: DiagnosisBuilder
 ) -> None:
-    left = await run_extender_filters(framework.extenders, attempt, feasible.mask, why_not.noted)
+    left = await run_extender_filters(
+        framework.extenders, attempt, feasible.mask, diagnosis_builder.diagnosis_so_far
+    )
     count = int(np.count_nonzero(left))
-    feasible.settled &= count == feasible.count
+    feasible.matches_cache &= count == feasible.count
     feasible.mask, feasible.count = left, count
 
 

@@ -1,9 +1,9 @@
-"""A profile's plugins that look at nodes, and what their earlier answers rest on."""
+"""The PreFilter to Score plugins of a profile that run for pods with given features, and their cache keys."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import takewhile
 
-from berth.evaluation.sieve import Placed
+from berth.evaluation.filter_accumulator import OrderedFilter
 from berth.framework.attempt import Attempt
 from berth.framework.interface import Depends, Plugin
 from berth.framework.runtime import PluginSet
@@ -15,8 +15,8 @@ Positions = list[tuple[str, RowJournal, int]]
 """By plugin: its journal, and where it ended when the plugin was asked."""
 
 
-class Unsettled:
-    """The plugins, at their extension points, that have to be asked about all nodes for every pod."""
+class UncacheablePlugins:
+    """The plugins without a cache key, by extension point: they run on all nodes for every pod."""
 
     __slots__ = ("filter", "pre_filter", "pre_score", "score")
 
@@ -28,17 +28,17 @@ class Unsettled:
 
 
 class NodePlugins:
-    """The plugins of a profile that have a say in which node pods with these features get.
+    """The profile's PreFilter, Filter, PreScore and Score plugins that run for pods with these features.
 
-    Those that the features do not concern are left out; the cycle's state names them as it does those that
-    skip a pod when they are asked.
+    Plugins that no feature of the pod concerns (`Plugin.concerns`) are left out, and are in the cycle state's
+    skip sets, like plugins that return Skip.
     """
 
     def __init__(self, plugins: PluginSet, features: Features = EVERY_FEATURE) -> None:
         self.features = features
         self._every_pre_filter = plugins.pre_filter
         self.pre_filter = [p for p in plugins.pre_filter if self._concerned(p)]
-        self.filters: Sequence[Placed] = [
+        self.filters: Sequence[OrderedFilter] = [
             (place, p) for place, p in enumerate(plugins.filter, 1) if self._concerned(p)
         ]
         self.pre_score = [p for p in plugins.pre_score if self._concerned(p)]
@@ -57,20 +57,20 @@ class NodePlugins:
         return plugin.concerns is None or not plugin.concerns.isdisjoint(self.features)
 
     def left_out_before(self, last: str) -> frozenset[str]:
-        """Those left out of PreFilter whose turn is before the plugin of that name, which ended the phase."""
+        """The plugins left out of PreFilter that come before the named one, which ended the phase."""
         before = takewhile(lambda name: name != last, (p.name for p in self._every_pre_filter))
         return self.left_out_of_filter.intersection(before)
 
     def positions(self) -> Positions:
-        """Where the journals of plugins that have one end now."""
+        """The current end of each plugin's journal, of plugins that have one."""
         journals = ((p.name, p.changes) for p in self.members)
         return [(name, journal, journal.end) for name, journal in journals if journal is not None]
 
     def bases(self, attempt: Attempt) -> dict[str, Hashable | None]:
-        """The basis of each plugin that is not always on the same one."""
+        """The cache key of each plugin whose key can change."""
         state, pod, nodes = attempt.state, attempt.pod, attempt.nodes
         return {plugin.name: plugin.basis(state, pod, nodes) for plugin in self.based}
 
     def without_basis(self, bases: Bases) -> frozenset[str]:
-        """The plugins that have to be asked about all nodes for every pod."""
+        """The uncacheable plugins: those that have to run on all nodes for every pod."""
         return frozenset(self._never.union(name for name, basis in bases.items() if basis is None))

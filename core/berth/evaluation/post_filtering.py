@@ -1,4 +1,4 @@
-"""Running PostFilter plugins for a pod that fits nowhere.
+"""Runs PostFilter plugins for a pod that fits nowhere.
 
 Source: pkg/scheduler/framework/runtime/framework.go RunPostFilterPlugins (Kubernetes v1.36).
 """
@@ -22,7 +22,7 @@ from berth.framework.status import Code, Status, failed, unschedulable
 async def run_post_filters(
     plugins: Sequence[PostFilterPlugin], attempt: Attempt, diagnosis: Diagnosis
 ) -> PostFilterResult:
-    """Run the phase: the first plugin that makes room, or knows that there is no way, ends it."""
+    """Run PostFilter: the first plugin that succeeds, or returns UnschedulableAndUnresolvable, ends it."""
     if not plugins:
         return PostFilterResult(unschedulable(), CLEAR_NOMINATION)
     if attempt.state.skip_post_filter:

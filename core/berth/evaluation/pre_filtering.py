@@ -1,4 +1,4 @@
-"""Running PreFilter plugins.
+"""Runs PreFilter plugins.
 
 Source: pkg/scheduler/framework/runtime/framework.go RunPreFilterPlugins (Kubernetes v1.36).
 """
@@ -6,7 +6,7 @@ Source: pkg/scheduler/framework/runtime/framework.go RunPreFilterPlugins (Kubern
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from berth.evaluation.written import Written, note_written
+from berth.evaluation.state_writes import StateWrites, record_writes
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_budget import OverBudgetError
 from berth.framework.interface import PreFilterPlugin, PreFilterResult
@@ -27,15 +27,15 @@ class PreFilterOutcome:
 
 
 ALL_WELL = PreFilterOutcome()
-"""Nothing speaks against any node yet; not to be written to."""
+"""Success with all nodes left; shared, so it must not be written to."""
 
 
 async def run_pre_filters(
-    plugins: Sequence[PreFilterPlugin], attempt: Attempt, written: Written | None = None
+    plugins: Sequence[PreFilterPlugin], attempt: Attempt, state_writes: StateWrites | None = None
 ) -> PreFilterOutcome:
-    """Run the phase; the skip set is in the state whatever comes of it.
+    """Run PreFilter; the plugins that return Skip are in the state's `skip_filter` in every case.
 
-    What each plugin writes into the state is noted in `written`.
+    What each plugin writes into the state is recorded in `state_writes`.
     """
     phase = _PreFilterPhase()
     record, meter, state = attempt.record, attempt.meter, attempt.state
@@ -50,8 +50,8 @@ async def run_pre_filters(
             raise
         except Exception as error:  # noqa: BLE001 - whatever a plugin raises fails this cycle, not the scheduler
             result = PreFilterResult(failed(error))
-        if written is not None:
-            note_written(written, name, state, before)
+        if state_writes is not None:
+            record_writes(state_writes, name, state, before)
         record.end(mark, result.status)
         if meter.worked(name):
             await meter.breathe()
@@ -74,7 +74,7 @@ class _PreFilterPhase:
         self.ended_by = ""
 
     def ends_with(self, name: str, result: PreFilterResult) -> bool:
-        """Take a plugin's answer in; whether no other plugin is to be asked."""
+        """Merge a plugin's result; True where no further plugin is to run."""
         match result.status.code:
             case Code.SUCCESS:
                 return result.node_names is not None and self._narrow(name, result.node_names)

@@ -1,4 +1,4 @@
-"""The statuses that nodes are turned down with, numbered, so that verdicts are one column of numbers."""
+"""The statuses of rejections, numbered, so that the filter results of a class are one column of numbers."""
 
 from collections.abc import Hashable
 
@@ -18,10 +18,10 @@ SMALL = 1 << 12
 
 
 class Reasons:
-    """Numbers from 1 on for what the plugins of one profile say, each with its plugin's place in it.
+    """Numbers, from 1, for the statuses of one profile's Filter plugins, each with its plugin's position.
 
-    Places are those of Filter plugins in running order, from 1 on: of two that turn a node down, the one with
-    the lower place owns the rejection.
+    Positions are those of Filter plugins in running order, from 1: of two that reject a node, the one at the
+    lower position owns the rejection.
     """
 
     __slots__ = ("_number_of", "_place_of", "_places", "last_place", "statuses")

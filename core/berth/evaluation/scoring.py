@@ -1,4 +1,4 @@
-"""Asking PreScore and Score plugins, and mapping scores to 0 to 100.
+"""Runs PreScore and Score plugins, and normalizes scores to 0 to 100.
 
 Source: pkg/scheduler/framework/runtime/framework.go RunPreScorePlugins, RunScorePlugins (Kubernetes v1.36).
 """
@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from berth.evaluation.asking import Answers
-from berth.evaluation.written import Written, note_written
+from berth.evaluation.plugin_calls import ConcurrentPluginCalls
+from berth.evaluation.state_writes import StateWrites, record_writes
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_budget import OverBudgetError
 from berth.framework.cycle_state import CycleState
@@ -27,15 +27,18 @@ from berth.objects.pod import Pod
 from berth.snapshot.columns import Mask
 
 Weighed: TypeAlias = tuple[ScorePlugin, int]
-"""A plugin and the weight of its scores."""
+"""A Score plugin and its weight."""
 
 
 async def run_pre_scores(
-    plugins: Sequence[PreScorePlugin], attempt: Attempt, feasible: Mask, written: Written | None = None
+    plugins: Sequence[PreScorePlugin],
+    attempt: Attempt,
+    feasible: Mask,
+    state_writes: StateWrites | None = None,
 ) -> None:
-    """Run the phase and leave the set of plugins that do not score in the state.
+    """Run PreScore; the plugins that return Skip are in the state's `skip_score` afterwards.
 
-    What each plugin writes into the state is noted in `written`.
+    What each plugin writes into the state is recorded in `state_writes`.
     Raises: PluginError with upstream's text where a plugin fails.
     """
     skipped: set[str] = set()
@@ -51,8 +54,8 @@ async def run_pre_scores(
             raise
         except Exception as error:
             raise PluginError(f'running PreScore plugin "{name}": {error}') from error
-        if written is not None:
-            note_written(written, name, state, before)
+        if state_writes is not None:
+            record_writes(state_writes, name, state, before)
         record.end(mark, status)
         if meter.worked(name):
             await meter.breathe()
@@ -70,7 +73,7 @@ async def ask_scores(
     point: int,
     take: Callable[[ScorePlugin, int, Scores], None],
 ) -> None:
-    """Ask one plugin after the other for the raw scores of the attempt's nodes, which `take` takes in.
+    """Run the plugins in order on the attempt's nodes; `take` receives each one's weight and raw scores.
 
     Raises: PluginError with upstream's text where a plugin fails.
     """
@@ -81,7 +84,7 @@ async def ask_scores(
     def ask(plugin: ScorePlugin) -> MaybeAwaitable[Scores]:
         return plugin.score(state, pod, nodes)
 
-    async with Answers([plugin for plugin, _ in active], ask, score_error) as answers:
+    async with ConcurrentPluginCalls([plugin for plugin, _ in active], ask, score_error) as answers:
         for i, (plugin, weight) in enumerate(active):
             name = plugin.name
             mark = record.begin(name, point)
@@ -93,12 +96,12 @@ async def ask_scores(
 
 
 def score_error(plugin: ScorePlugin, error: Exception) -> PluginError:
-    """What a plugin that fails makes of the cycle, in upstream's text."""
+    """The error of a cycle in which a Score plugin failed, in upstream's text."""
     return PluginError(f'running Score plugins: plugin "{plugin.name}" failed with: {error}')
 
 
 def final_scores(plugin: ScorePlugin, state: CycleState, pod: Pod, raw: Scores) -> Scores:
-    """The plugin's scores, normalised if it does that, and checked if it is to be checked.
+    """The plugin's normalized scores; a sidecar's are checked to be in range.
 
     Shapes: raw and result int64 (k,). Raises: PluginError with upstream's text.
     """
@@ -129,7 +132,7 @@ def check_range(name: str, every: Scores, fits: Mask | None = None) -> None:
 
 
 def out_of_range(name: str, score: int) -> PluginError:
-    """What a score that is not in 0 to 100 makes of the cycle, in upstream's text."""
+    """The error of a cycle in which a score was not in 0 to 100, in upstream's text."""
     return PluginError(
         f'applying score defaultWeights on Score plugins: plugin "{name}" returns an invalid score '
         f"{score}, it should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] "

@@ -1,4 +1,4 @@
-"""From feasible nodes to the one that is taken: any of those that score highest, by an even chance.
+"""Scores the feasible nodes and selects one of those with the highest score, at random.
 
 Source: pkg/scheduler/schedule_one.go prioritizeNodes, newSortedNodeScores (Kubernetes v1.36).
 """
@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from berth.evaluation.answers import Answers
+from berth.evaluation.cached_evaluation import CachedEvaluation
 from berth.evaluation.extending import add_priorities
 from berth.evaluation.find_nodes import Feasible
-from berth.evaluation.ladder import highest_of
 from berth.evaluation.scoring import ask_scores, final_scores
+from berth.evaluation.top_scores import highest_of
 from berth.framework.attempt import Attempt
 from berth.framework.interface import ScorePlugin, Scores
 from berth.framework.node_scores import NodeScores, PluginScores
@@ -29,26 +29,32 @@ class Host(NamedTuple):
 
 
 async def select_host(
-    framework: Framework, attempt: Attempt, answers: Answers, feasible: Feasible, chance: random.Random
+    framework: Framework,
+    attempt: Attempt,
+    evaluation: CachedEvaluation,
+    feasible: Feasible,
+    chance: random.Random,
 ) -> Host:
     """Choose one of the feasible nodes.
 
-    Raises: PluginError where a plugin fails; StartOverError where answers have to be begun anew.
+    Raises: PluginError where a plugin fails; StartOverError where the cached evaluation cannot be refreshed.
     """
     if feasible.count == 1 or not (framework.plugins.score or framework.extenders):
-        answers.check(attempt)
+        evaluation.check(attempt)
         return _any(framework, attempt, feasible, chance)
-    if not answers.pre_scored(attempt.state):
-        await answers.pre_score(attempt, feasible.mask)
+    if not evaluation.reuse_pre_score(attempt.state):
+        await evaluation.pre_score(attempt, feasible.mask)
     point = attempt.record.begin("Score")
     try:
-        if not answers.refreshed_scores(attempt):
-            await answers.refresh_scores(attempt, feasible.mask, point)
-        answers.check(attempt)
-        if feasible.settled and not (_scores_beside(answers) or framework.extenders or framework.witnesses):
-            best, rows = answers.ranks.best()
+        if not evaluation.try_refresh_scores(attempt):
+            await evaluation.refresh_scores(attempt, feasible.mask, point)
+        evaluation.check(attempt)
+        if feasible.matches_cache and not (
+            _scores_beside(evaluation) or framework.extenders or framework.witnesses
+        ):
+            best, rows = evaluation.total_scores.best()
             return Host(drawn(rows, chance), best)
-        scores = await _all_scores(answers, attempt, feasible, point)
+        scores = await _all_scores(evaluation, attempt, feasible, point)
     finally:
         attempt.record.end(point)
     if framework.extenders:
@@ -61,13 +67,13 @@ async def select_host(
 
 
 def drawn(among: "array[int] | Rows", chance: random.Random) -> int:
-    """One of them, by an even chance."""
+    """One of them, drawn uniformly."""
     return int(among[0] if len(among) == 1 else among[chance.randrange(len(among))])
 
 
-def _scores_beside(answers: Answers) -> bool:
-    """Whether some Score plugin has been left to be asked about all nodes."""
-    return answers.unsettled is not None and bool(answers.unsettled.score)
+def _scores_beside(evaluation: CachedEvaluation) -> bool:
+    """Whether some Score plugin is uncacheable."""
+    return evaluation.uncacheable is not None and bool(evaluation.uncacheable.score)
 
 
 def _any(framework: Framework, attempt: Attempt, feasible: Feasible, chance: random.Random) -> Host:
@@ -78,24 +84,26 @@ def _any(framework: Framework, attempt: Attempt, feasible: Feasible, chance: ran
     return Host(row)
 
 
-async def score_nodes(attempt: Attempt, answers: Answers, feasible: Feasible) -> NodeScores:
-    """What every feasible node scored, plugin by plugin where answers are detailed.
+async def score_nodes(attempt: Attempt, evaluation: CachedEvaluation, feasible: Feasible) -> NodeScores:
+    """The scores of all feasible nodes, by plugin where the evaluation is `detailed`.
 
     Raises: PluginError where a plugin fails or answers out of range; StartOverError.
     """
-    await answers.pre_score(attempt, feasible.mask)
+    await evaluation.pre_score(attempt, feasible.mask)
     point = attempt.record.begin("Score")
     try:
-        await answers.refresh_scores(attempt, feasible.mask, point)
-        return await _all_scores(answers, attempt, feasible, point)
+        await evaluation.refresh_scores(attempt, feasible.mask, point)
+        return await _all_scores(evaluation, attempt, feasible, point)
     finally:
         attempt.record.end(point)
 
 
-async def _all_scores(answers: Answers, attempt: Attempt, feasible: Feasible, point: int) -> NodeScores:
+async def _all_scores(
+    evaluation: CachedEvaluation, attempt: Attempt, feasible: Feasible, point: int
+) -> NodeScores:
     rows = rows_where(feasible.mask)
-    scores = answers.ranks.on(rows, attempt.state, attempt.pod, whole=feasible.settled)
-    if answers.unsettled is not None:
+    scores = evaluation.total_scores.on(rows, attempt.state, attempt.pod, whole=feasible.matches_cache)
+    if evaluation.uncacheable is not None:
 
         def take(plugin: ScorePlugin, weight: int, every: Scores) -> None:
             raw = every if rows.size == len(attempt.nodes) else every[rows]
@@ -103,5 +111,5 @@ async def _all_scores(answers: Answers, attempt: Attempt, feasible: Feasible, po
             scores.totals += final if weight == 1 else final * weight
             scores.parts.append(PluginScores(plugin.name, weight, raw, final))
 
-        await ask_scores(answers.unsettled.score, attempt, point, take)
+        await ask_scores(evaluation.uncacheable.score, attempt, point, take)
     return scores

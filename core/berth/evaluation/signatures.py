@@ -1,7 +1,7 @@
-"""Which pods are one question: every plugin that has a say signs them alike.
+"""Classes of equal pods: those for which every plugin returns the same signature.
 
-Plugins read of a pod what its template has, so they are asked for their signatures once for all pods of a
-template.
+Plugins read of a pod what its template has, so `sign_pod` is called once for all pods of a template.
+Source: KEP-5598; pkg/scheduler/framework/runtime/framework.go SignPod (Kubernetes v1.36).
 """
 
 from collections.abc import Hashable
@@ -16,11 +16,11 @@ from berth.snapshot.recent import Recent, size_of
 
 MAX_BYTES = 32 << 20
 BYTES_SIGNED = 16
-"""About how many bytes plugins sign for each byte of what they read."""
+"""About how many bytes a signature takes for each byte of the template."""
 
 
 class Signature:
-    """A question, put to these plugins; the same object for all pods that ask it."""
+    """A class of equal pods and the plugins that run for it; one object for all pods of the class."""
 
     __slots__ = ("plugins",)
 
@@ -29,7 +29,7 @@ class Signature:
 
 
 class Signatures:
-    """The questions that one profile's plugins tell apart."""
+    """The signatures of one profile's plugins."""
 
     def __init__(self, plugins: PluginSet) -> None:
         self._plugins = plugins
@@ -38,7 +38,7 @@ class Signatures:
         self._known: Recent[Hashable, Signature] = Recent(MAX_BYTES)
 
     def plugins(self, pod: Pod) -> NodePlugins:
-        """The plugins that are asked about the pod."""
+        """The plugins that run for the pod."""
         features = pod.template.derived(features_of)
         known = self._by_features.get(features)
         if known is None:
@@ -46,9 +46,9 @@ class Signatures:
         return known
 
     def of(self, pod: Pod) -> Signature | None:
-        """The pod's question; None where some plugin of this process takes no two pods for equal.
+        """The pod's signature; None where a plugin of this process does not sign the pod.
 
-        One in another process that does so has no basis for the pod: it is asked beside what is known.
+        A sidecar without a signature has no cache key for the pod: it is uncacheable, the others are cached.
         """
         signed = self._signed_here(pod)
         if signed is None:
@@ -59,7 +59,7 @@ class Signatures:
         return self._interned((signed, *[plugin.sign_pod(pod) for plugin in plugins.in_sidecars]), plugins)
 
     def _signed_here(self, pod: Pod) -> Signature | None:
-        """What the plugins of this process say."""
+        """The signature by the plugins of this process alone."""
         template = pod.template
         if template.has_ephemeral_claims:
             return self._ask(pod)

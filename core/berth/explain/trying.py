@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from berth.evaluation.answers import Answers
+from berth.evaluation.cached_evaluation import CachedEvaluation
 from berth.evaluation.extending import add_priorities, run_extender_filters
 from berth.evaluation.find_nodes import Feasible, NodeSearch, Rotation
 from berth.evaluation.node_plugins import NodePlugins
@@ -94,7 +94,7 @@ class Trying:
         Raises: OverBudgetError.
         """
         attempt = _attempt(framework, pod, nodes, meter, instead_of)
-        answers = Answers(NodePlugins(framework.plugins), detailed=True)
+        answers = CachedEvaluation(NodePlugins(framework.plugins), detailed=True)
         found = await self._found(framework, attempt, answers)
         if found.fits.any():
             found = await _scored(framework, found, answers)
@@ -110,7 +110,7 @@ class Trying:
     ) -> Tried:
         """The same without scores; the pod fits nowhere if a plugin fails. Raises: OverBudgetError."""
         attempt = _attempt(framework, pod, nodes, meter, instead_of)
-        return await self._found(framework, attempt, Answers(NodePlugins(framework.plugins)))
+        return await self._found(framework, attempt, CachedEvaluation(NodePlugins(framework.plugins)))
 
     async def by_plugin(
         self, framework: Framework, pod: Pod, nodes: Snapshot, meter: CycleMeter
@@ -129,18 +129,18 @@ class Trying:
                 [p for p in plugins.filter if p.name == name],
             )
             attempt = _attempt(alone, pod, nodes, meter)
-            tried = await self._found(alone, attempt, Answers(NodePlugins(alone.plugins)))
+            tried = await self._found(alone, attempt, CachedEvaluation(NodePlugins(alone.plugins)))
             if tried.against:
                 found.append(dict(tried.against))
         return found
 
-    async def _found(self, framework: Framework, attempt: Attempt, answers: Answers) -> Tried:
+    async def _found(self, framework: Framework, attempt: Attempt, answers: CachedEvaluation) -> Tried:
         search = NodeSearch(self.nominator, Rotation(), exhaustive=True)
         without = Framework(framework.profile_name, framework.plugins, percentage_of_nodes_to_score=0)
         found = await search.find(without, attempt, answers)
         if isinstance(found, Status):
             return _nowhere(attempt, found)
-        diagnosis = found.why_not.diagnosis()
+        diagnosis = found.diagnosis_builder.diagnosis()
         tried = Tried(attempt, found.mask, diagnosis, feasible=found)
         if framework.extenders:
             return await _left_by_extenders(framework, tried, attempt)
@@ -249,12 +249,12 @@ async def _left_by_extenders(framework: Framework, tried: Tried, attempt: Attemp
     return replace(tried, fits=left, message=message, beside_extenders=against)
 
 
-async def _scored(framework: Framework, tried: Tried, answers: Answers) -> Tried:
+async def _scored(framework: Framework, tried: Tried, answers: CachedEvaluation) -> Tried:
     """The same with the scores of the nodes that fit, all 0 where a plugin fails to score them."""
     assert tried.feasible is not None, "some node fits"
     count = int(np.count_nonzero(tried.fits))
-    whole = tried.feasible.settled and count == tried.feasible.count
-    feasible = replace(tried.feasible, mask=tried.fits, count=count, settled=whole)
+    whole = tried.feasible.matches_cache and count == tried.feasible.count
+    feasible = replace(tried.feasible, mask=tried.fits, count=count, matches_cache=whole)
     try:
         scores = await score_nodes(tried.attempt, answers, feasible)
         await add_priorities(framework.extenders, tried.attempt, scores)

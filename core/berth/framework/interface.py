@@ -261,7 +261,7 @@ class FilterPlugin(Plugin):
 
         None if there is only the vector form. Called once for pods of one class; the function may be called
         until `nodes.static_generation` or `nodes.resource_names` changes, and reads the columns when it is
-        called. It returns `UNASKED` where `bring_verdicts` has to be awaited first.
+        called. It returns `UNASKED` where `fetch_verdicts` has to be awaited first.
         """
         del state, pod, nodes
         return None
@@ -277,7 +277,7 @@ class FilterPlugin(Plugin):
         del state, pod, nodes
         return None
 
-    def bring_verdicts(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows) -> Awaitable[None]:
+    def fetch_verdicts(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows) -> Awaitable[None]:
         """Fetch the verdicts on these rows, so that `filter_row` has them. Shapes: rows intp (k,).
 
         Raises: any exception fails the cycle with its text.
@@ -416,7 +416,7 @@ class ScorePlugin(Plugin):
         del state, pod, nodes
         return None
 
-    def bring_scores(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows) -> Awaitable[None]:
+    def fetch_scores(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows) -> Awaitable[None]:
         """Fetch the raw scores of these rows, as `FilterPlugin.bring_verdicts` does verdicts."""
         raise NotImplementedError
 

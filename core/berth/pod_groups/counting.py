@@ -10,7 +10,7 @@ algorithm_podgroup.go podGroupPotentiallyFeasible (v1.38).
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from berth.evaluation.placing import run_placement_feasible
+from berth.evaluation.placement_plugins import run_placement_feasible
 from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import GroupFitError
 from berth.framework.interface import PlacementProgress

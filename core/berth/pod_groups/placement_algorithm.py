@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from berth.evaluation.placing import run_generate, run_placement_scores
+from berth.evaluation.placement_plugins import run_generate, run_placement_scores
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import Placement, ProposedPlacement

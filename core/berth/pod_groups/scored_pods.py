@@ -8,12 +8,12 @@ import random
 from dataclasses import dataclass
 
 from berth.cycle.schedule_pod import Decision
-from berth.evaluation.answers import Answers
+from berth.evaluation.cached_evaluation import CachedEvaluation
 from berth.evaluation.extending import add_priorities
 from berth.evaluation.find_nodes import NodeSearch, Rotation
-from berth.evaluation.ladder import highest_of
 from berth.evaluation.node_plugins import NodePlugins
 from berth.evaluation.select_host import drawn, score_nodes
+from berth.evaluation.top_scores import highest_of
 from berth.framework.attempt import Attempt
 from berth.framework.group_plans import GroupPlan
 from berth.framework.node_scores import NodeScores
@@ -61,12 +61,12 @@ class ScoredPods:
 
     async def scores(self, framework: Framework, attempt: Attempt) -> NodeScores | Status:
         """What each node scored that the pod fits on, or the status that says why it fits on none."""
-        answers = Answers(NodePlugins(framework.plugins))
-        found = await self.search.find(framework, attempt, answers)
+        evaluation = CachedEvaluation(NodePlugins(framework.plugins))
+        found = await self.search.find(framework, attempt, evaluation)
         if isinstance(found, Status):
             return found
         try:
-            scores = await score_nodes(attempt, answers, found)
+            scores = await score_nodes(attempt, evaluation, found)
         except PluginError as error:
             return failed(error)
         if framework.extenders:

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from berth.evaluation.nominated import Promised
+from berth.evaluation.nominated_rows import NominatedRows
 from berth.framework.attempt import Attempt
 from berth.framework.diagnosis import Diagnosis
 from berth.framework.interface import FilterPlugin, PreFilterExtensions
@@ -71,7 +71,7 @@ class DryRun:
     attempt: Attempt
     beneath: Beneath
     budgets: Budgets
-    nominated: Promised
+    nominated: NominatedRows
     seniority: Seniority
     whole: WholeGroups | None = None
     """The groups that are evicted as a whole, where the release has it so for single pods."""

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from berth.evaluation.extending import run_extender_preemption
-from berth.evaluation.nominated import NominatedPods
+from berth.evaluation.nominated_rows import NominatedPods
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.diagnosis import FitError

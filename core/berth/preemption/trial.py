@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from berth.evaluation.beside_nominated import follow_pods
+from berth.evaluation.filter_with_nominated import follow_pods
 from berth.evaluation.filtering import run_filters
-from berth.evaluation.nominated import Promised
+from berth.evaluation.nominated_rows import NominatedRows
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import Diagnosis
@@ -76,7 +76,7 @@ class Trial:
         attempt: Attempt,
         table: Snapshot,
         rows: Rows,
-        promised: Promised,
+        promised: NominatedRows,
         *,
         plugins: Sequence[FilterPlugin] | None = None,
     ) -> None:
@@ -143,7 +143,7 @@ class Trial:
             self._added[self._places] = False
             self._hold(self._places, self._promised, -1)
 
-    def _hold(self, places: Rows, promised: Promised, sign: int) -> None:
+    def _hold(self, places: Rows, promised: NominatedRows, sign: int) -> None:
         table = self.table
         table.requested[:, places] += sign * promised.requested
         table.non_zero_requested[:, places] += sign * promised.non_zero

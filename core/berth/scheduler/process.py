@@ -392,7 +392,7 @@ class Process:
         if self._options.loaded.gates.rules.queues_groups:
             metrics.watch_entities(scheduler.queue.entities_by_queue)
         metrics.watch_cache(scheduler.cache)
-        metrics.watch_equal_pods(scheduler.classes.outcomes)
+        metrics.watch_equal_pods(scheduler.equivalence_cache.outcomes)
         metrics.watch_tasks(scheduler.at_work)
         if self.recording is not None:
             metrics.watch_recording(self.recording.spans)

@@ -27,8 +27,8 @@ from berth.cycle.failure import FailureHandler
 from berth.cycle.gated_pods import GatedPods
 from berth.cycle.schedule_one import ScheduleOne
 from berth.cycle.schedule_pod import SchedulePod
+from berth.evaluation.equivalence_cache import EquivalenceCache
 from berth.evaluation.find_nodes import NodeSearch, Rotation
-from berth.evaluation.known_classes import KnownClasses
 from berth.event_handlers.device_taints import DeviceTaintRuleHandler
 from berth.event_handlers.handler import ResourceHandler
 from berth.event_handlers.nodes import NodeHandler
@@ -129,7 +129,7 @@ class Scheduler:
         )
         """Which resources plugins wait for, and which of their changes."""
 
-        self.classes = KnownClasses(self.snapshot)
+        self.equivalence_cache = EquivalenceCache(self.snapshot)
         self.schedule_one = self._new_schedule_one(Attempts(ports.clock, ports.chance, on_record))
         self.node_handler = self._new_node_handler()
         self.pod_handler = self._new_pod_handler()
@@ -277,7 +277,7 @@ class Scheduler:
         search = NodeSearch(
             self.queue.nominator, Rotation(), self._loaded.configuration.percentage_of_nodes_to_score
         )
-        algorithm = SchedulePod(search, self._ports.chance, self.classes)
+        algorithm = SchedulePod(search, self._ports.chance, self.equivalence_cache)
         binding = self._new_binding_cycle(failure)
         commit = AssumeAndBind(self.cache, self.queue.nominator, binding, failure, attempts)
         groups = None

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from berth.cycle.schedule_one import ScheduleOne
-from berth.evaluation.answers import Answers
+from berth.evaluation.cached_evaluation import CachedEvaluation
 from berth.evaluation.find_nodes import Feasible, NodeSearch, Rotation
 from berth.evaluation.node_plugins import NodePlugins
 from berth.evaluation.select_host import score_nodes
@@ -65,7 +65,7 @@ async def ask(core: Scheduler, framework: Framework, pod: Pod, search: NodeSearc
     """Ask the plugins about the cluster as the core knows it now."""
     core.cache.update_snapshot(core.snapshot)
     attempt = Attempt(pod, core.snapshot, CycleState(), CycleRecord(pod, "", 1, b"", b"", 0, 0, 0))
-    details = Answers(NodePlugins(framework.plugins), detailed=True)
+    details = CachedEvaluation(NodePlugins(framework.plugins), detailed=True)
     feasible = await search.find(framework, attempt, details)
     if isinstance(feasible, Status):
         return Asked(feasible)
@@ -101,4 +101,4 @@ def _why_not(core: Scheduler, feasible: Feasible, name: str) -> str:
     row = core.snapshot.row_of.get(name)
     if row is None:
         return "no such node"
-    return feasible.why_not.diagnosis().node_status(int(np.intp(row))).message
+    return feasible.diagnosis_builder.diagnosis().node_status(int(np.intp(row))).message

@@ -78,7 +78,7 @@ async def test_filters_see_what_plugins_and_other_extenders_left():
     assert [["n1", "n2"]] == first.asked
     assert [["n1", "n2"]] == second.asked
     assert 1 == answer.count
-    assert {"A", "Extender"} == answer.why_not.diagnosis().unschedulable_plugins
+    assert {"A", "Extender"} == answer.diagnosis_builder.diagnosis().unschedulable_plugins
 
 
 async def test_no_extender_is_asked_about_no_nodes():
@@ -107,7 +107,7 @@ async def test_an_extender_that_leaves_all_is_not_to_blame():
     """Only fewer nodes make it a rejector."""
     answer = await found(profile(Extends(filter=["n0", "n1", "n2"])))
 
-    assert set() == answer.why_not.diagnosis().unschedulable_plugins
+    assert set() == answer.diagnosis_builder.diagnosis().unschedulable_plugins
 
 
 async def test_failure():

@@ -7,7 +7,7 @@ import asyncio
 import numpy as np
 import pytest
 
-from berth.evaluation.beside_nominated import filter_with_nominated
+from berth.evaluation.filter_with_nominated import filter_with_nominated
 from berth.evaluation.filtering import filter_one, run_filters
 from berth.framework.diagnosis import Diagnosis
 from berth.framework.status import SUCCESS, Code, PluginError, Status, failed, unresolvable

@@ -110,7 +110,7 @@ async def test_a_nomination_that_does_not_hold_is_looked_at_again_with_the_other
     found = await find(profile, nodes, make_pod(nominated_node_name="n2"))
 
     assert ["n1"] == names(found, nodes)
-    assert ["n2"] == [nodes.names[row] for row in found.why_not.diagnosis().statuses()]
+    assert ["n2"] == [nodes.names[row] for row in found.diagnosis_builder.diagnosis().statuses()]
 
 
 async def test_a_nominated_node_outside_the_narrowed_choice_keeps_its_verdict():

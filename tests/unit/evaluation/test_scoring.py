@@ -21,7 +21,7 @@ BUT_N2 = np.array([True, False, True])
 async def scored(*plugins, feasible=ALL, skip=()):
     weighed = [p if isinstance(p, tuple) else (p, 1) for p in plugins]
     profile = framework(pre_score=[PreScores(name, SKIP) for name in skip], score=weighed)
-    found = Feasible(feasible, np.count_nonzero(feasible), feasible.size, None, settled=True)
+    found = Feasible(feasible, np.count_nonzero(feasible), feasible.size, None, matches_cache=True)
     return await score_nodes(attempt_at(NODES), empty(profile, detailed=True), found)
 
 

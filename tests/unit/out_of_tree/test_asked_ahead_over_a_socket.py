@@ -28,7 +28,7 @@ from berth.snapshot.snapshot import Snapshot
 from berth.testing.handles import FixedNominator, make_handle
 from berth_sdk import testing as documents
 from tests.sockets import served
-from tests.unit.evaluation.test_known_classes import Side
+from tests.unit.evaluation.test_equivalence_cache import Side
 from tests.unit.out_of_tree import slots_plugin
 from tests.unit.out_of_tree.scripted import a_queue, no_watch, until
 

@@ -31,7 +31,7 @@ from berth_gpu_share.plugin import GpuShare
 from berth_plugin_proto import state_pb2
 from berth_sdk import Plugin
 from berth_sdk.serving import Server
-from tests.unit.evaluation.test_known_classes import ROW_BY_ROW, TOGETHER, Side, asked_in
+from tests.unit.evaluation.test_equivalence_cache import ROW_BY_ROW, TOGETHER, Side, asked_in
 from tests.unit.gpu_share.builders import gpu_node, gpu_pod
 from tests.unit.out_of_tree.scripted import a_queue, no_watch, until
 

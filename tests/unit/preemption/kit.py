@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from berth.config.loading import load
-from berth.evaluation.answers import Answers
+from berth.evaluation.cached_evaluation import CachedEvaluation
 from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.evaluation.node_plugins import NodePlugins
 from berth.framework.attempt import Attempt
@@ -100,7 +100,7 @@ class Stage:
     async def search(self, pod: Pod):
         """What comes of a search for nodes, and the attempt."""
         attempt = Attempt(pod, self.snapshot, CycleState(), CycleRecord(pod, "", 1, b"", b"", 0, 0, 0))
-        answers = Answers(NodePlugins(self.framework.plugins))
+        answers = CachedEvaluation(NodePlugins(self.framework.plugins))
         search = NodeSearch(self.handle.nominator, Rotation())
         return await search.find(self.framework, attempt, answers), attempt
 

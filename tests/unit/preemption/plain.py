@@ -1,6 +1,6 @@
 """The dry run as the specification words it: one node, one pod after the other, every step on a new table."""
 
-from berth.evaluation.beside_nominated import filter_with_nominated
+from berth.evaluation.filter_with_nominated import filter_with_nominated
 from berth.evaluation.filtering import filter_one
 from berth.framework.attempt import Attempt
 from berth.framework.status import Code, PluginError, failed, unresolvable

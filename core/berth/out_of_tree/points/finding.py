@@ -225,12 +225,12 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
         changed = differences(nodes, self._handle.snapshot) if overlaid else None
         return await self._with_overlays(state, pod, codes, changed) if changed else codes
 
-    def bring_verdicts(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows) -> Awaitable[None]:
+    def fetch_verdicts(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows) -> Awaitable[None]:
         """Ask about those of the rows that the plugin has not answered for. Shapes: rows intp (k,)."""
         del nodes
         return self._begin(state, self._bring(VERDICTS, state, pod, rows))
 
-    def bring_scores(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows) -> Awaitable[None]:
+    def fetch_scores(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows) -> Awaitable[None]:
         """The same for their scores. Shapes: rows intp (k,)."""
         del nodes
         return self._begin(state, self._bring(SCORES, state, pod, rows))

@@ -1,7 +1,7 @@
-"""Nodes as they are once the pods are there to which they were promised.
+"""Nodes as if their nominated pods were running.
 
-Every cycle asks whether its pod fits beside them, so all such nodes are asked about at once, and what the
-promised pods would hold is kept as columns: a cycle looks only at nominations that changed since the last.
+Every cycle filters these nodes twice, once with the nominated pods added. So their requests are kept as
+columns, and a cycle updates only the nominations that changed since the last one.
 
 Source: pkg/scheduler/framework/runtime/framework.go addGENominatedPods (Kubernetes v1.36).
 """
@@ -23,8 +23,8 @@ PRIORITIES_REMEMBERED = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Promised:
-    """The rows that pods were promised, and what these pods would hold there.
+class NominatedRows:
+    """The rows with nominated pods, and what these pods request there.
 
     Shapes: rows intp (k,), ascending; count int64 (k,); requested int64 (r, k); non_zero int64 (2, k).
     """
@@ -36,19 +36,19 @@ class Promised:
     requested: Ints
     non_zero: Ints
 
-    def among(self, mask: Mask) -> "Promised":
-        """Those of the rows that the mask has. Shapes: mask bool (n,), over the table's rows."""
+    def among(self, mask: Mask) -> "NominatedRows":
+        """The nominated rows within the mask. Shapes: mask bool (n,), over the table's rows."""
         return self._picked(np.flatnonzero(mask[self.rows]))
 
-    def at(self, rows: Rows) -> tuple[Rows, "Promised"]:
-        """Which of the rows, by their positions, pods were promised, and what they would hold there."""
+    def at(self, rows: Rows) -> tuple[Rows, "NominatedRows"]:
+        """Which of the given rows, by index, have nominated pods, and what these request there."""
         places = np.searchsorted(self.rows, rows)
         places[places == self.rows.size] = 0
         (here,) = np.nonzero(self.rows[places] == rows) if self.rows.size else (self.rows[:0],)
         return here, self._picked(places[here])
 
-    def _picked(self, places: Rows) -> "Promised":
-        return Promised(
+    def _picked(self, places: Rows) -> "NominatedRows":
+        return NominatedRows(
             self.rows[places],
             self.pods,
             self.count[places],
@@ -58,7 +58,7 @@ class Promised:
 
 
 class NominatedPods:
-    """The nominator's pods with what they would hold, worked out once for each version of a pod."""
+    """The nominator's pods with their requests, computed once for each version of a pod."""
 
     def __init__(self, nominator: Nominator) -> None:
         self._nominator = nominator
@@ -68,12 +68,12 @@ class NominatedPods:
         self._columns: dict[int, _Columns] = {}
 
     def any(self) -> bool:
-        """Whether some pod was promised some node."""
+        """Whether any pod is nominated to a node."""
         self._follow()
         return bool(self._pods)
 
-    def beside(self, pod: Pod, nodes: Snapshot) -> Promised:
-        """The pods of no lower priority that were promised a node; the pod itself is none."""
+    def beside(self, pod: Pod, nodes: Snapshot) -> NominatedRows:
+        """The nominated pods of the same or a higher priority, the pod itself excluded."""
         self._follow()
         columns = self._columns.pop(pod.priority, None) or _Columns(pod.priority)
         if len(self._columns) >= PRIORITIES_REMEMBERED:
@@ -83,7 +83,7 @@ class NominatedPods:
         return columns.without(pod.uid, nodes.row_of.get(self._node_of.get(pod.uid, "")))
 
     def on_node(self, pod: Pod, name: str) -> list[PodInfo]:
-        """Those that were promised that node."""
+        """The same, of one node."""
         self._follow()
         others = self._pods.get(name, ())
         return [info for info in others if info.pod.priority >= pod.priority and info.uid != pod.uid]
@@ -111,7 +111,7 @@ class NominatedPods:
 
 
 class _Columns:
-    """What pods of at least that priority would hold, by row of one table.
+    """The requests of nominated pods of at least that priority, by row of one table.
 
     Shapes: sums int64 (3 + r, n): count, cpu and memory with defaults, requests.
     """
@@ -127,7 +127,7 @@ class _Columns:
         self._pods: dict[int, Sequence[PodInfo]] = {}
 
     def follow(self, pods: Mapping[str, Sequence[PodInfo]], nominator: Nominator, nodes: Snapshot) -> None:
-        """Take over the nodes whose nominations changed; all of them on another table."""
+        """Update the rows whose nominations changed; all rows where the table is another one."""
         same = nodes is self._nodes and nodes.static_generation == self._static_generation
         same = same and nodes.resource_names is self._names
         changes = nominator.changes
@@ -141,8 +141,8 @@ class _Columns:
             if row is not None:
                 self._set(row, [info for info in pods.get(name, ()) if info.pod.priority >= self._priority])
 
-    def without(self, uid: str, row: int | None) -> Promised:
-        """All of it, but for the pod of that UID on that row."""
+    def without(self, uid: str, row: int | None) -> NominatedRows:
+        """The columns without the pod of that UID on that row."""
         sums, pods = self._sums, self._pods
         if row is not None and any(info.uid == uid for info in pods.get(row, ())):
             sums, pods = sums.copy(), pods.copy()
@@ -152,7 +152,7 @@ class _Columns:
                 pods[row] = others
         rows = np.flatnonzero(sums[0])
         picked = sums[:, rows]
-        return Promised(rows, pods, picked[0], picked[BEFORE_REQUESTS:], picked[1:BEFORE_REQUESTS])
+        return NominatedRows(rows, pods, picked[0], picked[BEFORE_REQUESTS:], picked[1:BEFORE_REQUESTS])
 
     def _begin(self, nodes: Snapshot) -> None:
         self._nodes, self._static_generation = nodes, nodes.static_generation
@@ -168,16 +168,16 @@ class _Columns:
         self._sums[:, row] = added_up(infos, self._places)
 
 
-def with_pods(nodes: Snapshot, promised: Promised) -> Snapshot:
-    """The rows that were promised to pods, in that order, as a table of what is on them with these pods.
+def with_pods(nodes: Snapshot, nominated: NominatedRows) -> Snapshot:
+    """A table of the nominated rows, in their order, with the nominated pods added.
 
-    Counts over other nodes (`placed`) stay as they are: for plugins that look at one node at a time.
+    Counts over other nodes (`placed`) are unchanged, so it is for plugins that look at one node at a time.
     """
-    added = [promised.pods[row] for row in promised.rows.tolist()]
-    table = nodes.view(promised.rows)
-    table.requested = table.requested + promised.requested
-    table.non_zero_requested = table.non_zero_requested + promised.non_zero
-    table.pod_count = table.pod_count + promised.count
+    added = [nominated.pods[row] for row in nominated.rows.tolist()]
+    table = nodes.view(nominated.rows)
+    table.requested = table.requested + nominated.requested
+    table.non_zero_requested = table.non_zero_requested + nominated.non_zero
+    table.pod_count = table.pod_count + nominated.count
     here = table.pods
     table.pods = OnDemand(len(here), lambda i: here[i] | {info.uid: info for info in added[i]})
     table.ports = OnDemand(

@@ -14,12 +14,12 @@ from berth.cache.cache import Cache
 from berth.config import load
 from berth.cycle.schedule_pod import SchedulePod
 from berth.evaluation import dirty_rows, find_nodes
-from berth.evaluation.answers import Answers
+from berth.evaluation.cached_evaluation import CachedEvaluation
+from berth.evaluation.equivalence_cache import EquivalenceCache
+from berth.evaluation.filter_results import FilterResults
 from berth.evaluation.find_nodes import NodeSearch, Rotation
-from berth.evaluation.known_classes import KnownClasses
-from berth.evaluation.scorers import Scorers
+from berth.evaluation.score_results import ScoreResults
 from berth.evaluation.select_host import score_nodes
-from berth.evaluation.verdicts import Verdicts
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
@@ -50,7 +50,7 @@ def asked_in(way):
     with ExitStack() as stack:
         stack.enter_context(patch.multiple(dirty_rows, **(TOGETHER if way is None else way)))
         if way is None:
-            for kind in (Verdicts, Scorers):
+            for kind in (FilterResults, ScoreResults):
                 stack.enter_context(patch.object(kind, "ask_many", return_value=None))
         yield
 
@@ -74,7 +74,7 @@ class Side:
         self.framework = framework
         # Making room is worked out from the same statuses; what it does is not what is compared here.
         self.framework.plugins.post_filter = []
-        self.dice, self.memory = Dice(), KnownClasses(snapshot) if remembers else None
+        self.dice, self.memory = Dice(), EquivalenceCache(snapshot) if remembers else None
         self.search = NodeSearch(nominator, Rotation(), percentage)
         self.algorithm = SchedulePod(self.search, self.dice, self.memory)
         self._snapshot = snapshot
@@ -97,12 +97,12 @@ class Side:
     async def check_rebuilt(self, pod):
         """What is known of the pod's class is what asking about all rows gives."""
         attempt = self.attempt(pod)
-        key, known = self.memory.answers(self.framework, attempt)
+        key, known = self.memory.lookup(self.framework, attempt)
         if key is None:
             return
         verdicts, scores = await self.worked_out(known, attempt)
-        self.memory.keep(key, known, reused=True)
-        anew, rebuilt = await self.worked_out(Answers(known.plugins), self.attempt(pod))
+        self.memory.store(key, known, reused=True)
+        anew, rebuilt = await self.worked_out(CachedEvaluation(known.plugins), self.attempt(pod))
 
         assert anew == verdicts
         assert rebuilt == scores
@@ -113,12 +113,15 @@ class Side:
         found = await search.find(self.framework, attempt, answers)
         if isinstance(found, Status):
             return reported(found), None
-        statuses = found.why_not.diagnosis().statuses()
+        statuses = found.diagnosis_builder.diagnosis().statuses()
         scores = await score_nodes(attempt, answers, found)
         ranked = dict(zip(scores.rows.tolist(), scores.totals.tolist(), strict=True))
         rows = [row for row, total in ranked.items() if total == max(ranked.values())]
-        if found.settled and answers.unsettled is None:
-            assert (max(ranked.values()), rows) == (answers.ranks.best()[0], list(answers.ranks.best()[1]))
+        if found.matches_cache and answers.uncacheable is None:
+            assert (max(ranked.values()), rows) == (
+                answers.total_scores.best()[0],
+                list(answers.total_scores.best()[1]),
+            )
         answers.end(attempt)
         return statuses, ranked
 
@@ -329,7 +332,7 @@ async def test_memory_is_bounded():
     comparison.remembering.algorithm = SchedulePod(
         comparison.remembering.search,
         comparison.remembering.dice,
-        memory := KnownClasses(comparison.snapshot, 3 * of_one),
+        memory := EquivalenceCache(comparison.snapshot, 3 * of_one),
     )
     for number in (0, 1, 2, 3, 0, 1, 2, 3, 0, 3):
         await comparison.schedule(make_pod("p", labels={"app": str(number)}))
@@ -344,7 +347,7 @@ async def test_more_classes_in_turn_than_fit_do_not_drive_each_other_out():
     memory = comparison.remembering.memory
     for _ in range(2):
         await comparison.schedule(make_pod("p"))
-    memory = KnownClasses(comparison.snapshot, 3 * memory.size_bytes)
+    memory = EquivalenceCache(comparison.snapshot, 3 * memory.size_bytes)
     comparison.remembering.algorithm = SchedulePod(
         comparison.remembering.search, comparison.remembering.dice, memory
     )
@@ -398,8 +401,8 @@ async def test_answers_that_cannot_be_brought_up_to_date_are_begun_anew():
         await comparison.schedule(make_pod("p"))
     (fit,) = (p for p in comparison.remembering.framework.plugins.filter if p.name == "NodeResourcesFit")
     failing = patch.object(type(fit), "filter", side_effect=ValueError("boom"))
-    known = next(iter(comparison.remembering.memory._kept.values()))[0]
-    known._verdicts._names = None
+    known = next(iter(comparison.remembering.memory._entries.values()))[0]
+    known._filter_results._names = None
     comparison.cache.update_snapshot(comparison.snapshot)
     with failing, patch.object(type(fit), "filter_row", return_value=None):
         decision = await comparison.remembering.algorithm.decide(

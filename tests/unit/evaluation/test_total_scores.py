@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.evaluation.ladder import LEFT_OUT
-from berth.evaluation.ranks import Ranks
+from berth.evaluation.top_scores import LEFT_OUT
+from berth.evaluation.total_scores import TotalScores
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import Depends, NormalizeScorePlugin
 from berth.framework.score import default_normalize
@@ -46,7 +46,7 @@ STEPS = st.tuples(st.integers(0, ROWS - 1), st.booleans(), st.integers(0, 99), s
 
 
 def ranks(kind, plain, raw, fits):
-    made, state = Ranks(ROWS, kept=True), CycleState()
+    made, state = TotalScores(ROWS, kept=True), CycleState()
     made.add(Scores("plain"), 2, plain, state, fits)
     made.add(Normal(kind), 3, raw, state, fits)
     made.add_up(state, POD, fits)
@@ -140,7 +140,7 @@ def test_fewer_rows_are_normalised_among_themselves(kind, plain, raw, fits, left
 @pytest.mark.parametrize("weights", [(1, 1), (2, 1), (1, 3), (2, 3)])
 def test_what_nodes_objects_determine_stays_apart_from_what_other_plugins_add(weights):
     fits, of_objects, others = np.ones(ROWS, dtype=bool), np.arange(ROWS), np.full(ROWS, 5)
-    known = Ranks(ROWS, kept=True)
+    known = TotalScores(ROWS, kept=True)
     plugin = Scores("of objects")
     plugin.depends = Depends.OBJECT
     known.add(plugin, weights[0], of_objects, CycleState(), fits)
@@ -157,7 +157,7 @@ def test_what_plugins_gave_stays_as_it_is(kept, weights):
     given = [np.arange(ROWS, dtype=np.int64) + i for i in range(len(weights))]
     for raw in given:
         raw.flags.writeable = False
-    made, state, fits = Ranks(ROWS, kept=kept), CycleState(), np.ones(ROWS, dtype=bool)
+    made, state, fits = TotalScores(ROWS, kept=kept), CycleState(), np.ones(ROWS, dtype=bool)
     for i, (weight, raw) in enumerate(zip(weights, given, strict=True)):
         made.add(Scores(f"plain-{i}"), weight, raw, state, fits)
     made.add(Normal("highest"), 2, given[0], state, fits)

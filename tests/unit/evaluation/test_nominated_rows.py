@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth.cache.cache import Cache
-from berth.evaluation.beside_nominated import filter_with_nominated
+from berth.evaluation.filter_with_nominated import filter_with_nominated
 from berth.evaluation.filtering import filter_one
-from berth.evaluation.nominated import NominatedPods, with_pods
+from berth.evaluation.nominated_rows import NominatedPods, with_pods
 from berth.framework.diagnosis import FitError
 from berth.framework.interface import NominatingInfo, NominatingMode
 from berth.framework.status import Status
@@ -35,7 +35,7 @@ async def each_alone(contest):
         assert isinstance(found.error, FitError)
         statuses = found.error.diagnosis.statuses()
     else:
-        statuses = found.why_not.diagnosis().statuses()
+        statuses = found.diagnosis_builder.diagnosis().statuses()
     for row, name in enumerate(s.snapshot.names):
         promised = s.handle.nominator.nominated_pods_for_node(name)
         others = [PodInfo(p) for p in promised if p.priority >= pod.priority and p.uid != pod.uid]

@@ -1,8 +1,8 @@
-"""Rows by their total scores, the best ones at hand: a row that moves costs no look at the others.
+"""The rows with the highest total scores, kept sorted: a changed row costs the same on any number of rows.
 
-Only the upper rungs are kept, those with at least `LOOKED_AT` rows together when they are made: what falls
-below them is found again when all of them are empty. A rung's rows are in ascending order, as in a search
-for the highest total, so equal chances choose equal nodes.
+Only the highest totals are kept, at least `LOOKED_AT` rows when the index is built; it is built again when it
+is empty. The rows of one total are in ascending order, so that a random draw takes the same node as it would
+from a scan of all totals.
 """
 
 from array import array
@@ -14,69 +14,69 @@ from berth.snapshot.columns import Ints, Rows
 
 LOOKED_AT = 256
 ROW_BYTES = 4
-"""What a row on a rung takes, which may be every one."""
+"""Memory of one row in the index, which may hold every row."""
 
 LEFT_OUT = np.iinfo(np.int64).min
-"""The total of a row that is out of the question."""
+"""The total of a row that the pod does not fit on."""
 
 
-class Ladder:
-    """The upper rungs over a column of totals."""
+class TopScores:
+    """The rows of the highest totals of one column, by total."""
 
-    __slots__ = ("_asked", "_lowest", "_rungs")
+    __slots__ = ("_asked", "_lowest", "_rows_by_total")
 
     def __init__(self) -> None:
-        self._rungs: dict[int, array[int]] = {}
+        self._rows_by_total: dict[int, array[int]] = {}
         self._lowest = 0
         self._asked = False
 
     def clear(self) -> None:
-        """Forget the rungs, because all totals are others."""
-        self._rungs.clear()
+        """Drop the index, because all totals changed."""
+        self._rows_by_total.clear()
         self._asked = False
 
     def move(self, row: int, before: int, total: int) -> None:
-        """Take note of a row's new total; it had another one before."""
-        if not self._rungs:
+        """Update the index with a row's new total."""
+        if not self._rows_by_total:
             return
         if before >= self._lowest:
             self._leave(row, before)
         if total >= self._lowest:
-            rung = self._rungs.get(total)
+            rung = self._rows_by_total.get(total)
             if rung is None:
-                self._rungs[total] = array("i", (row,))
+                self._rows_by_total[total] = array("i", (row,))
             else:
                 rung.insert(bisect_left(rung, row), row)
 
     def _leave(self, row: int, total: int) -> None:
-        rung = self._rungs[total]
+        rung = self._rows_by_total[total]
         if len(rung) == 1:
-            del self._rungs[total]
+            del self._rows_by_total[total]
         else:
             del rung[bisect_left(rung, row)]
 
     def best(self, totals: Ints) -> "tuple[int, array[int] | Rows]":
         """The highest total, and the rows that have it. Shapes: totals int64 (n,), some not left out."""
-        if not self._rungs:
+        if not self._rows_by_total:
             if not self._asked:
-                # Rungs are of use only to totals that are asked about again.
+                # An index is of use only to totals that are read a second time.
                 self._asked = True
                 return highest_of(totals)
             self._make(totals)
-        highest = max(self._rungs)
-        return highest, self._rungs[highest]
+        highest = max(self._rows_by_total)
+        return highest, self._rows_by_total[highest]
 
     def _make(self, totals: Ints) -> None:
         if totals.size > LOOKED_AT:
             least = int(np.partition(totals, totals.size - LOOKED_AT)[totals.size - LOOKED_AT])
         else:
             least = int(totals.min())
-        # A row that is left out is on no rung.
+        # A row that the pod does not fit on is in no index.
         self._lowest = max(least, LEFT_OUT + 1)
         rows = (totals >= self._lowest).nonzero()[0]
         there = totals[rows]
         for total in sorted(set(there.tolist())):
-            self._rungs[total] = _packed(rows[there == total])
+            self._rows_by_total[total] = _packed(rows[there == total])
 
 
 def highest_of(totals: Ints) -> tuple[int, Rows]:

@@ -1,4 +1,4 @@
-"""Asking Filter plugins about nodes with other pods on them than there are.
+"""Runs Filter plugins with nominated pods added to their nodes.
 
 Source: pkg/scheduler/framework/runtime/framework.go RunFilterPluginsWithNominatedPods (Kubernetes v1.36).
 """
@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from berth.evaluation.filtering import filter_one, run_filters
-from berth.evaluation.nominated import Promised, with_pods
+from berth.evaluation.nominated_rows import NominatedRows, with_pods
 from berth.framework.attempt import Attempt
 from berth.framework.diagnosis import Diagnosis
 from berth.framework.interface import FilterPlugin, PreFilterExtensions
@@ -19,20 +19,20 @@ from berth.snapshot.columns import Rows
 from berth.snapshot.pod_info import PodInfo
 
 
-async def turned_down_beside(
-    framework: Framework, attempt: Attempt, promised: Promised, diagnosis: Diagnosis
+async def rejected_with_nominated(
+    framework: Framework, attempt: Attempt, nominated: NominatedRows, diagnosis: Diagnosis
 ) -> Rows:
-    """The rows that the pod does not fit on once the pods promised to them are there; why, in the diagnosis.
+    """The rows that the pod does not fit on with their nominated pods added; reasons go into the diagnosis.
 
     Shapes: result intp (k,). Raises: PluginError where a plugin fails.
     """
     skipped = attempt.state.skip_filter
     if all(p.follows_side_by_side or p.name in skipped for p in framework.extensions):
-        return await _side_by_side(framework, attempt, promised, diagnosis)
+        return await _side_by_side(framework, attempt, nominated, diagnosis)
     left = []
-    for row in promised.rows.tolist():
+    for row in nominated.rows.tolist():
         status = await filter_with_nominated(
-            framework.plugins.filter, framework.extensions, attempt, row, promised.pods[row]
+            framework.plugins.filter, framework.extensions, attempt, row, nominated.pods[row]
         )
         if not status.ok:
             diagnosis.single[row] = status
@@ -42,14 +42,14 @@ async def turned_down_beside(
 
 
 async def _side_by_side(
-    framework: Framework, attempt: Attempt, promised: Promised, diagnosis: Diagnosis
+    framework: Framework, attempt: Attempt, nominated: NominatedRows, diagnosis: Diagnosis
 ) -> Rows:
-    """The same for all rows at once, each of them a simulation of its own."""
-    rows = promised.rows
-    crowded = attempt.on(with_pods(attempt.nodes, promised), attempt.state.clone())
+    """The same for all rows at once, each simulated independently."""
+    rows = nominated.rows
+    crowded = attempt.on(with_pods(attempt.nodes, nominated), attempt.state.clone())
     following = [plugin for plugin in framework.extensions if plugin.name not in attempt.state.skip_filter]
     if following:
-        coming = [(i, info) for i, row in enumerate(rows.tolist()) for info in promised.pods[row]]
+        coming = [(i, info) for i, row in enumerate(rows.tolist()) for info in nominated.pods[row]]
         follow_pods(following, crowded, coming, 1)
     why_not = Diagnosis(crowded.nodes.names)
     fits = await run_filters(framework.plugins.filter, crowded, np.ones(rows.size, dtype=bool), why_not)
@@ -66,7 +66,7 @@ async def filter_with_nominated(
     row: int,
     nominated: Sequence[PodInfo],
 ) -> Status:
-    """One node's status as if the nominated pods were on it.
+    """One node's status with the nominated pods added to it.
 
     Raises: PluginError where a plugin fails.
     """
@@ -82,9 +82,9 @@ async def filter_with_nominated(
 def follow_pods(
     plugins: Iterable[PreFilterExtensions], attempt: Attempt, pods: Sequence[tuple[int, PodInfo]], sign: int
 ) -> None:
-    """Let plugins follow pods that a simulation adds to rows of the attempt's table (1) or removes (-1).
+    """Run PreFilterExtensions for pods that a simulation adds (sign 1) to the table's rows, or removes (-1).
 
-    Where a plugin cannot follow several nodes side by side, the table has one row.
+    The table has one row unless every plugin takes several nodes at once (`follows_side_by_side`).
     Raises: PluginError where a plugin fails.
     """
     for plugin in plugins:

@@ -1,6 +1,6 @@
-"""Running the plugins that say where a pod group may go as a whole, and which of these places is best.
+"""Runs PlacementGenerate, PlacementFeasible and PlacementScore plugins for a pod group.
 
-What they took goes into the record that the state holds.
+Their durations go into the CycleRecord in the state.
 
 Source: pkg/scheduler/framework/runtime/framework.go RunPlacementGeneratePlugins, RunPlacementScorePlugins
 (Kubernetes v1.36).
@@ -32,7 +32,7 @@ NO_PLACEMENTS = unschedulable("no feasible placements found")
 async def run_generate(
     framework: Framework, state: CycleState, group: GroupKey, nodes: Snapshot
 ) -> PlacementsResult:
-    """The placements to try: all nodes together where no plugin has anything to say."""
+    """The placements to try; without a PlacementGenerate plugin, one of all nodes."""
     record = state.read(CycleRecord)
     point = record.begin("PlacementGenerate")
     result = await _generated(framework, state, group, nodes)
@@ -60,7 +60,7 @@ async def _generated(
 def run_placement_feasible(
     framework: Framework, state: CycleState, group: GroupKey, progress: PlacementProgress
 ) -> Status:
-    """Whether the group may go as it stands: an error beats a rejection, and that a wish to wait."""
+    """The plugins' joint status: an error takes precedence over a rejection, and that over Wait."""
     verdict = SUCCESS
     for plugin in framework.placement_feasible:
         try:
@@ -81,7 +81,7 @@ async def run_placement_scores(
     nodes: Snapshot,
     proposed: Sequence[ProposedPlacement],
 ) -> Scores:
-    """The weighted sum of what the plugins say of each placement.
+    """The weighted sum of the plugins' scores of each placement.
 
     Shapes: result int64 (k,). Raises: PluginError where a plugin fails or answers out of range.
     """

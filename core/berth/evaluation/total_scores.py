@@ -1,11 +1,11 @@
-"""Scores of one class of pods, row by row: what plugins gave, the sums, and who has the highest.
+"""Scores of one class of pods by row: the plugins' scores, the weighted totals, and the highest of these.
 
-    raw scores that are final --weighed--> plain ---+
-                                                    +--> totals --> ladder
-    raw scores --normalised over rows that fit------+
+    raw scores that are final --weighted--> plain --+
+                                                    +--> totals --> top scores
+    raw scores --normalized over feasible rows------+
 
-Normalised scores stay while the rows that fit and the raw scores on them do, or, where a plugin normalises by
-extremes, while the lowest and the highest of them do.
+Normalized scores hold while the feasible rows and their raw scores do; of a plugin that normalizes by
+extremes, while the lowest and the highest raw score do.
 """
 
 from array import array
@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from berth.evaluation.ladder import LEFT_OUT, ROW_BYTES, Ladder
 from berth.evaluation.scoring import check_range, final_scores
+from berth.evaluation.top_scores import LEFT_OUT, ROW_BYTES, TopScores
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import Depends, NormalizeScorePlugin, ScorePlugin, Scores
 from berth.framework.node_scores import NodeScores, PluginScores
@@ -24,7 +24,7 @@ from berth.snapshot.columns import Ints, Mask, Rows, rows_where
 
 
 @dataclass(slots=True)
-class Normalised:
+class NormalizedScores:
     """One plugin's raw scores, whose final ones depend on all of them. Shapes: raw int64 (n,).
 
     The extremes are those over rows that fit, and how many rows have them.
@@ -73,7 +73,7 @@ class Normalised:
         return known
 
 
-class Ranks:
+class TotalScores:
     """The scores of all plugins but those that are asked about all nodes for every pod.
 
     Shapes: plain, totals int64 (n,), without meaning where the pod does not fit, but for totals, which are
@@ -87,13 +87,13 @@ class Ranks:
         self._plain_is_ours = False
         self.of_objects: Ints | None = None
         self._objects_apart = False
-        self.normalised: list[Normalised] = []
-        self.own: list[Normalised] = []
+        self.normalised: list[NormalizedScores] = []
+        self.own: list[NormalizedScores] = []
         """Those of them whose raw scores change with the pods on a node."""
         self._detailed: list[tuple[ScorePlugin, int, Scores]] | None = [] if detailed else None
         self.totals: Ints | None = None
         """None where they have to be added up anew."""
-        self.ladder = Ladder()
+        self.top_scores = TopScores()
 
     @property
     def size_bytes(self) -> int:
@@ -114,7 +114,7 @@ class Ranks:
         if not plugin.leaves_scores(state):
             copied = raw.copy() if self._kept and not of_objects else raw
             by_extremes = isinstance(plugin, NormalizeScorePlugin) and plugin.normalizes_by_extremes
-            part = Normalised(plugin, weight, copied, by_extremes)
+            part = NormalizedScores(plugin, weight, copied, by_extremes)
             self.normalised.append(part)
             if not of_objects:
                 self.own.append(part)
@@ -152,13 +152,13 @@ class Ranks:
             else:
                 self.totals = np.full(self._n, LEFT_OUT, dtype=np.int64)
                 self.totals[rows] = sums
-            self.ladder.clear()
+            self.top_scores.clear()
         return self.totals
 
     def best(self) -> "tuple[int, array[int] | Rows]":
         """The highest total, and the rows that have it; the pod fits on some."""
         assert self.totals is not None, "add_up comes first"
-        return self.ladder.best(self.totals)
+        return self.top_scores.best(self.totals)
 
     def on(self, rows: Rows, state: CycleState, pod: Pod, *, whole: bool) -> NodeScores:
         """The scores of some rows that fit, or of the `whole` of them. Raises: PluginError."""
@@ -210,7 +210,7 @@ class Ranks:
             self.totals = None
         elif total != before:
             self.totals[row] = total
-            self.ladder.move(row, before, total)
+            self.top_scores.move(row, before, total)
 
     def _put_raws(self, row: int, raws: Sequence[int]) -> None:
         """Take in other raw scores of a row, which is out until it joins again with them."""
@@ -241,7 +241,7 @@ class Ranks:
                 self.totals = None
                 return
         self.totals[row] = LEFT_OUT
-        self.ladder.move(row, before, LEFT_OUT)
+        self.top_scores.move(row, before, LEFT_OUT)
 
     def left_of(self, rows: Rows, fits: Mask) -> Rows:
         """Those of the rows on which the pod fits; the others are taken out.
@@ -272,7 +272,7 @@ class Ranks:
         if same and there.min(initial=0) != LEFT_OUT:
             there += np.subtract(plains, before, out=before)
             totals[rows] = there
-            self.ladder.clear()
+            self.top_scores.clear()
         else:
             self.totals = None
 
@@ -285,7 +285,7 @@ class Ranks:
             part.raw = raw.copy()
         if totals is not None and same:
             totals += np.subtract(plains, before, out=before)
-            self.ladder.clear()
+            self.top_scores.clear()
         else:
             self.totals = None
 

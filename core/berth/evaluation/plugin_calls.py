@@ -1,4 +1,4 @@
-"""Asking several plugins at once: those in other processes work while this one does."""
+"""Concurrent calls of several plugins at one extension point: sidecars work while this process does."""
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from inspect import isawaitable
@@ -16,23 +16,22 @@ P = TypeVar("P", bound=Plugin)
 A = TypeVar("A")
 
 
-class _LetOthersRun:
-    """Awaited, it gives the loop two turns, in which what other processes are asked is sent."""
+class _LetCallsBeSent:
+    """Awaiting this yields to the event loop twice, in which requests to sidecars are sent."""
 
     def __await__(self) -> Generator[None, None, None]:
         yield
         yield
 
 
-LET_OTHERS_RUN = _LetOthersRun()
+LET_CALLS_BE_SENT = _LetCallsBeSent()
 
 
-class Answers(Generic[P, A]):
-    """What plugins answer, to be read in their order: those in other processes are asked before the first.
+class ConcurrentPluginCalls(Generic[P, A]):
+    """Plugins' answers, to be read in the plugins' order; all sidecars are called before the first is read.
 
-    While one of these is awaited, the plugins of this process whose turn is later are asked. On leaving the
-    context, what was asked and not read is cancelled. Vectors need not go through `read`: what that takes is
-    more than many a filter.
+    While a sidecar is awaited, later plugins of this process are run. Leaving the context cancels calls whose
+    answers were not read. A vector may be used without `read`, which takes longer than some filters do.
     """
 
     __slots__ = ("_ask", "_asked", "_error", "_plugins")
@@ -43,17 +42,17 @@ class Answers(Generic[P, A]):
         ask: Callable[[P], MaybeAwaitable[A]],
         error: Callable[[P, Exception], PluginError],
     ) -> None:
-        """`error` makes of what a plugin raises what its extension point says of it."""
+        """`error` wraps an exception of a plugin in its extension point's message."""
         self._plugins, self._ask, self._error = plugins, ask, error
         self._asked: dict[str, MaybeAwaitable[A]] = {}
 
-    async def __aenter__(self) -> "Answers[P, A]":
-        """Ask the plugins in other processes. Raises: PluginError."""
+    async def __aenter__(self) -> "ConcurrentPluginCalls[P, A]":
+        """Call the sidecars. Raises: PluginError."""
         for plugin in self._plugins:
             if not plugin.in_process:
                 self._asked[plugin.name] = self._put(plugin)
         if any(not _is_under_way(answer) for answer in self._asked.values()):
-            await LET_OTHERS_RUN
+            await LET_CALLS_BE_SENT
         return self
 
     async def __aexit__(
@@ -62,7 +61,7 @@ class Answers(Generic[P, A]):
         drop_unread(self._asked.values())
 
     def of(self, i: int) -> MaybeAwaitable[A]:
-        """What the plugin at that place answers; `read` awaits it if need be. Raises: PluginError."""
+        """The answer of the plugin at that index, which `read` awaits if need be. Raises: PluginError."""
         plugin = self._plugins[i]
         if not plugin.in_process:
             for later in self._plugins[i + 1 :]:
@@ -80,7 +79,7 @@ class Answers(Generic[P, A]):
             raise self._error(plugin, error) from error
 
     async def read(self, i: int, answer: MaybeAwaitable[A]) -> A:
-        """What an answer of that plugin comes to. Raises: PluginError."""
+        """The plugin's answer, awaited if it is a sidecar's. Raises: PluginError."""
         if not isawaitable(answer):
             return answer
         try:
@@ -92,21 +91,18 @@ class Answers(Generic[P, A]):
 
 
 def _is_under_way(answer: MaybeAwaitable[A]) -> bool:
-    """Whether the answer is there, or the question was sent when it was put."""
+    """Whether the answer is there, or the request has been sent already."""
     return isinstance(answer, np.ndarray) or getattr(answer, "under_way", False)
 
 
-async def bring(
+async def fetch_side_by_side(
     plugins: Sequence[P],
     attempt: Attempt,
     point: int,
     ask: Callable[[P], Awaitable[None]],
     error: Callable[[P, Exception], PluginError],
 ) -> None:
-    """Have all these plugins in other processes bring what they are asked for, side by side.
-
-    Raises: PluginError.
-    """
+    """Await `ask` of all these sidecars concurrently. Raises: PluginError."""
     record = attempt.record
     answers = [(plugin, record.begin(plugin.name, point), ask(plugin)) for plugin in plugins]
     unread = list(answers)
@@ -120,13 +116,13 @@ async def bring(
             record.end(mark)
     finally:
         drop_unread(answer for _, _, answer in answers)
-        # One that failed has no end; the others were given up because of it.
+        # The interval of one that failed stays open; the others were cancelled because of it.
         for _, mark, _ in unread:
             record.end(mark)
 
 
 def drop_unread(answers: Iterable[object]) -> None:
-    """Cancel these answers: they are not going to be read."""
+    """Cancel calls whose answers are not going to be read."""
     for unread in answers:
         stop = getattr(unread, "cancel", None) or getattr(unread, "close", None)
         if stop is not None:

@@ -1,4 +1,4 @@
-"""What a class's answers rest on besides the rows themselves, and which rows changed since then."""
+"""What invalidates a cached evaluation: changed rows, plugins' cache keys, and the node set."""
 
 from collections.abc import Hashable
 
@@ -9,10 +9,10 @@ from berth.framework.interface import Plugin
 from berth.snapshot.snapshot import Snapshot
 
 
-class Validity:
-    """Begins with a cycle that asks about all rows: what changes from now on is a change.
+class CacheInvalidation:
+    """Begins with a cycle that runs the plugins on all rows, and tracks changes from then on.
 
-    `away` are the plugins without a basis: nothing can be said of how long their answers hold.
+    `uncacheable_names` are the plugins without a cache key (`Plugin.basis`) for the pod.
     """
 
     __slots__ = (
@@ -23,11 +23,11 @@ class Validity:
         "_positions",
         "_rests_on",
         "_static",
-        "away",
+        "uncacheable_names",
     )
 
     def __init__(self, plugins: NodePlugins, nodes: Snapshot) -> None:
-        self.away: frozenset[str] = frozenset()
+        self.uncacheable_names: frozenset[str] = frozenset()
         self._plugins = plugins
         self._static = nodes.static_generation
         self._position = nodes.changed_footprints.end
@@ -37,20 +37,20 @@ class Validity:
         self._answering: list[tuple[Plugin, Hashable]] = []
 
     def settle(self, attempt: Attempt) -> None:
-        """Find out which plugins have a basis for the pod."""
+        """Ask each plugin for its cache key for the pod."""
         self._bases = self._plugins.bases(attempt)
-        self.away = self._plugins.without_basis(self._bases)
-        self._positions = [each for each in self._positions if each[0] not in self.away]
+        self.uncacheable_names = self._plugins.without_basis(self._bases)
+        self._positions = [each for each in self._positions if each[0] not in self.uncacheable_names]
 
     def confirm(self, attempt: Attempt) -> bool:
-        """Whether the cycle's answers hold for other pods: plugins are on the same basis as when it began."""
+        """Whether the cycle's results hold for further pods: no cache key changed while it ran."""
         nodes, bases = attempt.nodes, self._plugins.bases(attempt)
         for plugin in self._plugins.based:
             name, later = plugin.name, plugin.basis_of_answers
             basis = bases[name]
             if not later and basis != self._bases[name]:
                 return False
-            if later and name not in self.away:
+            if later and name not in self.uncacheable_names:
                 if basis is None:
                     return False
                 self._answering.append((plugin, basis))
@@ -59,7 +59,7 @@ class Validity:
         return True
 
     def follow(self, attempt: Attempt, dirty: DirtyRows) -> bool:
-        """Add the rows that changed since to the dirty ones; False where everything may have changed."""
+        """Add the rows that changed since the last cycle to `dirty`; False where all rows are invalid."""
         nodes = attempt.nodes
         if nodes.static_generation != self._static or not self._on_same_bases(attempt):
             return False
@@ -94,7 +94,7 @@ class Validity:
         return True
 
     def holds(self, attempt: Attempt) -> bool:
-        """Whether what plugins in other processes answer goes with what they answered before."""
+        """Whether the sidecars' cache keys are unchanged: then new answers may be merged with cached ones."""
         if not self._answering:
             return True
         state, pod, nodes = attempt.state, attempt.pod, attempt.nodes

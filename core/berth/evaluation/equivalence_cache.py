@@ -1,0 +1,126 @@
+"""The equivalence cache: evaluations of the classes of equal pods that were scheduled last, bounded in bytes.
+
+    a pod --signature--> class --first pod--> not cached
+                               --second-----> a new entry: every row is dirty
+                               --further----> the entry: rows that changed are dirty
+
+Eviction is LRU by bytes, with one exception: a class that was last used before the least recently used entry
+is not admitted. So where more classes come in turn than fit, those that are cached stay cached.
+
+Source: docs/decisions/0008-equal-pods.md; pkg/scheduler/framework/runtime/batch.go (Kubernetes v1.36).
+"""
+
+from collections import Counter, OrderedDict
+
+from berth.evaluation.cached_evaluation import CachedEvaluation
+from berth.evaluation.signatures import Signature, Signatures
+from berth.framework.attempt import Attempt
+from berth.framework.runtime import Framework, PluginSet
+from berth.snapshot.snapshot import Snapshot
+
+MAX_BYTES = 64 << 20
+MAX_REMEMBERED = 8192
+"""Max classes without an entry whose last use is remembered."""
+
+REUSED, NEW, FIRST, FULL = "reused", "new", "first", "full"
+OUTDATED, UNSIGNED = "outdated", "unsigned"
+ANOTHER_TABLE = "table"
+Key = tuple[str, Signature]
+
+
+class EquivalenceCache:
+    """The cache of all profiles over one snapshot."""
+
+    def __init__(self, snapshot: Snapshot, max_bytes: int = MAX_BYTES) -> None:
+        self.outcomes: Counter[str] = Counter()
+        """Cycles by what the lookup found: the label values of berth_equal_pods_total."""
+        self._snapshot = snapshot
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._last_use: OrderedDict[Key, int] = OrderedDict()
+        """The last cycle that looked a class up, for classes without an entry."""
+        self._cycle = 0
+        self._entries: OrderedDict[Key, tuple[CachedEvaluation, int]] = OrderedDict()
+        self._profiles: dict[str, tuple[PluginSet, Signatures]] = {}
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory is in use."""
+        return self._bytes
+
+    def lookup(self, framework: Framework, attempt: Attempt) -> tuple[Key | None, CachedEvaluation]:
+        """The evaluation to use for the pod, and its key; a None key means that it is not to be cached."""
+        signatures = self._profile(framework)
+        if attempt.nodes is not self._snapshot or attempt.within is not None or not len(attempt.nodes):
+            self.outcomes[ANOTHER_TABLE] += 1
+            return None, CachedEvaluation(signatures.plugins(attempt.pod))
+        signature = signatures.of(attempt.pod)
+        if signature is None:
+            self.outcomes[UNSIGNED] += 1
+            return None, CachedEvaluation(signatures.plugins(attempt.pod))
+        key = framework.profile_name, signature
+        self._cycle += 1
+        kept = self._entries.get(key)
+        if kept is not None:
+            self._entries.move_to_end(key)
+            kept[0].asked_in = self._cycle
+            return key, kept[0]
+        outcome = self._outcome_of_new(key)
+        self.outcomes[outcome] += 1
+        if outcome is not FIRST:
+            return None, CachedEvaluation(signature.plugins)
+        evaluation = CachedEvaluation(signature.plugins, kept=True)
+        evaluation.asked_in = self._cycle
+        return key, evaluation
+
+    def _outcome_of_new(self, key: Key) -> str:
+        """Whether the class gets an entry from now on (FIRST), or why not (NEW, FULL)."""
+        before = self._last_use.pop(key, None)
+        self._last_use[key] = self._cycle
+        if before is None:
+            if len(self._last_use) > MAX_REMEMBERED:
+                self._last_use.popitem(last=False)
+            return NEW
+        if self._entries:
+            oldest, size = next(iter(self._entries.values()))
+            if self._bytes + size > self._max_bytes and before < oldest.asked_in:
+                return FULL
+        return FIRST
+
+    def _profile(self, framework: Framework) -> Signatures:
+        known = self._profiles.get(framework.profile_name)
+        if known is None or known[0] is not framework.plugins:
+            for key in [key for key in self._entries if key[0] == framework.profile_name]:
+                self.drop(key)
+            known = framework.plugins, Signatures(framework.plugins)
+            self._profiles[framework.profile_name] = known
+        return known[1]
+
+    def store(self, key: Key, evaluation: CachedEvaluation, *, reused: bool) -> None:
+        """Store the evaluation after a cycle, which may have `reused` the entry."""
+        if reused and evaluation.size_known:
+            self.outcomes[REUSED] += 1
+            return
+        before = 0
+        if key in self._entries:
+            self.outcomes[REUSED if reused else OUTDATED] += 1
+            before = self._entries[key][1]
+        if not (evaluation.kept and evaluation.known):
+            self.drop(key)
+            return
+        size, evaluation.size_known = evaluation.size_bytes, True
+        self._entries[key] = evaluation, size
+        self._bytes += size - before
+        while self._bytes > self._max_bytes:
+            _, (_, gone) = self._entries.popitem(last=False)
+            self._bytes -= gone
+
+    def drop_outdated(self, key: Key) -> None:
+        """Drop an entry that could not be refreshed."""
+        self.outcomes[OUTDATED] += 1
+        self.drop(key)
+
+    def drop(self, key: Key) -> None:
+        """Drop the class's entry, if it has one."""
+        _, gone = self._entries.pop(key, (None, 0))
+        self._bytes -= gone
