@@ -8,7 +8,7 @@ slices, is the cluster's, whichever tenants there are.
 import json
 import math
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from tests.hostile.growth_rows import ROWS
@@ -21,6 +21,8 @@ EVERY_SECONDS = 0.1
 """A pod of the quiet tenant comes so often."""
 BEGIN_SECONDS, WITHIN_SECONDS = 2.0, 10.0
 """When the hostile tenant begins to write, and until when its objects come."""
+FIELD_BYTES = API_BYTES - 4096
+"""What a field may take of an object."""
 MAX_BYTES = 8 * API_BYTES
 """What the hostile tenant has written once, at most: quotas bound it."""
 MIN_NODES, MAX_NODES = 10, 200
@@ -91,11 +93,11 @@ def entries(row: Row, chance: random.Random, part: int) -> int:
 
 def of_row(row: Row, size: int, chance: random.Random, prefix: str, namespace: str) -> Iterator[Document]:
     """The objects of a row, and pods that they concern; or pods, some of them on nodes."""
-    fields = row.entry(size)
+    fields = fitting(row.entry, size)
     if row.kind != "Pod":
         for document in [fields] if isinstance(fields, dict) else fields:
             yield in_namespace(document, namespace)
-        fields = row.asks(size) if row.asks else {}
+        fields = fitting(row.asks, size) if row.asks else {}
     for copy in range(chance.randint(1, MAX_COPIES)):
         name = f"{prefix}-{copy}"
         document = in_namespace(pod_document(name, **json.loads(json.dumps(fields))), namespace)
@@ -104,6 +106,18 @@ def of_row(row: Row, size: int, chance: random.Random, prefix: str, namespace: s
         if chance.random() < 0.5:
             document["spec"]["nodeName"] = f"node-{chance.randrange(MIN_NODES)}"
         yield document
+
+
+def fitting(made: Callable[[int], Any], size: int) -> Any:
+    """What is made of so many entries, or of fewer where the API server takes no object so large."""
+    found = made(size)
+    longest = max(len(encoded(each)) for each in (found if isinstance(found, list) else [found]))
+    return found if longest <= FIELD_BYTES else made(size * FIELD_BYTES // longest)
+
+
+def encoded(document: Document) -> bytes:
+    """The document as JSON."""
+    return json.dumps(document, separators=(",", ":")).encode()
 
 
 def in_namespace(document: Document, namespace: str) -> Document:
@@ -131,8 +145,7 @@ def distinct(documents: Iterable[Document]) -> Iterator[Document]:
 def written(document: Document, at: float = 0.0, stays: float = math.inf) -> Written:
     """The object as JSON."""
     group = document["apiVersion"].rpartition("/")[0]
-    data = json.dumps(document, separators=(",", ":")).encode()
-    return Written(at, group, document["kind"], data, stays)
+    return Written(at, group, document["kind"], encoded(document), stays)
 
 
 def quiet_document(number: int) -> Document:

@@ -58,7 +58,8 @@ def pod_events(
 
 
 def _pod_actions(old: Pod, new: Pod, *, by_pod: bool) -> Iterator[ActionType]:
-    if old.labels != new.labels:
+    # Pods of one template, such as versions that differ in their status, need not be compared label by label.
+    if old.template is not new.template and old.labels != new.labels:
         yield ActionType.UPDATE_POD_LABEL
     if _scaled_down(old, new, by_pod=by_pod):
         yield ActionType.UPDATE_POD_SCALE_DOWN

@@ -103,7 +103,7 @@ class Selector:
         return Selector(_canonical((*self.requirements, *more)), nothing=self.nothing)
 
     def __eq__(self, other: object) -> bool:
-        return (
+        return self is other or (
             isinstance(other, Selector)
             and self.nothing == other.nothing
             and self.requirements == other.requirements
@@ -191,7 +191,7 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
 
 def from_labels(labels: Mapping[str, str]) -> Selector:
     """The selector that asks for exactly these labels."""
-    return Selector(_canonical(_equal(labels))) if labels else EVERYTHING
+    return Selector(_equal(dict(sorted(labels.items())))) if labels else EVERYTHING
 
 
 def _equal(labels: Mapping[str, str]) -> tuple[Requirement, ...]:

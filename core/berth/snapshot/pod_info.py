@@ -39,6 +39,11 @@ class PodClass:
         return self._hash
 
 
+def class_of(template: PodTemplate) -> PodClass:
+    """The class of pods that are not being deleted. To be derived from the template."""
+    return PodClass(template, terminating=False)
+
+
 class Footprint(NamedTuple):
     """What counts of a pod on its node, as far as its template alone says it."""
 
@@ -62,7 +67,7 @@ def _footprint(template: PodTemplate) -> Footprint:
         host_ports(pod),
         claim_keys(pod),
         placed_volumes(pod),
-        PodClass(template, terminating=False),
+        template.derived(class_of),
         placed_terms(pod),
     )
 

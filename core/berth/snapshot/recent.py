@@ -69,6 +69,10 @@ class Recent(dict[K, V | None], Generic[K, V]):
         self._young_bytes += size_bytes
         return gone
 
+    def all_keys(self) -> list[K]:
+        """The keys of both generations."""
+        return [*self, *self._old]
+
     def discard(self, key: K) -> None:
         """Drop a value, if it is here."""
         if key in self:

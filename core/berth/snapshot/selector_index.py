@@ -17,6 +17,8 @@ ByValue = dict[str, Filed[K]]
 NOTHING: Mapping[Any, None] = {}
 MANY_VALUES = 64
 """What names more values is not filed under each of them, but asked about all labels."""
+MANY_LABELS = 1_024
+"""What has more labels is not filed under each of them, but each rule is looked up among its labels."""
 
 
 def _narrowest(rules: Iterable[ValueRule]) -> tuple[str, frozenset[str]] | None:
@@ -63,21 +65,29 @@ class BySelector(Generic[K]):
 
 
 class ByLabels(Generic[K]):
-    """Things with labels, to be found by a selector's rules."""
+    """Things with labels, to be found by a selector's rules; all with more than `many_labels` are asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, many_labels: int = MANY_LABELS) -> None:
+        self._many_labels = many_labels
         self._by_key: dict[str, ByValue[K]] = {}
         self._labels: dict[K, Mapping[str, str]] = {}
+        self._large: Filed[K] = {}
 
     def add(self, thing: K, labels: Mapping[str, str]) -> None:
-        """File the thing."""
+        """File the thing. Cost: O(labels), up to a bound."""
         self._labels[thing] = labels
+        if len(labels) > self._many_labels:
+            self._large[thing] = None
+            return
         for key, value in labels.items():
             _put_in(self._by_key, key, value, thing)
 
     def discard(self, thing: K) -> None:
         """Take the thing out."""
         labels = self._labels.pop(thing)
+        if len(labels) > self._many_labels:
+            del self._large[thing]
+            return
         for key, value in labels.items():
             _take_out(self._by_key, key, value, thing)
         if len(labels) > len(self._by_key):
@@ -87,13 +97,17 @@ class ByLabels(Generic[K]):
     def matching(self, rules: Sequence[ValueRule]) -> Iterable[K]:
         """Each thing once whose labels meet all rules.
 
-        Cost: O(values of the rules + labels of the things); a rule about a key that no thing has is one step.
+        Cost: O(values of the rules + labels of the things); a rule about a key that no thing has is one step,
+        and one for each thing of many labels.
         """
         demanding = [rule for rule in rules if not rule.absent]
         found = [thing for thing in self._candidates(demanding) if allowed(demanding, self._labels[thing])]
         if len(demanding) == len(rules):
             return found
         left = dict.fromkeys(found)
+        for thing in self._large:
+            if thing in left and not allowed(rules, self._labels[thing]):
+                del left[thing]
         for rule in rules:
             if rule.absent and rule.key in self._by_key:
                 for value, filed in self._by_key[rule.key].items():
@@ -108,11 +122,11 @@ class ByLabels(Generic[K]):
             return self._labels
         named = _narrowest(demanding)
         if named is None:
-            return chain.from_iterable(self._by_key.get(demanding[0].key, {}).values())
+            return chain(self._large, *self._by_key.get(demanding[0].key, {}).values())
         by_value = self._by_key.get(named[0])
         if by_value is None:
-            return ()
-        return chain.from_iterable([by_value[value] for value in named[1] if value in by_value])
+            return self._large
+        return chain(self._large, *[by_value[value] for value in named[1] if value in by_value])
 
 
 def _put_in(by_key: dict[str, ByValue[K]], key: str, value: str, thing: K) -> None:

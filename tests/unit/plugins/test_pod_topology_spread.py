@@ -12,7 +12,7 @@ from berth.objects.pod import Pod
 from berth.objects.pod_spec import TopologySpreadConstraint
 from berth.objects.taint import Taint, Toleration
 from berth.objects.workloads import ReplicaSet, Service, ServiceSpec, WorkloadSpec
-from berth.plugins.controller_selector import controller_selector
+from berth.plugins.controller_selector import ControllerSelectors
 from berth.plugins.pod_topology_spread import PodTopologySpread
 from berth.plugins.pod_topology_spread.constraints import MAX_MATCH_LABEL_KEYS
 from berth.testing.builders import make_node, make_pod
@@ -175,7 +175,7 @@ def owned(kind="ReplicaSet", name="r"):
 )
 def test_controller_selector(pod, service, replica_set, expected):
     """The selectors of the pod's services and of the controller that owns it are joined."""
-    selector = controller_selector(pod, listers(service=service, replica_set=replica_set))
+    selector = ControllerSelectors(listers(service=service, replica_set=replica_set)).of(pod)
 
     assert set(expected) == {requirement.key for requirement in selector.requirements}
 

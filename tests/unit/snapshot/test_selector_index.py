@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.objects.label_selector import Requirement, Selector
-from berth.snapshot.selector_index import ByLabels, BySelector
+from berth.snapshot.selector_index import MANY_LABELS, ByLabels, BySelector
 
 WORDS = st.sampled_from(["a", "b", "c"])
 LABELS = st.dictionaries(WORDS, WORDS, max_size=3)
@@ -34,10 +34,15 @@ def test_selectors_for_labels(selectors, gone, labels):
     assert {number for number in left if selectors[number].matches(labels)} <= set(found) <= set(left)
 
 
-@given(things=st.lists(LABELS, max_size=6), gone=st.sets(st.integers(0, 5)), selector=SELECTORS)
-def test_labels_for_a_selector(things, gone, selector):
+@given(
+    things=st.lists(LABELS, max_size=6),
+    gone=st.sets(st.integers(0, 5)),
+    selector=SELECTORS,
+    many_labels=st.sampled_from([1, MANY_LABELS]),
+)
+def test_labels_for_a_selector(things, gone, selector, many_labels):
     """What the selector matches is found, once, and nothing else; what was taken out is not."""
-    index = ByLabels()
+    index = ByLabels(many_labels)
     for number, labels in enumerate(things):
         index.add(number, labels)
     for number in gone & set(range(len(things))):

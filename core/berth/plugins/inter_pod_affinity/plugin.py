@@ -34,6 +34,7 @@ from berth.plugins.inter_pod_affinity.terms import (
 )
 from berth.snapshot.affinity_terms import TermKind, held_terms
 from berth.snapshot.columns import Mask, Rows
+from berth.snapshot.pod_info import class_of
 from berth.snapshot.snapshot import Snapshot
 
 
@@ -143,7 +144,7 @@ class InterPodAffinity(
             held = tuple(held_terms(pod, kind) for kind in TermKind) if has_terms(pod) else ()
         except ValueError:
             return None
-        return pod.namespace, tuple(sorted(pod.labels.items())), held
+        return pod.template.derived(class_of), held
 
     def basis_generation(self, nodes: Snapshot) -> Hashable:
         """The version of who holds terms, and of namespaces' labels."""

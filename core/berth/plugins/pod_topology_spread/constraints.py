@@ -12,7 +12,6 @@ import numpy as np
 
 from berth.config.plugin_args import PodTopologySpreadArgs
 from berth.framework.handle import Handle
-from berth.framework.listers import Listers
 from berth.objects.decode import decoder
 from berth.objects.label_selector import (
     NOTHING,
@@ -24,7 +23,7 @@ from berth.objects.label_selector import (
 from berth.objects.pod import Pod
 from berth.objects.pod_spec import TopologySpreadConstraint
 from berth.objects.pod_template import PodTemplate
-from berth.plugins.controller_selector import controller_selector
+from berth.plugins.controller_selector import ControllerSelectors
 from berth.plugins.required_affinity import RequiredAffinity
 from berth.plugins.tolerance import Tolerance
 from berth.plugins.topology import division, with_all
@@ -74,7 +73,7 @@ class Defaults:
         self.listed = args.defaulting_type == "List"
         written = read_constraints(msgspec.json.encode(args.default_constraints))
         self.constraints = written if self.listed else SYSTEM_DEFAULTS
-        self._listers: Listers = handle.listers
+        self._selectors = ControllerSelectors(handle.listers)
 
     def effective(self, pod: Pod, action: Action) -> tuple[Constraint, ...]:
         """The constraints of that kind that hold for the pod.
@@ -86,25 +85,19 @@ class Defaults:
         wanted = [c for c in self.constraints if c.when_unsatisfiable == action]
         if not wanted:
             return ()
-        selector = controller_selector(pod, self._listers)
+        selector = self._selectors.of(pod)
         return () if selector.empty else tuple(prepared(c, selector) for c in wanted)
 
     @property
     def generation(self) -> int:
         """Grows when a service or a controller changes, whose selectors the constraints may be given."""
-        listers = self._listers
-        return (
-            listers.services.generation
-            + listers.replication_controllers.generation
-            + listers.replica_sets.generation
-            + listers.stateful_sets.generation
-        )
+        return self._selectors.generation
 
     def none_for(self, pod: Pod) -> bool:
         """Whether no constraint holds for the pod."""
         if pod.spec.topology_spread_constraints:
             return False
-        return not self.constraints or controller_selector(pod, self._listers).empty
+        return not self.constraints or self._selectors.of(pod).empty
 
 
 def _own(pod: Pod, action: Action) -> tuple[Constraint, ...]:

@@ -36,6 +36,7 @@ from berth.plugins.pod_topology_spread.scoring import SoftSpread, normalized
 from berth.plugins.required_affinity import RequiredAffinity
 from berth.plugins.tolerance import Tolerance
 from berth.snapshot.columns import Mask
+from berth.snapshot.pod_info import class_of
 from berth.snapshot.snapshot import Snapshot
 
 
@@ -127,8 +128,7 @@ class PodTopologySpread(
         except InvalidSelectorError:
             return None
         return (
-            pod.namespace,
-            tuple(sorted(pod.labels.items())),
+            pod.template.derived(class_of),
             own,
             pod.metadata.owner_references,
             RequiredAffinity.of(pod),
