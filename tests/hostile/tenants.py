@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from berth.framework.core_ports import CorePorts
 from berth.plugins.registry import IN_TREE
 from berth.scheduler.loop.background import AsyncioBackground
+from berth.scheduler.loop.event_loop import collect_seldom, leave_alone_what_there_is
 from berth.scheduler.loop.scheduling_loop import SchedulingLoop
 from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.sidecars.plugin_source import InProcessPlugins
@@ -171,9 +172,9 @@ async def play(cluster: Drawn, *, hostile: bool) -> Run:
     async with asyncio.TaskGroup() as tasks:
         playing = Cluster(tasks)
         playing.begin(cluster.there)
-        # What the process has at its start is not looked at again for garbage.
+        # As a process does that has started.
         gc.collect()
-        gc.freeze()
+        leave_alone_what_there_is()
         running = tasks.create_task(playing.driver.run())
         began = playing.clock.now()
         last = cluster.quiet[-1].at
@@ -224,6 +225,7 @@ class Outcome(NamedTuple):
 def outcome_of(seed: int) -> Outcome:
     """Play the cluster of that seed twice."""
     logging.disable(logging.ERROR)  # Of a process of its own.
+    collect_seldom()
     cluster = drawn(seed)
     alone, beside = played(cluster, hostile=False), played(cluster, hostile=True)
     return Outcome(seed, cluster.nodes, cluster.rows, alone.p99, beside.p99, max(beside.waits))

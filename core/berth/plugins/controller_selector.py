@@ -4,9 +4,9 @@ Source: pkg/scheduler/framework/plugins/helper/spread.go (Kubernetes v1.36).
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from berth.framework.listers import Listers
+from berth.framework.listers import Listers, Store
 from berth.objects.api_object import OwnerReference
 from berth.objects.label_selector import (
     EVERYTHING,
@@ -98,7 +98,7 @@ class ControllerSelectors:
     def _forget_what_is_gone(self) -> None:
         """Something changed: keep the selectors whose controllers and services are still there."""
         self._generation, listers = self.generation, self._listers
-        stores = {
+        stores: dict[str, Store[Any]] = {
             "ReplicationController": listers.replication_controllers,
             "ReplicaSet": listers.replica_sets,
             "StatefulSet": listers.stateful_sets,
