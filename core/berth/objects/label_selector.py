@@ -10,6 +10,7 @@ from typing import NamedTuple
 from berth.objects.api_object import ApiObject
 
 _NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]\Z")
+_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?\Z")
 _PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})\Z")
 _MAX_PREFIX = 253
@@ -183,10 +184,13 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
     """
     if selector is None:
         return NOTHING
-    requirements = (*_equal(selector.match_labels), *selector.match_expressions)
-    for requirement in requirements:
+    labels, expressions = selector.match_labels, selector.match_expressions
+    # At once, for there may be a hundred thousand; one by one where one is not sound.
+    sound = all(_NAME.match(key) or is_qualified_name(key) for key in labels)
+    sound = sound and all(map(_VALUE.match, labels.values()))
+    for requirement in expressions if sound else (*_equal(labels), *expressions):
         check_requirement(requirement)
-    return Selector(_canonical(requirements)) if requirements else EVERYTHING
+    return Selector(_canonical((*_equal(labels), *expressions))) if expressions else from_labels(labels)
 
 
 def from_labels(labels: Mapping[str, str]) -> Selector:
@@ -229,8 +233,9 @@ def check_requirement(requirement: Requirement, *, numeric: bool = False) -> Non
         )
     if not is_qualified_name(key):
         raise InvalidSelectorError(f"{key!r} is not a valid label key")
-    if bad := [v for v in values if not is_label_value(v)]:
-        raise InvalidSelectorError(f"{bad[0]!r} is not a valid label value for key {key}")
+    if not all(map(_VALUE.match, values)):
+        bad = next(value for value in values if not _VALUE.match(value))
+        raise InvalidSelectorError(f"{bad!r} is not a valid label value for key {key}")
 
 
 def is_qualified_name(name: str) -> bool:
@@ -243,4 +248,4 @@ def is_qualified_name(name: str) -> bool:
 
 def is_label_value(value: str) -> bool:
     """Whether the text may stand as a label's value."""
-    return value == "" or bool(_NAME.match(value))
+    return bool(_VALUE.match(value))
