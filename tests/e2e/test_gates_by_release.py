@@ -75,7 +75,7 @@ async def test_gates_that_may_be_changed(tmp_path, release, default):
 
     said = await started(tmp_path, release, f"--feature-gates={changed}", f"--feature-gates={kept}")
 
-    assert f"Deciding as kube-scheduler {shown(release)}" in said
+    assert f"decides as kube-scheduler release={shown(release)}" in said
 
 
 @of_all_releases
@@ -173,4 +173,4 @@ async def test_the_default_of_an_emulated_release(tmp_path):
     """The log says what is emulated."""
     said = await started(tmp_path, (1, 37), "--emulated-version=1.36")
 
-    assert "Deciding as kube-scheduler 1.37, emulating 1.36" in said
+    assert "decides as kube-scheduler release=1.37 emulated=1.36" in said

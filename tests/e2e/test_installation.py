@@ -40,6 +40,12 @@ def install_scheduler(cluster):
     cluster.until(lambda: cluster.condition("Available")[0] == "True", "the Scheduler is available")
     cluster.submit("by-berth", "berth")
     cluster.until(lambda: cluster.is_bound("by-berth"), "the first profile binds")
+    for deployment in ("berth-operator", "berth-main"):
+        log = cluster.kubectl("logs", "-n", SYSTEM, f"deploy/{deployment}").splitlines()
+        said = [line.partition("] ")[2] for line in log]
+        # Of a healthy cluster: no warning, no error, and nothing twice.
+        assert {"I"} == {line[0] for line in log}, log
+        assert sorted(set(said)) == sorted(said)
 
 
 def add_plugin(cluster):

@@ -44,9 +44,9 @@ def cluster(tmp_path, run_images):
         yield found
 
 
-@pytest.mark.parametrize("skipped", [0, 1], ids=["all commands", "without the first"])
+@pytest.mark.parametrize("skipped", [0, 2], ids=["all commands", "without the first two"])
 def test_uninstalled(cluster, tmp_path, skipped):
-    """Each object goes, the APIService of explanations included; without the first command as well."""
+    """Each object goes, the APIService of explanations included; without the first commands as well."""
     write_installations(tmp_path, version())
     for line in lines(INSTALLS, tmp_path):
         cluster.kubectl(*line)

@@ -38,6 +38,11 @@ class AnsweredError(ClientError):
         self.message = message
 
 
+def lacks_rights(error: Exception) -> bool:
+    """Whether the server does not know the client (401), or does not allow it that (403)."""
+    return isinstance(error, AnsweredError) and error.status in {401, 403}
+
+
 class RetryError(ClientError):
     """Trying again after a pause may succeed."""
 

@@ -24,7 +24,7 @@ import msgspec
 
 from berth.client.api import BAD, MERGE_PATCH, Api
 from berth.client.connection import Response
-from berth.client.errors import ClientError, ConflictError, NotFoundError, RetryError
+from berth.client.errors import ClientError, ConflictError, NotFoundError, RetryError, lacks_rights
 from berth.client.exchange import Outcome
 from berth.client.resources import EVENTS
 from berth.client.timing import After, after, micro_time
@@ -157,7 +157,7 @@ class EventRecorder:
         self._waiting: deque[_Tracked] = deque()
         self._known: OrderedDict[_Key, _Tracked] = OrderedDict()
         self._last_nanoseconds = 0
-        self._running = self._hurries = False
+        self._running = self._hurries = self._ending = False
         self._timer: asyncio.TimerHandle | None = None
         self._written_now = self._paused = 0
         self._idle = asyncio.Event()
@@ -213,7 +213,8 @@ class EventRecorder:
             self._running = False
 
     async def drain(self, timeout_seconds: float) -> bool:
-        """Wait until all that was recorded is written, while run() runs; whether that came about."""
+        """Wait at the end until everything is written, while run() runs; whether that came about."""
+        self._ending = True
         try:
             async with asyncio.timeout(timeout_seconds):
                 await self._idle.wait()
@@ -337,7 +338,9 @@ class EventRecorder:
             self._paused += 1
             self.after(ATTEMPT_EVERY_SECONDS, partial(self._again, tracked))
             return
-        log.warning("event not written: event=%s error=%s", tracked.name, error)
+        # At the end of a process that is uninstalled its roles may be gone already.
+        level = logging.INFO if self._ending and lacks_rights(error) else logging.WARNING
+        log.log(level, "event not written: event=%s error=%s", tracked.name, error)
         self.statistics.failed += 1
         tracked.pending = False
         self._known.pop(tracked.key, None)

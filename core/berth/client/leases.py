@@ -35,6 +35,7 @@ from berth.client.errors import (
     ConflictError,
     LeaseLostError,
     NotFoundError,
+    lacks_rights,
 )
 from berth.client.resources import LEASES
 from berth.client.timing import Sleep, micro_time
@@ -221,7 +222,9 @@ class LeaderElector:
             if lease is not None and (lease.get("spec") or {}).get("holderIdentity") == self.identity:
                 await self._write(self._filled(lease, holder="", duration=1.0), self._request_seconds())
         except (ClientError, msgspec.DecodeError) as error:
-            log.warning("lease not released, it will run out: error=%s", error)
+            # As when Berth is uninstalled: its roles go before its pods have ended.
+            level = logging.INFO if lacks_rights(error) else logging.WARNING
+            log.log(level, "lease not released, it will run out: error=%s", error)
 
     def _stop(self) -> None:
         self.leading = False

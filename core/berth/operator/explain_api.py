@@ -21,7 +21,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from berth.client.api import Api
-from berth.client.errors import ClientError, NotFoundError
+from berth.client.errors import ClientError, NotFoundError, lacks_rights
 from berth.framework.clock import SYSTEM_CLOCK
 from berth.operator.kept_objects import apply
 from berth.operator.kinds import (
@@ -120,7 +120,9 @@ class ExplainApi:
                 if found is not None and self._is_ours(found):
                     await self._delete()
         except (ClientError, TimeoutError) as error:
-            log.warning("not withdrawn: apiservice=%s error=%s", EXPLAIN_API, error)
+            # Without rights it is being uninstalled: the APIService goes with the role that owns it.
+            level = logging.INFO if lacks_rights(error) else logging.WARNING
+            log.log(level, "not withdrawn: apiservice=%s error=%s", EXPLAIN_API, error)
 
     def _is_ready(self) -> bool:
         return any(map(self._serves, self._observed.pods.objects.values()))

@@ -2,7 +2,7 @@
 
 import logging
 
-from berth.client.errors import ClientError
+from berth.client.errors import ClientError, lacks_rights
 from berth.operator.kinds import Key
 
 log = logging.getLogger(__name__)
@@ -13,9 +13,20 @@ class FailureLog:
 
     def __init__(self) -> None:
         self._logged: dict[Key, str] = {}
+        self._refused: set[Key] = set()
 
     def failed(self, key: Key, error: Exception) -> None:
-        """Log a cause that was not logged yet, with a traceback where it is none of the API server's."""
+        """Log a cause that was not logged yet, with a traceback where it is none of the API server's.
+
+        Rights that are lacking are the operator's and no Scheduler's: that is one line for all of them.
+        """
+        if lacks_rights(error):
+            if not self._refused:
+                log.warning(
+                    "rights are gone, as while Berth is uninstalled; else apply it again error=%s", error
+                )
+            self._refused.add(key)
+            return
         text = f"{type(error).__name__}: {error}"
         if self._logged.get(key) != text:
             self._logged[key] = text
@@ -24,5 +35,6 @@ class FailureLog:
 
     def went_well(self, key: Key) -> None:
         """Log that a failure is over."""
-        if self._logged.pop(key, None) is not None:
+        if self._logged.pop(key, None) is not None or key in self._refused:
+            self._refused.discard(key)
             log.info("reconciled again scheduler=%s", key)

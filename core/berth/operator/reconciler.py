@@ -158,11 +158,11 @@ class Reconciler:
             *kubernetes_tested(self._server()),
         ]
         self._metrics.conditions(key, found)
-        self._announcements.conditions("Scheduler", scheduler, found)
         status = scheduler_status(
             scheduler, deployment, states, found, fingerprint=fingerprint, now=self._now()
         )
         await self._write_status("Scheduler", SCHEDULERS, scheduler, status)
+        self._announcements.conditions("Scheduler", scheduler, found)
         for plugin in tuple(self._observed.plugins_in(key.namespace).values()):
             await self._report_plugin(plugin)
 
@@ -188,10 +188,10 @@ class Reconciler:
         }
         pods = [pod for user in users for pod in self._observed.pods_of(key_of(user))]
         arguments = arguments_accepted([plugin["metadata"]["name"]], pods)
-        self._announcements.conditions("SchedulerPlugin", plugin, arguments)
         found = [ready(states, unknown_profiles(plugin, users)), *arguments]
         status = plugin_status(plugin, states, found, accepted(plugin, pods), self._now())
         await self._write_status("SchedulerPlugin", PLUGINS, plugin, status)
+        self._announcements.conditions("SchedulerPlugin", plugin, arguments)
 
     async def _write_status(self, kind: str, resource: Resource, document: Json, status: Json) -> None:
         if document.get("status") == status:

@@ -72,7 +72,7 @@ async def server_version(transport: Answers, stop: asyncio.Event) -> str:
         except ClientError as error:
             if str(error) != failed:
                 failed = str(error)
-                log.warning("Waiting for the API server, whose version is to be known first: %s", failed)
+                log.warning("waiting for the API server, whose version is to be known first error=%s", failed)
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), PAUSE_SECONDS)
         else:
@@ -91,19 +91,19 @@ def _release_beside(version: str) -> Release:
     release = followed(version)
     if release is None:
         log.warning(
-            "The API server does not say its version; Kubernetes %s is taken: name another by --release",
+            "API server does not say its version, another release is named by --release release=%s",
             shown(DEFAULT),
         )
         return DEFAULT
-    log.info("The API server is of Kubernetes %s", version)
+    log.info("found API server version=%s", version)
     remark = untried(version)
     if remark is not None:
-        log.warning("%s", remark.text)
+        log.warning("API server is not tested version=%s: %s", version, remark.text)
     return release
 
 
 def _say(options: Options) -> None:
     version = options.gates.version
-    emulated = "" if version.emulated == version.binary else f", emulating {shown(version.emulated)}"
-    preview = ", a preview: its vectors are yet to come" if version.binary in PREVIEWS else ""
-    log.info("Deciding as kube-scheduler %s%s%s", shown(version.binary), emulated, preview)
+    emulated = "" if version.emulated == version.binary else f" emulated={shown(version.emulated)}"
+    preview = " preview=true" if version.binary in PREVIEWS else ""
+    log.info("decides as kube-scheduler release=%s%s%s", shown(version.binary), emulated, preview)

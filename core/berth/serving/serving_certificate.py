@@ -61,17 +61,20 @@ class NamedCertificate:
         """Give the context of a new connection."""
         versions = self._look()
         if versions != self._versions:
+            renewed = versions[:2] != self._versions[:2]
             self._versions = versions
-            self._renew()
+            self._renew(renewed=renewed)
         return self._context
 
-    def _renew(self) -> None:
+    def _renew(self, *, renewed: bool) -> None:
         try:
             self._context = self._load()
         except StartError as error:
             log.warning("serving certificate not renewed, the last one stays error=%s", error)
         else:
-            log.info("serving certificate read again file=%s", self._certificate_file)
+            # Else it is the authorities of clients that changed.
+            if renewed:
+                log.info("serving certificate read again file=%s", self._certificate_file)
 
     def _load(self) -> ssl.SSLContext:
         context = _context(self._authorities())

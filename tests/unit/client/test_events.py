@@ -275,13 +275,26 @@ async def test_attempts(clock, statuses, attempts, written, caplog):
     server.answers = statuses
     async with recording(clock, server=server) as (recorder, _):
         scheduled(recorder)
-        await recorder.drain(60)
+        await eventually(lambda: recorder.outcomes() != {"written": 0, "failed": 0, "dropped": 0})
 
     assert attempts == len(server.requests)
     assert written == recorder.statistics.written
     assert clock.slept == [10.0] * (attempts - 1)
     assert (1 - written) == recorder.outcomes()["failed"] == len(caplog.messages)
     assert all(line.startswith("event not written: event=") for line in caplog.messages)
+
+
+@pytest.mark.parametrize(("status", "level"), [(403, "INFO"), (400, "WARNING")])
+async def test_an_event_that_is_refused_at_the_end(clock, caplog, status, level):
+    """Without rights, as while Berth is uninstalled, the last events are no warning."""
+    caplog.set_level("INFO", logger="berth.client")
+    server = EventServer()
+    server.answers = [status]
+    async with recording(clock, server=server) as (recorder, _):
+        scheduled(recorder)
+        await recorder.drain(60)
+
+    assert [level] == [one.levelname for one in caplog.records]
 
 
 async def test_memory_is_bounded(clock):

@@ -30,7 +30,7 @@ class LeaseServer:
             fate = self.answers.pop(0) if self.answers else "answer"
             if fate == "down":
                 return
-            reply = self._apply(method, body)
+            reply = answer(fate) if isinstance(fate, int) else self._apply(method, body)
             if fate == "lost":
                 return
             writer.write(reply)
@@ -458,3 +458,23 @@ async def test_margin(elector, clock):
         margins.append(elector.margin())
 
     assert (0.0, [1.0, 0.5, 0.0]) == (before, margins)
+
+
+@pytest.mark.parametrize(
+    ("status", "level"),
+    [
+        pytest.param(403, "INFO", id="rights are gone, as at an uninstall"),
+        pytest.param(500, "WARNING", id="a server that breaks"),
+    ],
+)
+async def test_a_lease_that_is_not_released(server, elector, caplog, status, level):
+    """What keeps it from being released is a warning, unless the process has no rights any more."""
+    caplog.set_level("INFO", logger="berth.client")
+    await elector.acquire()
+    server.answers = [status]
+    await elector.release()
+
+    said = [
+        one for one in caplog.records if "lease not released, it will run out: error=" in one.getMessage()
+    ]
+    assert [level] == [one.levelname for one in said]

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from berth.client.errors import ClientError
+from berth.client.errors import ClientError, RejectedError
 from berth.operator.conditions import Condition
 from berth.operator.failure_log import FailureLog
 from berth.operator.kinds import Key
@@ -91,6 +91,22 @@ def test_failures_are_logged_when_they_begin_and_end(caplog):
         ("WARNING", "reconcile failed, tried again scheduler=n/a error='metadata'", True),
         ("INFO", "reconciled again scheduler=n/a", False),
     ] == [(one.levelname, one.getMessage(), bool(one.exc_info)) for one in caplog.records]
+
+
+def test_rights_that_are_gone_are_logged_once_for_all(caplog):
+    """Of rights that the operator lacks there is one line, until its writes are taken again."""
+    caplog.set_level("INFO", logger="berth.operator")
+    failures = FailureLog()
+    for key in (A, B, A, B):
+        failures.failed(key, RejectedError(403, "Forbidden", "no"))
+    for key in (A, B):
+        failures.went_well(key)
+
+    assert [
+        "rights are gone, as while Berth is uninstalled; else apply it again error=403 Forbidden: no",
+        "reconciled again scheduler=n/a",
+        "reconciled again scheduler=n/b",
+    ] == caplog.messages
 
 
 def test_metrics():

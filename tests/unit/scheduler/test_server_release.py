@@ -93,8 +93,8 @@ async def test_the_start_says_which_release_is_followed(tmp_path, caplog):
         options, _ = await started(tmp_path)
 
     assert (1, 36) == options.gates.version.binary
-    assert "The API server is of Kubernetes v1.36.0" in caplog.text
-    assert "Deciding as kube-scheduler 1.36" in caplog.messages
+    assert "found API server version=v1.36.0" in caplog.text
+    assert "decides as kube-scheduler release=1.36" in caplog.messages
 
 
 async def test_the_command_line_names_the_release(tmp_path, caplog):
@@ -103,7 +103,7 @@ async def test_the_command_line_names_the_release(tmp_path, caplog):
         options, settings = await started(tmp_path, "--release=1.38", "--emulated-version=1.37")
 
     assert ((1, 38), (1, 38)) == (options.gates.version.binary, settings.loaded.gates.rules.release)
-    said = "Deciding as kube-scheduler 1.38, emulating 1.37, a preview: its vectors are yet to come"
+    said = "decides as kube-scheduler release=1.38 emulated=1.37 preview=true"
     assert [said] == caplog.messages
 
 
