@@ -107,7 +107,8 @@ async def run_extender_preemption(
 ) -> dict[str, Victims]:
     """The candidate nodes that all extenders accept, with the victims that they name.
 
-    Raises: PluginError where an extender fails that is not ignorable, or names a node without victims.
+    A node that came without victims may go on to the next extender as it is; without victims in the end it is
+    dropped. Raises: PluginError where an extender fails that is not ignorable, or leaves no victim on a node.
     """
     left = dict(victims)
     for extender in interested(extenders, attempt.pod, lambda extender: extender.preempts):
@@ -120,8 +121,8 @@ async def run_extender_preemption(
                 raise PluginError(str(error)) from error
             _pass_over(extender, attempt, "preempt", error)
             continue
-        left = _with_victims(extender, answer)
-    return left
+        left = _with_victims(extender, answer, left)
+    return {name: victims for name, victims in left.items() if victims.pods}
 
 
 def _pass_over(extender: Extender, attempt: Attempt, verb: str, error: Exception) -> None:
@@ -130,8 +131,11 @@ def _pass_over(extender: Extender, attempt: Attempt, verb: str, error: Exception
     attempt.record.ignore(f"{verb}: extender {extender.name}: {error}")
 
 
-def _with_victims(extender: Extender, answer: Mapping[str, Victims]) -> dict[str, Victims]:
-    for name, victims in answer.items():
-        if not victims.pods and not extender.ignorable:
-            raise PluginError(f'expected at least one victim pod on node "{name}"')
-    return {name: victims for name, victims in answer.items() if victims.pods}
+def _with_victims(
+    extender: Extender, answer: Mapping[str, Victims], asked: Mapping[str, Victims]
+) -> dict[str, Victims]:
+    without = {name for name, victims in asked.items() if not victims.pods}
+    spared = [name for name, victims in answer.items() if not victims.pods and name not in without]
+    if spared and not extender.ignorable:
+        raise PluginError(f'expected at least one victim pod on node "{spared[0]}"')
+    return {name: victims for name, victims in answer.items() if name not in spared}

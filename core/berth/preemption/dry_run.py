@@ -8,7 +8,7 @@ Source: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go 
 (Kubernetes v1.36).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import TypeAlias
@@ -33,6 +33,7 @@ from berth.snapshot.snapshot import Snapshot
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 
 DryRunResult: TypeAlias = Candidate | Status
+"""A candidate without victims is one for which an extender is to name them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,10 @@ class DryRun:
     seniority: Seniority
     whole: WholeGroups | None = None
     """The groups that are evicted as a whole, where the release has it so for single pods."""
+    without_evictions: Callable[[str], DryRunResult] = lambda name: failed(
+        f'expected at least one victim pod on node "{name}"'
+    )
+    """What comes of a node, by its name, that would do with all of its pods: no plugin turned it down."""
 
     @property
     def side_by_side(self) -> bool:
@@ -133,7 +138,7 @@ class DryRun:
         if outcome is None:
             return NO_VICTIMS
         if isinstance(outcome, Candidate) and not outcome.victims:
-            return _no_victim(outcome.node_name)
+            return self.without_evictions(outcome.node_name)
         return outcome
 
     def _potential(self, row: int) -> Sequence[PodInfo]:
@@ -206,12 +211,8 @@ class DryRun:
 
     def _outcome(self, name: str, victims: Sequence[PodInfo], violations: int) -> DryRunResult:
         if not victims:
-            return _no_victim(name)
+            return self.without_evictions(name)
         return Candidate(name, tuple(info.pod for info in victims), violations)
-
-
-def _no_victim(name: str) -> Status:
-    return failed(f'expected at least one victim pod on node "{name}"')
 
 
 async def _fits_or_not(trial: Trial, among: Mask) -> Mask:

@@ -19,6 +19,7 @@ from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.diagnosis import FitError
 from berth.framework.extender import Victims
+from berth.framework.extender_binding import interested
 from berth.framework.handle import Handle
 from berth.framework.interface import (
     CLEAR_NOMINATION,
@@ -33,7 +34,7 @@ from berth.framework.status import SUCCESS, Code, PluginError, Status, failed, u
 from berth.objects.pod import Pod
 from berth.preemption.candidates import Candidate, best_candidates
 from berth.preemption.departures import Departures
-from berth.preemption.dry_run import DryRun
+from berth.preemption.dry_run import NO_VICTIMS, DryRun
 from berth.preemption.eligibility import why_not_eligible
 from berth.preemption.eviction import Evictions
 from berth.preemption.group_preemption import GroupPreemption
@@ -118,7 +119,7 @@ class Evaluator:
     async def candidates(self, request: PreemptionRequest) -> Candidates:
         """The nodes that could become free for the pod, as far as it takes to choose one of them."""
         return await find_candidates(
-            self.dry_run(request),
+            self._for_extenders(self.dry_run(request)),
             request.diagnosis,
             self._handle.random,
             percentage=request.min_candidate_nodes_percentage,
@@ -132,6 +133,15 @@ class Evaluator:
         nominated = self._nominated.beside(pod, handle.snapshot)
         seniority, whole = self.seniority(), self._whole_groups()
         return DryRun(self._framework, attempt, beneath, self._budgets, nominated, seniority, whole)
+
+    def _for_extenders(self, dry_run: DryRun) -> DryRun:
+        """The same, with candidates for which extenders name all victims where the release has these."""
+        if not self._handle.rules.extenders_may_name_all_victims:
+            return dry_run
+        asked = interested(self._framework.extenders, dry_run.attempt.pod, lambda extender: extender.preempts)
+        if any(asked):
+            return replace(dry_run, without_evictions=lambda name: Candidate(name, ()))
+        return replace(dry_run, without_evictions=lambda _: NO_VICTIMS)
 
     def _whole_groups(self) -> WholeGroups | None:
         handle = self._handle

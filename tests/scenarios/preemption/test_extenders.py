@@ -2,8 +2,15 @@
 
 import pytest
 
+from berth.config.releases.release import RELEASES
+from berth.framework.extender import ExtenderVerdicts
 from tests.scenarios.preemption.extends import Extends
-from tests.scenarios.preemption.stage import LOW, MIDDLE, crowded, evicted, message_of, place
+from tests.scenarios.preemption.stage import HIGH, LOW, MIDDLE, crowded, evicted, message_of, place
+
+IN_36, IN_37, IN_38 = RELEASES
+NEEDS_A_VICTIM = 'expected at least one victim pod on node "n0"'
+NO_VICTIMS = "0/1 nodes are available: 1 No preemption victims found for incoming pod."
+NO_CANDIDATE = "no candidate node for preemption"
 
 
 async def preempting(*extenders):
@@ -65,3 +72,70 @@ async def test_6_7_5_its_violation_counts_decide():
     cluster = await preempting(Extends(answer={"n0": (["v0"], 0), "n1": (["v1"], 1)}))
 
     assert ["v0"] == evicted(cluster)
+
+
+class Licences(Extends):
+    """Has none left for `high` until a pod that holds one is gone, and says which pods hold one."""
+
+    filters = True
+
+    async def filter(self, _attempt, nodes):
+        return ExtenderVerdicts((), {node.name: "no licence is free" for node in nodes}, {})
+
+
+class TurnsDown(Licences):
+    """The same, and has no say in preemption."""
+
+    preempts = False
+
+
+async def without_a_licence(release, *extenders):
+    """A pod for which there is room on n0 beside `v0`, but no licence."""
+    cluster = crowded(extenders=extenders, release=release)
+    place(cluster, "v0", cpu="1")
+    async with cluster.paused():
+        cluster.add_pod("high", cpu="1", priority=HIGH)
+        await cluster.turn()
+    return cluster
+
+
+@pytest.mark.parametrize(
+    ("release", "asked", "victims"),
+    [(IN_36, [], []), (IN_37, [], []), (IN_38, [{"n0": []}], ["v0"])],
+    ids=str,
+)
+async def test_an_extender_names_all_victims_of_a_node_that_it_turned_down(release, asked, victims):
+    """From 1.38 on: plugins need none gone there (kubernetes/kubernetes#135486)."""
+    extender = Licences(answer={"n0": (["v0"], 0)})
+    cluster = await without_a_licence(release, extender)
+
+    assert (asked, victims) == (extender.asked, evicted(cluster))
+    assert ("" if victims else NEEDS_A_VICTIM) in message_of(cluster)
+
+
+@pytest.mark.parametrize(
+    ("release", "message"), [(IN_36, NEEDS_A_VICTIM), (IN_37, NEEDS_A_VICTIM), (IN_38, NO_VICTIMS)], ids=str
+)
+async def test_no_extender_names_victims_of_a_node_that_one_turned_down(release, message):
+    """Evicting any pod there helps nothing."""
+    cluster = await without_a_licence(release, TurnsDown())
+
+    assert ([], message) == (evicted(cluster), message_of(cluster))
+
+
+async def test_a_node_without_victims_goes_on_to_the_next_extender():
+    """The first has nothing to add; the second knows who holds the licence."""
+    first, second = Extends("first"), Licences("second", {"n0": (["v0"], 0)})
+    cluster = await without_a_licence(IN_38, first, second)
+
+    assert [{"n0": []}] == first.asked == second.asked
+    assert ["v0"] == evicted(cluster)
+
+
+@pytest.mark.parametrize("answer", [None, {}], ids=["as it came", "left out"])
+@pytest.mark.parametrize("ignorable", [True, False])
+async def test_a_node_for_which_no_extender_names_a_victim_is_no_candidate(answer, ignorable):
+    """Whether the extender hands it back or leaves it out, and that is no error."""
+    cluster = await without_a_licence(IN_38, Licences(answer=answer, ignorable=ignorable))
+
+    assert ([], NO_CANDIDATE) == (evicted(cluster), message_of(cluster))

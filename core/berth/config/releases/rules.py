@@ -81,6 +81,9 @@ class Rules:
     capacity_names_are_qualified: bool = False
     """Whether a capacity has one name with the driver as its domain and without, in requests, slices and
     allocations; else the names have to be written alike (#142202)."""
+    extenders_may_name_all_victims: bool = False
+    """Whether a node that would do without evictions, but for an extender that turns it down, is a candidate
+    for which extenders that preempt name victims; else it is an error of that node (#135486)."""
     shared_devices_stay_shared: bool = False
     """Whether a device that claims share is withheld from exclusive use though its slice says meanwhile that
     it cannot be shared (#140798)."""
@@ -114,6 +117,7 @@ _OF_1_38: Final = replace(
     smaller_uids_are_more_important=True,
     capacity_names_are_qualified=True,
     shared_devices_stay_shared=True,
+    extenders_may_name_all_victims=True,
     rejected_groups_name_plugins=True,
     names_pods_that_differ=True,
     tries_nominated_placements_first=True,
