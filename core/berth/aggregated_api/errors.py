@@ -1,8 +1,17 @@
 """What keeps an object from being explained, by what the client does next."""
 
+from collections.abc import Sequence
+
 
 class NoSuchObjectError(Exception):
-    """Give up: there is no such object, or no scheduler here has to do with it."""
+    """Give up: there is no such object, or no scheduler here has to do with it.
+
+    `names` are those that there are, where these are few.
+    """
+
+    def __init__(self, message: str, names: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.names = tuple(names)
 
 
 class UnavailableError(Exception):

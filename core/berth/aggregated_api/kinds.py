@@ -12,6 +12,9 @@ VERSION = "v1alpha1"
 GROUP_VERSION = f"{GROUP}/{VERSION}"
 ROOT = f"/apis/{GROUP_VERSION}"
 
+DEFAULT_PROFILE = "default-scheduler"
+"""The profile of pods that name none, and the one that is meant where a user names none."""
+
 Json = dict[str, Any]
 
 

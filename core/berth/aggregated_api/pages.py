@@ -58,7 +58,11 @@ class ExplainPages:
             found = await self._found(asked, was_sent_on=SENT_ON_BY in request.headers)
         except NoSuchObjectError as error:
             message = f'{kind.resource}.{GROUP} "{name}" not found: {error}'
-            return http_status(404, "NotFound", message, details)
+            causes = [
+                {"reason": "FieldValueNotSupported", "field": "metadata.name", "message": one}
+                for one in error.names
+            ]
+            return http_status(404, "NotFound", message, {**details, "causes": causes} if causes else details)
         except UnavailableError as error:
             later = {**details, "retryAfterSeconds": _RETRY_SECONDS}
             response = http_status(503, "ServiceUnavailable", str(error), later)

@@ -24,13 +24,16 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from berth.aggregated_api.errors import NoSuchObjectError, UnavailableError
-from berth.aggregated_api.kinds import NODE, POD, POD_GROUP, Kind
+from berth.aggregated_api.kinds import DEFAULT_PROFILE, NODE, POD, POD_GROUP, PROFILE, QUEUE, Kind
 from berth.aggregated_api.leaders import Leader
 from berth.client.errors import ClientError, NotFoundError
 from berth.client.resources import PODS, Resource
 
 MAX_ASKED = 20
 """So many other leaders are asked for one answer."""
+
+MAX_NAMES = 100
+"""So many profiles are named where one is asked about that is not there."""
 
 Explanation = Any
 """A document, or what is encoded as one."""
@@ -62,6 +65,9 @@ class Here(Protocol):
     def serves(self, profile: str) -> bool:
         """Whether one of its profiles has that name."""
 
+    def profiles(self) -> tuple[str, ...]:
+        """Names of its profiles."""
+
     def leads(self, profile: str) -> bool:
         """Whether this process schedules the profile's pods."""
 
@@ -76,7 +82,7 @@ class Here(Protocol):
 
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
-    scheduler_name: str = "default-scheduler"
+    scheduler_name: str = DEFAULT_PROFILE
 
 
 class _Pod(msgspec.Struct):
@@ -108,8 +114,11 @@ class Routing:
             return await self._first_that_knows(asked, was_sent_on=was_sent_on)
         if self.here.serves(profile) and self.here.leads(profile):
             return await self._here(asked, profile)
-        found = self._of(profile, await self._leaders())
+        known = await self._leaders()
+        found = self._of(profile, known)
         if not found and not self.here.serves(profile):
+            if asked.kind in (PROFILE, QUEUE):
+                raise self._no_profile(profile, known)
             return await self._here(asked, profile)
         leader = next((one for one in found if one.current), None)
         if leader is None:
@@ -120,6 +129,11 @@ class Routing:
                 f"{leader.published.identity} leads"
             )
         return await self.send_on(leader, asked)
+
+    def _no_profile(self, profile: str, found: Sequence[Leader]) -> NoSuchObjectError:
+        published = (name for one in found for name in one.published.profiles)
+        names = list(dict.fromkeys((*self.here.profiles(), *published)))[:MAX_NAMES]
+        return NoSuchObjectError(f"no profile {profile}; there are: {', '.join(names)}", names)
 
     def _of(self, profile: str, found: Sequence[Leader]) -> list[Leader]:
         """The profile's leaders by one lease: one of ours for a profile of ours, else the oldest that has it.

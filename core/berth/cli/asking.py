@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
+from http import HTTPStatus
 from http.client import HTTPException, HTTPResponse
 from typing import Any, TypeVar, cast
 from urllib.error import HTTPError, URLError
@@ -32,6 +33,8 @@ class Server:
     authority: str = ""
     """The file of the certificates to trust; those of the system if there is none."""
     insecure: bool = False
+    remedy: str = "name the scheduler's secure port with --server"
+    """What to do where nothing answers at the URL."""
 
     @contextmanager
     def stream(self, path: str, method: str, patience: float | None, **query: Any) -> Iterator[HTTPResponse]:
@@ -45,6 +48,11 @@ class Server:
     def ask(self, path: str, method: str = "GET", body: bytes | None = None, **query: Any) -> Any:
         """The JSON that comes back; ends the program with the scheduler's own text where there is none."""
         with self._explained(), self._open(path, method, body, TIMEOUT_SECONDS, **query) as response:
+            return json.load(response)
+
+    def find(self, path: str, **query: Any) -> Any:
+        """As `ask`, but where there is no such object. Raises: NotFoundError."""
+        with self._explained(), _found(), self._open(path, "GET", None, TIMEOUT_SECONDS, **query) as response:
             return json.load(response)
 
     def _open(
@@ -78,9 +86,24 @@ class Server:
             remedy = (
                 "name the file that its certificate is verified by with --certificate-authority"
                 if isinstance(reason, ssl.SSLCertVerificationError)
-                else "name the scheduler's secure port with --server"
+                else self.remedy
             )
+            if isinstance(reason, ConnectionError):
+                reason = reason.strerror or reason
             fail(f"{self.url}: {reason}: {remedy}")
+
+
+@contextmanager
+def _found() -> Iterator[None]:
+    """Have a 404 with a Status raised as the API client raises it."""
+    from berth.client.wire import error_from_event  # noqa: PLC0415 (quick start of the other verbs)
+
+    try:
+        yield
+    except HTTPError as error:
+        if error.code != HTTPStatus.NOT_FOUND:
+            raise
+        raise error_from_event(error.read()) from error
 
 
 def _message(error: HTTPError) -> str:
@@ -93,10 +116,10 @@ def _message(error: HTTPError) -> str:
     return f"{message}{remedy}" if ANONYMOUS in message else message
 
 
-def asks_a_server(command: F, *, default: str = LOCAL) -> F:
+def asks_a_server(command: F) -> F:
     """The options that say which scheduler is asked, and as whom; BERTH_* variables do so, too.
 
-    The command gets them as one argument, `server`; its URL is the default where none is named.
+    The command gets them as one argument, `server`; its URL is "" where none is named.
     """
 
     @wraps(command)
@@ -124,10 +147,9 @@ def asks_a_server(command: F, *, default: str = LOCAL) -> F:
         ),
         click.option(
             "--server",
-            default=default,
-            show_default=bool(default),
+            default="",
             envvar="BERTH_SERVER",
-            help="The scheduler's secure port.",
+            help="One scheduler's secure port, such as https://127.0.0.1:10259, in place of the cluster.",
         ),
     ):
         option(asked)

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from berth.cli.cluster import Cluster, asks_a_cluster
 from berth.cli.failing import fail
 from berth.cli.simulated_scheduler import (
     CONFIG,
-    CONTEXT,
     FEATURE_GATES,
-    KUBECONFIG,
     RELEASE,
     read_scheduler,
 )
@@ -23,7 +22,7 @@ from berth.cli.simulating import OUTPUT, show
 if TYPE_CHECKING:
     from berth.client.transport import Transport
     from berth.config.descheduling.policy import Policy
-    from berth.descheduling.cluster import Cluster
+    from berth.descheduling.cluster import Cluster as Descheduled
     from berth.descheduling.plan import Plan
     from berth.simulation.plugin_settings import SchedulerSettings
 
@@ -39,8 +38,7 @@ EXIT_REFUSED = 3
     type=click.Path(dir_okay=False, path_type=Path),
     help="A DeschedulerPolicy, descheduler/v1alpha2.",
 )
-@KUBECONFIG
-@CONTEXT
+@asks_a_cluster
 @CONFIG
 @FEATURE_GATES
 @RELEASE
@@ -68,8 +66,7 @@ def deschedule(
     *,
     inputs: tuple[str, ...],
     policy_file: Path,
-    kubeconfig: str,
-    context: str,
+    cluster: Cluster,
     config_file: str,
     feature_gates: str,
     release: str,
@@ -89,7 +86,6 @@ def deschedule(
     the configuration is wrong, or the cluster cannot be read.
     """
     # Imported here so that the other verbs start quickly.
-    from berth.client.errors import ClientError  # noqa: PLC0415 (see above)
     from berth.config.errors import ConfigError  # noqa: PLC0415 (see above)
     from berth.descheduling.cluster import read_files  # noqa: PLC0415 (see above)
     from berth.queue.errors import EventRegistrationError  # noqa: PLC0415 (see above)
@@ -97,7 +93,7 @@ def deschedule(
 
     if inputs and execute:
         fail("--execute: INPUT is no cluster to evict from; leave INPUT out")
-    if inputs and (kubeconfig or context):
+    if inputs and cluster != Cluster():
         fail("--kubeconfig and --context have no meaning here: leave them or INPUT out")
     try:
         settings = read_scheduler(config_file, feature_gates, release=release)
@@ -106,8 +102,9 @@ def deschedule(
             planning.show(planning.plan(read_files(inputs)))
             return
         pace = Pace(max_per_minute, patience_seconds) if execute else None
-        refused = asyncio.run(planning.live(kubeconfig, context, pace))
-    except (SimulationError, ClientError, ConfigError, EventRegistrationError) as error:
+        with cluster.asked():
+            refused = asyncio.run(planning.live(cluster, pace))
+    except (SimulationError, ConfigError, EventRegistrationError) as error:
         fail(error)
     sys.exit(EXIT_REFUSED if refused else 0)
 
@@ -127,7 +124,7 @@ class _Planning:
     settings: "SchedulerSettings"
     output: str
 
-    def plan(self, cluster: "Cluster") -> "Plan":
+    def plan(self, cluster: "Descheduled") -> "Plan":
         """The plan for the cluster as it is now. Raises: SimulationError."""
         from berth.descheduling.planner import plan  # noqa: PLC0415 (quick start)
         from berth.framework.clock import SYSTEM_CLOCK  # noqa: PLC0415 (quick start)
@@ -142,16 +139,15 @@ class _Planning:
 
         show(plan, self.output, plan_lines(plan))
 
-    async def live(self, kubeconfig: str, context: str, pace: Pace | None) -> bool:
+    async def live(self, cluster: Cluster, pace: Pace | None) -> bool:
         """Plan for a live cluster, and evict at that pace; whether an eviction was refused.
 
         Raises: SimulationError, ClientError.
         """
-        from berth.cli.reaching import Cluster  # noqa: PLC0415 (quick start)
         from berth.client.transport import Transport  # noqa: PLC0415 (quick start)
         from berth.descheduling.cluster import read_live  # noqa: PLC0415 (quick start)
 
-        endpoint = await asyncio.to_thread(Cluster(kubeconfig, context).endpoint)
+        endpoint = await asyncio.to_thread(cluster.endpoint)
         transport = Transport(endpoint)
         try:
             # A plan has an event loop of its own, in virtual time.

@@ -89,12 +89,15 @@ def node(name: str, *, explanations: Explanations, output: str) -> None:
 
 
 @explain.command()
-@click.argument("name", default="default-scheduler")
+@click.argument("name", required=False)
 @asks_for_explanations
 @overview_output
-def profile(name: str, *, explanations: Explanations, output: str) -> None:
-    """Explain a profile: what the last thousand of its pods met."""
-    show(explanations.of(PROFILE, name), output, profile_page)
+def profile(name: str | None, *, explanations: Explanations, output: str) -> None:
+    """Explain a profile: what the last thousand of its pods met.
+
+    Without NAME it is default-scheduler, or else the only profile.
+    """
+    show(explanations.of_profile(PROFILE, name), output, profile_page)
 
 
 def _truth(value: bool) -> str:

@@ -1,4 +1,7 @@
-"""Changes of Schedulers and SchedulerPlugins with the user's rights: they reach all replicas, and last."""
+"""Schedulers and SchedulerPlugins of a namespace, shown and changed with the user's rights.
+
+What is changed reaches all replicas, and lasts.
+"""
 
 import asyncio
 import json
@@ -6,6 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from berth.cli.cluster import Cluster
 from berth.cli.failing import fail
 
 if TYPE_CHECKING:
@@ -15,54 +19,61 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 T = TypeVar("T")
 
+_NO_KIND = (
+    "this cluster has no SchedulerPlugins: its schedulers are kept by no operator (docs/install.md, "
+    "crds.yaml); name a scheduler's secure port with --server"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Keeper:
     """The namespace whose resources an operator keeps, and how to reach the API server.
 
-    Every method ends the program with the API server's words where that fails.
+    Without `namespace` it is the context's; without `scheduler` the only Scheduler there. Every method ends
+    the program with the API server's words where that fails.
     """
 
-    namespace: str
-    kubeconfig: str = ""
+    cluster: Cluster
+    namespace: str = ""
+    scheduler: str = ""
 
-    def shadow(self, name: str, *, on: bool) -> list[str]:
-        """Put a SchedulerPlugin into shadow, or have it take part; gives the Schedulers that run it."""
+    def listed(self) -> list[Json]:
+        """The namespace's SchedulerPlugins, those of the one Scheduler alone where it is named."""
+        return self._run(lambda resources: resources.listed(self.scheduler))
+
+    def described(self, name: str) -> tuple[Json, list[Json]]:
+        """A SchedulerPlugin, and the Schedulers that run it."""
+        return self._run(lambda resources: resources.described(name))
+
+    def shadow(self, name: str, *, on: bool) -> str:
+        """Put a SchedulerPlugin into shadow, or have it take part; gives what was done, as a sentence."""
         return self._run(lambda resources: resources.shadow(name, on=on))
 
-    def attach(self, name: str, given: Mapping[str, Any], scheduler: str) -> str:
-        """Make or change a SchedulerPlugin, and have a Scheduler run it; gives the Scheduler's name.
+    def attach(self, name: str, given: Mapping[str, Any]) -> str:
+        """Make or change a SchedulerPlugin, and have the Scheduler run it; gives what was done.
 
-        `given` are fields of its spec. Without `scheduler` it is the only one of the namespace.
+        `given` are fields of its spec.
         """
-        return self._run(lambda resources: resources.attach(name, given, scheduler))
+        return self._run(lambda resources: resources.attach(name, given, self.scheduler))
 
-    def detach(self, name: str, profiles: Collection[str], scheduler: str) -> list[str]:
-        """Take a plugin out of a Scheduler, or of all that run it, and give their names.
+    def detach(self, name: str, profiles: Collection[str]) -> str:
+        """Take a plugin out of the Scheduler, or of all that run it; gives what was done.
 
         With `profiles` it is taken out of these alone. The SchedulerPlugin stays.
         """
-        return self._run(lambda resources: resources.detach(name, profiles, scheduler))
+        return self._run(lambda resources: resources.detach(name, profiles, self.scheduler))
 
     def _run(self, work: Callable[["_Resources"], Awaitable[T]]) -> T:
-        return asyncio.run(self._connected(work))
+        from berth.client.errors import NotFoundError  # noqa: PLC0415 (quick start of the other verbs)
 
-    async def _connected(self, work: Callable[["_Resources"], Awaitable[T]]) -> T:
-        # Imported here so that the other verbs start quickly.
-        from berth.cli.reaching import Cluster  # noqa: PLC0415 (see above)
-        from berth.client.api import Api  # noqa: PLC0415 (see above)
-        from berth.client.errors import ClientError  # noqa: PLC0415 (see above)
-        from berth.client.transport import Transport  # noqa: PLC0415 (see above)
-
-        try:
-            endpoint = await asyncio.to_thread(Cluster(self.kubeconfig).endpoint)
-            transport = Transport(endpoint, max_connections=1)
+        with self.cluster.asked():
+            namespace = self.namespace or self.cluster.namespace()
             try:
-                return await work(_Resources(Api(transport), self.namespace))
-            finally:
-                await transport.aclose()
-        except ClientError as error:
-            fail(str(error))
+                return asyncio.run(self.cluster.ask(lambda api: work(_Resources(api, namespace))))
+            except NotFoundError as error:
+                if "berth.dev" in error.message:  # the object, and not its kind
+                    raise
+                fail(_NO_KIND)
 
 
 class _Resources:
@@ -76,12 +87,30 @@ class _Resources:
         self._namespace = namespace
         self._plugins, self._schedulers, self._version = PLUGINS, SCHEDULERS, VERSION
 
-    async def shadow(self, name: str, *, on: bool) -> list[str]:
+    async def listed(self, scheduler: str) -> list[Json]:
+        schedulers = await self._all()
+        users = schedulers if not scheduler else [self._chosen(schedulers, scheduler)]
+        answer = await self._api.call("GET", self._plugins.collection(self._namespace))
+        found: list[Json] = json.loads(answer).get("items") or []
+        return [
+            one
+            for one in found
+            if not scheduler or any(_runs(user, one["metadata"]["name"]) for user in users)
+        ]
+
+    async def described(self, name: str) -> tuple[Json, list[Json]]:
+        schedulers = await self._all()
+        plugin = json.loads(await self._api.get(self._plugins, self._namespace, name))
+        return plugin, [one for one in schedulers if _runs(one, name)]
+
+    async def shadow(self, name: str, *, on: bool) -> str:
+        await self._all()
         plugin = json.loads(await self._api.get(self._plugins, self._namespace, name))
         plugin["spec"]["shadow"] = on
         await self._replace(self._plugins, plugin)
         names: list[str] = (plugin.get("status") or {}).get("schedulers") or []
-        return names
+        verb = "is in shadow" if on else "takes part"
+        return f"SchedulerPlugin {self._namespace}/{name} {verb} in {', '.join(names) or 'no Scheduler yet'}"
 
     async def attach(self, name: str, given: Mapping[str, Any], scheduler: str) -> str:
         found = self._chosen(await self._all(), scheduler)
@@ -90,9 +119,9 @@ class _Resources:
         if name not in [one["name"] for one in listed]:
             listed.append({"name": name})
             await self._replace(self._schedulers, found)
-        return str(found["metadata"]["name"])
+        return f"SchedulerPlugin {self._namespace}/{name} attached to Scheduler {found['metadata']['name']}"
 
-    async def detach(self, name: str, profiles: Collection[str], scheduler: str) -> list[str]:
+    async def detach(self, name: str, profiles: Collection[str], scheduler: str) -> str:
         every = await self._all()
         users = [one for one in every if _runs(one, name)]
         if scheduler:
@@ -106,7 +135,8 @@ class _Resources:
         for one in users:
             _take_out(one["spec"], name, profiles)
             await self._replace(self._schedulers, one)
-        return [str(one["metadata"]["name"]) for one in users]
+        names = ", ".join(str(one["metadata"]["name"]) for one in users)
+        return f"SchedulerPlugin {self._namespace}/{name} detached from Scheduler {names}"
 
     async def _describe(self, name: str, given: Mapping[str, Any]) -> None:
         """Make a SchedulerPlugin, or change the fields that are given."""
@@ -143,10 +173,26 @@ class _Resources:
         return found[0]
 
     async def _all(self) -> list[Json]:
+        """The namespace's Schedulers, at least one."""
         answer = await self._api.call("GET", self._schedulers.collection(self._namespace))
         items: list[Json] = json.loads(answer).get("items") or []
+        if not items:
+            fail(f"namespace {self._namespace} has no Scheduler: {await self._other_namespaces()}")
         head = {"apiVersion": self._version, "kind": "Scheduler"}
         return [{**head, **one} for one in items]
+
+    async def _other_namespaces(self) -> str:
+        """Where Schedulers are, as far as the user may see, and what to write."""
+        from berth.client.errors import ObjectError  # noqa: PLC0415 (quick start of the other verbs)
+
+        try:
+            answer = await self._api.call("GET", self._schedulers.collection(""))
+        except ObjectError:
+            return "name theirs with -n"
+        found = sorted({one["metadata"]["namespace"] for one in json.loads(answer).get("items") or ()})
+        return (
+            f"name theirs with -n; there are some in {', '.join(found)}" if found else "the cluster has none"
+        )
 
     async def _replace(self, resource: "Resource", document: Json) -> None:
         name = document["metadata"]["name"]

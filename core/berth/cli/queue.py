@@ -9,9 +9,12 @@ from berth.cli.reaching import Explanations, asks_for_explanations
 
 
 @click.command()
-@click.argument("profile", default="default-scheduler")
+@click.argument("profile", required=False)
 @asks_for_explanations
 @overview_output
-def queue(profile: str, *, explanations: Explanations, output: str) -> None:
-    """Show the queue in which the profile's pods wait: order, waits and counts."""
-    show(explanations.of(QUEUE, profile), output, queue_page)
+def queue(profile: str | None, *, explanations: Explanations, output: str) -> None:
+    """Show the queue in which the profile's pods wait: order, waits and counts.
+
+    Without PROFILE it is that of default-scheduler, or else of the only profile.
+    """
+    show(explanations.of_profile(QUEUE, profile), output, queue_page)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from berth.cli.cluster import Cluster, asks_a_cluster
 from berth.cli.failing import fail
-from berth.cli.simulated_scheduler import CONTEXT, KUBECONFIG
 from berth.cli.snapshot import anonymizer_of
 
 if TYPE_CHECKING:
@@ -23,8 +23,7 @@ MEBIBYTE = 1 << 20
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
-@KUBECONFIG
-@CONTEXT
+@asks_a_cluster
 @click.option(
     "--max-file-size",
     "max_mebibytes",
@@ -51,8 +50,7 @@ MEBIBYTE = 1 << 20
 def record(
     *,
     folder: Path,
-    kubeconfig: str,
-    context: str,
+    cluster: Cluster,
     max_mebibytes: int,
     max_files: int,
     seconds: float | None,
@@ -68,7 +66,6 @@ def record(
     not be written.
     """
     # Imported here so that the other verbs start quickly.
-    from berth.client.errors import ClientError  # noqa: PLC0415 (see above)
     from berth.observer.files import Bounds  # noqa: PLC0415 (see above)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (see above)
 
@@ -77,26 +74,26 @@ def record(
     bounds = Bounds(max_mebibytes * MEBIBYTE, max_files)
     anonymizer = anonymizer_of(key_file) if anonymize else None
     try:
-        asyncio.run(_record(folder, (kubeconfig, context), bounds, seconds, anonymizer))
-    except (SimulationError, ClientError) as error:
+        with cluster.asked():
+            asyncio.run(_record(folder, cluster, bounds, seconds, anonymizer))
+    except SimulationError as error:
         fail(error)
 
 
 async def _record(
     folder: Path,
-    cluster: tuple[str, str],
+    cluster: Cluster,
     bounds: "Bounds",
     seconds: float | None,
     anonymizer: "Anonymizer | None",
 ) -> None:
     import berth  # noqa: PLC0415 (quick start of the other verbs)
-    from berth.cli.reaching import Cluster  # noqa: PLC0415 (quick start)
     from berth.client.transport import Transport  # noqa: PLC0415 (quick start)
     from berth.framework.clock import SYSTEM_CLOCK  # noqa: PLC0415 (quick start)
     from berth.observer.files import RotatingFiles  # noqa: PLC0415 (quick start)
     from berth.observer.observing import Observer  # noqa: PLC0415 (quick start)
 
-    transport = Transport(await asyncio.to_thread(Cluster(*cluster).endpoint))
+    transport = Transport(await asyncio.to_thread(cluster.endpoint))
     observer = Observer(transport, anonymizer)
     files = RotatingFiles(
         folder,

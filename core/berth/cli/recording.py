@@ -10,8 +10,9 @@ from typing import Any
 
 import click
 
-from berth.cli.asking import Server, asks_a_server
+from berth.cli.access import Access, asks_a_scheduler
 from berth.cli.failing import EXIT_FAILED, fail
+from berth.cli.plugin_target import one_process
 
 BLOCK_BYTES = 1 << 16
 MEBIBYTE = 1 << 20
@@ -21,7 +22,7 @@ _file = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 @click.command()
 @click.argument("name")
-@asks_a_server
+@asks_a_scheduler
 @click.option(
     "-o", "--output", required=True, type=click.Path(path_type=Path), help="The file to make, mode 0600."
 )
@@ -32,7 +33,7 @@ _file = click.Path(path_type=Path, exists=True, dir_okay=False)
 )
 def record(
     name: str,
-    server: Server,
+    access: Access,
     *,
     output: Path,
     cycles: int | None,
@@ -46,6 +47,7 @@ def record(
     it as you keep those. Ctrl-C ends it in order. Who records needs the verb `post` on
     /plugins/NAME/recording.
     """
+    server = one_process(access, "a recording is of one process")
     if cycles is None and seconds is None:
         seconds = 30.0
     asked: dict[str, Any] = {"bytes": max_size * MEBIBYTE}

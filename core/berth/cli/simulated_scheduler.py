@@ -30,8 +30,6 @@ RELEASE = click.option(
     metavar="1.37",
     help="The Kubernetes release to decide as; by default the oldest that takes the feature gates.",
 )
-KUBECONFIG = click.option("--kubeconfig", default="", help="The cluster; by default as kubectl finds it.")
-CONTEXT = click.option("--context", default="", help="A context of the kubeconfig.")
 
 
 def read_scheduler(

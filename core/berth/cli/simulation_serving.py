@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from berth.cli.cluster import Cluster, asks_a_cluster
 from berth.cli.failing import fail
 from berth.cli.simulated_scheduler import (
     CONFIG,
-    CONTEXT,
     FEATURE_GATES,
-    KUBECONFIG,
     RELEASE,
     read_scheduler,
 )
@@ -29,8 +28,7 @@ GRACE_SECONDS = 5.0
 @click.command()
 @click.argument("inputs", nargs=-1, metavar="[INPUT...]")
 @click.option("--listen", required=True, metavar="ADDRESS", help="unix:///PATH, or HOST:PORT.")
-@KUBECONFIG
-@CONTEXT
+@asks_a_cluster
 @CONFIG
 @FEATURE_GATES
 @RELEASE
@@ -42,8 +40,7 @@ def serve(
     *,
     inputs: tuple[str, ...],
     listen: str,
-    kubeconfig: str,
-    context: str,
+    cluster: Cluster,
     config_file: str,
     feature_gates: str,
     release: str,
@@ -59,8 +56,7 @@ def serve(
 
     Exits with 0, or with 2 where an input, the configuration or the address is wrong.
     """
-    from berth.client.errors import ClientError  # noqa: PLC0415 (quick start of the other verbs)
-    from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start)
+    from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start of the other verbs)
     from berth.simulation.options import Options  # noqa: PLC0415 (quick start)
     from berth.simulation.plugin_settings import check_in_process  # noqa: PLC0415 (quick start)
     from berth.simulation_service.errors import AddressError  # noqa: PLC0415 (quick start)
@@ -73,13 +69,14 @@ def serve(
     options = Options(settings.loaded, seed=seed, plugins=settings.plugins)
     try:
         check_in_process(options.loaded, options.plugins)
-        asyncio.run(_serve(listen, tls, options, inputs, (kubeconfig, context)))
-    except (AddressError, SimulationError, ClientError) as error:
+        with cluster.asked():
+            asyncio.run(_serve(listen, tls, options, inputs, cluster))
+    except (AddressError, SimulationError) as error:
         fail(error)
 
 
 async def _serve(
-    listen: str, tls: "Tls | None", options: "Options", inputs: tuple[str, ...], cluster: tuple[str, str]
+    listen: str, tls: "Tls | None", options: "Options", inputs: tuple[str, ...], cluster: Cluster
 ) -> None:
     from berth.framework.clock import SYSTEM_CLOCK  # noqa: PLC0415 (quick start)
     from berth.simulation_service.expander import Expander  # noqa: PLC0415 (quick start)
@@ -92,7 +89,7 @@ async def _serve(
     stop, limits = asyncio.Event(), Limits()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with _of_files(inputs, options.seed) if inputs else _followed(*cluster) as base:
+    async with _of_files(inputs, options.seed) if inputs else _followed(cluster) as base:
         queries, forks = Queries(limits, SYSTEM_CLOCK), Forks(limits, SYSTEM_CLOCK)
         service = Service(options, base, forks, queries, limits)
         expander = Expander(options, base, queries, limits)
@@ -112,12 +109,11 @@ async def _of_files(inputs: tuple[str, ...], seed: int) -> "AsyncIterator[Base]"
 
 
 @asynccontextmanager
-async def _followed(kubeconfig: str, context: str) -> "AsyncIterator[Base]":
-    from berth.cli.reaching import Cluster  # noqa: PLC0415 (quick start)
+async def _followed(cluster: Cluster) -> "AsyncIterator[Base]":
     from berth.client.transport import Transport  # noqa: PLC0415 (quick start)
     from berth.simulation_service.live_cluster import LiveCluster  # noqa: PLC0415 (quick start)
 
-    transport = Transport(await asyncio.to_thread(Cluster(kubeconfig, context).endpoint))
+    transport = Transport(await asyncio.to_thread(cluster.endpoint))
     live = LiveCluster(transport)
     try:
         async with asyncio.TaskGroup() as tasks:

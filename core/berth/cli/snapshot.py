@@ -4,11 +4,13 @@ import asyncio
 import secrets
 import sys
 from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
+from berth.cli.cluster import Cluster, asks_a_cluster
 from berth.cli.failing import fail
 
 if TYPE_CHECKING:
@@ -17,8 +19,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--kubeconfig", default="", help="The cluster to read; by default as kubectl finds it.")
-@click.option("--context", default="", help="A context of the kubeconfig.")
+@asks_a_cluster
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="In place of standard output."
 )
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
 def snapshot(
     *,
     files: tuple[Path, ...],
-    kubeconfig: str,
-    context: str,
+    cluster: Cluster,
     output: Path | None,
     anonymize: bool,
     key_file: Path | None,
@@ -43,7 +43,6 @@ def snapshot(
     Exits with 0, or with 2 where something cannot be read.
     """
     # Imported here so that the other verbs start quickly.
-    from berth.client.errors import ClientError  # noqa: PLC0415 (see above)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (see above)
 
     if output is None and sys.stdout.isatty():
@@ -55,9 +54,10 @@ def snapshot(
         if files:
             documents = _of_files(files, anonymized=anonymize)
         else:
-            documents = _of_cluster(kubeconfig, context, anonymized=anonymize)
-        count = _write(documents, anonymizer, output)
-    except (SimulationError, ClientError) as error:
+            documents = _of_cluster(cluster, anonymized=anonymize)
+        with cluster.asked():
+            count = _write(documents, anonymizer, output)
+    except SimulationError as error:
         fail(error)
     click.echo(f"{count} objects", err=True)
 
@@ -94,16 +94,15 @@ def _of_files(files: tuple[Path, ...], *, anonymized: bool) -> Iterator[bytes]:
             yield msgspec.json.encode(shown_scheduler_object(other["kind"], other))
 
 
-def _of_cluster(kubeconfig: str, context: str, *, anonymized: bool) -> Iterator[bytes]:
+def _of_cluster(cluster: Cluster, *, anonymized: bool) -> Iterator[bytes]:
     """The live objects, a page in memory at a time."""
-    from berth.cli.reaching import Cluster  # noqa: PLC0415 (quick start)
     from berth.client.transport import Transport  # noqa: PLC0415 (quick start)
     from berth.simulation.listing import list_cluster, list_scheduler_objects  # noqa: PLC0415 (quick start)
 
     with asyncio.Runner() as runner:
 
         async def opened() -> Transport:
-            return Transport(Cluster(kubeconfig, context).endpoint())
+            return Transport(cluster.endpoint())
 
         transport = runner.run(opened())
         listings = [list_cluster(transport)]
@@ -138,9 +137,13 @@ def _write(documents: Iterable[bytes], anonymizer: "Anonymizer | None", output: 
 
     if output is None:
         return to(sys.stdout.buffer)
+    is_new = not output.exists()
     try:
-        with output.open("wb") as stream:
-            return to(stream)
+        with output.open("wb") as stream, ExitStack() as unfinished:
+            unfinished.callback(output.unlink if is_new else lambda: None)
+            count = to(stream)
+            unfinished.pop_all()
+            return count
     except OSError as error:
         fail(f"{output}: {error.strerror or error}")
 

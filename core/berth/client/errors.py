@@ -29,7 +29,12 @@ class ClientError(Exception):
 
 
 class AnsweredError(ClientError):
-    """The server answered; carries the HTTP status code and the words of its Status object."""
+    """The server answered; carries the HTTP status code and the words of its Status object.
+
+    `causes` are the messages of the Status' `details.causes`.
+    """
+
+    causes: tuple[str, ...] = ()
 
     def __init__(self, status: int, reason: str, message: str) -> None:
         super().__init__(f"{status} {reason}: {message}")

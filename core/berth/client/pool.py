@@ -8,6 +8,7 @@ Called by: transport.
 """
 
 import asyncio
+import os
 from collections import deque
 from typing import Protocol
 from weakref import WeakSet
@@ -92,7 +93,7 @@ class Pool:
             raise
         except Exception as error:
             # Resolver, TLS and event loop have types of their own; an error of one connection ends no other.
-            raise NotSentError(f"{authority}: {str(error) or type(error).__name__}") from error
+            raise NotSentError(f"{authority}: {_words(error)}") from error
         self._open_ones.add(connection)
         return connection
 
@@ -184,3 +185,10 @@ class Pool:
                 return connection
             connection.abort()
         return None
+
+
+def _words(error: Exception) -> str:
+    """As the system says it: asyncio repeats the address in its own words."""
+    if isinstance(error, ConnectionError) and error.errno is not None:
+        return os.strerror(error.errno)
+    return str(error) or type(error).__name__

@@ -72,6 +72,7 @@ class _Status(msgspec.Struct, frozen=True):
     reason: Any = ""
     message: Any = ""
     code: Any = 0
+    details: Any = None
 
 
 class _Shell(msgspec.Struct, frozen=True):
@@ -182,4 +183,12 @@ def _error(code: int, body: bytes, retry_after_seconds: float) -> ClientError:
         return VersionTooLargeError(code, reason, message)
     if code >= SERVER_SIDE:
         return ServerError(code, reason, message)
-    return BY_STATUS.get(code, RejectedError)(code, reason, message)
+    error = BY_STATUS.get(code, RejectedError)(code, reason, message)
+    error.causes = _causes(status.details)
+    return error
+
+
+def _causes(details: Any) -> tuple[str, ...]:
+    causes = details.get("causes") if isinstance(details, dict) else None
+    found = causes if isinstance(causes, list) else []
+    return tuple(str(one["message"]) for one in found if isinstance(one, dict) and "message" in one)

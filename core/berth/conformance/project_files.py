@@ -92,7 +92,13 @@ In another shell:
 
 ```sh
 berth plugin verify unix:/tmp/{name}/plugin.sock
-berth plugin attach {name} --address unix:/tmp/{name}/plugin.sock --profile berth
+```
+
+A scheduler on this machine takes it as it is:
+
+```sh
+berth plugin attach {name} --address unix:/tmp/{name}/plugin.sock --profile default-scheduler \
+    --server https://127.0.0.1:10259 --insecure-skip-tls-verify
 ```
 
 Where an operator keeps the scheduler: build the image, push it, name it in plugin.yaml, and

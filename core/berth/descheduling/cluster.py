@@ -48,7 +48,7 @@ def read_files(paths: Sequence[str | Path]) -> Cluster:
 
 
 async def read_live(transport: Transport) -> Cluster:
-    """The cluster behind an API server. Raises: InputError."""
+    """The cluster behind an API server. Raises: InputError; NotSentError where it cannot be reached."""
     cluster = Cluster()
     for kind in KINDS:
         # Of pods the finished ones are wanted, too.

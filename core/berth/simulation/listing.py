@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from berth.client.errors import ClientError, NotFoundError, RejectedError
+from berth.client.errors import AnsweredError, ClientError, NotFoundError, NotSentError, RejectedError
 from berth.client.transport import Transport
 from berth.client.watch import Source, pages
 from berth.client.wire import bounded, decode_document, encode
@@ -46,7 +46,7 @@ async def list_cluster(transport: Transport, kinds: Iterable[Kind] = KINDS) -> A
 
     A kind that the server does not have has no objects.
 
-    Raises: InputError.
+    Raises: InputError; NotSentError where the server cannot be reached.
     """
     for kind in kinds:
         async for obj, _ in list_kind(transport, kind):
@@ -56,7 +56,7 @@ async def list_cluster(transport: Transport, kinds: Iterable[Kind] = KINDS) -> A
 async def list_kind(transport: Transport, kind: Kind) -> AsyncIterator[tuple[TypedObject, bytes]]:
     """Yield every object of the kind, and as the server wrote it; none where it does not have the kind.
 
-    Raises: InputError.
+    Raises: InputError; NotSentError where the server cannot be reached.
     """
     source = Source(kind.resource, field_selector=kind.field_selector)
     try:
@@ -66,9 +66,12 @@ async def list_kind(transport: Transport, kind: Kind) -> AsyncIterator[tuple[Typ
                 yield _decoded(kind, written), written
     except NotFoundError:
         return
+    except NotSentError:
+        raise
     except ClientError as error:
-        text = f"{kind.resource.plural}: {error}; reading needs list permission on every kind"
-        raise InputError(text) from None
+        refused = isinstance(error, AnsweredError) and error.status == _FORBIDDEN
+        remedy = "; reading needs list permission on every kind" if refused else ""
+        raise InputError(f"{kind.resource.plural}: {error}{remedy}") from None
 
 
 def _decoded(kind: Kind, written: bytes) -> TypedObject:

@@ -52,8 +52,11 @@ class Here:
         self._knows = knows
         self._group = group
 
+    def profiles(self):
+        return ("ours",)
+
     def serves(self, profile):
-        return profile == "ours"
+        return profile in self.profiles()
 
     def leads(self, profile):
         return self._leads and self.serves(profile)
@@ -206,7 +209,7 @@ async def test_a_profile_and_its_queue_are_its_leader_s(kind):
     assert "here" == await answered(routing(leads=True, known=known), ours)
     assert "b" == await answered(routing(known=known), ours)
     assert "c" == await answered(routing(leads=True, known=known), theirs)
-    with pytest.raises(NoSuchObjectError, match="no x is known here"):
+    with pytest.raises(NoSuchObjectError, match="no profile x; there are: ours"):
         await answered(routing(leads=True, knows=False, known=known), Asked(kind, "", "x"))
 
 
@@ -274,3 +277,13 @@ async def test_few_leaders_are_asked_about_a_node():
     known = [(f"l{i}", f"s{i}", published(f"s{i}", f"p{i}")) for i in range(MAX_ASKED + 5)]
 
     assert MAX_ASKED == len(await answered(routing(known=known), NODE))
+
+
+@pytest.mark.parametrize("kind", [kinds.PROFILE, kinds.QUEUE], ids=lambda kind: kind.resource)
+async def test_a_profile_that_is_not_there(kind):
+    """All that there are, of every scheduler, are named once each, in words and as names."""
+    known = [("l", "b", published()), ("m", "c", published("c", "theirs", "ours"))]
+    with pytest.raises(NoSuchObjectError, match=r"no profile none; there are: ours, theirs$") as caught:
+        await routing(known=known).explain(Asked(kind, "", "none"), was_sent_on=False)
+
+    assert ("ours", "theirs") == caught.value.names

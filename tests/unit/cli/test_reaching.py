@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from berth.cli import main
-from berth.cli.reaching import Cluster
+from berth.cli.cluster import Cluster
 from tests.failures.reporting import reports
 from tests.unit.explaining_at_work import RBAC, explaining, explanation, gang, pod
 from tests.unit.scheduler_at_work import eventually
@@ -89,6 +89,32 @@ async def test_the_other_questions(jane):
         kubeconfig = f"--kubeconfig={jane.cluster.folder}/oscar"
         code, said, complaints = await jane.run(*kubectl, *question, kubeconfig)
         assert (0, True) == (code, said.startswith(first)), complaints
+
+
+async def test_the_only_profile(jane):
+    """A queue and a profile need no name where there is one, by the API server or at a secure port."""
+    (jane.cluster.folder / "ca.crt").write_text(jane.cluster.authority)
+    oscar = f"--kubeconfig={jane.cluster.folder}/oscar"
+    port = [f"--server=https://127.0.0.1:{jane.cluster.ports[0]}"]
+    port.append(f"--certificate-authority={jane.cluster.folder}/ca.crt")
+    for where in ([oscar], [oscar, *port]):
+        for question, first in (("queue",), "profiles first"), (("explain", "profile"), "profile first"):
+            code, said, complaints = await jane.run(BIN / "berth", *question, *where)
+            assert (0, True) == (code, said.startswith(first)), complaints
+    code, _, complaints = await jane.run(BIN / "berth", "queue", "none", oscar)
+    assert (2, True) == (code, "no profile none; there are: first" in complaints), complaints
+
+
+async def test_several_profiles(tmp_path):
+    """Where there are several and none is default-scheduler, the error lists them, and how one is named."""
+    async with explaining(tmp_path, ["first", "second"]) as cluster:
+        oscar = f"--kubeconfig={tmp_path}/oscar"
+        code, _, complaints = await Developer(cluster).run(BIN / "berth", "queue", oscar)
+
+    there = {"first, second", "second, first"}
+    named = {f"Error: which profile? There are {names}: name one, as in berth queue " for names in there}
+    assert 2 == code
+    assert complaints.rpartition(" ")[0] + " " in named, complaints
 
 
 async def test_a_table(jane):
@@ -191,8 +217,13 @@ users: [{name: u, user: {}}]
         ["snapshot", "--output=/dev/null"],
         ["deschedule", "--policy={folder}/policy.yaml"],
         ["plugin", "attach", "p", "--address=unix:/p.sock", "--namespace=default"],
+        ["plugin", "list"],
+        ["plugin", "describe", "p"],
+        ["queue"],
+        ["explain", "pod", "p"],
+        ["explain", "node", "n"],
     ],
-    ids=lambda command: command[0],
+    ids=" ".join,
 )
 def test_the_cluster_that_kubectl_would_ask(command, tmp_path, monkeypatch):
     """Without --kubeconfig and $KUBECONFIG it is that of ~/.kube/config."""
@@ -205,4 +236,37 @@ def test_the_cluster_that_kubectl_would_ask(command, tmp_path, monkeypatch):
     result = CliRunner().invoke(main, [each.format(folder=tmp_path) for each in command])
 
     assert 2 == result.exit_code
-    assert "127.0.0.1:1" in result.output
+    expected = f"127.0.0.1:1: Connection refused: the API server of context c of {tmp_path}/.kube/config: "
+    assert f"Error: {expected}name another with --kubeconfig or --context\n" == result.output
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (["plugin", "list"], "no kubeconfig was found, so the scheduler of this machine was asked"),
+        (["queue"], "no kubeconfig was found, so the scheduler of this machine was asked"),
+        (["plugin", "list", "-n", "default"], "no cluster is known"),
+        (["snapshot", "--output=/dev/null"], "no cluster is known"),
+    ],
+    ids=" ".join,
+)
+def test_no_cluster(command, expected, tmp_path, monkeypatch):
+    """Where there is no kubeconfig at all, the error says so, and which option names one."""
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_MASTER"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("berth.cli.access.LOCAL", "https://127.0.0.1:1")
+    result = CliRunner().invoke(main, command)
+
+    assert 2 == result.exit_code
+    assert expected in result.output
+    assert "--kubeconfig" in result.output
+
+
+def test_a_snapshot_that_fails_leaves_no_file(tmp_path):
+    """Half a file would pass for a cluster without pods."""
+    (tmp_path / "kubeconfig").write_text(KUBECTLS_OWN)
+    line = ["snapshot", f"--kubeconfig={tmp_path}/kubeconfig", f"--output={tmp_path}/out"]
+
+    assert 2 == CliRunner().invoke(main, line).exit_code
+    assert not (tmp_path / "out").exists()

@@ -1,4 +1,4 @@
-"""`berth plugin` with --namespace changes resources, and nothing else of them."""
+"""`berth plugin` on a cluster shows and changes resources, and nothing else of them."""
 
 import asyncio
 import json
@@ -16,6 +16,14 @@ PROFILES = [
     {"schedulerName": "b", "pluginConfig": [{"name": "gpu-share", "args": {"policy": "packing"}}]},
 ]
 
+READY = {"type": "Ready", "status": "False", "reason": "NotReady", "message": "main: Connected: no answer"}
+READY |= {"lastTransitionTime": "2026-01-02T00:00:00Z"}
+STATUS = {
+    "main": {"plugins": [{"name": "gpu-share", "ready": False, "message": "hung"}]},
+    "gpu-share": {"schedulers": ["main"], "conditions": [READY]},
+}
+"""What an operator reported."""
+
 
 class Cluster:
     """A sandbox with the operator's kinds, and `berth plugin` pointed at it."""
@@ -30,9 +38,9 @@ class Cluster:
         entry = self._sandbox.store.collection(f"{kind}s.berth.dev").get(f"default/{name}")
         return None if entry is None else entry.decode()["spec"]
 
-    async def berth(self, *arguments, code=0):
+    async def berth(self, *arguments, code=0, where=("-n", "default")):
         """Give what `berth plugin` says to that."""
-        line = ["plugin", *arguments, "-n", "default", "--kubeconfig", str(self._kubeconfig)]
+        line = ["plugin", *arguments, *where, "--kubeconfig", str(self._kubeconfig)]
         result = await asyncio.to_thread(CliRunner().invoke, main, line)
         assert code == result.exit_code, result.output
         return result.output
@@ -51,7 +59,10 @@ def load(cluster, sandbox):
         kit.scheduler("main", profiles=PROFILES, plugins=[{"name": "gpu-share"}]),
         kit.plugin("gpu-share", profiles=["b"], weight=3, arguments={"policy": "packing", "old": 1}),
     ]
-    sandbox.load([one | {"metadata": one["metadata"] | {"namespace": "default"}} for one in documents])
+    for one in documents:
+        one["metadata"]["namespace"] = "default"
+        one["status"] = STATUS[one["metadata"]["name"]]
+    sandbox.load(documents)
     return cluster
 
 
@@ -133,3 +144,64 @@ async def test_shadow(cluster, options, expected):
     await cluster.berth("shadow", "gpu-share", *options)
 
     assert expected == cluster.spec("schedulerplugin", "gpu-share")["shadow"]
+
+
+async def test_list(cluster):
+    """Every SchedulerPlugin in a line, with what its Schedulers report; --scheduler shows those of one."""
+    await cluster.berth("attach", "far", "--address", "127.0.0.1:1")
+    await cluster.berth("detach", "far")
+
+    rows = [line.split() for line in (await cluster.berth("list")).splitlines()]
+    assert [
+        ["name", "ready", "shadow", "profiles", "schedulers", "runs"],
+        ["far", "unknown", "no", "-", "-", "127.0.0.1:1"],
+        ["gpu-share", "NotReady", "no", "b", "main", "berth/gpu-share:test"],
+    ] == rows
+    assert "far" not in await cluster.berth("list", "--scheduler", "main")
+    assert (
+        "gpu-share" == json.loads(await cluster.berth("list", "-o", "json"))["plugins"][1]["metadata"]["name"]
+    )
+
+
+async def test_describe(cluster):
+    """A SchedulerPlugin with what each Scheduler says of it, and where the rest is to be asked for."""
+
+    said = await cluster.berth("describe", "gpu-share")
+    assert "Name:        default/gpu-share\n" in said
+    assert 'Arguments:   {"policy": "packing", "old": 1}\n' in said
+    assert "  main: hung\n" in said
+    assert "  Ready: False since 2026-01-02T00:00:00Z, NotReady: main: Connected: no answer\n" in said
+    assert "--server" in said
+
+
+@pytest.mark.parametrize("command", [("list",), ("describe", "gpu-share"), ("shadow", "gpu-share")])
+async def test_another_namespace(cluster, command):
+    """Where a namespace has no Scheduler, those that have are named; the context's is asked without -n."""
+    expected = "namespace empty has no Scheduler: name theirs with -n; there are some in default"
+
+    assert expected in await cluster.berth(*command, code=2, where=("-n", "empty"))
+    assert "empty" not in await cluster.berth(*command, where=())
+
+
+async def test_no_operator(tmp_path):
+    """A cluster without the kinds is said to be one, with the way to a scheduler of it."""
+    async with await serve(Options()) as sandbox:
+        cluster = Cluster(sandbox, tmp_path)
+        said = await cluster.berth("list", code=2)
+
+    assert "this cluster has no SchedulerPlugins" in said
+    assert "--server" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("list", "--server", "https://127.0.0.1:1"), "give one of them"),
+        (("record", "gpu-share", "-o", "x"), "kubectl port-forward"),
+    ],
+)
+async def test_one_process(cluster, arguments, expected):
+    """A cluster and one process are not mixed up, and what only a process has says how to reach it."""
+    where = () if arguments[0] == "record" else ("-n", "default")
+
+    assert expected in await cluster.berth(*arguments, code=2, where=where)

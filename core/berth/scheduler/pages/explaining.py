@@ -99,6 +99,10 @@ class ExplainingHere:
         """Whether one of its profiles has that name."""
         return any(profile in shard.profiles for shard in self.shards)
 
+    def profiles(self) -> tuple[str, ...]:
+        """Names of its profiles."""
+        return tuple(profile for shard in self.shards for profile in shard.profiles)
+
     def leads(self, profile: str) -> bool:
         """Whether this process schedules the profile's pods."""
         return profile in self._led()
