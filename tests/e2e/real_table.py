@@ -67,14 +67,17 @@ GATES = "GenericWorkload=true,GangScheduling=true"
 EXPLANATION = "/apis/explain.berth.dev/v1alpha1/namespaces/default/podexplanations/p"
 
 
+BERTH = (program("berth"), "scheduler")
+
+
 @contextmanager
-def real_table(folder):
+def real_table(folder, scheduler=BERTH):
     """A RealTable; the test is skipped where the programs of a control plane are not at hand."""
     server, kubeconfig = api_server_called("real"), folder / "kubeconfig"
     configuration, surface = folder / "scheduler.yaml", Surface.free()
     configuration.write_text(CONFIGURATION.format(kubeconfig=kubeconfig))
     command = [
-        *(program("berth"), "scheduler", f"--config={configuration}", f"--feature-gates={GATES}"),
+        *(*scheduler, f"--config={configuration}", f"--feature-gates={GATES}"),
         *("--bind-address=127.0.0.1", f"--secure-port={surface.port}"),
         "--authorization-always-allow-paths=/readyz,/apis/explain.berth.dev/*",
     ]
@@ -134,6 +137,15 @@ class RealTable:
     def explained(self, claim):
         """The explanation of pod `p`, once the claim holds of it, or as it is in the end."""
         return self.until(self._explanation, claim)
+
+    def condition(self, claim):
+        """The message of pod `p`'s condition PodScheduled, once the claim holds of it, or in the end."""
+
+        def said():
+            conditions = self._read("Pod", "p").get("status", {}).get("conditions", ())
+            return next((each["message"] for each in conditions if each["type"] == "PodScheduled"), None)
+
+        return self.until(said, claim)
 
     def apply(self, proposal):
         """Do what is proposed: pods, claims and templates are made again, a node is changed or added."""

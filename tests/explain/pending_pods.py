@@ -120,6 +120,12 @@ def requires(*terms):
     return Affinity(NodeAffinity(selector))
 
 
+def named(*names):
+    """A required node affinity of a term for each of these names."""
+    terms = (NodeSelectorTerm(match_fields=(Requirement("metadata.name", "In", (name,)),)) for name in names)
+    return Affinity(NodeAffinity(NodeSelector(tuple(terms))))
+
+
 def has(key, *values):
     return Requirement(key, "In", values)
 
@@ -311,6 +317,27 @@ SELECTION = [
         on({}, node_selector={"disk": "ssd"}, affinity=requires((has(ZONE, "a"),))),
         AFFINITY,
         "NodeAffinity",
+    ),
+    Case(
+        "a node by name that has no room",
+        on({}, {}, {}, placed=[FULL], cpu="2", affinity=named("n0")),
+        "2 of 3 nodes: node(s) didn't satisfy plugin(s) [NodeAffinity] (NodeAffinity); 1 other",
+        "NodeAffinity",
+        ("NodeAffinity", "Priority"),
+    ),
+    Case(
+        "two terms that name nodes without room",
+        on({}, {}, {}, placed=[FULL, {**FULL, "node_name": "n1"}], cpu="2", affinity=named("n0", "n1")),
+        "2 of 3 nodes: Insufficient cpu (NodeResourcesFit); 1 other",
+        "NodeResourcesFit",
+        ("NodeAffinity", "Priority"),
+    ),
+    Case(
+        "names that no node has",
+        on({}, {}, affinity=named("gone")),
+        "didn't satisfy",
+        "NodeAffinity",
+        ("NodeAffinity",),
     ),
 ]
 
@@ -520,6 +547,22 @@ VOLUMES = [
         on({}, others=[make_claim("c", storage_class="")], volumes=(claim_volume("c"),)),
         "PersistentVolumeClaim c has neither a volume nor a StorageClass",
         "VolumeBinding",
+    ),
+    Case(
+        "the claim's volume does not exist",
+        on({}, others=[make_class(), make_claim("c", volume_name="gone")], volumes=(claim_volume("c"),)),
+        "PersistentVolume gone of PersistentVolumeClaim c does not exist",
+        "VolumeZone",
+    ),
+    Case(
+        "the claim waits for a driver that no node has",
+        on(
+            {},
+            others=[make_class(provisioner="d.example"), make_claim("c")],
+            volumes=(claim_volume("c"),),
+        ),
+        "The volume of PersistentVolumeClaim c is to be made by d.example, which no node's CSINode has",
+        state="InPreBind",
     ),
     Case(
         "no volume for the claim",

@@ -261,6 +261,7 @@ def _pre_filter_failed(pre_filter: PreFilterOutcome, diagnosis: Diagnosis) -> St
     diagnosis.absent = status
     diagnosis.pre_filter_message = status.message
     diagnosis.blame(status)
+    diagnosis.narrowing = pre_filter.narrowing
     diagnosis.unschedulable_plugins.update(pre_filter.narrowing)
     return does_not_fit(diagnosis)
 
@@ -279,6 +280,7 @@ def _candidates(
     for row in [row for row in diagnosis.single if mask[row]]:
         del diagnosis.single[row]
     diagnosis.absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(pre_filter.narrowing)}]")
+    diagnosis.narrowing = pre_filter.narrowing
     diagnosis.unschedulable_plugins.update(pre_filter.narrowing)
     return mask
 

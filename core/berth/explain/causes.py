@@ -1,6 +1,6 @@
 """The cause and the remedy in a sentence each: the first two lines that a reader sees."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from berth.explain.lacking_claims import OF_CLAIMS, Lacking
 from berth.explain.schema import Nodes, Proposal, Refusal, State, StateKind
@@ -46,7 +46,7 @@ def cause_and_remedy(
         if group is not None and last_message and nodes is not None and nodes.feasible:
             return _with_its_group(group.name, nodes, last_message)
         cause, remedy = _pending(state, nodes)
-        if nodes is not None and OF_CLAIMS.intersection(each.plugin for each in _first_refusals(nodes)):
+        if OF_CLAIMS.intersection(_refusing(state, nodes)):
             cause, remedy = _with_claims(cause, remedy, lacks)
         return cause, proposals[0].sentence if proposals else remedy
     if state.kind is StateKind.NOT_OURS:
@@ -55,7 +55,7 @@ def cause_and_remedy(
     if held is None:
         return _settled(state), ""
     cause, remedy = held(state)
-    if state.kind is StateKind.NOT_QUEUED:
+    if state.kind in (StateKind.NOT_QUEUED, StateKind.IN_PRE_BIND):
         cause, remedy = _with_claims(cause, remedy, lacks)
     group = group_of(pod)
     if group is not None and state.kind in WAITING_FOR_A_GROUP:
@@ -203,9 +203,18 @@ def _turned_down(nodes: Nodes) -> str:
     return f"The pod fits on no node. {first.count} of {nodes.total} nodes: {why(first.refusals)}; {rest}."
 
 
-def _first_refusals(nodes: Nodes) -> Sequence[Refusal]:
-    """Give what turns the pod down, or most nodes."""
-    return nodes.refusals or (nodes.groups[0].refusals if nodes.groups else ())
+def _refusing(state: State, nodes: Nodes | None) -> Iterable[str]:
+    """The plugins that turn the pod down, or most nodes; of one that fits, those that did when it was tried.
+
+    An attempt that failed in PreBind has no such plugin: it may have been any of those that wait for claims.
+    """
+    if nodes is None or not nodes.total:
+        return ()
+    if nodes.feasible:
+        failed = state.kind is not StateKind.ACTIVE
+        return state.rejected_by or (OF_CLAIMS if failed else ())
+    refusals = nodes.refusals or (nodes.groups[0].refusals if nodes.groups else ())
+    return [each.plugin for each in refusals]
 
 
 def _with_claims(cause: str, remedy: str, lacks: Sequence[Lacking]) -> tuple[str, str]:

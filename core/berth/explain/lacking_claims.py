@@ -8,16 +8,21 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from berth.framework.listers import Listers
+from berth.objects.csi_migration import CsiVolume
 from berth.objects.pod import Pod
 from berth.objects.pod_spec import PodResourceClaim
 from berth.objects.pod_volumes import ClaimUse, claim_uses
 from berth.objects.resource_claims import ResourceClaim
 from berth.objects.storage import PersistentVolumeClaim
 from berth.plugins.dynamic_resources.claims import UnresolvedClaimError, claim_name
+from berth.plugins.node_volume_limits.resolving import Counted, Resolver
 from berth.plugins.volume_binding.provisioning import NO_PROVISIONER
 
-OF_CLAIMS: Final = frozenset({"VolumeBinding", "VolumeRestrictions", "VolumeZone", "DynamicResources"})
+OF_CLAIMS: Final = frozenset(
+    {"VolumeBinding", "VolumeRestrictions", "VolumeZone", "NodeVolumeLimits", "DynamicResources"}
+)
 """The plugins that turn a pod down for its claims."""
+SEE_DRIVERS: Final = "kubectl get csidrivers,csinodes"
 MAX_CLAIMS: Final = 20
 MAX_NAMES: Final = 8
 
@@ -53,6 +58,44 @@ def _of_volume(use: ClaimUse, listers: Listers) -> Iterator[Lacking]:
         yield Lacking(f"{named} is being deleted", "use another claim, or make it again once it is gone")
     elif not claim.spec.volume_name:
         yield from _unbound(claim, named, listers)
+    else:
+        yield from _with_volume(claim, named, listers)
+    if claim is not None:
+        yield from _driver(Resolver(listers).counted(use), named, listers)
+
+
+def _with_volume(claim: PersistentVolumeClaim, named: str, listers: Listers) -> Iterator[Lacking]:
+    name, described = claim.spec.volume_name, f"kubectl describe pvc {claim.name} -n {claim.namespace}"
+    volume = listers.persistent_volumes.get(name)
+    if volume is None:
+        yield Lacking(
+            f"PersistentVolume {name} of {named} does not exist",
+            f"restore the volume, or make the claim again: {described}",
+        )
+    elif not claim.bound:
+        of = volume.spec.claim_ref
+        taken = of is not None and (of.namespace, of.name) != (claim.namespace, claim.name)
+        whose = f", which is of claim {of.namespace}/{of.name}" if of is not None and taken else ""
+        yield Lacking(
+            f"{named} is not bound to its PersistentVolume {name} yet{whose}",
+            f"the claim's events say why: {described}",
+        )
+
+
+def _driver(counted: Counted, named: str, listers: Listers) -> Iterator[Lacking]:
+    """What is said of a driver that no node has."""
+    if not isinstance(counted, CsiVolume) or counted.driver in NO_PROVISIONER:
+        return
+    driver = counted.driver
+    if any(each.name == driver for node in listers.csi_nodes for each in node.spec.drivers):
+        return
+    unknown = "" if listers.csi_drivers.get(driver) is not None else f", and there is no CSIDriver {driver}"
+    if not counted.claim:
+        cause = f"no node's CSINode has the driver {driver} of {named}{unknown}"
+        yield Lacking(cause, f"install the driver, or start it on the nodes: {SEE_DRIVERS}")
+    else:
+        cause = f"the volume of {named} is to be made by {driver}, which no node's CSINode has{unknown}"
+        yield Lacking(cause, f"see whether {driver} runs, and where it is a CSI driver: {SEE_DRIVERS}")
 
 
 def _unbound(claim: PersistentVolumeClaim, named: str, listers: Listers) -> Iterator[Lacking]:

@@ -219,13 +219,8 @@ def _against(diagnosis: Diagnosis, fits: Mask) -> dict[int, Verdict]:
     for row in np.flatnonzero(~fits).tolist():
         status = statuses.get(row, diagnosis.absent)
         of_pod = bool(diagnosis.pre_filter_message)
-        found[row] = Verdict(status.plugin or _narrowed_by(diagnosis), status, of_pod)
+        found[row] = Verdict(status.plugin or ", ".join(diagnosis.narrowing), status, of_pod)
     return found
-
-
-def _narrowed_by(diagnosis: Diagnosis) -> str:
-    """The plugins that kept nodes from being looked at, as the diagnosis has them."""
-    return ", ".join(sorted(diagnosis.unschedulable_plugins))
 
 
 async def _left_by_extenders(framework: Framework, tried: Tried, attempt: Attempt) -> Tried:

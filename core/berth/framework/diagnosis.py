@@ -4,7 +4,7 @@ Source: pkg/scheduler/framework/types.go Diagnosis, FitError (Kubernetes v1.36).
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
@@ -46,6 +46,8 @@ class Diagnosis:
     node_names: list[str] = field(default_factory=list)
     absent: Status = NOT_LOOKED_AT
     """The status of nodes that were not looked at."""
+    narrowing: Sequence[str] = ()
+    """The PreFilter plugins that left them out."""
     pre_filter_message: str = ""
     post_filter_message: str = ""
     unschedulable_plugins: set[str] = field(default_factory=set)

@@ -158,6 +158,16 @@ async def test_a_narrowed_choice_says_who_narrowed_it():
     assert [("A", ["node(s) didn't satisfy plugin(s) [A]"], ["n2"])] == refused(found)
 
 
+async def test_who_narrowed_a_choice_is_not_who_turned_the_rest_down():
+    plugins = {"pre_filter": [PreFilters("A", node_names=["n1"])], "filter": [Rejects("F", {"n1": "f"})]}
+    w, explainer, _ = cluster(2, **plugins)
+    w.add_pod(pending())
+
+    found = await explainer.explain("default", "p0")
+
+    assert [("A", ["node(s) didn't satisfy plugin(s) [A]"], ["n2"]), ("F", ["f"], ["n1"])] == refused(found)
+
+
 async def test_what_is_against_the_pod_itself():
     """PreFilter's reason is said once and counts for no node; with all reasons those of nodes stand below."""
     plugins = {
