@@ -257,6 +257,14 @@ def greatest(values: list[Any]) -> Any:
     return max(_checked(values))
 
 
+def includes(run: Run, value: Any, wanted: Any) -> bool:
+    """Whether a list has that element, or a single value is that one; of any types.
+
+    Source: dynamic-resource-allocation cel/compile.go includesFunc (Kubernetes v1.36).
+    """
+    return contained(run, wanted, value if isinstance(value, list) else [value])
+
+
 def has_all(run: Run, values: list[Any], wanted: list[Any]) -> bool:
     """Whether every wanted element is there."""
     return all(contained(run, element, _of(list, values)) for element in _of(list, wanted))
@@ -348,7 +356,7 @@ def of_non_zero(value: Any) -> OptionalValue:
 
 METERED: Container[Function] = (
     *(matches, find, find_all, index_of, last_index_of, has_all, same_elements, has_any),
-    *(contained, same, differ),
+    *(contained, same, differ, includes),
 )
 """Functions that take the run first: they count what they do themselves, or a part of it."""
 
@@ -381,6 +389,7 @@ NAMESPACED: Mapping[str, Function] = {
 
 METHODS: Mapping[str, Function] = {
     "size": size,
+    "includes": includes,
     "contains": lambda text, part: _of(str, part) in _of(str, text),
     "startsWith": lambda text, part: _of(str, text).startswith(_of(str, part)),
     "endsWith": lambda text, part: _of(str, text).endswith(_of(str, part)),

@@ -13,12 +13,16 @@ from berth.objects.taint import Taint
 
 
 class DeviceAttribute(ApiObject, frozen=True):
-    """A property of a device: one of the fields is set."""
+    """A property of a device: one of the fields is set, which has one value or, with KEP-5491, several."""
 
     integer: Int64 | None = msgspec.field(default=None, name="int")
     boolean: bool | None = msgspec.field(default=None, name="bool")
     string: str | None = None
     version: str | None = None
+    integers: tuple[Int64, ...] | None = msgspec.field(default=None, name="ints")
+    booleans: tuple[bool, ...] | None = msgspec.field(default=None, name="bools")
+    strings: tuple[str, ...] | None = None
+    versions: tuple[str, ...] | None = None
 
 
 class CapacityRange(ApiObject, frozen=True):

@@ -365,7 +365,6 @@ NOT_COVERED: Mapping[str, str] = MappingProxyType(
         "DRADerivedAttributes": "attributes that a request derives are not evaluated",
         "DRADeviceCompatibilityGroups": "devices of different compatibility groups may be allocated together",
         "DRAWorkloadResourceClaims": "claims are not shared by a pod group",
-        "DRAListTypeAttributes": "attributes that are lists are not read",
         "DRANodeAllocatableResources": "devices take nothing from the node's allocatable resources",
         "DRAOptionalNodeOperations": "skipNodeOperations is not copied to allocations",
         "InPlacePodVerticalScalingSchedulerPreemption": "deferred resizes preempt no pod",

@@ -1,15 +1,17 @@
 """What devices of different requests have to have in common, followed while the search adds and removes them.
 
+An attribute may have several values (KEP-5491): devices that match have one in common, all of them, and of
+distinct devices no two have one in common.
+
 Source: dynamic-resource-allocation structured/internal/stable/allocator_stable.go matchAttributeConstraint
 (Kubernetes v1.36).
 """
 
 from collections.abc import Iterable
 
-from berth.objects.devices import DeviceAttribute
 from berth.objects.resource_claims import DeviceConstraint
 from berth.plugins.dynamic_resources.asking import Ask
-from berth.plugins.dynamic_resources.device_values import find_attribute
+from berth.plugins.dynamic_resources.device_values import Values, all_values, find_attribute, single_values
 from berth.plugins.dynamic_resources.inventory import Device
 
 
@@ -18,18 +20,23 @@ class Constraint:
 
     Up to 1.36, a constraint to be distinct keeps one value for each request, that of its last device, and
     none once a device of the request was counted out: a device differs from the one before at least. From
-    1.37 on it keeps the values of `all_differ` devices (kubernetes/kubernetes#140600).
+    1.37 on it keeps the values of `all_differ` devices (kubernetes/kubernetes#140600). Without `lists`, an
+    attribute that is a list has no value that could be compared: its device agrees with no other.
     """
 
-    __slots__ = ("_all_differ", "_attribute", "_common", "_last", "_requests", "distinct")
+    __slots__ = ("_all_differ", "_attribute", "_common", "_last", "_requests", "_values", "distinct")
 
-    def __init__(self, constraint: DeviceConstraint, *, all_differ: bool = False) -> None:
+    def __init__(
+        self, constraint: DeviceConstraint, *, all_differ: bool = False, lists: bool = False
+    ) -> None:
+        self._values = all_values if lists else single_values
         self.distinct = constraint.match_attribute is None
         self._all_differ = self.distinct and all_differ
         self._attribute = constraint.match_attribute or constraint.distinct_attribute or ""
         self._requests = frozenset(constraint.requests)
-        self._common: list[DeviceAttribute] = []
-        self._last: dict[str, DeviceAttribute] = {}
+        self._common: list[Values] = []
+        """For each device that was added, its values; to match, those that all before it have, too."""
+        self._last: dict[str, Values] = {}
 
     @property
     def state(self) -> object:
@@ -38,7 +45,7 @@ class Constraint:
             return frozenset(self._common)
         if self.distinct:
             return frozenset(self._last.values())
-        return self._common[0] if self._common else None
+        return self.wanted
 
     @property
     def compares_neighbours(self) -> bool:
@@ -46,13 +53,14 @@ class Constraint:
         return self.distinct and not self._all_differ
 
     @property
-    def wanted(self) -> DeviceAttribute | None:
-        """The value that further devices have to have; None where that is open, or no one value."""
-        return self._common[0] if self._common and not self.distinct else None
+    def wanted(self) -> Values | None:
+        """The values of which further devices have to have one; None where that is open."""
+        return self._common[-1] if self._common and not self.distinct else None
 
-    def value_of(self, device: Device) -> DeviceAttribute | None:
-        """The device's value, None where it has none: then it can never be added."""
-        return find_attribute(device.id.driver, device.spec, self._attribute)
+    def values_of(self, device: Device) -> Values | None:
+        """The device's values, None where it has none: then it can never be added."""
+        attribute = find_attribute(device.id.driver, device.spec, self._attribute)
+        return None if attribute is None else self._values(attribute)
 
     def concerns(self, ask: Ask) -> bool:
         """Whether devices for it are held to the constraint."""
@@ -60,13 +68,13 @@ class Constraint:
 
     def add(self, ask: Ask, device: Device) -> bool:
         """Count the device in if it agrees with those before."""
-        value = self.value_of(device)
-        if value is None or not self._agrees(value):
+        values = self.values_of(device)
+        if values is None or not self._agrees(values):
             return False
         if self.compares_neighbours:
-            self._last[ask.name] = value
+            self._last[ask.name] = values
         else:
-            self._common.append(value)
+            self._common.append(values if self.wanted is None else values & self.wanted)
         return True
 
     def remove(self, ask: Ask) -> None:
@@ -76,12 +84,11 @@ class Constraint:
         else:
             self._common.pop()
 
-    def _agrees(self, value: DeviceAttribute) -> bool:
-        if self._all_differ:
-            return value not in self._common
+    def _agrees(self, values: Values) -> bool:
         if self.distinct:
-            return value not in self._last.values()
-        return not self._common or self._common[0] == value
+            others = self._common if self._all_differ else self._last.values()
+            return not others or (bool(values) and all(map(values.isdisjoint, others)))
+        return self.wanted is None or not self.wanted.isdisjoint(values)
 
 
 def add_all(constraints: Iterable[Constraint], ask: Ask, device: Device) -> list[Constraint] | None:

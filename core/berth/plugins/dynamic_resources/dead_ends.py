@@ -11,7 +11,9 @@ to be distinct compares neighbours (see constraints.py), and one for all devices
 to an error before or after the device that is missing.
 """
 
+import operator
 from collections.abc import Generator, Hashable, Iterator, Sequence
+from functools import reduce
 from itertools import islice
 from typing import NamedTuple
 
@@ -62,7 +64,7 @@ class DeadEnds:
         self._kinds: dict[Hashable, int] = {}
         self._constraints = Picks(supply, claims, set(), look).constraints
         self._values: dict[tuple[int, int], dict[Hashable, Devices]] = {}
-        """The devices that have each value of the attribute of each constraint, by claim and place."""
+        """The devices by value of each constraint's attribute, by claim and place; None: no attribute."""
         self._users: dict[CounterId, Users] = {}
 
     def survey(self) -> Iterator[None]:
@@ -172,8 +174,9 @@ class DeadEnds:
             for place, constraint in enumerate(constraints):
                 having: dict[Hashable, Devices] = {}
                 for i, device in enumerate(self._devices):
-                    value = constraint.value_of(device)
-                    having[value] = having.get(value, 0) | 1 << i
+                    values = constraint.values_of(device)
+                    for value in (None,) if values is None else values:
+                        having[value] = having.get(value, 0) | 1 << i
                     yield
                 self._values[claim, place] = having
                 self._traits += having.values()
@@ -237,7 +240,7 @@ class DeadEnds:
                 having = self._values[claim, place]
                 devices &= ~having.get(None, 0)
                 if constraint.wanted is not None:
-                    devices &= having.get(constraint.wanted, 0)
+                    devices &= reduce(operator.or_, (having.get(value, 0) for value in constraint.wanted), 0)
         return devices
 
     def _need(self, picks: Picks, claim: int, asks: Sequence[Ask]) -> Need | None:

@@ -8,11 +8,23 @@ from typing import Any
 from berth.cel.values import DefaultMap, Quantity, Semver
 from berth.objects.devices import DeviceAttribute, DeviceSpec
 
-AttributeValue = int | bool | str | Semver
+AttributeValue = int | bool | str | Semver | list[int] | list[bool] | list[str] | list[Semver]
+Values = frozenset[tuple[str, int | bool | str]]
+"""What an attribute says, each value with its type: 1, true and "1" are three."""
 
 
 def attribute_value(attribute: DeviceAttribute) -> AttributeValue | None:
-    """The one value that is set."""
+    """The list that is set, or the one value."""
+    lists = attribute.integers, attribute.booleans, attribute.strings
+    values = next((values for values in lists if values is not None), None)
+    if values is not None:
+        return list[Any](values)
+    if attribute.versions is not None:
+        return [Semver.parse(version) for version in attribute.versions]
+    return _single(attribute)
+
+
+def _single(attribute: DeviceAttribute) -> AttributeValue | None:
     if attribute.integer is not None:
         return attribute.integer
     if attribute.boolean is not None:
@@ -20,6 +32,31 @@ def attribute_value(attribute: DeviceAttribute) -> AttributeValue | None:
     if attribute.string is not None:
         return attribute.string
     return None if attribute.version is None else Semver.parse(attribute.version)
+
+
+def single_values(attribute: DeviceAttribute) -> Values:
+    """The one value that is set; nothing where it is a list."""
+    fields = {
+        "int": attribute.integer,
+        "bool": attribute.boolean,
+        "string": attribute.string,
+        "version": attribute.version,
+    }
+    return frozenset((kind, value) for kind, value in fields.items() if value is not None)
+
+
+def all_values(attribute: DeviceAttribute) -> Values:
+    """The values of a list, or the one that is set."""
+    fields = {
+        "int": attribute.integers,
+        "bool": attribute.booleans,
+        "string": attribute.strings,
+        "version": attribute.versions,
+    }
+    listed = {kind: values for kind, values in fields.items() if values is not None}
+    if not listed:
+        return single_values(attribute)
+    return frozenset((kind, value) for kind, values in listed.items() for value in values)
 
 
 def device_variable(driver: str, device: DeviceSpec) -> dict[str, Any]:

@@ -60,6 +60,7 @@ class Features:
     shared_counters: bool = True
     consumable_capacity: bool = True
     binding_conditions: bool = True
+    list_attributes: bool = False
     capacity: CapacityRules = AS_WRITTEN
     rules: Rules = DEFAULT_RULES
 
@@ -133,10 +134,9 @@ class Picks:
         """What the pod's own devices take."""
         self.consumed: dict[DeviceId, Counter[str]] = {}
         """What the pod's own shares of devices take."""
-        all_differ = supply.features.rules.distinct_attributes_of_all
-        self.constraints = [
-            [Constraint(c, all_differ=all_differ) for c in claim.constraints] for claim in claims
-        ]
+        features = supply.features
+        kinds = {"all_differ": features.rules.distinct_attributes_of_all, "lists": features.list_attributes}
+        self.constraints = [[Constraint(c, **kinds) for c in claim.constraints] for claim in claims]
         self._supply = supply
         self._claims = claims
         self._unsure = unsure

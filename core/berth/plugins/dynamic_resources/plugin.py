@@ -112,6 +112,7 @@ class DynamicResources(
             shared_counters=enabled("DRAPartitionableDevices"),
             consumable_capacity=enabled("DRAConsumableCapacity"),
             binding_conditions=reported,
+            list_attributes=enabled("DRAListTypeAttributes"),
             capacity=_capacity_rules(handle),
             rules=handle.rules,
         )

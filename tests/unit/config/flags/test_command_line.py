@@ -138,12 +138,16 @@ def test_warnings():
 
 def test_gates_that_lead_nowhere_are_reported():
     """A gate whose behaviour is missing is accepted, and what then happens is said; by default none is on."""
-    options = parse_flags(["--feature-gates=DRANodeAllocatableResources=true,DRAListTypeAttributes=true"])
+    options = parse_flags(
+        [
+            "--feature-gates=DRANodeAllocatableResources=true,DRAWorkloadResourceClaims=true,GenericWorkload=true"
+        ]
+    )
 
     reported = "is not covered by Berth yet:"
     unmet = "devices take nothing from the node's allocatable resources"
     assert (
-        f"feature gate DRAListTypeAttributes {reported} attributes that are lists are not read",
+        f"feature gate DRAWorkloadResourceClaims {reported} claims are not shared by a pod group",
         f"feature gate DRANodeAllocatableResources {reported} {unmet}",
     ) == options.gate_warnings
     assert () == parse_flags([]).gate_warnings
