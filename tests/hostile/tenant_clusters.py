@@ -5,11 +5,12 @@ server takes: it writes what has a namespace, and pods that ask for it. What has
 slices, is the cluster's, whichever tenants there are.
 """
 
-import json
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
+
+import msgspec
 
 from tests.hostile.growth_rows import ROWS
 from tests.hostile.growth_rows.row import API_BYTES, Row
@@ -32,6 +33,7 @@ DRAWN = [row for row in ROWS if row.kind != "answer"]
 """Answers are a plugin's, and no tenant's."""
 
 Document = dict[str, Any]
+encode = msgspec.json.encode
 
 
 class Written(NamedTuple):
@@ -100,9 +102,10 @@ def of_row(row: Row, size: int, chance: random.Random, prefix: str, namespace: s
         fields = fitting(row.asks, size) if row.asks else {}
     for copy in range(chance.randint(1, MAX_COPIES)):
         name = f"{prefix}-{copy}"
-        document = in_namespace(pod_document(name, **json.loads(json.dumps(fields))), namespace)
+        document = in_namespace(pod_document(name, **fields), namespace)
         if chance.random() < 0.5:
-            document["metadata"]["labels"]["run"] = name  # Its template is like no other.
+            # Its template is like no other.
+            document["metadata"]["labels"] = {**document["metadata"]["labels"], "run": name}
         if chance.random() < 0.5:
             document["spec"]["nodeName"] = f"node-{chance.randrange(MIN_NODES)}"
         yield document
@@ -111,13 +114,8 @@ def of_row(row: Row, size: int, chance: random.Random, prefix: str, namespace: s
 def fitting(made: Callable[[int], Any], size: int) -> Any:
     """What is made of so many entries, or of fewer where the API server takes no object so large."""
     found = made(size)
-    longest = max(len(encoded(each)) for each in (found if isinstance(found, list) else [found]))
+    longest = max(len(encode(each)) for each in (found if isinstance(found, list) else [found]))
     return found if longest <= FIELD_BYTES else made(size * FIELD_BYTES // longest)
-
-
-def encoded(document: Document) -> bytes:
-    """The document as JSON."""
-    return json.dumps(document, separators=(",", ":")).encode()
 
 
 def in_namespace(document: Document, namespace: str) -> Document:
@@ -145,7 +143,7 @@ def distinct(documents: Iterable[Document]) -> Iterator[Document]:
 def written(document: Document, at: float = 0.0, stays: float = math.inf) -> Written:
     """The object as JSON."""
     group = document["apiVersion"].rpartition("/")[0]
-    return Written(at, group, document["kind"], encoded(document), stays)
+    return Written(at, group, document["kind"], encode(document), stays)
 
 
 def quiet_document(number: int) -> Document:
