@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from berth.cycle.budgets import LEAST_SECONDS
+from berth.cycle.budgets import LEAST_SECONDS, LEAST_SECONDS_OF_DEBTORS
+from berth.cycle.debts import LONGEST_PAUSE_SECONDS
 from berth.framework.cycle_budget import CpuTime, CycleMeter, OverBudgetError
 from berth.plugins.node_resources_fit import NodeResourcesFit
 from tests.hostile.cluster import Cluster, waiting
@@ -54,6 +55,8 @@ async def test_dry_runs_of_preemption_end_with_the_budget():
 
 
 GREEDY = 200
+LITTLE_SECONDS = 2 * LEAST_SECONDS_OF_DEBTORS
+"""More than pods of a debtor may use, and much less than others may."""
 
 
 class Burst:
@@ -66,7 +69,8 @@ class Burst:
         def toiling(plugin, state, pod, nodes):
             if pod.namespace == "greedy":
                 self.tried += 1
-                self.cluster.clock.seconds += 1.1 * state.meter.limit_seconds
+                little = LITTLE_SECONDS if pod.name.startswith("little") else 0.0
+                self.cluster.clock.seconds += little or 1.1 * state.meter.limit_seconds
             return usual(plugin, state, pod, nodes)
 
         monkeypatch.setattr(NodeResourcesFit, "pre_filter", toiling)
@@ -112,3 +116,22 @@ def test_of_a_namespace_that_went_over_one_pod_a_second_is_tried_at_most(burst):
         burst.run()
 
     assert 10 < burst.tried <= 21
+
+
+def test_pods_that_are_held_back_for_another_come_back_once_that_one_is_deleted(monkeypatch):
+    """A namespace that owes for one pod has small budgets for all of them: a hold outlives no cause."""
+    burst = Burst(monkeypatch)
+    hog = waiting("hog", namespace="greedy")
+    burst.cluster.core.pod_handler.on_add(hog)
+    burst.run()
+    burst.add("little", "greedy")
+    burst.cluster.clock.seconds += LONGEST_PAUSE_SECONDS
+    burst.run()
+    held = burst.cluster.core.queue.record("greedy", "little").held_until - burst.cluster.clock.now()
+    burst.cluster.core.pod_handler.on_delete(hog)
+    burst.cluster.clock.seconds += LONGEST_PAUSE_SECONDS + 1
+    burst.run()
+
+    assert held > 10
+    assert ["little"] == burst.bound
+    burst.cluster.close()

@@ -16,15 +16,17 @@ What a cycle does on account of placed pods (`CycleMeter.on_account_of`) is no p
 more than the budget, the namespaces of these pods owe it. And where one namespace after the other goes over,
 the budget is too small for this cluster: it is doubled, and what these namespaces owe is forgiven.
 
+What is owed ends with the pods that it is owed for (debts.py), and so does holding others back for it.
+
 Why, and with which figures: docs/decisions/0020-cycle-budget.md.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
+from berth.cycle.debts import FOR_CPU, PLACED_PODS, Debts
 from berth.framework.background import Background
 from berth.framework.clock import Clock
 from berth.framework.cycle_budget import CpuTime, CycleMeter
@@ -34,7 +36,7 @@ from berth.objects.pod import Pod
 log = logging.getLogger(__name__)
 
 ORDINARY_PODS = 100
-"""A budget is what so many ordinary pods cost; it is also how many times the CPU a namespace owes in time."""
+"""A budget is what so many ordinary pods cost."""
 LEAST_SECONDS = 0.25
 MAX_SECONDS = 2.5
 NODE_SECONDS = 0.0001
@@ -56,13 +58,6 @@ WEIGHT = 1 / 256
 """How much one cycle counts in the running average."""
 
 LONGEST_HOLD_SECONDS = 300.0
-LONGEST_DEBT_SECONDS = 3600.0
-MAX_DEBTORS = 1024
-PAUSE_FOR_CPU = 10
-"""After a cycle over budget no pod of the namespace is tried for so many times the CPU that it used."""
-LONGEST_PAUSE_SECONDS = 5.0
-BETWEEN_TURNS_SECONDS = 0.01
-"""Pods that had to wait come back no closer together, so that putting them off again costs little, too."""
 
 
 def _ignore(profile: str) -> None:
@@ -75,13 +70,9 @@ def _release_none(namespaces: AbstractSet[str]) -> None:
     del namespaces
 
 
-class Debt(NamedTuple):
-    """What a namespace owes. Units: monotonic seconds."""
-
-    paid_at: float
-    paused_until: float
-    last_turn: float = 0.0
-    """When the last of the pods that had to wait comes back."""
+def _none_held() -> Mapping[str, int]:
+    """No pods are placed."""
+    return {}
 
 
 @dataclass(slots=True)
@@ -95,24 +86,29 @@ class CycleBudgets:
     background: Background
     on_exceeded: Callable[[str], None] = _ignore
     on_forgiven: Callable[[AbstractSet[str]], None] = _release_none
-    """Called with the namespaces whose pods were held back although the budget was at fault."""
+    """Called with the namespaces whose pods were held back for what they do not owe any more."""
+    terms_by_namespace: Callable[[], Mapping[str, int]] = _none_held
+    """How many affinity terms the placed pods of each namespace hold."""
     ordinary_seconds: float = 0.0
     """What a pod costs whose cycle ends within its budget: a running average."""
-    debts: dict[str, Debt] = field(default_factory=dict)
+    debts: Debts = field(init=False)
     exceeding: dict[str, float] = field(default_factory=dict)
     """The budgets that namespaces went over since a cycle last kept within its own."""
     _cpu: CpuTime = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._cpu = CpuTime(self.clock)
+        self.debts = Debts(self.clock)
 
     def begin(self, info: QueuedPodInfo, nodes: int) -> CycleMeter:
         """The meter of a cycle for that pod, in a cluster with so many nodes."""
+        self._end_debts_of_placed_pods()
         info.meter = self._meter(self._limit(info.pod.namespace, nodes))
         return info.meter
 
     def begin_group(self, infos: list[QueuedPodInfo], nodes: int) -> CycleMeter:
         """The meter of one cycle for all these pods, which are of one namespace."""
+        self._end_debts_of_placed_pods()
         one = self._limit(infos[0].pod.namespace, nodes)
         least = max(one, len(infos) * ORDINARY_PODS_A_MEMBER * self.ordinary_seconds)
         meter = self._meter(max(least, min(len(infos) * one, GROUP_SECONDS)), len(infos))
@@ -122,12 +118,11 @@ class CycleBudgets:
 
     def wait_seconds(self, pod: Pod) -> float:
         """How much later the pod may be tried, because its namespace just went over budget; 0 for now."""
-        debt, now = self.debts.get(pod.namespace), self.clock.monotonic()
-        if debt is None or debt.paused_until <= now:
-            return 0.0
-        turn = max(debt.paused_until, debt.last_turn + BETWEEN_TURNS_SECONDS)
-        self.debts[pod.namespace] = debt._replace(last_turn=turn)
-        return turn - now
+        return self.debts.wait_seconds(pod.namespace)
+
+    def pod_gone(self, pod: Pod) -> None:
+        """End what the namespace of a deleted pod owes for that pod alone; its other pods come back."""
+        self._cause_gone(pod.namespace, pod.uid)
 
     def look(self, namespace: str, nodes: int) -> CycleMeter:
         """The meter of a question about a pod that is no cycle, and is put to no account."""
@@ -141,13 +136,13 @@ class CycleBudgets:
         meter.settled = True
         for namespace, seconds in meter.others_seconds.items():
             if seconds > meter.limit_seconds:
-                self._charge(namespace, seconds)
+                self.debts.charge(namespace, seconds, PLACED_PODS)
                 log.warning(
                     "placed pods took more than a cycle's budget namespace=%s pod=%s used=%.3fs owed=%.1fs",
                     namespace,
                     info.pod.key,
                     seconds,
-                    self._owed(namespace),
+                    self.debts.owed(namespace),
                 )
         if meter.used_seconds > meter.limit_seconds:
             meter.exceeded_in = meter.exceeded_in or ITS_LAST_STEP
@@ -156,7 +151,8 @@ class CycleBudgets:
             self.exceeding.clear()
             return
         pod = info.pod
-        self._charge(pod.namespace, meter.used_seconds)
+        alone = meter.used_seconds > self._usual_seconds
+        self.debts.charge(pod.namespace, meter.used_seconds, pod.uid if alone else None)
         self.on_exceeded(pod.spec.scheduler_name)
         log.warning(
             "scheduling cycle exceeded its budget pod=%s profile=%s budget=%.3fs used=%.3fs in=%s owed=%.1fs",
@@ -165,7 +161,7 @@ class CycleBudgets:
             meter.limit_seconds,
             meter.used_seconds,
             meter.exceeded_in,
-            self._owed(pod.namespace),
+            self.debts.owed(pod.namespace),
         )
         self.exceeding.setdefault(pod.namespace, meter.limit_seconds / meter.pods)
         if len(self.exceeding) >= SEVERAL_NAMESPACES:
@@ -175,14 +171,14 @@ class CycleBudgets:
         """Settle the cycle of a pod that goes back to the queue, and hold it back if it went over budget."""
         self.settle(info)
         meter, info.meter = info.meter, None
-        if meter is None or not meter.exceeded_in or not self._owed(info.pod.namespace):
+        if meter is None or not meter.exceeded_in or not self.debts.owed(info.pod.namespace):
             info.over_budget_count, info.over_budget_seconds, info.held_until = 0, 0.0, None
             return
         info.over_budget_count += 1
         info.over_budget_seconds += meter.used_seconds
         # Twice as long each time: shifted no further than any limit needs, so that no count overflows.
-        doubled = ORDINARY_PODS * info.over_budget_seconds * 2 ** min(info.over_budget_count - 1, 16)
-        seconds = max(min(doubled, LONGEST_HOLD_SECONDS), self._owed(info.pod.namespace))
+        doubled = FOR_CPU * info.over_budget_seconds * 2 ** min(info.over_budget_count - 1, 16)
+        seconds = max(min(doubled, LONGEST_HOLD_SECONDS), self.debts.owed(info.pod.namespace))
         info.held_until = self.clock.now() + seconds
         log.warning(
             "pod held back pod=%s seconds=%.1f over_budget_attempts=%d over_budget_cpu=%.3fs",
@@ -192,13 +188,26 @@ class CycleBudgets:
             info.over_budget_seconds,
         )
 
+    def _end_debts_of_placed_pods(self) -> None:
+        """End debts for affinity terms that the snapshot has none of any more."""
+        if self.debts.of_placed_pods:
+            held = self.terms_by_namespace()
+            for namespace in self.debts.of_placed_pods - held.keys():
+                self.debts.of_placed_pods.discard(namespace)
+                self._cause_gone(namespace, PLACED_PODS)
+
+    def _cause_gone(self, namespace: str, cause: str) -> None:
+        if self.debts.cause_gone(namespace, cause):
+            log.info("what a namespace owed ended with the pods that caused it namespace=%s", namespace)
+            self.on_forgiven(frozenset((namespace,)))
+
     def _raise(self) -> None:
         """Double the budget, and forgive those who went over the one before."""
         namespaces = frozenset(self.exceeding)
         self.ordinary_seconds = min(2 * max(self.exceeding.values()), MAX_SECONDS) / ORDINARY_PODS
         self.exceeding.clear()
         for namespace in namespaces:
-            self.debts.pop(namespace, None)
+            self.debts.forgive(namespace)
         log.warning(
             "budget of scheduling cycles raised budget=%.3fs namespaces=%s",
             ORDINARY_PODS * self.ordinary_seconds,
@@ -211,34 +220,12 @@ class CycleBudgets:
 
     def _limit(self, namespace: str, nodes: int) -> float:
         ordinary = self.ordinary_seconds
-        if self._owed(namespace):
+        if self.debts.owed(namespace):
             least = max(ORDINARY_PODS_OF_DEBTORS * ordinary, LEAST_SECONDS_OF_DEBTORS)
             return least + nodes * NODE_SECONDS_OF_DEBTORS
-        usual = min(max(ORDINARY_PODS * ordinary, LEAST_SECONDS), MAX_SECONDS)
-        return usual + nodes * NODE_SECONDS
+        return self._usual_seconds + nodes * NODE_SECONDS
 
-    def _owed(self, namespace: str) -> float:
-        """How long the namespace has still to pay. Units: seconds."""
-        debt = self.debts.get(namespace)
-        if debt is None:
-            return 0.0
-        left = debt.paid_at - self.clock.monotonic()
-        if left <= 0:
-            del self.debts[namespace]
-        return max(left, 0.0)
-
-    def _charge(self, namespace: str, used_seconds: float) -> None:
-        owed = min(self._owed(namespace) + ORDINARY_PODS * used_seconds, LONGEST_DEBT_SECONDS)
-        pause = min(PAUSE_FOR_CPU * used_seconds, LONGEST_PAUSE_SECONDS)
-        now, debt = self.clock.monotonic(), self.debts.get(namespace)
-        self.debts[namespace] = Debt(now + owed, now + pause, debt.last_turn if debt is not None else 0.0)
-        if len(self.debts) > MAX_DEBTORS:
-            self._forgive()
-
-    def _forgive(self) -> None:
-        """Forget those who owe nothing any more; if there are none, the one that owes least."""
-        now = self.clock.monotonic()
-        left = {namespace: debt for namespace, debt in self.debts.items() if debt.paid_at > now}
-        if len(left) > MAX_DEBTORS:
-            del left[min(left, key=left.__getitem__)]
-        self.debts = left
+    @property
+    def _usual_seconds(self) -> float:
+        """The budget of a namespace that owes nothing, in a cluster without nodes."""
+        return min(max(ORDINARY_PODS * self.ordinary_seconds, LEAST_SECONDS), MAX_SECONDS)

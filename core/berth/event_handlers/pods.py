@@ -26,6 +26,11 @@ from berth.queue.scheduling_queue import SchedulingQueue
 log = logging.getLogger(__name__)
 
 
+def _ignore(pod: Pod) -> None:
+    """Nothing is to be done."""
+    del pod
+
+
 class PodHandler(MovingHandler):
     """Carries pods on nodes into the cache and pods of our profiles that are on none into the queue.
 
@@ -33,7 +38,8 @@ class PodHandler(MovingHandler):
     cache's `pod_groups`, before the queue asks its plugins about them.
 
     `sync_calls` gets each new version, so that writes under way are compared to it
-    (SchedulerAsyncAPICalls). `resizes_count_by_pod` is as in the cache.
+    (SchedulerAsyncAPICalls). `resizes_count_by_pod` is as in the cache. `on_gone` is called with each pod
+    that is deleted, once it is in neither queue nor cache.
     """
 
     def __init__(
@@ -50,6 +56,7 @@ class PodHandler(MovingHandler):
         sync_calls: Callable[[Pod], None] | None = None,
         resizes_count_by_pod: bool = False,
         unassigned_events: UnassignedPodEvents = UNSPLIT,
+        on_gone: Callable[[Pod], None] = _ignore,
     ) -> None:
         super().__init__(queue, clock, handled)
         self._cache = cache
@@ -60,6 +67,7 @@ class PodHandler(MovingHandler):
         self._waiting_pods = waiting_pods
         self._gang_scheduling = gang_scheduling
         self._by_pod = resizes_count_by_pod
+        self._on_gone = on_gone
 
     def on_add(self, pod: Pod) -> None:
         """A pod is new, or new to us."""
@@ -88,6 +96,7 @@ class PodHandler(MovingHandler):
         finally:
             if self._ours(pod) and (final_state_unknown or not pod.node_name):
                 self._unscheduled_delete(pod)
+        self._on_gone(pod)
 
     def _ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self._profiles

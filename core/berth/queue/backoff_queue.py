@@ -104,9 +104,11 @@ class BackoffQueue:
 
     def release(self, namespaces: AbstractSet[str]) -> None:
         """Let pods of these namespaces that were held back wait no longer than their backoff."""
-        for record in [record for record in self.resting if record.pod.namespace in namespaces]:
+        # Those whose attempts ended with an error at their budgets are among the failed ones.
+        held = [each for each in chain(self.resting, self.error) if each.pod.namespace in namespaces]
+        for record in held:
             if record.held_until is not None:
-                self.resting.remove(record.key)
+                self.remove(record.key)
                 record.held_until = record.backoff_expiration = None
                 self.put(record.key, record)
 

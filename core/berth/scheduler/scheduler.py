@@ -111,7 +111,11 @@ class Scheduler:
         self.cache = Cache(self.pod_groups, resizes_count_by_pod=loaded.gates.rules.resizes_count_by_pod)
         self.profiles = Profiles(extenders=bool(loaded.extenders), generic_workload=enabled(GENERIC_WORKLOAD))
         self.budgets = CycleBudgets(
-            ports.clock, ports.background, self._metrics.over_budget, on_forgiven=self._release_held
+            ports.clock,
+            ports.background,
+            self._metrics.over_budget,
+            on_forgiven=self._release_held,
+            terms_by_namespace=lambda: self.snapshot.placed.terms.terms_by_namespace,
         )
         self._unassigned_events = UnassignedPodEvents(split=loaded.gates.rules.pod_events_are_split)
         self.queue = self._new_queue(plugins, on_ready, max_in_unschedulable_seconds, shard_of)
@@ -270,6 +274,7 @@ class Scheduler:
             sync_calls=None if self.dispatcher is None else self.dispatcher.sync,
             resizes_count_by_pod=self._loaded.gates.rules.resizes_count_by_pod,
             unassigned_events=self._unassigned_events,
+            on_gone=self.budgets.pod_gone,
         )
 
     def _new_schedule_one(self, attempts: Attempts) -> ScheduleOne:

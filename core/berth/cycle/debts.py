@@ -1,0 +1,139 @@
+"""What namespaces owe for CPU that their pods used in cycles over budget, and how long they wait for it.
+
+    charge --> owes, and pauses --+--> paid, after a hundred times the CPU
+                                  +--> its causes are gone: lifted --> over budget again: owes the rest, too
+
+A debt ends with the pods that caused it, so that others of the namespace do not pay for what is gone. That is
+done once: of a namespace that goes over again within the time in which it would have paid, as one does that
+deletes its pod and makes it anew, the debt is paid to the end.
+"""
+
+from typing import NamedTuple
+
+from berth.framework.clock import Clock
+
+FOR_CPU = 100
+"""A namespace owes so many times the CPU, in time."""
+LONGEST_DEBT_SECONDS = 3600.0
+MAX_DEBTORS = 1024
+MAX_CAUSES = 64
+"""A debt that more pods caused does not end with them."""
+PLACED_PODS = ""
+"""Stands among the causes for the affinity terms that placed pods of the namespace hold."""
+PAUSE_FOR_CPU = 10
+"""After a cycle over budget no pod of the namespace is tried for so many times the CPU that it used."""
+LONGEST_PAUSE_SECONDS = 5.0
+BETWEEN_TURNS_SECONDS = 0.01
+"""Pods that had to wait come back no closer together, so that putting them off again costs little, too."""
+
+
+class Debt(NamedTuple):
+    """What a namespace owes. Units: monotonic seconds."""
+
+    paid_at: float = 0.0
+    paused_until: float = 0.0
+    last_turn: float = 0.0
+    """When the last of the pods that had to wait comes back."""
+    causes: frozenset[str] = frozenset()
+    """The UIDs of the pods that went over budget."""
+    would_be_paid_at: float = 0.0
+    """The same as `paid_at`, of a debt that was lifted."""
+    lasting: bool = False
+    """Whether it is paid to the end, whatever becomes of its causes."""
+
+    @property
+    def known_until(self) -> float:
+        """When there is nothing left to know of it."""
+        return max(self.paid_at, self.would_be_paid_at)
+
+
+NOTHING = Debt()
+
+
+class Debts:
+    """The debts of namespaces, a bounded number of them. Units: seconds."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._debts: dict[str, Debt] = {}
+        self.of_placed_pods: set[str] = set()
+        """Namespaces that owe something for the affinity terms that their placed pods hold."""
+
+    def __len__(self) -> int:
+        return len(self._debts)
+
+    def owed(self, namespace: str) -> float:
+        """How long the namespace has still to pay."""
+        debt, now = self._debts.get(namespace), self._clock.monotonic()
+        if debt is None:
+            return 0.0
+        if debt.known_until <= now:
+            self._forget(namespace)
+        return max(debt.paid_at - now, 0.0)
+
+    def wait_seconds(self, namespace: str) -> float:
+        """How much later a pod may be tried, because its namespace just went over budget; 0 for now."""
+        debt, now = self._debts.get(namespace), self._clock.monotonic()
+        if debt is None or debt.paused_until <= now:
+            return 0.0
+        turn = max(debt.paused_until, debt.last_turn + BETWEEN_TURNS_SECONDS)
+        self._debts[namespace] = debt._replace(last_turn=turn)
+        return turn - now
+
+    def charge(self, namespace: str, used_seconds: float, cause: str | None) -> None:
+        """Have the namespace owe for CPU that was used because of a pod of that UID, or of `PLACED_PODS`.
+
+        None is for a pod that went over nothing but the small budget of a debtor: it causes no debt.
+        """
+        now, debt = self._clock.monotonic(), self._debts.get(namespace, NOTHING)
+        left = debt.known_until - now
+        if left <= 0:
+            debt = NOTHING._replace(last_turn=debt.last_turn)
+        owed = min(max(left, 0.0) + FOR_CPU * used_seconds, LONGEST_DEBT_SECONDS)
+        pause = min(PAUSE_FOR_CPU * used_seconds, LONGEST_PAUSE_SECONDS)
+        causes = debt.causes if cause is None else debt.causes | {cause}
+        lasting = debt.lasting or bool(debt.would_be_paid_at) or len(causes) > MAX_CAUSES
+        self._debts[namespace] = Debt(
+            now + owed,
+            now + pause,
+            debt.last_turn,
+            frozenset() if lasting else causes,
+            lasting=lasting,
+        )
+        if cause == PLACED_PODS:
+            self.of_placed_pods.add(namespace)
+        if len(self._debts) > MAX_DEBTORS:
+            self._forget_some()
+
+    def cause_gone(self, namespace: str, cause: str) -> bool:
+        """Take note that a cause of the debt is gone; answers whether the debt ended with it.
+
+        No pod is tried any sooner after the cycle that went over budget.
+        """
+        debt, now = self._debts.get(namespace), self._clock.monotonic()
+        if debt is None or cause not in debt.causes:
+            return False
+        left = debt.causes - {cause}
+        if left:
+            self._debts[namespace] = debt._replace(causes=left)
+            return False
+        self._debts[namespace] = debt._replace(
+            paid_at=min(debt.paid_at, max(debt.paused_until, now)), causes=left, would_be_paid_at=debt.paid_at
+        )
+        return True
+
+    def forgive(self, namespace: str) -> None:
+        """End the namespace's debt and its pause."""
+        if namespace in self._debts:
+            self._forget(namespace)
+
+    def _forget(self, namespace: str) -> None:
+        del self._debts[namespace]
+        self.of_placed_pods.discard(namespace)
+
+    def _forget_some(self) -> None:
+        """Forget those who owe nothing any more; if there are none, the one that owes least."""
+        now = self._clock.monotonic()
+        over = [namespace for namespace, debt in self._debts.items() if debt.known_until <= now]
+        for namespace in over or [min(self._debts, key=lambda each: self._debts[each].known_until)]:
+            self._forget(namespace)
