@@ -17,6 +17,8 @@ from berth.snapshot.recent import Recent, size_of
 MAX_BYTES = 32 << 20
 BYTES_SIGNED = 16
 """About how many bytes a signature takes for each byte of the template."""
+MAX_SIGNED_BYTES = 64 << 10
+"""Larger pods are not signed: plugins sign in one go all that a pod says, while everything else waits."""
 
 
 class Signature:
@@ -46,7 +48,7 @@ class Signatures:
         return known
 
     def of(self, pod: Pod) -> Signature | None:
-        """The pod's signature; None where a plugin of this process does not sign the pod.
+        """The pod's signature; None for a large pod, or where a plugin of this process does not sign it.
 
         A sidecar without a signature has no cache key for the pod: it is uncacheable, the others are cached.
         """
@@ -61,6 +63,8 @@ class Signatures:
     def _signed_here(self, pod: Pod) -> Signature | None:
         """The signature by the plugins of this process alone."""
         template = pod.template
+        if template.size_bytes > MAX_SIGNED_BYTES:
+            return None
         if template.has_ephemeral_claims:
             return self._ask(pod)
         try:

@@ -1,13 +1,12 @@
-"""Work of a plugin on what users wrote, in steps between which everything else may have its turn."""
+"""Work of a plugin in steps between which everything else may have its turn."""
 
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable
 from typing import TypeVar
 
 from berth.framework.cycle_budget import CycleMeter
+from berth.objects.steps import Steps
 
 T = TypeVar("T")
-Steps = Generator[None, None, T]
-"""Work that yields after each bounded part of it, and returns its result."""
 
 
 def paced(meter: CycleMeter, where: str, steps: Steps[T]) -> T | Awaitable[T]:
@@ -32,16 +31,6 @@ async def _in_turns(meter: CycleMeter, where: str, steps: Steps[T]) -> T:
             next(steps)
             while not meter.worked(where):
                 next(steps)
-    except StopIteration as end:
-        result: T = end.value
-        return result
-
-
-def at_once(steps: Steps[T]) -> T:
-    """The result of the steps, one right after the other. Raises whatever a step raises."""
-    try:
-        while True:
-            next(steps)
     except StopIteration as end:
         result: T = end.value
         return result

@@ -14,10 +14,16 @@ _VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?\Z")
 _PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})\Z")
 _MAX_PREFIX = 253
+MAX_VALUES = 8_192
+"""Labels and values in one selector: the API server sets no bound, and it is compiled in one go."""
 
 
 class InvalidSelectorError(ValueError):
-    """A selector that upstream refuses to parse."""
+    """A selector that upstream refuses to parse, or one that is too large."""
+
+
+class TooManyValuesError(InvalidSelectorError):
+    """A selector that is too large."""
 
 
 class Requirement(ApiObject, frozen=True):
@@ -100,7 +106,8 @@ class Selector:
         return not self.nothing and allowed(self._rules or self.rules, labels)
 
     def and_also(self, more: tuple[Requirement, ...]) -> "Selector":
-        """The selector with further requirements."""
+        """The selector with further requirements. Raises: TooManyValuesError."""
+        _check_number(0, (*self.requirements, *more))
         return Selector(_canonical((*self.requirements, *more)), nothing=self.nothing)
 
     def __eq__(self, other: object) -> bool:
@@ -180,12 +187,13 @@ EVERYTHING = Selector()
 def compile_selector(selector: LabelSelector | None) -> Selector:
     """The selector ready to match; none at all matches nothing, an empty one everything.
 
-    Raises: InvalidSelectorError where a label or an expression does not parse.
+    Raises: InvalidSelectorError where a label or an expression does not parse; TooManyValuesError.
     """
     if selector is None:
         return NOTHING
+    _check_number(len(selector.match_labels), selector.match_expressions)
     labels, expressions = selector.match_labels, selector.match_expressions
-    # At once, for there may be a hundred thousand; one by one where one is not sound.
+    # At once, for there may be thousands; one by one where one is not sound.
     sound = all(_NAME.match(key) or is_qualified_name(key) for key in labels)
     sound = sound and all(map(_VALUE.match, labels.values()))
     for requirement in expressions if sound else (*_equal(labels), *expressions):
@@ -194,8 +202,15 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
 
 
 def from_labels(labels: Mapping[str, str]) -> Selector:
-    """The selector that asks for exactly these labels."""
+    """The selector that asks for exactly these labels. Raises: TooManyValuesError."""
+    _check_number(len(labels))
     return Selector(_equal(dict(sorted(labels.items())))) if labels else EVERYTHING
+
+
+def _check_number(labels: int, requirements: Iterable[Requirement] = ()) -> None:
+    count = labels + sum([max(1, len(r.values)) for r in requirements])
+    if count > MAX_VALUES:
+        raise TooManyValuesError(f"found {count} labels and values; give at most {MAX_VALUES}")
 
 
 def _equal(labels: Mapping[str, str]) -> tuple[Requirement, ...]:

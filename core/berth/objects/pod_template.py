@@ -13,6 +13,7 @@ import msgspec
 
 from berth.objects.api_object import OwnerReference
 from berth.objects.pod_spec import PodSpec
+from berth.objects.steps import Steps
 
 T = TypeVar("T")
 Labels = dict[str, str]
@@ -62,6 +63,13 @@ class PodTemplate:
         known: T = self._derived.get(make, _UNMADE)
         if known is _UNMADE:
             known = self._derived[make] = make(self)
+        return known
+
+    def derived_in_steps(self, make: Callable[["PodTemplate"], Steps[T]]) -> Steps[T]:
+        """The same of a function that works in steps."""
+        known: T = self._derived.get(make, _UNMADE)
+        if known is _UNMADE:
+            known = self._derived[make] = yield from make(self)
         return known
 
     def __repr__(self) -> str:

@@ -91,25 +91,24 @@ def disks(pod: Pod) -> Iterator[Disk]:
         yield from _disks(volume)
 
 
-def _disks(volume: Volume) -> list[Disk]:
-    found: list[Disk] = []
+def _disks(volume: Volume) -> Iterator[Disk]:
     for kind in DISKS:
         if kind not in volume or (source := volume[kind]) is None:
             continue
         if kind == "gcePersistentDisk":
-            found.append(Disk("gce", (source.get("pdName", ""),), bool(source.get("readOnly"))))
+            yield Disk("gce", (source.get("pdName", ""),), bool(source.get("readOnly")))
         elif kind == "awsElasticBlockStore":
-            found.append(Disk("aws", (source.get("volumeID", ""),), read_only=False))
+            yield Disk("aws", (source.get("volumeID", ""),), read_only=False)
         elif kind == "iscsi":
-            found.append(Disk("iscsi", (source.get("iqn", ""),), bool(source.get("readOnly"))))
+            yield Disk("iscsi", (source.get("iqn", ""),), bool(source.get("readOnly")))
         else:
             pool, image, read_only = (
                 source.get("pool", ""),
                 source.get("image", ""),
                 bool(source.get("readOnly")),
             )
-            found += [Disk("rbd", (each, pool, image), read_only) for each in source.get("monitors") or ()]
-    return found
+            for monitor in source.get("monitors") or ():
+                yield Disk("rbd", (monitor, pool, image), read_only)
 
 
 def rivals(disk: Disk) -> tuple[Disk, ...]:
@@ -131,18 +130,18 @@ def has_disks(pod: Pod) -> bool:
 
 def placed_volumes(pod: Pod) -> tuple[PlacedVolume, ...]:
     """All that counts of the pod's volumes, each once."""
-    if not pod.spec.volumes:
-        return ()
-    found: dict[PlacedVolume, None] = {}
+    return tuple(dict.fromkeys(each_placed_volume(pod))) if pod.spec.volumes else ()
+
+
+def each_placed_volume(pod: Pod) -> Iterator[PlacedVolume]:
+    """All that counts of the pod's volumes, one after the other."""
     for volume in pod.spec.volumes:
         if UNCOUNTED.issuperset(volume):
             continue
-        use = claim_use(pod, volume)
-        found |= dict.fromkeys(_disks(volume))
-        counted = use or inline_csi_volume(volume)
+        yield from _disks(volume)
+        counted = claim_use(pod, volume) or inline_csi_volume(volume)
         if counted is not None:
-            found[counted] = None
-    return tuple(found)
+            yield counted
 
 
 def inline_csi_volume(volume: Volume) -> CsiVolume | None:

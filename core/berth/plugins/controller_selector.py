@@ -3,7 +3,6 @@
 Source: pkg/scheduler/framework/plugins/helper/spread.go (Kubernetes v1.36).
 """
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 from berth.framework.listers import Listers, Store
@@ -13,6 +12,7 @@ from berth.objects.label_selector import (
     InvalidSelectorError,
     LabelSelector,
     Selector,
+    TooManyValuesError,
     compile_selector,
     from_labels,
 )
@@ -58,7 +58,16 @@ class ControllerSelectors:
         )
 
     def of(self, pod: Pod) -> Selector:
-        """The selector that the pod's services and its controller share; empty where it has none of them."""
+        """The selector that the pod's services and its controller share; empty where it has none of them.
+
+        Raises: InvalidSelectorError where it is too large.
+        """
+        try:
+            return self._shared(pod)
+        except TooManyValuesError as error:
+            raise InvalidSelectorError(f"selector of the pod's services and controller: {error}") from error
+
+    def _shared(self, pod: Pod) -> Selector:
         services = [each for each in self._listers.services.in_namespace(pod.namespace) if _means(each, pod)]
         owner = next((o for o in pod.metadata.owner_references if o.controller), None)
         controller = None if owner is None else self._asked_by(owner, pod.namespace)
@@ -112,11 +121,7 @@ class ControllerSelectors:
 
 def _means(service: Service, pod: Pod) -> bool:
     selector = service.spec.selector
-    return selector is not None and _subset(selector.items(), pod.labels)
-
-
-def _subset(pairs: Iterable[tuple[str, str]], labels: dict[str, str]) -> bool:
-    return all(labels.get(key) == value for key, value in pairs)
+    return selector is not None and selector.items() <= pod.labels.items()
 
 
 def _entries(asked: Asked) -> int:
@@ -139,6 +144,8 @@ def _joined(asked: tuple[Asked, ...], controller: Asked) -> Selector:
         return selector
     try:
         workloads = compile_selector(controller)
+    except TooManyValuesError:
+        raise
     except InvalidSelectorError:
         return selector
     return workloads if selector == EVERYTHING else selector.and_also(workloads.requirements)

@@ -13,7 +13,7 @@ import numpy as np
 
 from berth.framework.listers import Listers
 from berth.objects.devices import DeviceClass
-from berth.objects.label_selector import InvalidSelectorError
+from berth.objects.steps import at_once
 from berth.plugins.device_classes import DeviceClassNames, is_device_resource
 from berth.plugins.dynamic_resources.inventory import Device, Inventory, SelectorError, View
 from berth.plugins.dynamic_resources.usage import DeviceUsage
@@ -54,17 +54,14 @@ class DeviceOffers:
             self._inventory = Inventory(self._slices, self._inventory)
             self._inventory_of = self._slices.generation
         self._usage.refresh()
-        try:
-            groups = self._inventory.groups(nodes)
-        except InvalidSelectorError:
-            groups = None
+        groups = at_once(self._inventory.groups(nodes))
         return {name: self._amounts(name, behind, nodes, groups) for name, behind in classes.items()}
 
-    def _amounts(self, name: str, behind: DeviceClass, nodes: Snapshot, groups: Ints | None) -> Amounts:
+    def _amounts(self, name: str, behind: DeviceClass, nodes: Snapshot, groups: Ints) -> Amounts:
         itself = nodes.offered(name)
         offered = np.zeros(len(nodes), dtype=np.int64) if itself is None else itself.copy()
         used = np.zeros(len(nodes), dtype=np.int64) if itself is None else nodes.held(name).copy()
-        if groups is not None and len(nodes):
+        if len(nodes):
             views, numbers = np.unique(groups, return_inverse=True)
             counted = np.array([self._counted(behind, self._inventory.view(int(view))) for view in views])
             by_devices = (offered == 0) & (counted[numbers, 0] > 0)

@@ -32,7 +32,7 @@ from berth.framework.interface import (
     ReasonCodes,
     Scores,
 )
-from berth.framework.pacing import Steps, paced
+from berth.framework.pacing import paced
 from berth.framework.score import default_normalize
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed, unresolvable
 from berth.objects.decode import decoder
@@ -42,11 +42,19 @@ from berth.objects.node_selector import NodeAffinity as Affinity
 from berth.objects.node_selector import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
 from berth.objects.pod import Pod
 from berth.objects.pod_features import PodFeature
+from berth.objects.steps import Steps
 from berth.plugins.in_tree import InTreePlugin, all_pass
 from berth.plugins.queueing import expected, maybe, queue_if
-from berth.plugins.required_affinity import NO_AFFINITY, TERMS_IN_A_STEP, RequiredAffinity
+from berth.plugins.required_affinity import NO_AFFINITY, RequiredAffinity
 from berth.snapshot.columns import Mask
-from berth.snapshot.node_matching import NAME_FIELD, check_term, matching_nodes, matching_term, node_matches
+from berth.snapshot.node_matching import (
+    IN_A_STEP,
+    NAME_FIELD,
+    check_term,
+    matching_nodes,
+    matching_term,
+    node_matches,
+)
 from berth.snapshot.snapshot import Snapshot
 
 NODE_EVENTS = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
@@ -109,7 +117,7 @@ class NodeAffinity(
         allowed = yield from required.in_steps(nodes)
         codes = np.where(allowed, np.uint8(0), np.uint8(2))
         if self._enforced is not None:
-            codes[~matching_nodes(nodes, self._enforced)] = 1
+            codes[~(yield from matching_nodes(nodes, self._enforced))] = 1
         return codes
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Snapshot, feasible: Mask) -> Status:
@@ -177,8 +185,8 @@ def weights(wishes: tuple[PreferredSchedulingTerm, ...], nodes: Snapshot) -> Ste
     """
     total = np.zeros(len(nodes), dtype=np.int64)
     for number, wish in enumerate(wishes, 1):
-        total += wish.weight * matching_term(nodes, wish.preference)
-        if number % TERMS_IN_A_STEP == 0:
+        total += wish.weight * (yield from matching_term(nodes, wish.preference))
+        if number % IN_A_STEP == 0:
             yield
     return total
 

@@ -6,18 +6,15 @@ v1.36).
 
 from typing import NamedTuple
 
-import numpy as np
-
-from berth.framework.pacing import Steps, at_once
 from berth.objects.node import Node
 from berth.objects.node_selector import NodeAffinity, NodeSelector
 from berth.objects.pod import Pod
+from berth.objects.steps import Steps, at_once
 from berth.snapshot.columns import Mask
 from berth.snapshot.node_matching import matching_labels, matching_nodes, node_matches
 from berth.snapshot.snapshot import Snapshot
 
 NO_AFFINITY = NodeAffinity()
-TERMS_IN_A_STEP = 256
 
 
 class RequiredAffinity(NamedTuple):
@@ -49,18 +46,11 @@ class RequiredAffinity(NamedTuple):
         return at_once(self.in_steps(nodes))
 
     def in_steps(self, nodes: Snapshot) -> Steps[Mask]:
-        """The same as `matching`, in steps of some terms each."""
+        """The same as `matching`, in steps."""
         mask = matching_labels(nodes, dict(self.labels))
-        if self.terms is None:
-            return mask
-        terms = self.terms.node_selector_terms
-        allowed = np.zeros(len(nodes), dtype=bool)
-        for start in range(0, len(terms), TERMS_IN_A_STEP):
-            allowed |= matching_nodes(nodes, NodeSelector(terms[start : start + TERMS_IN_A_STEP]))
-            if allowed.all():
-                break
-            yield
-        return mask & allowed
+        if self.terms is not None:
+            mask &= yield from matching_nodes(nodes, self.terms)
+        return mask
 
     def answer(self, nodes: Snapshot) -> Mask:
         """The same as `matching`, worked out once for as long as the nodes stay as they are.

@@ -25,11 +25,12 @@ from berth.framework.interface import (
     Reason,
     ReasonCodes,
 )
-from berth.framework.pacing import Steps, paced
+from berth.framework.pacing import paced
 from berth.framework.status import SKIP, unresolvable
 from berth.objects.pod import Pod
 from berth.objects.pod_features import PodFeature
 from berth.objects.pod_volumes import Disk, disks, has_disks, named_claims, rivals, share_a_disk
+from berth.objects.steps import Steps
 from berth.objects.storage import READ_WRITE_ONCE_POD
 from berth.plugins.counted_pods import CountsPods
 from berth.plugins.in_tree import InTreePlugin, all_pass
@@ -86,8 +87,11 @@ class VolumeRestrictions(InTreePlugin, CountsPods, FilterPlugin, EnqueueExtensio
         ),
     )
 
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[PreFilterResult]:
         """Count the claims of a single pod that are in use anywhere; every claim has to be there."""
+        return paced(state.meter, self.name, self._restricted(state, pod, nodes))
+
+    def _restricted(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Steps[PreFilterResult]:
         claims: set[str] = set()
         for name in named_claims(pod):
             claim = self.handle.listers.persistent_volume_claims.get(name, pod.namespace)
@@ -95,10 +99,15 @@ class VolumeRestrictions(InTreePlugin, CountsPods, FilterPlugin, EnqueueExtensio
                 return PreFilterResult(unresolvable(claim_not_found(name)))
             if READ_WRITE_ONCE_POD in claim.spec.access_modes:
                 claims.add(name)
+            yield
         conflicts = sum(f"{pod.namespace}/{name}" in nodes.claims for name in claims)
         if not conflicts and not has_disks(pod):
             return PreFilterResult(SKIP)
-        state.write(Restrictions, Restrictions(tuple(disks(pod)), frozenset(claims), conflicts))
+        own = []
+        for disk in disks(pod):
+            own.append(disk)
+            yield
+        state.write(Restrictions, Restrictions(tuple(own), frozenset(claims), conflicts))
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[ReasonCodes]:

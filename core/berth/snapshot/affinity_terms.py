@@ -12,6 +12,7 @@ from berth.objects.label_selector import InvalidSelectorError, Selector, compile
 from berth.objects.pod import Pod
 from berth.objects.pod_spec import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from berth.objects.pod_template import PodTemplate
+from berth.objects.steps import Steps, at_once
 from berth.snapshot.recent import size_of
 
 
@@ -120,7 +121,12 @@ def held_terms(pod: Pod, kind: TermKind) -> tuple[HeldTerm, ...]:
 
     Raises: InvalidSelectorError where one does not parse.
     """
-    found = pod.template.derived(_lists)[kind]
+    return at_once(held_terms_in_steps(pod, kind))
+
+
+def held_terms_in_steps(pod: Pod, kind: TermKind) -> Steps[tuple[HeldTerm, ...]]:
+    """The same, read in steps."""
+    found = (yield from pod.template.derived_in_steps(_lists))[kind]
     if isinstance(found, InvalidSelectorError):
         raise InvalidSelectorError(*found.args)
     return found
@@ -128,7 +134,7 @@ def held_terms(pod: Pod, kind: TermKind) -> tuple[HeldTerm, ...]:
 
 def placed_terms(pod: Pod) -> tuple[HeldTerms, ...]:
     """All terms of a placed pod; should a list not parse, all of the pod's lists count as empty."""
-    lists = pod.template.derived(_lists)
+    lists = at_once(pod.template.derived_in_steps(_lists))
     by_key: dict[tuple[TermKind, str], Counter[HeldTerm]] = {}
     for kind, found in lists.items():
         if isinstance(found, InvalidSelectorError):
@@ -138,20 +144,24 @@ def placed_terms(pod: Pod) -> tuple[HeldTerms, ...]:
     return tuple(HeldTerms(pod.namespace, times) for times in by_key.values())
 
 
-def _lists(template: PodTemplate) -> Lists:
+def _lists(template: PodTemplate) -> Steps[Lists]:
     if template.spec.affinity is None:
         return NO_LISTS
-    return {kind: _list(template, kind) for kind in TermKind}
+    lists = {}
+    for kind in TermKind:
+        lists[kind] = yield from _list(template, kind)
+    return lists
 
 
-def _list(template: PodTemplate, kind: TermKind) -> tuple[HeldTerm, ...] | InvalidSelectorError:
+def _list(template: PodTemplate, kind: TermKind) -> Steps[tuple[HeldTerm, ...] | InvalidSelectorError]:
+    held = []
     try:
-        return tuple(
-            HeldTerm(kind, affinity_term(term, template.namespace), weight)
-            for term, weight in _raw_terms(template.spec.affinity, kind)
-        )
+        for term, weight in _raw_terms(template.spec.affinity, kind):
+            held.append(HeldTerm(kind, affinity_term(term, template.namespace), weight))
+            yield
     except InvalidSelectorError as error:
         return error
+    return tuple(held)
 
 
 NO_LISTS: Lists = dict.fromkeys(TermKind, ())

@@ -3,17 +3,20 @@
 Source: component-helpers scheduling/corev1/nodeaffinity (Kubernetes v1.36).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from berth.objects.label_selector import InvalidSelectorError, Requirement, check_requirement
 from berth.objects.node import Node
 from berth.objects.node_selector import NodeSelector, NodeSelectorTerm
+from berth.objects.steps import Steps, at_once
 from berth.snapshot.columns import Mask
 from berth.snapshot.snapshot import Snapshot
 
 NAME_FIELD = "metadata.name"
+IN_A_STEP = 64
+"""So many terms are one step, and so many requirements of a term."""
 
 
 def check_term(term: NodeSelectorTerm) -> None:
@@ -37,33 +40,46 @@ def parses(term: NodeSelectorTerm) -> bool:
     return True
 
 
-def matching_nodes(nodes: Snapshot, selector: NodeSelector) -> Mask:
-    """Where one of the selector's terms holds; terms that do not parse hold nowhere.
+def matching_nodes(nodes: Snapshot, selector: NodeSelector) -> Steps[Mask]:
+    """Where one of the selector's terms holds, in steps; terms that do not parse hold nowhere.
 
     Shapes: result bool (n,).
     """
     mask = np.zeros(len(nodes), dtype=bool)
-    for term in selector.node_selector_terms:
-        mask |= matching_term(nodes, term)
+    for number, term in enumerate(selector.node_selector_terms, 1):
+        mask |= yield from matching_term(nodes, term)
         if mask.all():
             break
+        if number % IN_A_STEP == 0:
+            yield
     return mask
 
 
-def matching_term(nodes: Snapshot, term: NodeSelectorTerm) -> Mask:
-    """Where every requirement of the term holds; an empty term holds nowhere.
+def matching_term(nodes: Snapshot, term: NodeSelectorTerm) -> Steps[Mask]:
+    """Where every requirement of the term holds, in steps; an empty term holds nowhere.
 
     Shapes: result bool (n,).
     """
     if term.empty or not parses(term):
         return np.zeros(len(nodes), dtype=bool)
-    mask = np.ones(len(nodes), dtype=bool)
-    for requirement in term.match_expressions:
-        mask &= nodes.label(requirement.key).matching(requirement, len(nodes))
-        if not mask.any():
-            return mask
+    mask = yield from meeting(nodes, term.match_expressions)
     for requirement in term.match_fields:
         mask &= _matching_field(nodes, requirement)
+    return mask
+
+
+def meeting(nodes: Snapshot, requirements: Iterable[Requirement]) -> Steps[Mask]:
+    """Where the nodes' labels meet all of these, which parse, in steps.
+
+    Shapes: result bool (n,).
+    """
+    mask = np.ones(len(nodes), dtype=bool)
+    for number, requirement in enumerate(requirements, 1):
+        mask &= nodes.label(requirement.key).matching(requirement, len(nodes))
+        if not mask.any():
+            break
+        if number % IN_A_STEP == 0:
+            yield
     return mask
 
 
@@ -72,12 +88,7 @@ def matching_labels(nodes: Snapshot, labels: Mapping[str, str]) -> Mask:
 
     Shapes: result bool (n,).
     """
-    mask = np.ones(len(nodes), dtype=bool)
-    for key, value in labels.items():
-        mask &= nodes.label(key).matching(Requirement(key, "In", (value,)), len(nodes))
-        if not mask.any():
-            break
-    return mask
+    return at_once(meeting(nodes, (Requirement(key, "In", (value,)) for key, value in labels.items())))
 
 
 def _matching_field(nodes: Snapshot, requirement: Requirement) -> Mask:

@@ -15,7 +15,7 @@ Source: pkg/scheduler/backend/cache/snapshot.go (Kubernetes v1.36); docs/decisio
 """
 
 import copy
-from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from berth.objects.host_ports import HostPort, HostPorts
 from berth.objects.node import Node
 from berth.objects.quantity import MAX_INT64
+from berth.objects.steps import Steps
 from berth.objects.taint import Taint
 from berth.snapshot.columns import ByRow, Ints, Mask, Rows
 from berth.snapshot.label_columns import LabelColumn
@@ -302,9 +303,7 @@ class Snapshot:
             self._answers.put(question, known, known.nbytes + size_of(question))
         return known
 
-    def fact_in_steps(
-        self, question: Hashable, compute: Callable[["Snapshot"], Generator[None, None, F]]
-    ) -> Generator[None, None, F]:
+    def fact_in_steps(self, question: Hashable, compute: Callable[["Snapshot"], Steps[F]]) -> Steps[F]:
         """The same as `fact`, worked out in steps between which nothing of the snapshot changes."""
         known: F | None = self._answers[question]
         if known is None:

@@ -2,7 +2,7 @@
 
 import json
 
-from berth.plugins.pod_topology_spread.constraints import MAX_MATCH_LABEL_KEYS
+from berth.objects.label_selector import MAX_VALUES
 from tests.benchmarks.workloads import read_pod
 from tests.hostile.arena import pod
 from tests.hostile.deciding import HOST, REQUIRED, a_core, a_pod, decide, place
@@ -116,7 +116,7 @@ def pods_fields():
     return found
 
 
-BOUNDED = {"match label keys": MAX_MATCH_LABEL_KEYS}
+BOUNDED = dict.fromkeys(("match label keys", "requirements of a constraint"), MAX_VALUES)
 """How many entries are read at most where the API server sets no bound: more are refused with a reason."""
 
 ROWS = [of_pod(field, shape, BOUNDED.get(field)) for field, shape in pods_fields().items()]

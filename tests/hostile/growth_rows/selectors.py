@@ -1,5 +1,6 @@
 """Namespaces, and selectors of services, controllers and disruption budgets: users write them all."""
 
+from berth.objects.label_selector import MAX_VALUES
 from tests.hostile.growth_rows.row import OBJECTS, of_objects, thing
 from tests.hostile.whole_core import pod_document
 
@@ -72,6 +73,7 @@ def budget(name, status=None, **selector):
     return thing("policy/v1", "PodDisruptionBudget", name, spec=spec, status=status or {})
 
 
+REQUIREMENTS = {"matchLabels": MAX_VALUES, "matchExpressions": MAX_VALUES}
 SELECTORS = {
     "matchLabels": lambda n: {"matchLabels": labels(n)},
     "matchExpressions": lambda n: {
@@ -94,7 +96,13 @@ ROWS = [
         max_entries=OBJECTS,
         **BY_NAMESPACE,
     ),
-    of_objects("Service", "selector", lambda n: [service("s", labels(n))], asks=like_all_of),
+    of_objects(
+        "Service",
+        "selector",
+        lambda n: [service("s", labels(n))],
+        max_entries=MAX_VALUES,
+        asks=like_all_of,
+    ),
     of_objects(
         "Service",
         "objects that mean one pod",
@@ -106,6 +114,7 @@ ROWS = [
         "ReplicationController",
         "selector",
         lambda n: [thing("v1", "ReplicationController", "s", spec={"selector": labels(n)})],
+        max_entries=MAX_VALUES,
         asks=owned_by("ReplicationController"),
     ),
     *(
@@ -113,6 +122,7 @@ ROWS = [
             kind,
             field,
             lambda n, kind=kind, shape=shape: [owned(kind, **shape(n))],
+            max_entries=REQUIREMENTS.get(field),
             asks=owned_by(kind),
         )
         for kind in ("ReplicaSet", "StatefulSet")
@@ -123,6 +133,7 @@ ROWS = [
             "PodDisruptionBudget",
             field,
             lambda n, shape=shape: protected(budget("b", **shape(n))),
+            max_entries=REQUIREMENTS.get(field),
             **IMPORTANT,
         )
         for field, shape in SELECTORS.items()

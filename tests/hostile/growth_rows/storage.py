@@ -1,6 +1,8 @@
 """Volumes: claims that users write, and what administrators and CSI drivers say of storage."""
 
+from berth.objects.label_selector import MAX_VALUES
 from tests.hostile.growth_rows.row import OBJECTS, of_objects, thing
+from tests.hostile.growth_rows.selectors import REQUIREMENTS
 
 CLAIMED = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
 STORAGE = "storage.k8s.io/v1"
@@ -137,7 +139,10 @@ def topologies(terms, expressions, values):
 ROWS = [
     *(
         of_storage(
-            "PersistentVolumeClaim", field, lambda n, shape=shape: [storage_class(), volume(), shape(n)]
+            "PersistentVolumeClaim",
+            field,
+            lambda n, shape=shape: [storage_class(), volume(), shape(n)],
+            REQUIREMENTS.get(field),
         )
         for field, shape in CLAIMS.items()
     ),
@@ -213,6 +218,7 @@ ROWS = [
             claim(),
             capacity("c", nodeTopology={"matchLabels": {f"k{i}": "v" for i in range(n)}}),
         ],
+        MAX_VALUES,
     ),
     of_storage(
         "CSIStorageCapacity",
@@ -223,6 +229,7 @@ ROWS = [
             claim(),
             capacity("c", nodeTopology={"matchExpressions": exists(n)}),
         ],
+        MAX_VALUES,
     ),
     of_storage(
         "CSIStorageCapacity",

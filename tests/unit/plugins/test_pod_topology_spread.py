@@ -7,14 +7,13 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.listers import Listers
 from berth.framework.status import Code
 from berth.objects.api_object import ObjectMeta, OwnerReference
-from berth.objects.label_selector import LabelSelector, Requirement
+from berth.objects.label_selector import MAX_VALUES, LabelSelector, Requirement
 from berth.objects.pod import Pod
 from berth.objects.pod_spec import TopologySpreadConstraint
 from berth.objects.taint import Taint, Toleration
 from berth.objects.workloads import ReplicaSet, Service, ServiceSpec, WorkloadSpec
 from berth.plugins.controller_selector import ControllerSelectors
 from berth.plugins.pod_topology_spread import PodTopologySpread
-from berth.plugins.pod_topology_spread.constraints import MAX_MATCH_LABEL_KEYS
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
 from berth.testing.handles import make_plugin
@@ -259,16 +258,16 @@ def test_node_hint(old, new, hint):
 
 def test_a_constraint_of_too_many_match_label_keys():
     """The pod's condition says how many are read: the API server sets no bound."""
-    keys = tuple(f"k{i}" for i in range(MAX_MATCH_LABEL_KEYS + 1))
+    keys = tuple(f"k{i}" for i in range(MAX_VALUES + 1))
     plugin = make_plugin(PodTopologySpread)
 
     def status(count):
-        constraint = hard(selector=WEB, match_label_keys=keys[:count])
+        constraint = hard(selector=WEB, match_label_keys=keys[: count - 1])
         pod = make_pod(labels=dict.fromkeys(keys, "x") | WEB, topology_spread_constraints=(constraint,))
         return plugin.pre_filter(CycleState(), pod, table(ZONES)).status
 
     assert (
-        "get constraints from pod: matchLabelKeys: found 8193 keys; give at most 8192"
-        == status(MAX_MATCH_LABEL_KEYS + 1).message
+        "get constraints from pod: found 8193 labels and values; give at most 8192"
+        == status(MAX_VALUES + 1).message
     )
-    assert status(MAX_MATCH_LABEL_KEYS).ok
+    assert status(MAX_VALUES).ok

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from berth.objects.label_selector import InvalidSelectorError, Requirement
 from berth.objects.node_selector import NodeSelector, NodeSelectorTerm
+from berth.objects.steps import at_once
 from berth.snapshot.node_matching import matching_labels, matching_nodes, node_matches
 from berth.testing.builders import make_node
 from berth.testing.clusters import table
@@ -25,7 +26,7 @@ def term(*expressions, fields=()):
 
 
 def matching(*terms):
-    mask = matching_nodes(TABLE, NodeSelector(terms))
+    mask = at_once(matching_nodes(TABLE, NodeSelector(terms)))
     return [name for name, holds in zip(TABLE.names, mask, strict=True) if holds]
 
 
@@ -94,4 +95,6 @@ TERMS = st.builds(NodeSelectorTerm, st.lists(REQUIREMENTS, max_size=3).map(tuple
 def test_all_at_once_is_one_after_the_other(labels, selector):
     nodes = [make_node(f"n{i}", labels=some) for i, some in enumerate(labels)]
 
-    assert [node_matches(n, selector) for n in nodes] == matching_nodes(table(nodes), selector).tolist()
+    assert [node_matches(n, selector) for n in nodes] == at_once(
+        matching_nodes(table(nodes), selector)
+    ).tolist()

@@ -5,9 +5,9 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.framework.pacing import at_once
 from berth.objects.label_selector import LabelSelector, Requirement
 from berth.objects.pod_spec import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
+from berth.objects.steps import at_once
 from berth.snapshot.affinity_terms import TermKind
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.term_holders import TermHolders

@@ -14,10 +14,12 @@ import numpy as np
 from berth.framework.clock import Clock
 from berth.framework.cycle_budget import CycleMeter
 from berth.framework.interface import ReasonCodes, Scores
+from berth.framework.pacing import paced
 from berth.framework.status import Status, failed, unresolvable
 from berth.objects.node_selector import NodeSelector
 from berth.objects.pod import Pod
 from berth.objects.resource_claims import ResourceClaim
+from berth.objects.steps import Steps, at_once
 from berth.plugins.dynamic_resources.allocator import Search, Solution
 from berth.plugins.dynamic_resources.asking import ClaimAsk, claim_ask
 from berth.plugins.dynamic_resources.extended_resources import (
@@ -123,6 +125,8 @@ class DeviceQuery:
     statuses: list[Status] = field(default_factory=list)
     unavailable: dict[int, set[str]] = field(default_factory=dict)
     """The nodes that an allocated claim, by its index, cannot be used from."""
+    _reached: dict[int, Mask] = field(default_factory=dict)
+    """Where in the whole snapshot an allocated claim, by its index, can be used as its selector says."""
 
     @property
     def searches(self) -> bool:
@@ -134,16 +138,29 @@ class DeviceQuery:
 
         Shapes: result uint32 (n,). Raises: AllocationError where the budget ends too soon for any node.
         """
+        looked = paced(meter, PLUGIN, self._look(nodes))
+        if looked is not None:
+            await looked
         codes = self._begun(nodes)
         await self._search(codes, nodes, meter)
         return self._ended(codes, nodes)
 
-    def codes(self, nodes: Snapshot) -> ReasonCodes:
-        """A code for each node, 0 where all claims can be had.
+    def codes(self, nodes: Snapshot) -> Steps[ReasonCodes]:
+        """A code for each node, 0 where all claims can be had, in steps.
 
         Shapes: result uint32 (n,).
         """
+        yield from self._look(nodes)
         return self._ended(self._begun(nodes), nodes)
+
+    def _look(self, nodes: Snapshot) -> Steps[None]:
+        """Find out which nodes reach what, as claims and slices say in any number of terms."""
+        if self.supply is not None:
+            yield from self.supply.inventory.groups(nodes)
+        for claim in self.allocated:
+            if claim.selector is not None and claim.index not in self._reached:
+                self._reached[claim.index] = yield from matching_nodes(nodes.whole, claim.selector)
+            yield
 
     def _begun(self, nodes: Snapshot) -> ReasonCodes:
         codes = np.zeros(len(nodes), dtype=np.uint32)
@@ -263,7 +280,7 @@ class DeviceQuery:
     def _keys(self, nodes: Snapshot) -> Ints:
         """A number for each node: its view, and which extended resources it leaves to devices."""
         assert self.supply is not None, "only a question with something to allocate has keys"
-        keys = self.supply.inventory.groups(nodes)
+        keys = at_once(self.supply.inventory.groups(nodes))
         if self.extended is None:
             return keys
         for name in self.extended.mapped:
@@ -315,10 +332,7 @@ class DeviceQuery:
     def _away(self, claim: Allocated, nodes: Snapshot) -> Mask:
         if claim.given_up:
             return np.ones(len(nodes), dtype=bool)
-        selector = claim.selector
-        if selector is None:
+        if claim.selector is None:
             return np.zeros(len(nodes), dtype=bool)
-        reached: Mask = nodes.answer(
-            ("DynamicResources", selector), lambda whole: matching_nodes(whole, selector)
-        )
-        return ~reached
+        away: Mask = ~self._reached[claim.index][nodes.rows]
+        return away

@@ -17,6 +17,7 @@ from berth.cel import CELError, Look, SyntaxProblemError, look_at_nothing, progr
 from berth.objects.devices import DeviceSpec, ResourceSlice
 from berth.objects.node_selector import NodeSelector
 from berth.objects.quantity import nanos
+from berth.objects.steps import Steps
 from berth.plugins.dynamic_resources.device_values import device_variable
 from berth.snapshot.columns import Ints
 from berth.snapshot.node_matching import matching_nodes
@@ -264,24 +265,28 @@ class Inventory:
             for d, device in enumerate(pool.devices):
                 self._by_target.setdefault(device.target, []).append((p, d))
 
-    def groups(self, nodes: Snapshot) -> Ints:
-        """The number of each node's view.
+    def groups(self, nodes: Snapshot) -> Steps[Ints]:
+        """The number of each node's view, in steps.
 
         Shapes: result int64 (n,). Cost: worked out once while nodes and slices stay as they are.
         """
         whole = nodes.whole
         if self._grouped_nodes is not whole or self._grouped_at != whole.static_generation:
+            groups = yield from self._grouped(whole)
             self._grouped_nodes, self._grouped_at = whole, whole.static_generation
-            self._groups = self._grouped(whole)
+            self._groups = groups
         return self._groups[nodes.rows]
 
     def view(self, group: int) -> View:
         """The view of that number."""
         return self._views[group]
 
-    def _grouped(self, nodes: Snapshot) -> Ints:
+    def _grouped(self, nodes: Snapshot) -> Steps[Ints]:
         n = len(nodes)
-        masks = [matching_nodes(nodes, selector) for selector in self._selectors]
+        masks = []
+        for selector in self._selectors:
+            masks.append((yield from matching_nodes(nodes, selector)))
+            yield
         reached = np.array(masks, dtype=bool).reshape(len(masks), n)
         patterns, numbers = np.unique(reached, axis=1, return_inverse=True)
         rows = numbers.reshape(n).tolist()

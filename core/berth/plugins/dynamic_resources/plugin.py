@@ -29,12 +29,14 @@ from berth.framework.interface import (
     ReservePlugin,
     Scores,
 )
+from berth.framework.pacing import paced
 from berth.framework.score import default_normalize
 from berth.framework.status import SKIP, SUCCESS, PluginError, Status, failed, unresolvable, unschedulable
 from berth.objects.label_selector import InvalidSelectorError
 from berth.objects.pod import Pod
 from berth.objects.pod_features import PodFeature
 from berth.objects.resource_claims import ResourceClaim
+from berth.objects.steps import Steps
 from berth.plugins.device_classes import DeviceClassNames
 from berth.plugins.dynamic_resources.allocation import allocation
 from berth.plugins.dynamic_resources.asking import ClaimAsk, ClassMissingError, claim_ask
@@ -158,7 +160,7 @@ class DynamicResources(
             return unresolvable(str(error))
         return SUCCESS
 
-    def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> PreFilterResult:
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[PreFilterResult]:
         """Look at the claims, and at all devices if some claim has none yet.
 
         PostFilter knows of claims only where all of this went well (upstream keeps them last of all).
@@ -173,8 +175,11 @@ class DynamicResources(
             return PreFilterResult(unresolvable(str(error)))
         if devices.empty:
             return PreFilterResult(SKIP)
+        return paced(state.meter, self.name, self._looked_at(state, pod, devices))
+
+    def _looked_at(self, state: CycleState, pod: Pod, devices: PodDevices) -> Steps[PreFilterResult]:
         try:
-            devices.question = self._question(pod, devices)
+            devices.question = yield from self._question(pod, devices)
         except ClassMissingError as error:
             return PreFilterResult(unresolvable(str(error)))
         except (PluginError, InvalidSelectorError) as error:
@@ -195,8 +200,8 @@ class DynamicResources(
             return claim
         return self._claims.in_flight_for(claim.uid, pod) or claim
 
-    def _question(self, pod: Pod, devices: PodDevices) -> DeviceQuery:
-        """What is to be asked of nodes.
+    def _question(self, pod: Pod, devices: PodDevices) -> Steps[DeviceQuery]:
+        """What is to be asked of nodes, in steps.
 
         Raises: ClassMissingError, PluginError, InvalidSelectorError.
         """
@@ -210,6 +215,7 @@ class DynamicResources(
                 raise ClassMissingError(text)
             else:
                 asks.append(claim_ask(claim, self.handle.listers.device_classes.get))
+            yield
         supply = self._supply() if asks or devices.extended is not None else None
         return DeviceQuery(
             pod, allocated, asks, devices.extended, supply, self.handle.clock, self._filter_seconds
@@ -239,7 +245,9 @@ class DynamicResources(
         question = state.read(PodDevices).question
         if question is None:
             return all_pass(len(nodes))
-        return question.codes_found(nodes, state.meter) if question.searches else question.codes(nodes)
+        if question.searches:
+            return question.codes_found(nodes, state.meter)
+        return paced(state.meter, self.name, question.codes(nodes))
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         """The reason that the question gave that number."""

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from berth.framework.interface import ReasonCodes
-from berth.framework.pacing import Steps
 from berth.objects.pod import Pod
+from berth.objects.steps import Steps
 from berth.plugins.in_tree import all_pass
 from berth.plugins.inter_pod_affinity.terms import OwnTerms
 from berth.plugins.topology import (

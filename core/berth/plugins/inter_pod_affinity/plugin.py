@@ -17,9 +17,10 @@ from berth.framework.interface import (
     ReasonCodes,
     Scores,
 )
-from berth.framework.pacing import Steps, paced
+from berth.framework.pacing import paced
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed, unresolvable
 from berth.objects.pod import Pod
+from berth.objects.steps import Steps
 from berth.plugins.counted_pods import CountsPods
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.inter_pod_affinity.filtering import Neighbours

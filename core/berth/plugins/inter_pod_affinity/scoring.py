@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from berth.framework.interface import MAX_NODE_SCORE, Scores
-from berth.framework.pacing import Steps
 from berth.framework.score import TABLED
+from berth.objects.steps import Steps
 from berth.plugins.inter_pod_affinity.terms import Wanted
 from berth.plugins.topology import Domains, count_in, holders_in, on_nodes, topology
 from berth.snapshot.affinity_terms import TermKind

@@ -8,10 +8,10 @@ import msgspec
 
 from berth.framework.cycle_budget import CycleMeter
 from berth.framework.listers import NO_LABELS, Listers
-from berth.framework.pacing import Steps
 from berth.objects.label_selector import InvalidSelectorError
 from berth.objects.pod import Pod
-from berth.snapshot.affinity_terms import HeldTerm, TermKind, held_terms
+from berth.objects.steps import Steps
+from berth.snapshot.affinity_terms import HeldTerm, TermKind, held_terms_in_steps
 from berth.snapshot.placed_pods import PodsLike
 from berth.snapshot.recent import Recent, size_of
 from berth.snapshot.snapshot import Snapshot
@@ -68,9 +68,11 @@ def own_terms(pod: Pod, listers: Listers) -> Steps[OwnTerms]:
 
     Raises: UnparsableTermError naming the list.
     """
-    held = {kind: _parsed(pod, kind) for kind in TermKind}
     near: dict[PodsLike, None] = {}
     near_keys, away, preferred = Counter[str](), Counter[Wanted](), Counter[Wanted]()
+    held = {}
+    for kind in TermKind:
+        held[kind] = yield from _parsed(pod, kind)
     for kind, terms in held.items():
         for each in terms:
             term = Wanted(_meant(each, listers), each.term.topology_key)
@@ -88,11 +90,12 @@ def own_terms(pod: Pod, listers: Listers) -> Steps[OwnTerms]:
     return OwnTerms(tuple(near), near_keys, away, preferred)
 
 
-def _parsed(pod: Pod, kind: TermKind) -> tuple[HeldTerm, ...]:
+def _parsed(pod: Pod, kind: TermKind) -> Steps[tuple[HeldTerm, ...]]:
     try:
-        return held_terms(pod, kind)
+        terms = yield from held_terms_in_steps(pod, kind)
     except InvalidSelectorError as error:
         raise UnparsableTermError(f"parsing pod: {kind.value}: {error}") from error
+    return terms
 
 
 def _meant(held: HeldTerm, listers: Listers) -> PodsLike:

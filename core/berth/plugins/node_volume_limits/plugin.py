@@ -18,12 +18,13 @@ from berth.framework.interface import (
     PreFilterResult,
     ReasonCodes,
 )
-from berth.framework.pacing import Steps, paced
+from berth.framework.pacing import paced
 from berth.framework.status import SKIP, Status, failed, unresolvable, unschedulable
 from berth.objects.csi_migration import CsiVolume, migration_of
 from berth.objects.pod import Pod
 from berth.objects.pod_features import PodFeature
-from berth.objects.pod_volumes import claim_use, placed_volumes
+from berth.objects.pod_volumes import claim_use, each_placed_volume
+from berth.objects.steps import Steps
 from berth.plugins.in_tree import InTreePlugin, all_pass
 from berth.plugins.node_volume_limits.attached_volumes import AttachedVolumes
 from berth.plugins.node_volume_limits.driver_columns import ABSENT, DriverColumns
@@ -77,15 +78,15 @@ class NodeVolumeLimits(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExten
         if not any(migration_of(v) or claim_use(pod, v) for v in pod.spec.volumes):
             return PreFilterResult(SKIP)
         yield
-        counted = []
-        for volume in placed_volumes(pod):
-            counted.append(self._resolver.counted(volume))
+        counted = dict[CsiVolume | Missing | Broken | None, None]()
+        for volume in each_placed_volume(pod):
+            counted[self._resolver.counted(volume)] = None
             yield
         wrong = next((c for c in counted if isinstance(c, Missing | Broken)), None)
         verdict = None
         if wrong is not None:
             verdict = failed(wrong.text) if isinstance(wrong, Broken) else unresolvable(wrong.text)
-        volumes = tuple(dict.fromkeys(c for c in counted if isinstance(c, CsiVolume)))
+        volumes = tuple([c for c in counted if isinstance(c, CsiVolume)])
         state.write(WantedVolumes, WantedVolumes(volumes, verdict, []))
         return PreFilterResult()
 

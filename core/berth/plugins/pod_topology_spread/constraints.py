@@ -23,6 +23,7 @@ from berth.objects.label_selector import (
 from berth.objects.pod import Pod
 from berth.objects.pod_spec import TopologySpreadConstraint
 from berth.objects.pod_template import PodTemplate
+from berth.objects.steps import Steps, at_once
 from berth.plugins.controller_selector import ControllerSelectors
 from berth.plugins.required_affinity import RequiredAffinity
 from berth.plugins.tolerance import Tolerance
@@ -35,8 +36,6 @@ from berth.snapshot.snapshot import Snapshot
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 HONOR = "Honor"
-MAX_MATCH_LABEL_KEYS = 8_192
-"""In one constraint: the API server sets no bound, and the selector they make is worked with in one go."""
 
 
 class Action(StrEnum):
@@ -78,10 +77,15 @@ class Defaults:
     def effective(self, pod: Pod, action: Action) -> tuple[Constraint, ...]:
         """The constraints of that kind that hold for the pod.
 
-        Raises: InvalidSelectorError where a selector does not parse.
+        Raises: InvalidSelectorError where a selector does not parse, or is too large.
         """
+        return at_once(self.in_steps(pod, action))
+
+    def in_steps(self, pod: Pod, action: Action) -> Steps[tuple[Constraint, ...]]:
+        """The same, found in steps."""
         if pod.spec.topology_spread_constraints:
-            return _own(pod, action)
+            own = yield from _own(pod, action)
+            return own
         wanted = [c for c in self.constraints if c.when_unsatisfiable == action]
         if not wanted:
             return ()
@@ -97,23 +101,30 @@ class Defaults:
         """Whether no constraint holds for the pod."""
         if pod.spec.topology_spread_constraints:
             return False
-        return not self.constraints or self._selectors.of(pod).empty
+        try:
+            return not self.constraints or self._selectors.of(pod).empty
+        except InvalidSelectorError:
+            return False
 
 
-def _own(pod: Pod, action: Action) -> tuple[Constraint, ...]:
+def _own(pod: Pod, action: Action) -> Steps[tuple[Constraint, ...]]:
     """The pod's own, prepared once for all pods of its template. Raises: InvalidSelectorError."""
-    found = pod.template.derived(_HARD if action is Action.HARD else _SOFT)
+    found = yield from pod.template.derived_in_steps(_HARD if action is Action.HARD else _SOFT)
     if isinstance(found, InvalidSelectorError):
         raise InvalidSelectorError(*found.args)
     return found
 
 
-def _prepared(template: PodTemplate, action: Action) -> tuple[Constraint, ...] | InvalidSelectorError:
-    own = template.spec.topology_spread_constraints
+def _prepared(template: PodTemplate, action: Action) -> Steps[tuple[Constraint, ...] | InvalidSelectorError]:
+    made = []
     try:
-        return tuple(prepared(c, _selector(c, template)) for c in own if c.when_unsatisfiable == action)
+        for constraint in template.spec.topology_spread_constraints:
+            if constraint.when_unsatisfiable == action:
+                made.append(prepared(constraint, _selector(constraint, template)))
+                yield
     except InvalidSelectorError as error:
         return error
+    return tuple(made)
 
 
 _HARD, _SOFT = partial(_prepared, action=Action.HARD), partial(_prepared, action=Action.SOFT)
@@ -132,8 +143,6 @@ def prepared(constraint: TopologySpreadConstraint, selector: Selector) -> Constr
 
 
 def _selector(constraint: TopologySpreadConstraint, template: PodTemplate) -> Selector:
-    if (count := len(constraint.match_label_keys)) > MAX_MATCH_LABEL_KEYS:
-        raise InvalidSelectorError(f"matchLabelKeys: found {count} keys; give at most {MAX_MATCH_LABEL_KEYS}")
     selector, labels = compile_selector(constraint.label_selector), template.labels
     keys = [key for key in constraint.match_label_keys if key in labels]
     if selector == NOTHING or not keys:
@@ -164,6 +173,12 @@ class Inclusion:
     def with_keys(self, nodes: Snapshot) -> Mask:
         """Which nodes have all the labels. Shapes: result bool (n,)."""
         return self._once("keys", nodes, lambda whole: with_all(whole, self.keys))
+
+    def look(self, nodes: Snapshot) -> Steps[None]:
+        """Work out in steps where the pod's node affinity holds, which may have any number of terms."""
+        if not self.required.empty:
+            allowed = yield from nodes.fact_in_steps(self.required, self.required.in_steps)
+            self._once("affinity", nodes, lambda _: allowed)
 
     def question(self, constraint: Constraint) -> PodQuery | None:
         """The question for the pods that the constraint counts; None where it counts none."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from berth.framework.interface import ReasonCodes
-from berth.framework.pacing import Steps
 from berth.objects.pod import Pod
+from berth.objects.steps import Steps
 from berth.plugins.in_tree import all_pass
 from berth.plugins.pod_topology_spread.constraints import (
     Constraint,
@@ -124,6 +124,7 @@ class Spread:
         if not self._inclusion.possible(nodes):
             self._possible, self.constraints = False, ()
             return
+        yield from self._inclusion.look(nodes)
         for constraint in self.constraints:
             key, eligible = constraint.topology_key, self._division(nodes, constraint)
             question = self._inclusion.question(constraint)

@@ -17,15 +17,15 @@ from berth.framework.interface import (
     ReasonCodes,
     Scores,
 )
-from berth.framework.pacing import Steps, paced
+from berth.framework.pacing import paced
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed
 from berth.objects.label_selector import InvalidSelectorError
 from berth.objects.pod import Pod
+from berth.objects.steps import Steps
 from berth.plugins.counted_pods import CountsPods
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.pod_topology_spread.constraints import (
     Action,
-    Constraint,
     Defaults,
     Inclusion,
     topology_keys,
@@ -67,17 +67,15 @@ class PodTopologySpread(
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[PreFilterResult]:
         """Count pods by domain; without hard constraints there is nothing to filter."""
+        return paced(state.meter, self.name, self._counted(state, pod, nodes))
+
+    def _counted(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Steps[PreFilterResult]:
         try:
-            constraints = self._defaults.effective(pod, Action.HARD)
+            constraints = yield from self._defaults.in_steps(pod, Action.HARD)
         except InvalidSelectorError as error:
             return PreFilterResult(failed(f"get constraints from pod: {error}"))
         if not constraints:
             return PreFilterResult(SKIP)
-        return paced(state.meter, self.name, self._counted(state, pod, constraints, nodes))
-
-    def _counted(
-        self, state: CycleState, pod: Pod, constraints: tuple[Constraint, ...], nodes: Snapshot
-    ) -> Steps[PreFilterResult]:
         spread = Spread(pod, constraints, self._inclusion(pod, topology_keys(constraints)))
         yield from spread.count(nodes)
         state.write(Spread, spread)
@@ -92,8 +90,11 @@ class PodTopologySpread(
         self, state: CycleState, pod: Pod, nodes: Snapshot, feasible: Mask
     ) -> MaybeAwaitable[Status]:
         """Count pods by domain of the feasible nodes; without soft constraints there is nothing to score."""
+        return paced(state.meter, self.name, self._added_up(state, pod, nodes, feasible))
+
+    def _added_up(self, state: CycleState, pod: Pod, nodes: Snapshot, feasible: Mask) -> Steps[Status]:
         try:
-            constraints = self._defaults.effective(pod, Action.SOFT)
+            constraints = yield from self._defaults.in_steps(pod, Action.SOFT)
         except InvalidSelectorError as error:
             return failed(f"get constraints from pod: {error}")
         if not constraints or not len(nodes):
@@ -102,11 +103,6 @@ class PodTopologySpread(
         require_all = bool(pod.spec.topology_spread_constraints) or self._defaults.listed
         needed = topology_keys(constraints) if require_all else frozenset()
         spread = SoftSpread(self._inclusion(pod, needed), nodes, feasible)
-        return paced(state.meter, self.name, self._added_up(state, spread, constraints))
-
-    def _added_up(
-        self, state: CycleState, spread: SoftSpread, constraints: tuple[Constraint, ...]
-    ) -> Steps[Status]:
         yield from spread.add_all(constraints)
         state.write(SoftSpread, spread)
         return SUCCESS

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.framework.interface import MAX_NODE_SCORE, Scores
-from berth.framework.pacing import Steps
 from berth.framework.score import TABLED, round_half_away
+from berth.objects.steps import Steps
 from berth.plugins.pod_topology_spread.constraints import (
     HOSTNAME,
     Constraint,
@@ -56,6 +56,7 @@ class SoftSpread:
         if not self._inclusion.possible(self._nodes):
             self._total = np.zeros(len(self._nodes), dtype=np.float64)
             return
+        yield from self._inclusion.look(self._nodes)
         for constraint in constraints:
             self._add(constraint)
             yield

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from berth.framework.listers import AssumeCache, Store
+from berth.objects.steps import Steps
 from berth.objects.storage import (
     AVAILABLE,
     FILESYSTEM,
@@ -41,10 +42,12 @@ class Candidate:
         self._rows: Rows | None = None
         self._at: object = None
 
-    def rows(self, places: NodePlaces) -> Rows:
+    def rows(self, places: NodePlaces) -> Steps[Rows]:
         """The nodes that the volume reaches."""
-        if self._rows is None or self._at is not places.instant:
-            self._rows, self._at = places.reach(self.volume), places.instant
+        if self._at is places and self._rows is not None:
+            return self._rows
+        self._rows = yield from places.reach(self.volume)
+        self._at = places
         return self._rows
 
     def serves(self, claim: PersistentVolumeClaim) -> bool:
@@ -93,22 +96,24 @@ class FreeVolumes:
         mask[: bisect_left(self._capacities, claim.requested_nanos)] = False
         return mask
 
-    def pairs(self, places: NodePlaces, at_most: int) -> tuple[Rows, Ints] | None:
+    def pairs(self, places: NodePlaces, at_most: int) -> Steps[tuple[Rows, Ints] | None]:
         """Each volume with each node that it reaches, volume by volume; None where there are too many.
 
         Shapes: rows, indices (k,).
         """
-        if self._at is not places.instant:
-            self._at, self._pairs = places.instant, None
-            reached: list[Rows] = []
-            size = 0
-            for candidate in self.candidates:
-                reached.append(candidate.rows(places))
-                size += reached[-1].size
-                if size > at_most:
-                    return None
-            self._pairs = side_by_side(reached, range(len(reached)))
-        return self._pairs
+        if self._at is places:
+            return self._pairs
+        pairs, reached, size = None, list[Rows](), 0
+        for candidate in self.candidates:
+            reached.append((yield from candidate.rows(places)))
+            size += reached[-1].size
+            if size > at_most:
+                break
+            yield
+        else:
+            pairs = side_by_side(reached, range(len(reached)))
+        self._at, self._pairs = places, pairs
+        return pairs
 
 
 def side_by_side(reached: Sequence[Rows], indices: Sequence[int]) -> tuple[Rows, Ints]:

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.framework.listers import Listers
+from berth.objects.steps import Steps
 from berth.objects.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim
 from berth.plugins.volume_binding.candidates import Candidates
 from berth.plugins.volume_binding.matching import NONE, Match, match
-from berth.plugins.volume_binding.node_places import NodePlaces
+from berth.plugins.volume_binding.node_places import MigratedPlugins, NodePlaces
 from berth.plugins.volume_binding.pod_claims import PodClaims
 from berth.plugins.volume_binding.provisioning import Provision, Provisioner
 from berth.snapshot.columns import Mask
@@ -56,24 +57,30 @@ class VolumeFinder:
     def __init__(self, listers: Listers) -> None:
         self._volumes = listers.assumed_volumes
         self._candidates = Candidates(listers.persistent_volumes, listers.assumed_volumes)
-        self._places = NodePlaces(listers.csi_nodes)
-        self._provisioner = Provisioner(listers, self._places)
+        self._listers = listers
+        self._migrated = MigratedPlugins(listers.csi_nodes)
+        self._places: NodePlaces | None = None
 
-    def find(self, claims: PodClaims, nodes: Snapshot) -> Found:
-        """The answer over the whole snapshot.
+    def find(self, claims: PodClaims, nodes: Snapshot) -> Steps[Found]:
+        """The answer over the whole snapshot, in steps between which the snapshot stays as it is.
 
         Raises: PluginError, InvalidSelectorError where a claim cannot be judged.
         """
-        self._places.follow(nodes)
-        problems = self._bound(claims.bound, len(nodes))
+        if self._places is None or not self._places.hold_for(nodes):
+            self._places = NodePlaces(nodes, self._migrated)
+        places = self._places
+        problems = yield from self._bound(claims.bound, len(nodes), places)
         wanted, selected, others = self._selected(claims.delayed, nodes)
         problems[~wanted] |= NO_VOLUME
-        matches = self._match(others, wanted)
+        matches = yield from self._match(others, wanted, places)
         to_make = [(claim, wanted) for claim in selected]
         to_make += [(m.claim, wanted & (m.chosen == NONE)) for m in matches]
-        return Found(problems, matches, self._provision(to_make, wanted, problems))
+        provisioner = Provisioner(self._listers, places)
+        return Found(problems, matches, (yield from _provision(provisioner, to_make, wanted, problems)))
 
-    def _bound(self, claims: Sequence[PersistentVolumeClaim], n: int) -> NDArray[np.uint8]:
+    def _bound(
+        self, claims: Sequence[PersistentVolumeClaim], n: int, places: NodePlaces
+    ) -> Steps[NDArray[np.uint8]]:
         problems = np.zeros(n, dtype=np.uint8)
         for claim in claims:
             volume = self._volumes.get(claim.spec.volume_name)
@@ -81,8 +88,9 @@ class VolumeFinder:
                 problems[problems == 0] = NO_SUCH_VOLUME
                 break
             beyond = np.ones(n, dtype=bool)
-            beyond[self._places.reach_migrated(volume)] = False
+            beyond[(yield from places.reach_migrated(volume))] = False
             problems[beyond & (problems == 0)] = OUT_OF_REACH
+            yield
         return problems
 
     def _selected(
@@ -103,31 +111,36 @@ class VolumeFinder:
             wanted &= here
         return wanted, selected, others
 
-    def _match(self, claims: list[PersistentVolumeClaim], wanted: Mask) -> list[Match]:
+    def _match(
+        self, claims: list[PersistentVolumeClaim], wanted: Mask, places: NodePlaces
+    ) -> Steps[list[Match]]:
         classes = {claim.storage_class for claim in claims}
         pools = {name: self._candidates.pool(name, claims) for name in classes}
         matches: list[Match] = []
         for claim in sorted(claims, key=lambda claim: claim.requested_nanos):
-            matches.append(match(claim, pools[claim.storage_class], wanted, matches, self._places))
+            matches.append((yield from match(claim, pools[claim.storage_class], wanted, matches, places)))
+            yield
         return matches
 
-    def _provision(
-        self,
-        to_make: Sequence[tuple[PersistentVolumeClaim, Mask]],
-        wanted: Mask,
-        problems: NDArray[np.uint8],
-    ) -> list[Provision]:
-        """Judge new volumes in order, the first failure ending it on a node; adds to `problems`."""
-        made: list[Provision] = []
-        going = wanted.copy()
-        for claim, where in to_make:
-            here = where & going
-            if not here.any():
-                continue
-            makes = self._provisioner.makes(claim, here.size)
-            room, left = self._provisioner.room(claim, here.size)
-            problems[here & ~makes] |= NO_VOLUME
-            problems[here & makes & ~room] |= NO_STORAGE
-            going &= ~here | (makes & room)
-            made.append(Provision(claim, where, left))
-        return made
+
+def _provision(
+    provisioner: Provisioner,
+    to_make: Sequence[tuple[PersistentVolumeClaim, Mask]],
+    wanted: Mask,
+    problems: NDArray[np.uint8],
+) -> Steps[list[Provision]]:
+    """Judge new volumes in order, the first failure ending it on a node; adds to `problems`."""
+    made: list[Provision] = []
+    going = wanted.copy()
+    for claim, where in to_make:
+        here = where & going
+        if not here.any():
+            continue
+        makes = yield from provisioner.makes(claim, here.size)
+        room, left = yield from provisioner.room(claim, here.size)
+        problems[here & ~makes] |= NO_VOLUME
+        problems[here & makes & ~room] |= NO_STORAGE
+        going &= ~here | (makes & room)
+        made.append(Provision(claim, where, left))
+        yield
+    return made

@@ -3,12 +3,13 @@
 Source: component-helpers storage/volume/pv_helpers.go FindMatchingVolume (Kubernetes v1.36).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from berth.objects.label_selector import EVERYTHING, compile_selector
+from berth.objects.label_selector import EVERYTHING, InvalidSelectorError, compile_selector
+from berth.objects.steps import Steps
 from berth.objects.storage import PersistentVolume, PersistentVolumeClaim
 from berth.plugins.volume_binding.candidates import Pool, side_by_side
 from berth.plugins.volume_binding.node_places import NodePlaces
@@ -38,41 +39,43 @@ class Match:
 
 def match(
     claim: PersistentVolumeClaim, pool: Pool, wanted: Mask, earlier: Sequence[Match], places: NodePlaces
-) -> Match:
-    """The claim's volume wherever one is wanted; what earlier claims chose on a node is taken there.
+) -> Steps[Match]:
+    """The claim's volume wherever one is wanted, in steps; what earlier claims chose is taken there.
 
     A volume that is kept for the claim is the only one in question for it. `earlier` are the pod's matches
     so far. Raises: InvalidSelectorError where the claim's selector does not parse.
     """
     choice = _Choice(wanted, [other.chosen for other in earlier if other.pool is pool])
-    usable = _usable(claim, pool)
+    usable = yield from _usable(claim, pool)
     for index, kept in enumerate(pool.kept, start=len(pool.free)):
         if kept.serves(claim):
-            choice.insist(index, kept.rows(places))
-    pairs = pool.free.pairs(places, AT_ONCE * wanted.size)
+            choice.insist(index, (yield from kept.rows(places)))
+        yield
+    pairs = yield from pool.free.pairs(places, AT_ONCE * wanted.size)
     if pairs is not None:
         rows, indices = pairs
         keep = usable[indices]
         choice.offer(rows[keep], indices[keep])
         return Match(claim, pool, choice.chosen)
-    for rows, indices in _in_steps(np.flatnonzero(usable).tolist(), pool, wanted.size, places):
-        if not choice.open.any():
-            break
-        choice.offer(rows, indices)
+    yield from _offer_all(choice, np.flatnonzero(usable).tolist(), pool, places)
     return Match(claim, pool, choice.chosen)
 
 
-def _usable(claim: PersistentVolumeClaim, pool: Pool) -> Mask:
+def _usable(claim: PersistentVolumeClaim, pool: Pool) -> Steps[Mask]:
     """Which of the pool's free volumes the claim could have.
 
     Shapes: result bool (v,).
     """
-    selector = EVERYTHING if claim.spec.selector is None else compile_selector(claim.spec.selector)
+    try:
+        selector = EVERYTHING if claim.spec.selector is None else compile_selector(claim.spec.selector)
+    except InvalidSelectorError as error:
+        raise InvalidSelectorError(f'selector of persistentvolumeclaim "{claim.name}": {error}') from error
     usable = pool.free.usable(claim)
     usable[list(pool.taken)] = False
     if not selector.empty:
         for index in np.flatnonzero(usable).tolist():
             usable[index] = selector.matches(pool[index].volume.labels)
+            yield
     return usable
 
 
@@ -107,17 +110,20 @@ class _Choice:
         self.open[rows] = False
 
 
-def _in_steps(order: Sequence[int], pool: Pool, n: int, places: NodePlaces) -> Iterator[tuple[Rows, Ints]]:
-    """Pairs of node and volume, volume by volume, not too many at once."""
+def _offer_all(choice: _Choice, order: Sequence[int], pool: Pool, places: NodePlaces) -> Steps[None]:
+    """Offer pairs of node and volume, volume by volume, not too many at once, while some node is open."""
     reached: list[Rows] = []
     indices: list[int] = []
     size = 0
     for index in order:
-        reached.append(pool.free.candidates[index].rows(places))
+        if not choice.open.any():
+            return
+        reached.append((yield from pool.free.candidates[index].rows(places)))
         indices.append(index)
         size += reached[-1].size
-        if size >= AT_ONCE * n:
-            yield side_by_side(reached, indices)
+        if size >= AT_ONCE * choice.open.size:
+            choice.offer(*side_by_side(reached, indices))
             reached, indices, size = [], [], 0
+        yield
     if indices:
-        yield side_by_side(reached, indices)
+        choice.offer(*side_by_side(reached, indices))

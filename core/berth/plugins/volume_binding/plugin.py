@@ -13,6 +13,7 @@ from berth.framework.handle import Handle
 from berth.framework.interface import (
     EnqueueExtensions,
     FilterPlugin,
+    MaybeAwaitable,
     PreBindPlugin,
     PreFilterPlugin,
     PreFilterResult,
@@ -24,10 +25,12 @@ from berth.framework.interface import (
     ScorePlugin,
     Scores,
 )
+from berth.framework.pacing import paced
 from berth.framework.status import SKIP, SUCCESS, Code, PluginError, Status, failed, unresolvable
 from berth.objects.label_selector import InvalidSelectorError
 from berth.objects.pod import Pod
 from berth.objects.pod_features import PodFeature
+from berth.objects.steps import Steps, at_once
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.pod_volumes import volumes_basis, volumes_signature
 from berth.plugins.volume_binding.binding import AssumedVolumes, VolumeBinder
@@ -103,10 +106,13 @@ class VolumeBinding(
         state.write(WantedVolumes, WantedVolumes(claims))
         return PreFilterResult()
 
-    def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:
+    def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[ReasonCodes]:
         """Answer the sum of all that is wrong with the node, as finding.py numbers it."""
         del pod
-        codes: ReasonCodes = self.found(state, nodes).problems[nodes.rows]
+        return paced(state.meter, self.name, self._answered(state, nodes))
+
+    def _answered(self, state: CycleState, nodes: Snapshot) -> Steps[ReasonCodes]:
+        codes: ReasonCodes = (yield from self._found(state, nodes)).problems[nodes.rows]
         return codes
 
     def filter_status(self, state: CycleState, code: int) -> Status:
@@ -117,17 +123,17 @@ class VolumeBinding(
 
     def found(self, state: CycleState, nodes: Snapshot) -> Found:
         """What every node of the whole snapshot has for the pod, worked out once in a cycle."""
+        return at_once(self._found(state, nodes))
+
+    def _found(self, state: CycleState, nodes: Snapshot) -> Steps[Found]:
         wanted = state.read(WantedVolumes)
         if wanted.found is None:
-            wanted.found = self._find(wanted.claims, nodes.whole)
+            try:
+                wanted.found = yield from self._finder.find(wanted.claims, nodes.whole)
+            except (PluginError, InvalidSelectorError):
+                self.handle.claim_metrics.volumes_failed(VolumeStage.PREDICATE)
+                raise
         return wanted.found
-
-    def _find(self, claims: PodClaims, nodes: Snapshot) -> Found:
-        try:
-            return self._finder.find(claims, nodes)
-        except (PluginError, InvalidSelectorError):
-            self.handle.claim_metrics.volumes_failed(VolumeStage.PREDICATE)
-            raise
 
     def volumes_on(self, state: CycleState, nodes: Snapshot, node_name: str) -> NodeVolumes | None:
         """What the pod would get on the node; None where it has no claims."""

@@ -11,6 +11,7 @@ import numpy as np
 from berth.framework.listers import Listers
 from berth.framework.status import PluginError
 from berth.objects.quantity import whole
+from berth.objects.steps import Steps
 from berth.objects.storage import STORAGE, PersistentVolumeClaim, StorageClass
 from berth.plugins.volume_binding.node_places import NodePlaces
 from berth.snapshot.columns import Ints, Mask
@@ -38,19 +39,19 @@ class Provisioner:
     listers: Listers
     places: NodePlaces
 
-    def makes(self, claim: PersistentVolumeClaim, n: int) -> Mask:
-        """Where the claim's class makes volumes.
+    def makes(self, claim: PersistentVolumeClaim, n: int) -> Steps[Mask]:
+        """Where the claim's class makes volumes, in steps.
 
         Shapes: result bool (n,). Raises: PluginError where the class is gone.
         """
         storage_class = self._class(claim)
         mask = np.zeros(n, dtype=bool)
         if storage_class.provisioner not in NO_PROVISIONER:
-            mask[self.places.topology(storage_class.allowed_topologies)] = True
+            mask[(yield from self.places.topology(storage_class.allowed_topologies))] = True
         return mask
 
-    def room(self, claim: PersistentVolumeClaim, n: int) -> tuple[Mask, Ints]:
-        """Where there is room for the claim, and how much is left there.
+    def room(self, claim: PersistentVolumeClaim, n: int) -> Steps[tuple[Mask, Ints]]:
+        """Where there is room for the claim, and how much is left there, in steps.
 
         Shapes: bool (n,); int64 (n,), as in Provision.
         """
@@ -61,17 +62,19 @@ class Provisioner:
             return np.ones(n, dtype=bool), left
         enough = np.zeros(n, dtype=bool)
         size = whole(claim.requested_nanos)
-        for capacity in self.listers.csi_storage_capacities:
+        # A copy, for capacities come and go while others have their turn.
+        for capacity in list(self.listers.csi_storage_capacities):
             limit = capacity.limit_nanos
             if (
                 capacity.storage_class_name == storage_class.name
                 and limit is not None
                 and whole(limit) >= size
             ):
-                rows = self.places.segment(capacity)
+                rows = yield from self.places.segment(capacity)
                 new = rows[~enough[rows]]
                 left[new] = capacity.capacity_bytes
                 enough[new] = True
+                yield
         return enough, left
 
     def _class(self, claim: PersistentVolumeClaim) -> StorageClass:

@@ -1,5 +1,6 @@
 """Pools and views of devices, and what of them outlives a change."""
 
+from berth.objects.steps import at_once
 from berth.plugins.dynamic_resources.inventory import Inventory
 from berth.snapshot.node_info import NodeInfo
 from berth.testing.builders import make_node
@@ -14,7 +15,7 @@ def names(view):
 
 
 def seen(inventory, nodes):
-    groups = inventory.groups(nodes).tolist()
+    groups = at_once(inventory.groups(nodes)).tolist()
     return {name: names(inventory.view(g)) for name, g in zip(nodes.names, groups, strict=True)}
 
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from berth.config.releases.release import RELEASES
 from berth.config.releases.rules import RULES
 from berth.framework.listers import Listers
+from berth.objects.steps import at_once
 from berth.plugins.dynamic_resources.allocator import Search
 from berth.plugins.dynamic_resources.asking import claim_ask
 from berth.plugins.dynamic_resources.inventory import Inventory, SelectorError
@@ -188,7 +189,7 @@ def test_the_pruned_search_finds_what_the_plain_one_finds(found, asked, slots, t
     features = Features(rules=RULES[release])
     usage = DeviceUsage(listers.claim_tracker, features.capacity)
     inventory = Inventory(slices)
-    view = inventory.view(int(inventory.groups(table([make_node("n0")]))[0]))
+    view = inventory.view(int(at_once(inventory.groups(table([make_node("n0")])))[0]))
     wanted = [claim_ask(claim, {"gpu": make_class()}.get) for claim in asked]
     supply = Supply(inventory, usage, features)
 
