@@ -17,7 +17,7 @@ JOBS ?= 3
 # What the checks say comes in one piece each, where make can do that.
 IN_ONE_PIECE := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: run test explore bench lint lint-python lint-types lint-proto lint-scripts lint-go lint-java lint-node lint-rust proto manifests dist images images-check docs release-check clean
+.PHONY: run test explore rounds bench lint lint-python lint-types lint-proto lint-scripts lint-go lint-java lint-node lint-rust proto manifests dist images images-check docs release-check clean
 
 $(UV):
 	$(PYTHON) -m venv $(VENV)
@@ -36,15 +36,24 @@ run: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
-# The property tests with examples that `make test` does not try, in another order: a seed for each round.
+# Again and again, in another order each time; a failure ends it, and says how to have it again.
 SEED ?= $(shell date +%s)
 ROUNDS ?= 1
+define in_rounds
+@for seed in $$(seq $(SEED) $$(($(SEED) + $(ROUNDS) - 1))); do \
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --randomly-seed=$$seed $(1) $(ARGS) \
+	|| { echo "found with seed $$seed; again: make $@ ROUNDS=1 SEED=$$seed JOBS=$(JOBS) ARGS='$(ARGS)'"; exit 1; }; \
+done
+endef
+
+# The property tests with examples that `make test` does not try.
 explore: $(STAMP)
-	@for seed in $$(seq $(SEED) $$(($(SEED) + $(ROUNDS) - 1))); do \
-		$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m hypothesis --hypothesis-profile=explore \
-			--hypothesis-seed=$$seed --randomly-seed=$$seed $(ARGS) \
-		|| { echo "found with seed $$seed; again: make explore SEED=$$seed JOBS=$(JOBS) ARGS='$(ARGS)'"; exit 1; }; \
-	done
+	$(call in_rounds,-m hypothesis --hypothesis-profile=explore --hypothesis-seed=$$seed)
+
+# The files with property tests, as `make test` has them: neither order nor time decides what they find.
+rounds: ROUNDS = 50
+rounds: $(STAMP)
+	$(call in_rounds,$$(grep -rl --include='test_*.py' '^from hypothesis' tests))
 
 bench: $(STAMP)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
