@@ -1,4 +1,4 @@
-"""What a plugin in another process costs the pods that wait: one event, many pods, one question.
+"""What a sidecar costs the pods that wait: one event, many pods, one question.
 
 Beside the times, which a busy machine stretches, the CPU that this process and the plugin use for an event.
 """

@@ -1,4 +1,4 @@
-"""What plugins in other processes add to a cycle: sidecars beside an HTTP extender.
+"""What sidecars add to a cycle: sidecars beside an HTTP extender.
 
 `sidecar_throughput` has what they cost the throughput.
 """

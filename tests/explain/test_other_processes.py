@@ -1,12 +1,12 @@
-"""Plugins in other processes are asked about the pod as it would be, and seldom."""
+"""Sidecars are asked about the pod as it would be, and seldom."""
 
 import msgspec
 import numpy as np
 
 from berth.explain import proposals
+from berth.framework.hypothetical_pod import HypotheticalPod
 from berth.framework.interface import FilterPlugin
 from berth.framework.status import unschedulable
-from berth.framework.supposition import Supposition
 from berth.objects.taint import Taint
 from tests.explain.asking import Asked
 from tests.explain.pending_pods import DEFAULT, GPU
@@ -25,7 +25,7 @@ class Sent(Named, FilterPlugin):
         self.supposed = []
 
     def filter(self, state, pod, nodes):
-        supposed = state.get(Supposition)
+        supposed = state.get(HypotheticalPod)
         sent = pod.written() if supposed is None else supposed.object(b"")
         document = msgspec.json.decode(msgspec.json.encode(sent) if supposed is None else sent)
         if supposed is not None:

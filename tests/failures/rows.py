@@ -44,7 +44,7 @@ PARTS = {
         "leader-steps-down": "the leader loses its lease",
         "lease-not-released": "a lease can't be released at the end",
     },
-    "Plugins in other processes": {
+    "Sidecars": {
         "attach-refused": "a plugin refuses its arguments at `attach`, in a further profile: nothing changes",
         "arguments-refused": "a plugin that runs, or starts anew, refuses arguments of its list or "
         "SchedulerPlugin: those before serve, also in the next pod of the scheduler",

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from berth.objects import pod_template
-from berth.snapshot import recent
+from berth.snapshot import bounded_cache
 from tests.hostile.work import calls
 
 MAX_GROWTH = 1.35
@@ -54,7 +54,7 @@ def memory_of(step):
 @contextmanager
 def counting_bytes(found):
     """Adds up what is written out as JSON to be weighed, hashed or compared."""
-    before = recent._encode, pod_template._encode
+    before = bounded_cache._encode, pod_template._encode
 
     def counting(encode):
         def write(value):
@@ -64,11 +64,11 @@ def counting_bytes(found):
 
         return write
 
-    recent._encode, pod_template._encode = map(counting, before)
+    bounded_cache._encode, pod_template._encode = map(counting, before)
     try:
         yield
     finally:
-        recent._encode, pod_template._encode = before
+        bounded_cache._encode, pod_template._encode = before
 
 
 def work(row, n):

@@ -6,7 +6,7 @@ import pytest
 
 from berth.framework.cycle_state import CycleState
 from berth.out_of_tree.lifecycle.breaker import FAILURES_IN_A_ROW
-from berth.out_of_tree.points import finding, node_answers
+from berth.out_of_tree.points import filter_score, node_answers
 from berth.out_of_tree.points.asking_ahead import CLASSES_AHEAD
 from berth.snapshot.journal import KEPT
 from berth_plugin_proto import identity_pb2, scheduling_pb2
@@ -115,7 +115,7 @@ async def test_pods_of_ever_new_kinds(monkeypatch):
             w.plugin.connection.capabilities.pod_fields.paths[:] = ["/metadata/uid"]
             await w._awaited(w.finding.filter(state, pod, w.snapshot))
 
-    w.finding.known = node_answers.KnownAnswers("p", max_bytes=40 * node_answers.ENTRY_BYTES)
+    w.finding.known = node_answers.SidecarAnswerCache("p", max_bytes=40 * node_answers.ENTRY_BYTES)
     await come(30)
     few = calls(w.finding.ask_ahead)
     await come(300)
@@ -127,7 +127,7 @@ async def test_pods_of_ever_new_kinds(monkeypatch):
 
 async def test_a_storm_of_changes_is_no_storm_of_questions(monkeypatch):
     """Where more rows changed than are asked about ahead, or than are known, the next pod asks."""
-    monkeypatch.setattr(finding, "ROWS_AHEAD", NODES - 1)
+    monkeypatch.setattr(filter_score, "ROWS_AHEAD", NODES - 1)
     w = Harness()
     await w.cycle("a")
     for i in range(KEPT + 1):

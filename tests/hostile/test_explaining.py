@@ -5,8 +5,8 @@ import pytest
 
 from berth.explain.edits import EDITORS
 from berth.explain.volume_places import MAX_VOLUMES, VolumePlaces
+from berth.framework.hypothetical_pod import HypotheticalPod
 from berth.framework.store import Store
-from berth.framework.supposition import Supposition
 from berth.objects.label_selector import LabelSelector, Requirement
 from berth.objects.node_selector import NodeAffinity, NodeSelector, NodeSelectorTerm
 from berth.objects.pod_spec import (
@@ -83,7 +83,7 @@ def test_a_large_pod_as_it_would_be():
         changed = tuple(msgspec.structs.replace(one, resources=less) for one in before.spec.containers)
         after = before.with_spec(msgspec.structs.replace(before.spec, containers=changed))
         known = msgspec.json.encode(before.written())
-        return lambda: Supposition(before, after).object(known)
+        return lambda: HypotheticalPod(before, after).object(known)
 
     assert growth(made, 50) < 1.1
 

@@ -1,4 +1,4 @@
-"""A plugin in another process that answers what it should not: each over a real connection."""
+"""A sidecar that answers what it should not: each over a real connection."""
 
 import asyncio
 import logging

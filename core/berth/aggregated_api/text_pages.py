@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, Final
 
 from berth.aggregated_api.kinds import NODE, POD, POD_GROUP, PROFILE, QUEUE, Kind
-from berth.framework.counted import so_many
-from berth.out_of_tree.queueing.news import NEWS
+from berth.framework.pluralize import pluralize
+from berth.out_of_tree.queueing.requeue_events import REQUEUE_EVENT_SUFFIX
 
 Json = dict[str, Any]
 
@@ -38,7 +38,7 @@ def _state(state: Json) -> Iterator[str]:
     if state["position"]:
         facts.append(("number", f"{state['position']} in the queue"))
     if state["attempts"]:
-        facts.append(("after", so_many(state["attempts"], "attempt")))
+        facts.append(("after", pluralize(state["attempts"], "attempt")))
     shown = ", ".join(f"{word} {fact}" for word, fact in facts if fact)
     yield f"State: {state['kind']}{f', {shown}' if shown else ''}"
     if state["rejectedBy"]:
@@ -59,7 +59,7 @@ def _awaited(events: list[Json]) -> Iterator[str]:
     for event in events:
         resources.setdefault((event["plugin"], ", ".join(event["actions"])), []).append(event["resource"])
     for (plugin, actions), names in resources.items():
-        objects = [name for name in names if not name.endswith(NEWS)]
+        objects = [name for name in names if not name.endswith(REQUEUE_EVENT_SUFFIX)]
         if objects:
             yield f"  brought back for {plugin} by {actions} of {', '.join(objects)}"
         if len(objects) < len(names):
@@ -137,7 +137,7 @@ def _fitted(attempt: Json) -> str:
 def pod_group_page(answer: Json) -> Iterator[str]:
     """The answer about a group, line by line."""
     least = "" if answer["minCount"] is None else f", at least {answer['minCount']} at once"
-    pods = so_many(answer["pods"], "pod")
+    pods = pluralize(answer["pods"], "pod")
     yield f"podgroup {answer['group']}: {pods}, {answer['scheduled']} with a node{least}"
     yield f"Cause:  {answer['cause']}"
     if answer["states"]:
@@ -207,7 +207,7 @@ def _queued(waiting: Json) -> str:
     until = f", until {waiting['until']}" if waiting["until"] else ""
     return (
         f"{waiting['pod']} (priority {waiting['priority']}) since {waiting['since']}, "
-        f"{so_many(waiting['attempts'], 'attempt')}{until}"
+        f"{pluralize(waiting['attempts'], 'attempt')}{until}"
     )
 
 

@@ -1,4 +1,4 @@
-"""`berth plugin`: plugins in other processes of a running scheduler."""
+"""`berth plugin`: sidecars of a running scheduler."""
 
 import json
 from pathlib import Path

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from berth.config.out_of_tree.sidecars import FailurePolicy
-from berth.framework.counted import so_many
+from berth.framework.pluralize import pluralize
 
 Json = dict[str, Any]
 
@@ -126,7 +126,7 @@ def described_lines(answer: Json) -> list[str]:
 def _failure(failure: Json) -> str:
     """A failure, how often it came, and what became of the latest pod."""
     outcome = "ignored" if failure["policy"] == FailurePolicy.IGNORE else "failed the pod"
-    times = so_many(failure["count"], "time")
+    times = pluralize(failure["count"], "time")
     about = f"{outcome} {times}, last for {failure['pod']} at {failure['lastTime']}"
     return f"{failure['point']}: {failure['error']} ({about})"
 

@@ -260,7 +260,7 @@ class Exchange:
             self._timer = None
 
 
-class Convoy:
+class PipelinedRequests:
     """Exchanges that leave in one write, and are answered one after the other on the same connection.
 
     None of them is guarded: the server begins with each when it has answered the one before, so that nothing

@@ -37,7 +37,7 @@ from berth.client.errors import (
 from berth.client.freshness import Absence, covers
 from berth.client.known_objects import KnownObjects
 from berth.client.legible import UNREADABLE
-from berth.client.set_aside import Report, SetAside, ignore
+from berth.client.quarantined_objects import QuarantinedObjects, Report, ignore
 from berth.client.timing import Backoff, Sleep
 from berth.client.transport import Transport
 from berth.client.watch import PAGE_SIZE, Source, current_version, pages, watch_lines
@@ -125,7 +125,7 @@ class Reflector(Generic[T]):
         self.statistics = Statistics()
         self.last_error = ""
         """What the latest list or watch broke off for, that of one that went well included."""
-        self.aside = SetAside(source.resource, report)
+        self.aside = QuarantinedObjects(source.resource, report)
         self.synced = asyncio.Event()
         self.resource_version = ""
         self._transport = transport

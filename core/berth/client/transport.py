@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from berth.client.connection import BodyStream, Response
 from berth.client.endpoint import Endpoint
 from berth.client.errors import ClientError, NotSentError
-from berth.client.exchange import SAFE_METHODS, UNAUTHORIZED, Convoy, Exchange, OnOutcome, Request
+from berth.client.exchange import SAFE_METHODS, UNAUTHORIZED, Exchange, OnOutcome, PipelinedRequests, Request
 from berth.client.pool import Pool
 from berth.client.request_counts import RequestCounts
 from berth.client.timing import TokenBucket
@@ -103,7 +103,7 @@ class Transport:
         is asked: a write that waits for others on the way keeps to no bound.
         """
         deadline = self._deadline(timeout_seconds)
-        Convoy(
+        PipelinedRequests(
             self,
             [
                 Exchange(self, Request(method, path, body, content_type, None), deadline, on_outcome)

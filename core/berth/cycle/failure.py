@@ -33,7 +33,7 @@ MAX_TRIES = 10
 """Five minutes: by then the pod is tried again, and what no server takes is not sent for ever."""
 
 
-class _Saying(NamedTuple):
+class _StatusUpdate(NamedTuple):
     """What is to be written about an attempt, how often that was tried, and the pause until the next time."""
 
     attempts: int
@@ -103,12 +103,12 @@ class FailureHandler:
             log.warning("attempt failed pod=%s error=%s", pod.key, status.message)
         override = nominating.mode is NominatingMode.OVERRIDE
         name = nominating.node_name if override else None
-        self._write(pod, _Saying(info.attempts, condition, name))
+        self._write(pod, _StatusUpdate(info.attempts, condition, name))
 
-    def _write(self, pod: Pod, saying: "_Saying") -> None:
+    def _write(self, pod: Pod, saying: "_StatusUpdate") -> None:
         self.background.spawn(self._patch(pod, saying), f"status of {pod.key}")
 
-    async def _patch(self, pod: Pod, saying: "_Saying") -> None:
+    async def _patch(self, pod: Pod, saying: "_StatusUpdate") -> None:
         try:
             await self.writer.patch_pod_status(pod, saying.condition, saying.nominated_node_name)
         except PodGoneError:
@@ -120,7 +120,7 @@ class FailureHandler:
                 later = saying._replace(tries=saying.tries + 1, pause=min(2 * saying.pause, LONGEST_PAUSE))
                 self.background.call_later(saying.pause, partial(self._write_again, pod, later))
 
-    def _write_again(self, pod: Pod, saying: "_Saying") -> None:
+    def _write_again(self, pod: Pod, saying: "_StatusUpdate") -> None:
         """Unless the pod is tried again meanwhile: a newer attempt has its own to say."""
         record = self.queue.record(pod.namespace, pod.name)
         if record is None or record.pod.uid != pod.uid or record.attempts != saying.attempts:

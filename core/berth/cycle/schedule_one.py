@@ -4,7 +4,7 @@
                                  |             |          |         |
                                  +-------------+----------+---------+--> failure: back to the queue
 
-Scheduling cycles never overlap each other, but for the answers of plugins in other processes to Reserve and
+Scheduling cycles never overlap each other, but for the answers of sidecars to Reserve and
 Permit (docs/decisions/0004-one-stream.md). Source: pkg/scheduler/schedule_one.go ScheduleOne, schedulingCycle
 (Kubernetes v1.36).
 """

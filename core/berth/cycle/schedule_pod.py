@@ -131,6 +131,6 @@ async def _without_node(framework: Framework, attempt: Attempt, status: Status) 
     diagnosis = status.error.diagnosis
     result = await run_post_filters(framework.plugins.post_filter, attempt, diagnosis)
     diagnosis.post_filter_message = result.status.message
-    for witness in framework.witnesses:
-        witness.found_none(attempt, diagnosis, result)
+    for observer in framework.decision_observers:
+        observer.found_none(attempt, diagnosis, result)
     return Decision(status, nominating_info=result.nominating_info)

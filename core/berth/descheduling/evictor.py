@@ -16,7 +16,7 @@ from berth.config.errors import PolicyError
 from berth.descheduling.budgets import Budgets
 from berth.descheduling.cluster import FAILED, Cluster
 from berth.descheduling.pod_facts import seconds_since
-from berth.framework.counted import so_many
+from berth.framework.pluralize import pluralize
 from berth.objects.node_pods import is_daemon, is_static
 from berth.objects.pod import Pod
 from berth.objects.storage import PersistentVolumeClaim
@@ -110,7 +110,7 @@ class Evictor:
         if self.args.min_replicas > 1 and len(owners) == 1:
             replicas = self.replicas[owners[0].uid]
             if replicas < self.args.min_replicas:
-                pods = so_many(replicas, "pod")
+                pods = pluralize(replicas, "pod")
                 yield f"its owner has {pods}, fewer than minReplicas {self.args.min_replicas}"
         started = pod.start_time
         young = started is None or seconds_since(started, self.now) < (self._least_age or 0)

@@ -5,14 +5,14 @@ from typing import Final
 
 from berth.descheduling.eviction import Done
 from berth.descheduling.plan import LeftAlone, Move, Plan
-from berth.framework.counted import so_many
+from berth.framework.pluralize import pluralize
 
 MAX_LEFT_ALONE: Final = 50
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
     """The moves in their order, strategies without any, then what is left alone; long lists are cut."""
-    nodes, pods = so_many(plan.nodes, "node"), so_many(plan.pods, "pod")
+    nodes, pods = pluralize(plan.nodes, "node"), pluralize(plan.pods, "pod")
     yield f"{nodes}, {pods}: {len(plan.moves)} to be evicted, {_stay(plan.left_alone)}"
     yield from (f"note: {note}" for note in plan.notes)
     for number, move in enumerate(plan.moves, 1):

@@ -47,7 +47,7 @@ class Reasons:
 
         Raises: PluginError where it does not stand for a rejection.
         """
-        # The codes of a plugin in another process have their meaning in one cycle alone.
+        # The codes of a sidecar have their meaning in one cycle alone.
         lasting = lasting and plugin.in_process
         key = place, code if lasting else _spelled(plugin, state, code)
         known = self._number_of.get(key)

@@ -50,7 +50,7 @@ async def select_host(
             await evaluation.refresh_scores(attempt, feasible.mask, point)
         evaluation.check(attempt)
         if feasible.matches_cache and not (
-            _scores_beside(evaluation) or framework.extenders or framework.witnesses
+            _scores_beside(evaluation) or framework.extenders or framework.decision_observers
         ):
             best, rows = evaluation.total_scores.best()
             return Host(drawn(rows, chance), best)
@@ -61,8 +61,8 @@ async def select_host(
         await add_priorities(framework.extenders, attempt, scores)
     best, places = highest_of(scores.totals)
     row = int(scores.rows[drawn(places, chance)])
-    for witness in framework.witnesses:
-        witness.chose(attempt, row, scores)
+    for observer in framework.decision_observers:
+        observer.chose(attempt, row, scores)
     return Host(row, best)
 
 
@@ -79,8 +79,8 @@ def _scores_beside(evaluation: CachedEvaluation) -> bool:
 def _any(framework: Framework, attempt: Attempt, feasible: Feasible, chance: random.Random) -> Host:
     rows = feasible.mask.nonzero()[0]
     row = int(rows[chance.randrange(rows.size)])
-    for witness in framework.witnesses:
-        witness.chose(attempt, row, NodeScores(rows, np.zeros(rows.size, dtype=np.int64)))
+    for observer in framework.decision_observers:
+        observer.chose(attempt, row, NodeScores(rows, np.zeros(rows.size, dtype=np.int64)))
     return Host(row)
 
 

@@ -12,7 +12,7 @@ from berth.framework.runtime import PluginSet
 from berth.objects.pod import Pod
 from berth.objects.pod_features import Features, features_of
 from berth.objects.pod_template import PodTemplate
-from berth.snapshot.recent import Recent, size_of
+from berth.snapshot.bounded_cache import BoundedCache, size_of
 
 MAX_BYTES = 32 << 20
 BYTES_SIGNED = 16
@@ -37,7 +37,7 @@ class Signatures:
         self._plugins = plugins
         self._by_features: dict[Features, NodePlugins] = {}
         self._of_template: WeakKeyDictionary[PodTemplate, Signature | None] = WeakKeyDictionary()
-        self._known: Recent[Hashable, Signature] = Recent(MAX_BYTES)
+        self._known: BoundedCache[Hashable, Signature] = BoundedCache(MAX_BYTES)
 
     def plugins(self, pod: Pod) -> NodePlugins:
         """The plugins that run for the pod."""

@@ -104,7 +104,7 @@ class TotalScores:
     def add(self, plugin: ScorePlugin, weight: int, raw: Scores, state: CycleState, feasible: Mask) -> bool:
         """Take in a plugin's raw scores of all rows; whether they are final.
 
-        Those of other processes have to be in range where the pod fits.
+        A sidecar's scores have to be in range where the pod fits.
 
         Shapes: raw int64 (n,); feasible bool (n,). Raises: PluginError.
         """

@@ -160,7 +160,7 @@ class Explainer:
         )
 
     async def _tried(self, framework: Framework, pod: Pod, wanted: Wanted) -> "Found":
-        # Plugins in other processes are asked about the nodes of this one; it is to have them all.
+        # Sidecars are asked about the nodes of this one; it is to have them all.
         self.cache.update_snapshot(self.snapshot)
         nodes = self.cache.fresh_snapshot(without=pod.uid)
         meter = self.budgets.look(pod.namespace, len(nodes))

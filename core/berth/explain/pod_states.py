@@ -17,10 +17,10 @@ from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.objects.pod import Pod
 from berth.objects.pod_volumes import claim_uses
-from berth.queue.places import ACTIVE, BACKOFF
 from berth.queue.queue_contents import Gate
 from berth.queue.queue_profile import QueueProfile
 from berth.queue.scheduling_queue import SchedulingQueue
+from berth.queue.sub_queues import ACTIVE, BACKOFF
 
 SCHEDULING_GATES = "SchedulingGates"
 MAX_PODS = 10

@@ -40,7 +40,7 @@ from berth.snapshot.snapshot import Snapshot
 
 MAX_TRIALS = 40
 MAX_ASKED = 12
-"""So many of them ask programs in other processes: those that all plugins in this one let pass."""
+"""Max trials that also ask sidecars and extenders: of those that all plugins of this process let pass."""
 MAX_OF_A_KIND = {"Requests": 1}
 MAX_OF_OTHER_KINDS = 2
 MAX_ROWS = {"NodeResourcesFit": 10, "TaintToleration": 200, "NodeAffinity": 50}

@@ -24,11 +24,11 @@ from berth.framework.diagnosis import Diagnosis, FitError
 from berth.framework.extender import Extender
 from berth.framework.extender_binding import interested
 from berth.framework.handle import Nominator
+from berth.framework.hypothetical_pod import HypotheticalPod
 from berth.framework.interface import FilterPlugin, PreFilterPlugin
 from berth.framework.node_scores import NodeScores
 from berth.framework.runtime import Framework, PluginSet
 from berth.framework.status import PluginError, Status, unschedulable
-from berth.framework.supposition import Supposition
 from berth.objects.pod import Pod
 from berth.snapshot.columns import Mask
 from berth.snapshot.snapshot import Snapshot
@@ -153,14 +153,14 @@ def _attempt(
     """An attempt whose record is shown to no one; the pod is on no node and nominated to none."""
     state = CycleState(meter)
     if instead_of is not None and instead_of is not pod:
-        state.write(Supposition, Supposition(instead_of, pod))
+        state.write(HypotheticalPod, HypotheticalPod(instead_of, pod))
     pod = unplaced(pod)
     record = CycleRecord(pod, framework.profile_name, 0, b"", b"", 0, 0, 0)
     return Attempt(pod, nodes, state, record)
 
 
 def in_this_process(framework: Framework) -> Framework:
-    """The profile without extenders and without plugins in other processes, which answer at once."""
+    """The profile without extenders and without sidecars, which answer at once."""
     plugins = framework.plugins
     return _alone(
         framework,
@@ -181,7 +181,7 @@ def without(framework: Framework, plugin: str) -> Framework:
 
 
 def in_other_processes(framework: Framework) -> frozenset[str]:
-    """The names of the plugins that are asked about nodes in other processes."""
+    """The names of the sidecars with Filter or Score."""
     plugins = framework.plugins
     return frozenset(p.name for p in (*plugins.pre_filter, *plugins.filter) if not p.in_process)
 

@@ -9,7 +9,7 @@ What holds at every point:
 - All methods are called from one event loop. Scheduling cycles run one after the other, binding cycles
   (permit's wait to post_bind) beside them.
 - Filter and score answer for all nodes of a table at once. A method of an in-tree plugin returns its answer;
-  a plugin in another process may return an awaitable of it.
+  a sidecar may return an awaitable of it.
 - What a plugin needs later in the cycle it keeps in `state`, not in itself: the state ends with the attempt.
 - Pods, nodes and tables are shared and must not be changed.
 - A rejection is a Status. An exception is an error of the plugin: the attempt fails with its text and the pod
@@ -147,7 +147,7 @@ class PreEnqueuePlugin(Plugin):
         """Return SUCCESS to admit the pod to activeQ; any other status keeps it gated.
 
         Called when the pod is queued and again after events that the plugin registered, so it must be cheap
-        and repeatable. Only a plugin in another process may return an awaitable: the pod stays among the
+        and repeatable. Only a sidecar may return an awaitable: the pod stays among the
         unschedulable pods until it is answered.
         """
 

@@ -1,4 +1,4 @@
-"""Scores of feasible nodes, as they are shown to extenders, to witnesses and to `explain`."""
+"""Scores of feasible nodes, as they are shown to extenders, to decision observers and to `explain`."""
 
 from dataclasses import dataclass, field
 

@@ -43,14 +43,14 @@ class QueuedPodInfo:
     pending_plugins: set[str] = field(default_factory=set)
     gating_plugin: str = ""
     gating_message: str = ""
-    """What the gating plugin said, cut short; empty while it is asked in another process."""
+    """What the gating plugin said, cut short; empty while a sidecar is asked."""
     gating_plugin_events: tuple[ClusterEvent, ...] = ()
     asked_as: Pod | None = None
-    """The version of the pod about which plugins in other processes are asked whether it may be queued."""
+    """The version of the pod about which sidecars are asked whether it may be queued."""
     gates_passed: frozenset[str] = frozenset()
-    """The plugins in other processes that let this version pass, while others are still asked."""
+    """The sidecars that let this version pass, while others are still asked."""
     sort_key: SortKey = NO_KEY
-    """The place that a QueueSort plugin in another process gave the pod."""
+    """The place that a QueueSort sidecar gave the pod."""
     sort_key_asked: PodTemplate | None = None
     """What the pod was when that plugin was asked."""
     last_trace: bytes = b""

@@ -13,6 +13,7 @@ from typing import Any
 
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
+from berth.framework.decision_observer import DecisionObserver
 from berth.framework.extender import Extender
 from berth.framework.extender_binding import run_extender_bind
 from berth.framework.interface import (
@@ -38,7 +39,6 @@ from berth.framework.interface import (
     ScorePlugin,
 )
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed
-from berth.framework.witness import Witness
 from berth.objects.pod import Pod
 
 log = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ class Framework:
         self.profile_name = profile_name
         self.extenders = extenders
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
-        self.witnesses: list[Witness] = []
+        self.decision_observers: list[DecisionObserver] = []
         """Who is shown every choice of a node, if anybody."""
         self.take(plugins)
 

@@ -41,7 +41,7 @@ class Decision(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class Plugin(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """A plugin in another process: how it is, and how long its last calls took. Units: microseconds."""
+    """A sidecar: how it is, and how long its last calls took. Units: microseconds."""
 
     name: str
     version: str
@@ -84,7 +84,7 @@ class Collected:
 class Collector:
     """Reads the parts between two turns of the scheduling loop (`turn` is the loop's lock).
 
-    `plugins` gives a line for each plugin in another process, as `berth plugin list` has it.
+    `plugins` gives a line for each sidecar, as `berth plugin list` has it.
     """
 
     cache: Cache

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from berth.framework.clock import Clock
 from berth.live_page.recent_attempts import RecentAttempts
-from berth.queue.places import QueueSizes
+from berth.queue.sub_queues import QueueSizes
 
 SECONDS = 300
 SERIES = (*QueueSizes._fields, "attempts", "scheduled")

@@ -23,7 +23,6 @@ import msgspec
 from berth.client.api import Api
 from berth.client.errors import ClientError, NotFoundError, lacks_rights
 from berth.framework.clock import SYSTEM_CLOCK
-from berth.operator.kept_objects import apply
 from berth.operator.kinds import (
     API_SERVICES,
     AUTHORITY,
@@ -33,6 +32,7 @@ from berth.operator.kinds import (
     MANAGED_BY,
     Json,
 )
+from berth.operator.managed_objects import apply
 from berth.operator.metrics import OperatorMetrics
 from berth.operator.observed import Name, Observed
 from berth.operator.rendering import Settings

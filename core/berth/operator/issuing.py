@@ -24,7 +24,6 @@ from berth.client.resources import CONFIG_MAPS, Resource
 from berth.operator.certificates import Authorities, Authority, Pair, decoded, encoded
 from berth.operator.drift import differs
 from berth.operator.errors import ReservedNameError
-from berth.operator.kept_objects import NONE_THERE, about, apply
 from berth.operator.kinds import (
     AUTHORITY,
     FIELD_MANAGER,
@@ -35,6 +34,7 @@ from berth.operator.kinds import (
     Key,
     key_of,
 )
+from berth.operator.managed_objects import NONE_THERE, about, apply
 from berth.operator.observed import Mirror, Name, Observed
 from berth.operator.rendering.names import CA_FILE, owner_reference, serving_files, serving_names
 from berth.serving.serving_certificate import Certificate, SelfMade, context_of

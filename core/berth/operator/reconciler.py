@@ -17,11 +17,11 @@ from berth.operator.conditions import Problem, conditions, plugin_states
 from berth.operator.descheduling_condition import descheduling
 from berth.operator.errors import NotControlledError, PlanError, ServedTwiceError
 from berth.operator.issuing import Issuing
-from berth.operator.kept_objects import Applied, KeptObjects, apply
 from berth.operator.kinds import PLUGINS, SCHEDULERS, VERSION, Json, Key, key_of
 from berth.operator.kube_scheduler import check_kube_scheduler
 from berth.operator.kubernetes_condition import kubernetes_tested
 from berth.operator.leading_condition import LeadingConditions
+from berth.operator.managed_objects import Applied, ManagedObjects, apply
 from berth.operator.metrics import OperatorMetrics
 from berth.operator.observed import Observed
 from berth.operator.profile_names import profile_problem, unknown_profiles
@@ -66,7 +66,7 @@ class Reconciler:
         self._server = server
         self._leading = leading
         self._now = now
-        self._objects = KeptObjects(api, observed, metrics, self._drifted)
+        self._objects = ManagedObjects(api, observed, metrics, self._drifted)
 
     async def reconcile(self, key: Key) -> Outcome:
         """Look at a Scheduler; unless DONE, look again later.
@@ -88,7 +88,7 @@ class Reconciler:
             served_twice = self._yields_to(scheduler)
             wanted = scheduler if served_twice is None else _without_replicas(scheduler)
             made = plan(wanted, self._observed.plugins_in(key.namespace), settings)
-            problem = await self._bring_about(scheduler, made)
+            problem = await self._apply(scheduler, made)
             if problem is not None:
                 outcome = Outcome.FAILED
             elif served_twice is not None:
@@ -124,7 +124,7 @@ class Reconciler:
             lambda one: self._objects.found("Deployment", one.namespace, base_name(one)),
         )
 
-    async def _bring_about(self, scheduler: Json, made: Plan) -> Problem | None:
+    async def _apply(self, scheduler: Json, made: Plan) -> Problem | None:
         """Give what is wrong afterwards; what is another's may go without a sign to the operator."""
         done = Applied()
         try:

@@ -16,8 +16,8 @@ import grpc.aio
 from berth.framework.clock import SYSTEM_CLOCK
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
+from berth.framework.hypothetical_pod import HypotheticalPod
 from berth.framework.queued_pod import SortKey
-from berth.framework.supposition import Supposition
 from berth.objects.pod import Pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.cluster_state.state_feed import StateFeed
@@ -87,7 +87,7 @@ class Caller:
         """The head of a request: which pod and attempt, against which state."""
         if with_state:
             self.feed.catch_up()
-        supposed: Supposition | None = state.get(Supposition)
+        supposed: HypotheticalPod | None = state.get(HypotheticalPod)
         return common_pb2.Call(
             epoch=self.connection.epoch,
             generation=self.feed.generation,
@@ -96,7 +96,7 @@ class Caller:
             pod=self._supposed(supposed) if supposed else self.ref(pod, attempt_of(state)),
         )
 
-    def _supposed(self, pod: Supposition) -> common_pb2.PodRef:
+    def _supposed(self, pod: HypotheticalPod) -> common_pb2.PodRef:
         """A pod in a message that there is not, as it would be."""
         data = pod.object(self.around.pods.get(pod.before.uid))
         return common_pb2.PodRef(

@@ -1,4 +1,4 @@
-"""The host of all plugins in other processes: what the scheduler process starts and asks.
+"""The host of all sidecars: what the scheduler process starts and asks.
 
     watch --bytes--> RawObjects --> StateFeed (a plugin) --deltas--> Connection --> plugin
     snapshot --steps-----------------^
@@ -33,10 +33,10 @@ from berth.out_of_tree.lifecycle.connection import Connection, Listeners
 from berth.out_of_tree.lifecycle.versions import Version
 from berth.out_of_tree.plugin_metrics import NoPluginMetrics, PluginMetrics
 from berth.out_of_tree.plugin_text import bounded
-from berth.out_of_tree.points.answers import PRE_ENQUEUE
 from berth.out_of_tree.points.asking_ahead import CLASSES_AHEAD, LookAhead
 from berth.out_of_tree.points.packing import sort_keys_of
 from berth.out_of_tree.points.sidecar_plugin import SidecarPlugin
+from berth.out_of_tree.points.sidecar_point import PRE_ENQUEUE
 from berth.out_of_tree.queueing.hint_asker import HintAsker
 from berth.out_of_tree.queueing.waiting_hints import HINTS, WaitingHints, news_from
 from berth.out_of_tree.shadowing.shadows import Shadows

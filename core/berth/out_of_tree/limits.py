@@ -1,4 +1,4 @@
-"""How much a plugin in another process may send: sizes, counts and rates, each with what it is drawn from.
+"""How much a sidecar may send: sizes, counts and rates, each with what it is drawn from.
 
 What is past a limit is cut, paced or refused where it is read; docs/protocol.md "Limits" says which.
 """

@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class PluginMetrics(Protocol):
-    """Counters and durations of calls to plugins in other processes."""
+    """Counters and durations of calls to sidecars."""
 
     def called(self, plugin: str, method: str, outcome: str, seconds: float) -> None:
         """A call ended: ok, error (the plugin's own), failed, late, garbled, or refused (never made)."""

@@ -14,7 +14,7 @@ DEFAULT_SECONDS = 1.0
 LONGEST_SECONDS = 10.0
 CYCLE_SECONDS = 10.0
 BINDING_SECONDS = 30.0
-"""What one scheduling cycle, and then its binding cycle, may spend on plugins in other processes."""
+"""What one scheduling cycle, and then its binding cycle, may spend on sidecars."""
 
 _BINDING = frozenset({"Reserve", "Permit", "PreBind", "Bind"})
 _NOT_OF_THE_CYCLE = frozenset({"PreEnqueue", "Unreserve", "PostBind", "CycleDone"})

@@ -18,7 +18,7 @@ from berth.objects.label_selector import (
 )
 from berth.objects.pod import Pod
 from berth.objects.workloads import Service
-from berth.snapshot.recent import Recent
+from berth.snapshot.bounded_cache import BoundedCache
 
 MANY_ENTRIES = 64
 """Selectors of fewer labels and values are worked out each time: that takes as long as a look-up."""
@@ -43,7 +43,7 @@ class ControllerSelectors:
 
     def __init__(self, listers: Listers) -> None:
         self._listers = listers
-        self._known: Recent[tuple[str, ...], _Known] = Recent(MAX_BYTES)
+        self._known: BoundedCache[tuple[str, ...], _Known] = BoundedCache(MAX_BYTES)
         self._generation = 0
 
     @property

@@ -42,7 +42,7 @@ ROUNDS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class SchedulingContext:
     """What groups are tried on: the snapshot of the cycle, who is nominated where, and known plans.
 
     With `counting` a group is judged by how many of its pods are placed, else by what Permit says of each.
@@ -80,7 +80,7 @@ class GroupQuestion:
         return replace(member.record, intervals=[]) if self.simulated else member.record
 
 
-async def try_group(ground: Ground, question: GroupQuestion) -> GroupResult:
+async def try_group(ground: SchedulingContext, question: GroupQuestion) -> GroupResult:
     """Try the group's pods; the snapshot is in the end as it was."""
     trial = Trial.of(ground, question)
     try:
@@ -112,7 +112,7 @@ class Trial:
     `attempts` counts how often a pod was tried.
     """
 
-    ground: Ground
+    ground: SchedulingContext
     question: GroupQuestion
     states: PodGroupStates
     result: GroupResult = field(default_factory=GroupResult)
@@ -123,7 +123,7 @@ class Trial:
     _requires_preemption: bool = False
 
     @classmethod
-    def of(cls, ground: Ground, question: GroupQuestion) -> "Trial":
+    def of(cls, ground: SchedulingContext, question: GroupQuestion) -> "Trial":
         """A trial that has not begun."""
         return cls(ground, question, question.states.copy_of(question.key))
 

@@ -29,7 +29,7 @@ from berth.framework.status import SUCCESS, Code, PluginError, Status, failed
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
 from berth.pod_groups.conditions import GroupConditions
-from berth.pod_groups.group_algorithm import Ground, GroupQuestion
+from berth.pod_groups.group_algorithm import GroupQuestion, SchedulingContext
 from berth.pod_groups.group_preemption import preempt_for_group
 from berth.pod_groups.group_result import GroupResult
 from berth.pod_groups.members import Member, popped_with, profile_of
@@ -61,7 +61,7 @@ class PodGroupCycle:
     queue: SchedulingQueue
     states: PodGroupStates
     groups: Store[PodGroup]
-    ground: Ground
+    ground: SchedulingContext
     submission: Submission
     conditions: GroupConditions
     features: GroupFeatures

@@ -14,7 +14,7 @@ from berth.framework.interface import PodGroupPostFilterPlugin, PodGroupPostFilt
 from berth.framework.listers import Store
 from berth.framework.status import Status, failed, unschedulable
 from berth.objects.pod_groups import PodGroup
-from berth.pod_groups.group_algorithm import Ground, GroupQuestion, Trial
+from berth.pod_groups.group_algorithm import GroupQuestion, SchedulingContext, Trial
 from berth.pod_groups.group_result import GroupResult
 from berth.pod_groups.members import Member
 from berth.snapshot.pod_info import PodInfo
@@ -30,7 +30,7 @@ GOES_TO_ONE_PLACE = unschedulable(
 
 
 async def preempt_for_group(
-    ground: Ground, question: GroupQuestion, groups: Store[PodGroup], algorithm: Algorithm
+    ground: SchedulingContext, question: GroupQuestion, groups: Store[PodGroup], algorithm: Algorithm
 ) -> PodGroupPostFilterResult | None:
     """Success where victims are on their way out, else why not, or what broke; None where nothing is said.
 
@@ -63,7 +63,7 @@ async def preempt_for_group(
 class _WithoutVictims:
     """Implements berth.framework.preempting.GroupTrial."""
 
-    ground: Ground
+    ground: SchedulingContext
     question: GroupQuestion
     algorithm: Algorithm
     _result: GroupResult = field(default_factory=GroupResult)

@@ -14,7 +14,7 @@ from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import Placement, ProposedPlacement
 from berth.framework.status import PluginError, failed, unschedulable
-from berth.pod_groups.group_algorithm import Ground, GroupQuestion
+from berth.pod_groups.group_algorithm import GroupQuestion, SchedulingContext
 from berth.pod_groups.group_result import GroupResult
 from berth.pod_groups.planned import try_as_planned
 from berth.snapshot.pod_group_states import PodGroupStates
@@ -23,7 +23,9 @@ PLACEMENTS = "pod group placements"
 NOTHING_PLACED = "nominated placement is feasible but no pending pod was scheduled"
 
 
-async def try_placements(ground: Ground, question: GroupQuestion, chance: random.Random) -> GroupResult:
+async def try_placements(
+    ground: SchedulingContext, question: GroupQuestion, chance: random.Random
+) -> GroupResult:
     """The result of the placement that the group fits in best.
 
     What plugins say of placements goes into the first member's record.
@@ -53,7 +55,9 @@ async def try_placements(ground: Ground, question: GroupQuestion, chance: random
     return fitting[0][1] if fitting else _none_fits(ground, [result for _, result in results])
 
 
-def _nominated(ground: Ground, question: GroupQuestion, placements: Sequence[Placement]) -> Placement | None:
+def _nominated(
+    ground: SchedulingContext, question: GroupQuestion, placements: Sequence[Placement]
+) -> Placement | None:
     """The one placement with a node that a pod is nominated to; None where there are several, or none."""
     if ground.counting is None or not ground.counting.nominated_first:
         return None
@@ -70,12 +74,12 @@ def _with_a_pod(result: GroupResult) -> GroupResult:
     return result
 
 
-async def _try_one(ground: Ground, question: GroupQuestion, placement: Placement) -> GroupResult:
+async def _try_one(ground: SchedulingContext, question: GroupQuestion, placement: Placement) -> GroupResult:
     everywhere = placement.rows.size == len(ground.snapshot)
     return await try_as_planned(ground, replace(question, within=None if everywhere else placement.rows))
 
 
-def _none_fits(ground: Ground, results: Sequence[GroupResult]) -> GroupResult:
+def _none_fits(ground: SchedulingContext, results: Sequence[GroupResult]) -> GroupResult:
     first, counting = results[0], ground.counting
     room = sum(len(result.assignments) for result in results)
     if counting is not None:
@@ -85,7 +89,7 @@ def _none_fits(ground: Ground, results: Sequence[GroupResult]) -> GroupResult:
 
 
 async def _best(
-    ground: Ground,
+    ground: SchedulingContext,
     question: GroupQuestion,
     state: CycleState,
     fitting: Sequence[tuple[Placement, GroupResult]],

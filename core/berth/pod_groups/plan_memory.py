@@ -2,7 +2,7 @@
 
     planned --the same pods, the same cluster--> recalled
        |
-       +--anything changes: a node, a pod, an object, a nomination, a plugin in another process--> forgotten
+       +--anything changes: a node, a pod, an object, a nomination, a sidecar--> forgotten
 
 A change forgets the plans of all groups, those of groups that are gone among them.
 Source: docs/decisions/0033-joint-placement.md.
@@ -70,7 +70,7 @@ def place_of(key: GroupKey, within: Rows | None) -> Place:
 class PlanMemory:
     """The latest plan of each group.
 
-    `reached` says how far everything has come that plans rest on, plugins in other processes apart.
+    `reached` says how far everything has come that plans rest on, sidecars apart.
     """
 
     reached: Callable[[], Hashable]

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from berth.framework.cycle_budget import OverBudgetError
 from berth.framework.group_plans import GroupPlan, PodGroupPlanPlugin, TriedPlan
-from berth.pod_groups.group_algorithm import Ground, GroupQuestion, try_group
+from berth.pod_groups.group_algorithm import GroupQuestion, SchedulingContext, try_group
 from berth.pod_groups.group_result import GroupResult
 from berth.pod_groups.plan_memory import Planned, Planning, place_of
 from berth.pod_groups.planning_stage import PlanningStage, in_turn
@@ -19,7 +19,7 @@ from berth.pod_groups.planning_stage import PlanningStage, in_turn
 log = logging.getLogger(__name__)
 
 
-async def try_as_planned(ground: Ground, question: GroupQuestion) -> GroupResult:
+async def try_as_planned(ground: SchedulingContext, question: GroupQuestion) -> GroupResult:
     """The group's result, by a plan where that is better; the snapshot is in the end as it was."""
     planner = _planner_for(question)
     if planner is None:
@@ -57,7 +57,7 @@ def _planner_for(question: GroupQuestion) -> PodGroupPlanPlugin | None:
 
 
 async def _known_or_best(
-    planner: PodGroupPlanPlugin, ground: Ground, question: GroupQuestion
+    planner: PodGroupPlanPlugin, ground: SchedulingContext, question: GroupQuestion
 ) -> GroupPlan | None:
     """The plan to carry out, as it is known as long as nothing changes; None where there is none."""
     place = place_of(question.key, question.within)
@@ -71,12 +71,14 @@ async def _known_or_best(
     return planned.plan
 
 
-def _planning(ground: Ground, question: GroupQuestion) -> Planning:
+def _planning(ground: SchedulingContext, question: GroupQuestion) -> Planning:
     group = question.states.known(question.key)
     return Planning.of(question.framework, question.members, group, ground.snapshot)
 
 
-async def _best_plan(planner: PodGroupPlanPlugin, ground: Ground, question: GroupQuestion) -> Planned:
+async def _best_plan(
+    planner: PodGroupPlanPlugin, ground: SchedulingContext, question: GroupQuestion
+) -> Planned:
     """The plan to carry out, none where one by one is as good and need not place all pods."""
     stage = PlanningStage.of(ground, replace(question, simulated=True, thorough=True))
     start = await stage.one_by_one()

@@ -13,7 +13,7 @@ from berth.framework.group_plans import GroupPlan, TriedPlan
 from berth.framework.node_scores import NodeScores
 from berth.framework.status import PluginError, Status
 from berth.objects.pod import Pod
-from berth.pod_groups.group_algorithm import Ground, GroupQuestion, Trial, try_group
+from berth.pod_groups.group_algorithm import GroupQuestion, SchedulingContext, Trial, try_group
 from berth.pod_groups.group_result import GroupResult
 from berth.pod_groups.members import Member
 from berth.pod_groups.scored_pods import ScoredPods
@@ -29,7 +29,7 @@ SHARE = 4
 class PlanningStage:
     """Implements berth.framework.group_plans.PlanningGround, on rehearsals: the question is a simulation."""
 
-    ground: Ground
+    ground: SchedulingContext
     question: GroupQuestion
     scoring: ScoredPods
     broken: bool = field(default=False, init=False)
@@ -46,7 +46,7 @@ class PlanningStage:
         self._trial = Trial.of(self.ground, self.question)
 
     @classmethod
-    def of(cls, ground: Ground, question: GroupQuestion) -> "PlanningStage":
+    def of(cls, ground: SchedulingContext, question: GroupQuestion) -> "PlanningStage":
         """The stage for a group's cycle on that ground."""
         return cls(ground, question, ScoredPods.on(ground))
 

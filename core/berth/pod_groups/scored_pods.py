@@ -19,7 +19,7 @@ from berth.framework.group_plans import GroupPlan
 from berth.framework.node_scores import NodeScores
 from berth.framework.runtime import Framework
 from berth.framework.status import PluginError, Status, failed, unschedulable
-from berth.pod_groups.group_algorithm import Ground
+from berth.pod_groups.group_algorithm import SchedulingContext
 
 SEED = 0
 NOT_THERE = unschedulable("pod does not fit on the node that its group's plan names")
@@ -34,7 +34,7 @@ class ScoredPods:
     plan: GroupPlan | None = None
 
     @classmethod
-    def on(cls, ground: Ground) -> "ScoredPods":
+    def on(cls, ground: SchedulingContext) -> "ScoredPods":
         """For rehearsals on that ground; ties are drawn from a seed, so that rehearsals cost no chance."""
         return cls(NodeSearch(ground.nominator, Rotation(), exhaustive=True), random.Random(SEED))
 

@@ -22,7 +22,7 @@ from berth.framework.interface import FilterPlugin, PreFilterExtensions
 from berth.framework.runtime import Framework
 from berth.framework.status import PluginError, Status, failed, unresolvable
 from berth.preemption.candidates import Candidate
-from berth.preemption.screening import Beneath
+from berth.preemption.screening import LowerPriorityPods
 from berth.preemption.trial import Trial, Turns, following
 from berth.preemption.victims import Budgets, Seniority, by_importance
 from berth.preemption.whole_groups import UnitDryRun, WholeGroups
@@ -70,7 +70,7 @@ class DryRun:
 
     framework: Framework
     attempt: Attempt
-    beneath: Beneath
+    beneath: LowerPriorityPods
     budgets: Budgets
     nominated: NominatedRows
     seniority: Seniority

@@ -1,8 +1,7 @@
-"""Nodes without their less important pods, kept up to date as columns.
+"""Nodes without their lower-priority pods, as columns that are updated as pods come and go.
 
-A pod that wants to preempt asks first where it would fit if all less important pods were gone: one question
-about all nodes at once, answered by the same filters as any other. Only nodes that pass are worth a dry run.
-Rows are worked out anew only where pods came or went since the last pod of that priority asked.
+Preemption first filters all nodes at once as if all lower-priority pods were gone. Only nodes that pass get
+a dry run. For further preemptors of the same priority, only rows whose pods changed are computed again.
 
 Source: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go SelectVictimsOnNode, over all
 nodes at once (Kubernetes v1.36).
@@ -32,7 +31,7 @@ PRIORITIES_REMEMBERED = 4
 
 @dataclass(frozen=True, slots=True)
 class Potential:
-    """The pods beneath on one node, the most important first, and what each of them holds.
+    """The lower-priority pods of one node, the most important first, and what each of them requests.
 
     Shapes: amounts int64 (m, 3 + r): one, cpu and memory with defaults, requests.
     """
@@ -48,8 +47,8 @@ class Potential:
         return self.amounts[[place[info.uid] for info in infos]]
 
 
-class Beneath:
-    """The pods below one priority, and what every node is without them.
+class LowerPriorityPods:
+    """The pods below one priority, and what they request on each node.
 
     Shapes: count int64 (n,), how many they are; requested int64 (r, n) and non_zero int64 (2, n), what they
         request; rows of the snapshot that was followed last.
@@ -166,11 +165,11 @@ class Screening:
     """Remembers the columns of the priorities that asked last; follows one snapshot."""
 
     def __init__(self) -> None:
-        self._beneath: dict[int, Beneath] = {}
+        self._beneath: dict[int, LowerPriorityPods] = {}
 
-    def beneath(self, priority: int, nodes: Snapshot) -> Beneath:
+    def beneath(self, priority: int, nodes: Snapshot) -> LowerPriorityPods:
         """The pods below that priority as they are now."""
-        known = self._beneath.pop(priority, None) or Beneath(priority)
+        known = self._beneath.pop(priority, None) or LowerPriorityPods(priority)
         if len(self._beneath) >= PRIORITIES_REMEMBERED:
             del self._beneath[next(iter(self._beneath))]
         self._beneath[priority] = known
@@ -178,7 +177,7 @@ class Screening:
         return known
 
 
-def may_fit(framework: Framework, state: CycleState, nodes: Snapshot, beneath: Beneath) -> Mask:
+def may_fit(framework: Framework, state: CycleState, nodes: Snapshot, beneath: LowerPriorityPods) -> Mask:
     """Where the pod's resources fit once the pods beneath it are gone: true of every candidate.
 
     For pods whose other plugins cannot be asked about all nodes at once. Shapes: result bool (n,).

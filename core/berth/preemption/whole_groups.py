@@ -19,7 +19,7 @@ from berth.framework.listers import Store
 from berth.framework.status import PluginError, Status
 from berth.objects.pod_groups import PodGroup
 from berth.preemption.candidates import Candidate
-from berth.preemption.screening import Beneath
+from berth.preemption.screening import LowerPriorityPods
 from berth.preemption.trial import Trial, Turns
 from berth.preemption.units import Unit
 from berth.preemption.victims import Budgets, Seniority
@@ -115,7 +115,7 @@ class UnitDryRun:
     """Tries one node after the other whose pods are in units."""
 
     whole: WholeGroups
-    beneath: Beneath
+    beneath: LowerPriorityPods
     budgets: Budgets
     seniority: Seniority
     known: dict[GroupKey, Unit] = field(default_factory=dict)

@@ -70,7 +70,7 @@ class BackoffQueue:
     """
 
     def __init__(self, order: Order, backoff: Backoff, shard_of: ShardOf = whole) -> None:
-        self.backoff = backoff
+        self.policy = backoff
         self.normal = RecordHeap(lambda record: (backoff.expiry(record), order(record)), shard_of)
         self.resting = RecordHeap(lambda record: (backoff.expiry(record), order(record)))
         self.error = RecordHeap(backoff.expiry)
@@ -128,13 +128,13 @@ class BackoffQueue:
         """Take out the records that have waited enough, rejected ones first."""
         for heap in self._heaps:
             for shard in heap.shards:
-                while (head := heap.peek(shard)) is not None and not self.backoff.backing_off(head, now):
+                while (head := heap.peek(shard)) is not None and not self.policy.backing_off(head, now):
                     heap.pop(shard)
                     yield head
 
     def next_completion(self) -> float:
         """The whole second at which the next record has waited enough; infinity where none waits."""
         heads = (heap.peek(shard) for heap in self._heaps for shard in heap.shards)
-        expiries = [self.backoff.expiry(head) for head in heads if head is not None]
+        expiries = [self.policy.expiry(head) for head in heads if head is not None]
         finite = [floor(expiry) + 1.0 if expiry > -inf else expiry for expiry in expiries]
         return min(finite, default=inf)

@@ -17,11 +17,11 @@ from berth.framework.cluster_event import ClusterEvent, QueueingHint
 from berth.framework.queued_group import QueuedGroupInfo
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.pod import Pod
-from berth.queue.asked_gates import AskedGates
+from berth.queue.async_pre_enqueue import AsyncPreEnqueue
 from berth.queue.hint_questions import HintQuestion, HintQuestions
 from berth.queue.in_flight import InFlight
-from berth.queue.places import Places
 from berth.queue.requeue_strategy import RequeueStrategies, Strategy
+from berth.queue.sub_queues import SubQueues
 from berth.queue.unschedulable_pods import Group, Kinds
 
 PodPredicate = Callable[[Pod], bool]
@@ -35,20 +35,20 @@ class EventMoves:
 
     def __init__(
         self,
-        places: Places,
+        sub_queues: SubQueues,
         strategies: RequeueStrategies,
         in_flight: InFlight,
-        asked_gates: AskedGates,
+        async_pre_enqueue: AsyncPreEnqueue,
     ) -> None:
-        self._places = places
+        self._sub_queues = sub_queues
         self._strategies = strategies
         self._in_flight = in_flight
-        self._asked_gates = asked_gates
+        self._async_pre_enqueue = async_pre_enqueue
 
     @property
     def idle(self) -> bool:
         """Whether no event can matter: no pod waits for one, and none is kept for later."""
-        return not (self._places.pool or self._in_flight or self._asked_gates)
+        return not (self._sub_queues.pool or self._in_flight or self._async_pre_enqueue)
 
     def candidates(
         self,
@@ -68,7 +68,7 @@ class EventMoves:
         left_out = leaves_out(new) if leaves_out is not None else None
         about = old if new is None else new
         own_key = about.key if isinstance(about, Pod) else ""
-        for group, kinds in self._places.pool.groups():
+        for group, kinds in self._sub_queues.pool.groups():
             if left_out is not None and left_out(group):
                 continue
             gating_events = next(_every(kinds)).gating_plugin_events
@@ -99,22 +99,22 @@ class EventMoves:
         for records in candidates:
             strategy = self._strategies.worth_to_all(records, event, old, new, asked)
             if strategy is not Strategy.SKIP:
-                moved |= self._places.move_on(records, strategy, event.label)
+                moved |= self._sub_queues.move_on(records, strategy, event.label)
         self._in_flight.record(event, old, new)
-        self._asked_gates.record(event, old, new)
+        self._async_pre_enqueue.record(event, old, new)
         return moved
 
     def answered(self, question: HintQuestion) -> bool:
         """Move the pods on for which a sidecar said Queue, those that no other attempt began for since."""
-        places, plugin, event = self._places, question.plugin, question.event.label
+        sub_queues, plugin, event = self._sub_queues, question.plugin, question.event.label
         hurried: list[QueuedPodInfo] = []
         others: list[QueuedPodInfo] = []
         for record in question.standing():
             entity = record.group or record
             (hurried if plugin in record.pending_plugins else others).append(entity)
-        moved = places.end_backoff(hurried, event)
-        moved |= places.move_on(hurried, Strategy.IMMEDIATELY, event)
-        moved |= places.move_on(others, Strategy.AFTER_BACKOFF, event)
+        moved = sub_queues.end_backoff(hurried, event)
+        moved |= sub_queues.move_on(hurried, Strategy.IMMEDIATELY, event)
+        moved |= sub_queues.move_on(others, Strategy.AFTER_BACKOFF, event)
         return moved
 
 

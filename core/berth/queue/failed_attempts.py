@@ -13,9 +13,9 @@ from berth.framework.queued_pod import QueuedPodInfo
 from berth.queue.errors import AlreadyQueuedError
 from berth.queue.hint_questions import HintQuestions
 from berth.queue.in_flight import InFlight
-from berth.queue.places import Places
 from berth.queue.queue_metrics import QueueMetrics, count_rejected
 from berth.queue.requeue_strategy import RequeueStrategies, Strategy
+from berth.queue.sub_queues import SubQueues
 
 log = logging.getLogger(__name__)
 
@@ -25,13 +25,13 @@ class FailedAttempts:
 
     def __init__(
         self,
-        places: Places,
+        sub_queues: SubQueues,
         strategies: RequeueStrategies,
         in_flight: InFlight,
         clock: Clock,
         metrics: QueueMetrics,
     ) -> None:
-        self._places = places
+        self._sub_queues = sub_queues
         self._strategies = strategies
         self._in_flight = in_flight
         self._clock = clock
@@ -47,7 +47,7 @@ class FailedAttempts:
         self.count(record)
         record.rests = rests
         strategy = self._strategy(record, asked)
-        return self._places.requeue(record, strategy, LABEL_SCHEDULE_ATTEMPT_FAILURE)
+        return self._sub_queues.requeue(record, strategy, LABEL_SCHEDULE_ATTEMPT_FAILURE)
 
     def count(self, record: QueuedPodInfo) -> None:
         """Take note of an attempt that failed. Raises: AlreadyQueuedError."""
@@ -56,14 +56,14 @@ class FailedAttempts:
         count_rejected(self._metrics, record, 1)
 
     def _refuse_present(self, key: str) -> None:
-        places = self._places
-        if key in places.grouped:
+        sub_queues = self._sub_queues
+        if key in sub_queues.grouped:
             raise AlreadyQueuedError(key, "the pod group")
-        if key in places.pool:
+        if key in sub_queues.pool:
             raise AlreadyQueuedError(key, "unschedulable")
-        if key in places.active:
+        if key in sub_queues.active:
             raise AlreadyQueuedError(key, "the active")
-        if key in places.backoff:
+        if key in sub_queues.backoff:
             raise AlreadyQueuedError(key, "the backoff")
 
     def _strategy(self, record: QueuedPodInfo, asked: HintQuestions) -> Strategy:

@@ -12,7 +12,7 @@ from berth.framework.cluster_event import LABEL_BACKOFF_COMPLETE, UNSCHEDULABLE_
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.queue.event_moves import EventMoves
 from berth.queue.hint_questions import HintQuestions
-from berth.queue.places import Places
+from berth.queue.sub_queues import SubQueues
 
 LEFTOVER_FLUSH_SECONDS = 30.0
 
@@ -25,7 +25,7 @@ class Flushes:
 
     def __init__(
         self,
-        places: Places,
+        sub_queues: SubQueues,
         moves: EventMoves,
         clock: Clock,
         *,
@@ -33,7 +33,7 @@ class Flushes:
         still_gated: StillGated,
     ) -> None:
         self._still_gated = still_gated
-        self._places = places
+        self._sub_queues = sub_queues
         self._moves = moves
         self._clock = clock
         self._limit_seconds = max_in_unschedulable_seconds
@@ -41,7 +41,7 @@ class Flushes:
 
     def next_time(self) -> float:
         """When there is something to do at the earliest, in seconds since the epoch."""
-        return min(self._next_leftovers, self._places.backoff.next_completion())
+        return min(self._next_leftovers, self._sub_queues.backoff.next_completion())
 
     def leftovers_due(self) -> bool:
         """Whether it is time for `leftovers`; the answer is yes once every LEFTOVER_FLUSH_SECONDS."""
@@ -54,8 +54,8 @@ class Flushes:
     def backoff(self) -> bool:
         """Make the pods ready that have waited enough."""
         moved = False
-        for record in self._places.backoff.pop_completed(self._clock.now()):
-            moved |= self._places.move_to_active(record, LABEL_BACKOFF_COMPLETE, from_backoff=True)
+        for record in self._sub_queues.backoff.pop_completed(self._clock.now()):
+            moved |= self._sub_queues.move_to_active(record, LABEL_BACKOFF_COMPLETE, from_backoff=True)
         return moved
 
     def leftovers(self) -> bool:
@@ -66,7 +66,7 @@ class Flushes:
         now = self._clock.now()
         leftovers = [
             record
-            for record in self._places.pool
+            for record in self._sub_queues.pool
             if now - max(record.timestamp, record.last_flush) > self._limit_seconds
         ]
         if not leftovers:

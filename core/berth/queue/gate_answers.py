@@ -1,4 +1,4 @@
-"""What the answers of gates mean for pods that wait: gates in other processes, and gates that are new.
+"""What the answers of gates mean for pods that wait: PreEnqueue sidecars, and gates that are new.
 
 Source: pkg/scheduler/backend/queue/scheduling_queue.go runPreEnqueuePlugins (Kubernetes v1.36);
 docs/protocol.md "Order of calls".
@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from itertools import chain
 
 from berth.framework.queued_pod import QueuedPodInfo
-from berth.queue.asked_gates import Verdicts
+from berth.queue.async_pre_enqueue import Verdicts
 from berth.queue.gating import Gating
 from berth.queue.hint_questions import HintQuestions
 from berth.queue.in_flight import InFlightEvent
-from berth.queue.places import Places
 from berth.queue.requeue_strategy import RequeueStrategies, Strategy
+from berth.queue.sub_queues import SubQueues
 
 LABEL_GATES_ANSWERED = "GatesAnswered"
 LABEL_NEW_GATE = "NewGate"
@@ -23,15 +23,15 @@ LABEL_NEW_SORT_KEY = "NewSortKey"
 class GateAnswers:
     """Queues pods that may pass, and parks those that may not."""
 
-    def __init__(self, places: Places, gating: Gating, strategies: RequeueStrategies) -> None:
-        self._places = places
+    def __init__(self, sub_queues: SubQueues, gating: Gating, strategies: RequeueStrategies) -> None:
+        self._sub_queues = sub_queues
         self._gating = gating
         self._strategies = strategies
 
     def check_again(self, profile: str) -> None:
         """Ask the gates of a profile about pods that are queued already."""
-        places = self._places
-        for record in list(chain(places.active, places.backoff)):
+        sub_queues = self._sub_queues
+        for record in list(chain(sub_queues.active, sub_queues.backoff)):
             if record.pod.spec.scheduler_name == profile and not self._gating.check(record):
                 self._hold_back(record, LABEL_NEW_GATE)
 
@@ -42,8 +42,8 @@ class GateAnswers:
 
     def _hold_back(self, record: QueuedPodInfo, event: str) -> None:
         key = record.key
-        self._places.active.remove(key) or self._places.backoff.remove(key)
-        self._places.park(record, event)
+        self._sub_queues.active.remove(key) or self._sub_queues.backoff.remove(key)
+        self._sub_queues.park(record, event)
 
     def take(
         self,
@@ -57,13 +57,13 @@ class GateAnswers:
         Answers whether it is in activeQ or backoffQ now; what sidecars' hints are to say is in `asked`.
         """
         entity = record.group or record
-        if self._places.pool.get(entity.key) is not entity:
+        if self._sub_queues.pool.get(entity.key) is not entity:
             return False
         passed = self._gating.settle(record, verdicts)
-        self._places.pool.put(entity.key, entity)
+        self._sub_queues.pool.put(entity.key, entity)
         questions = HintQuestions()
         if passed or self._outdated(record, missed, questions):
-            return self._places.requeue(entity, Strategy.AFTER_BACKOFF, LABEL_GATES_ANSWERED)
+            return self._sub_queues.requeue(entity, Strategy.AFTER_BACKOFF, LABEL_GATES_ANSWERED)
         asked.join(questions)
         return False
 

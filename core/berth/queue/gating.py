@@ -1,6 +1,6 @@
 """PreEnqueue: plugins that keep a pod out of activeQ and backoffQ.
 
-Plugins in other processes are asked last, all at once and beside the queue's work (`asked_gates.py`). One
+Sidecars are asked last, all at once and beside the queue's work (`async_pre_enqueue.py`). One
 that orders the queue is asked for the pod's key after them: it holds the pod back until it has answered.
 
 Source: pkg/scheduler/backend/queue/scheduling_queue.go runPreEnqueuePlugins (Kubernetes v1.36).
@@ -32,7 +32,7 @@ AskRemotely = Callable[[QueuedPodInfo, Mapping[str, Awaitable[Status]]], None]
 class Gating:
     """Runs a profile's PreEnqueue plugins and notes in the record which one holds the pod back.
 
-    `ask` waits for the answers of plugins in other processes, by plugin; then `settle` is to be called.
+    `ask` waits for the answers of sidecars, by plugin; then `settle` is to be called.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Gating:
         return True
 
     def _first_held(self, members: Iterable[QueuedPodInfo]) -> QueuedPodInfo | None:
-        """The first pod that is held back; plugins in other processes are asked about all pods at once."""
+        """The first pod that is held back; sidecars are asked about all pods at once."""
         first: QueuedPodInfo | None = None
         for member in members:
             if self._passed(member):

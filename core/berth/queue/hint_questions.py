@@ -93,5 +93,5 @@ HintAsker = Callable[[Sequence[HintQuestion], HintsAnswered], None]
 
 
 def queue_all(questions: Sequence[HintQuestion], answered: HintsAnswered) -> None:
-    """Answer Queue to all of them: there is no plugin in another process to be asked."""
+    """Answer Queue to all of them: there is no sidecar to be asked."""
     answered(questions)

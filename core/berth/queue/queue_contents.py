@@ -13,8 +13,8 @@ from berth.framework.queued_group import QueuedGroupInfo
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.pod import Pod
 from berth.queue.in_flight import InFlight
-from berth.queue.places import BACKOFF, GATED, Places, QueuePosition, QueueSizes
 from berth.queue.queued_groups import QueuedGroups
+from berth.queue.sub_queues import BACKOFF, GATED, QueuePosition, QueueSizes, SubQueues
 from berth.snapshot.pod_group_states import group_of
 
 
@@ -32,25 +32,25 @@ class Gate(NamedTuple):
 class QueueContents:
     """The side of a queue that is read; `groups` are those that wait as one, where the release has it so."""
 
-    _places: Places
+    _sub_queues: SubQueues
     _in_flight: InFlight
     groups: QueuedGroups | None
     _pop_from_backoff: bool
 
     def ready(self, shard: str = "") -> bool:
         """Whether `pop(shard)` has a pod to give."""
-        places = self._places
-        return places.active.peek(shard) is not None or (
-            self._pop_from_backoff and places.backoff.normal.peek(shard) is not None
+        sub_queues = self._sub_queues
+        return sub_queues.active.peek(shard) is not None or (
+            self._pop_from_backoff and sub_queues.backoff.normal.peek(shard) is not None
         )
 
     def upcoming(self, most: int) -> Iterator[Pod]:
         """The pods that are popped next, as far as can be said now: about so many of each shard."""
-        return (each.pod for record in self._places.active.upcoming(most) for each in record.members)
+        return (each.pod for record in self._sub_queues.active.upcoming(most) for each in record.members)
 
     def sizes(self) -> QueueSizes:
         """How many pods wait where."""
-        return self._places.sizes()
+        return self._sub_queues.sizes()
 
     def pods_by_queue(self) -> dict[str, int]:
         """How many pods wait where: the values of pending_pods, those of groups included that wait apart."""
@@ -61,7 +61,7 @@ class QueueContents:
 
     def entities_by_queue(self) -> dict[tuple[str, str], int]:
         """How many pods on their own, and how many groups, wait where, by queue and type."""
-        members = [each.group for each in self._places.grouped.copy().values() if each.group is not None]
+        members = [each.group for each in self._sub_queues.grouped.copy().values() if each.group is not None]
         groups, alone = Counter(map(_part, set(members))), self.sizes()._asdict()
         for group in members:
             alone[_part(group)] -= 1
@@ -70,10 +70,10 @@ class QueueContents:
 
     def pending_pods(self) -> tuple[list[Pod], str]:
         """All waiting pods, and a summary of their numbers."""
-        places = self._places
+        sub_queues = self._sub_queues
         summary = (
-            f"activeQ:{len(places.active)}; backoffQ:{len(places.backoff)}; "
-            f"unschedulablePods:{len(places.pool)}"
+            f"activeQ:{len(sub_queues.active)}; backoffQ:{len(sub_queues.backoff)}; "
+            f"unschedulablePods:{len(sub_queues.pool)}"
         )
         if self.groups is not None:
             incomplete, pending = self.groups.counts()
@@ -89,19 +89,21 @@ class QueueContents:
         return self._record(f"{namespace}/{name}" if namespace else name)
 
     def _record(self, key: str) -> QueuedPodInfo | None:
-        return self._places.get(key) or self._places.grouped.get(key)
+        return self._sub_queues.get(key) or self._sub_queues.grouped.get(key)
 
     def position_of(self, record: QueuedPodInfo) -> QueuePosition:
         """Where a waiting pod is, alone or with its group, for people. Cost: O(what is in activeQ)."""
-        places, entity = self._places, record.group or record
-        place = places.place_of(entity)
-        expiry = places.backoff.backoff.expiry(entity) if place == BACKOFF else 0.0
+        sub_queues, entity = self._sub_queues, record.group or record
+        place = sub_queues.place_of(entity)
+        expiry = sub_queues.backoff.policy.expiry(entity) if place == BACKOFF else 0.0
         # The last second of a backoff counts in full.
-        return QueuePosition(place, places.active.position(entity.key), expiry + 1.0 if expiry > 0 else 0.0)
+        return QueuePosition(
+            place, sub_queues.active.position(entity.key), expiry + 1.0 if expiry > 0 else 0.0
+        )
 
     def place_of(self, record: QueuedPodInfo) -> str:
         """The place that a waiting pod is in, alone or with its group."""
-        return self._places.place_of(record.group or record)
+        return self._sub_queues.place_of(record.group or record)
 
     def gate_of(self, record: QueuedPodInfo) -> Gate | None:
         """What keeps a waiting pod out of activeQ and backoffQ; None for one that nothing does.
@@ -119,7 +121,7 @@ class QueueContents:
 
     def records(self) -> Iterator[QueuedPodInfo]:
         """The records of all waiting pods: in activeQ in no order, then in backoffQ, then in the pool."""
-        for record in self._places:
+        for record in self._sub_queues:
             yield from record.members
         if self.groups is not None:
             yield from self.groups.apart()

@@ -11,7 +11,7 @@ from berth.queue.hints import NO_HINTS, HintMap
 class QueueProfile:
     """A profile's PreEnqueue plugins, in its order, and the events that its plugins wait for.
 
-    `sorter` is its QueueSort plugin, if that is in another process.
+    `sorter` is its QueueSort plugin, if it is a sidecar.
     """
 
     pre_enqueue: Sequence[PreEnqueuePlugin] = ()

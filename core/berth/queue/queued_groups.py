@@ -29,8 +29,8 @@ from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
 from berth.queue.errors import GroupAlreadyQueuedError
 from berth.queue.failed_attempts import note_failure
-from berth.queue.places import Places
 from berth.queue.requeue_strategy import Strategy
+from berth.queue.sub_queues import SubQueues
 from berth.snapshot.pod_group_states import GroupKey, group_of
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class QueuedGroups:
 
     def __init__(
         self,
-        places: Places,
+        sub_queues: SubQueues,
         groups: Store[PodGroup],
         clock: Clock,
         notify: Callable[[bool], None],
@@ -55,7 +55,7 @@ class QueuedGroups:
     ) -> None:
         self._pod_added = pod_added
         self._notify = notify
-        self._places = places
+        self._sub_queues = sub_queues
         self._groups = groups
         self._clock = clock
         self._incomplete: Apart = {}
@@ -86,7 +86,7 @@ class QueuedGroups:
 
     def _added(self, record: QueuedPodInfo) -> bool:
         key = _group_of(record)
-        self._places.grouped[record.key] = record
+        self._sub_queues.grouped[record.key] = record
         group = self._find(key)
         if group is None:
             self._incomplete.setdefault(key, {})[record.key] = record
@@ -99,7 +99,7 @@ class QueuedGroups:
             return False
         entity = QueuedGroupInfo.of(group, record, self._clock.now())
         if not (record.unschedulable_count or record.consecutive_errors_count):
-            return self._places.move_to_active(entity, self._pod_added)
+            return self._sub_queues.move_to_active(entity, self._pod_added)
         # A pod that failed once its group was through: it backs off, whatever would break again.
         entity.unschedulable_count = record.unschedulable_count
         entity.consecutive_errors_count = record.consecutive_errors_count
@@ -108,7 +108,7 @@ class QueuedGroups:
 
     def remove(self, pod: Pod) -> QueuedPodInfo | None:
         """Take a pod out; its record, None where it does not wait."""
-        record = self._places.grouped.pop(pod.key, None)
+        record = self._sub_queues.grouped.pop(pod.key, None)
         if record is None:
             return None
         if record.group is None:
@@ -119,10 +119,10 @@ class QueuedGroups:
 
     def _with_others(self, entity: QueuedGroupInfo, change: Callable[[], None]) -> bool:
         """Put the entity back where it was with other pods; one without pods is gone."""
-        place = self._places.place_of(entity)
-        self._places.remove(entity.key)
+        place = self._sub_queues.place_of(entity)
+        self._sub_queues.remove(entity.key)
         change()
-        return bool(entity.members) and self._places.put_back(entity, place, self._pod_added)
+        return bool(entity.members) and self._sub_queues.put_back(entity, place, self._pod_added)
 
     @staticmethod
     def _leave(apart: Apart, record: QueuedPodInfo) -> bool:
@@ -148,7 +148,7 @@ class QueuedGroups:
         entity = self._entity(GroupKey(group.namespace, group.name))
         if entity is not None:
             entity.pod_group = group
-            self._places.restore(entity)
+            self._sub_queues.restore(entity)
 
     def group_deleted(self, group: PodGroup) -> None:
         """Let the group's pods wait until there is such a group again."""
@@ -156,7 +156,7 @@ class QueuedGroups:
         entity = self._entity(key)
         records = list(self._pending.pop(key, {}).values())
         if entity is not None:
-            self._places.remove(entity.key)
+            self._sub_queues.remove(entity.key)
             records += entity.members
         for record in records:
             record.group = None
@@ -170,7 +170,7 @@ class QueuedGroups:
         entity.place = ""
         for member in entity.members:
             member.group = None
-            self._places.grouped.pop(member.key, None)
+            self._sub_queues.grouped.pop(member.key, None)
 
     def ended(self, entity: QueuedGroupInfo, status: Status) -> None:
         """Queue the group's pods that came back from the attempt, or came during it.
@@ -184,7 +184,7 @@ class QueuedGroups:
         """
         key = entity.group_key
         if self._entity(key) is not None:
-            raise GroupAlreadyQueuedError(str(key), self._places.place_of(entity))
+            raise GroupAlreadyQueuedError(str(key), self._sub_queues.place_of(entity))
         self._tried.discard(key)
         left, group = self._pending.pop(key, {}), self._find(key)
         if not left or group is None:
@@ -209,13 +209,13 @@ class QueuedGroups:
 
     def _requeue(self, entity: QueuedGroupInfo, strategy: Strategy = Strategy.AFTER_BACKOFF) -> bool:
         entity.rests, entity.backoff_expiration = strategy is Strategy.AFTER_BACKOFF, None
-        return self._places.requeue(entity, strategy, LABEL_SCHEDULE_ATTEMPT_FAILURE)
+        return self._sub_queues.requeue(entity, strategy, LABEL_SCHEDULE_ATTEMPT_FAILURE)
 
     def _find(self, key: GroupKey) -> PodGroup | None:
         return self._groups.get(key.name, key.namespace)
 
     def _entity(self, key: GroupKey) -> QueuedGroupInfo | None:
-        found = self._places.get(entity_key(key))
+        found = self._sub_queues.get(entity_key(key))
         return found if isinstance(found, QueuedGroupInfo) else None
 
 

@@ -31,7 +31,7 @@ from berth.framework.queued_pod import QueuedPodInfo, SortKey
 from berth.framework.status import failed
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
-from berth.queue.asked_gates import AskedGates, Verdicts
+from berth.queue.async_pre_enqueue import AsyncPreEnqueue, Verdicts
 from berth.queue.backoff_queue import Backoff
 from berth.queue.event_moves import EventMoves, LeavesOut, PodPredicate
 from berth.queue.failed_attempts import FailedAttempts
@@ -41,7 +41,6 @@ from berth.queue.gating import Gating
 from berth.queue.hint_questions import HintAsker, HintQuestion, HintQuestions, queue_all
 from berth.queue.in_flight import InFlight, InFlightEvent
 from berth.queue.nominator import PodLister
-from berth.queue.places import ACTIVE, Places
 from berth.queue.queue_contents import QueueContents
 from berth.queue.queue_metrics import NoMetrics, QueueMetrics, count_rejected
 from berth.queue.queue_order import Less, queue_order
@@ -50,6 +49,7 @@ from berth.queue.queued_groups import QueuedGroups
 from berth.queue.record_heap import Order, ShardOf, whole
 from berth.queue.requeue_strategy import RequeueStrategies
 from berth.queue.sort_keys import SortKeys
+from berth.queue.sub_queues import ACTIVE, SubQueues
 from berth.snapshot.pod_group_states import group_of
 
 log = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ class SchedulingQueue(QueueContents):
 
     `less` (and `sort_key`, if its plugin has one) come from the QueueSort plugin of the first profile.
     `on_ready` is called after any call that put a pod into activeQ or backoffQ, and by `close()`.
-    `ask_hints` asks plugins in other processes. `leaves_out` says of an object that comes which records it
+    `ask_hints` asks sidecars. `leaves_out` says of an object that comes which records it
     cannot help, so that no plugin is asked about them. `shard_of` says with which shard a record is popped.
     `wait_seconds` says of a pod that is next how much longer it has to wait, because of its namespace.
     `still_gated` gets pods that plugins have kept out for long; `nominates_gated`, a rule of releases,
@@ -119,10 +119,10 @@ class SchedulingQueue(QueueContents):
         self._generic_workload = generic_workload
         self._strategies = RequeueStrategies(profiles, clock, self._metrics)
         self._in_flight = InFlight(self._metrics)
-        self._asked_gates = AskedGates(background, self._gates_answered)
+        self._async_pre_enqueue = AsyncPreEnqueue(background, self._gates_answered)
         self._sort_keys = SortKeys(profiles)
         gating = self._new_gating(profiles)
-        self._places = Places(
+        self._sub_queues = SubQueues(
             queue_order(less, sort_key),
             Backoff(initial_backoff_seconds, max_backoff_seconds, windowed=pop_from_backoff),
             gating,
@@ -134,19 +134,21 @@ class SchedulingQueue(QueueContents):
             events=unassigned_events,
             nominates_gated=nominates_gated,
         )
-        self.nominator = self._places.nominator
+        self.nominator = self._sub_queues.nominator
         """Who was promised which node."""
         self.groups = (
             None
             if groups is None
-            else QueuedGroups(self._places, groups, clock, self._notify, self._pod_added)
+            else QueuedGroups(self._sub_queues, groups, clock, self._notify, self._pod_added)
         )
         """The groups that wait as one; None where each pod waits alone."""
-        self._gates = GateAnswers(self._places, gating, self._strategies)
-        self._failed = FailedAttempts(self._places, self._strategies, self._in_flight, clock, self._metrics)
-        self._moves = EventMoves(self._places, self._strategies, self._in_flight, self._asked_gates)
+        self._gates = GateAnswers(self._sub_queues, gating, self._strategies)
+        self._failed = FailedAttempts(
+            self._sub_queues, self._strategies, self._in_flight, clock, self._metrics
+        )
+        self._moves = EventMoves(self._sub_queues, self._strategies, self._in_flight, self._async_pre_enqueue)
         self._flushes = Flushes(
-            self._places,
+            self._sub_queues,
             self._moves,
             clock,
             max_in_unschedulable_seconds=max_in_unschedulable_seconds,
@@ -159,7 +161,7 @@ class SchedulingQueue(QueueContents):
             self._strategies.events_of,
             self._clock,
             self._metrics,
-            ask=self._asked_gates.ask,
+            ask=self._async_pre_enqueue.ask,
             keys=self._sort_keys,
         )
 
@@ -169,7 +171,7 @@ class SchedulingQueue(QueueContents):
         """Take in a new pod."""
         record = QueuedPodInfo(pod, self._clock.now())
         if self.groups is None or group_of(pod) is None:
-            self._notify(self._places.move_to_active(record, self._pod_added))
+            self._notify(self._sub_queues.move_to_active(record, self._pod_added))
         else:
             self.nominator.add(pod)
             self.groups.add(record)
@@ -181,23 +183,23 @@ class SchedulingQueue(QueueContents):
             for event in pod_events(old, new, unassigned=self._own_events):
                 self._in_flight.record(event, old, new)
             return
-        places = self._places
+        sub_queues = self._sub_queues
         record = self._record(new.key)
         if record is None:
             self._add_unknown(new)
             return
         self._renew(record, old, new)
         entity = record.group or record
-        if places.restore(entity):
+        if sub_queues.restore(entity):
             self._gates.check_key(entity)
-        elif entity.key in places.pool:
-            places.pool.put(entity.key, entity)
+        elif entity.key in sub_queues.pool:
+            sub_queues.pool.put(entity.key, entity)
             self._notify(self._moved_by_own_update(entity, old, new))
 
     def _add_unknown(self, pod: Pod) -> None:
         if self.groups is None or group_of(pod) is None:
             record = QueuedPodInfo(pod, self._clock.now())
-            self._notify(self._places.move_to_active(record, self._unknown_updated))
+            self._notify(self._sub_queues.move_to_active(record, self._unknown_updated))
         else:
             self.add(pod)
 
@@ -205,11 +207,11 @@ class SchedulingQueue(QueueContents):
         """Take a pod out, wherever it waits; one in flight stays in flight."""
         self.nominator.delete(pod)
         self._sort_keys.forget(pod)
-        record = self._places.remove(pod.key)
+        record = self._sub_queues.remove(pod.key)
         if record is None and self.groups is not None:
             record = self.groups.remove(pod)
         if record is not None:
-            self._asked_gates.forget(record.pod)
+            self._async_pre_enqueue.forget(record.pod)
             count_rejected(self._metrics, record, -1)
 
     def _renew(self, record: QueuedPodInfo, old: Pod, new: Pod) -> None:
@@ -222,7 +224,7 @@ class SchedulingQueue(QueueContents):
         asked = HintQuestions()
         for event in pod_events(old, new, unassigned=self._own_events):
             strategy = self._strategies.worth(record, event, old, new, asked)
-            if self._places.requeue(record, strategy, event.label):
+            if self._sub_queues.requeue(record, strategy, event.label):
                 return True
         self._ask(asked)
         return False
@@ -237,23 +239,23 @@ class SchedulingQueue(QueueContents):
         while (record := self._take(shard)) is not None:
             seconds = self._wait_seconds(record.pod)
             if seconds:
-                self._places.put_off(record, seconds)
+                self._sub_queues.put_off(record, seconds)
             elif self._begin(record):
                 return record
         return None
 
     def pop_specific(self, pod: Pod) -> QueuedPodInfo | None:
         """That very pod, whatever its backoff; None where it does not wait or is gated."""
-        self._places.activate(pod.key)
-        record = self._places.active.remove(pod.key)
+        self._sub_queues.activate(pod.key)
+        record = self._sub_queues.active.remove(pod.key)
         return record if record is not None and self._begin(record) else None
 
     def _take(self, shard: str) -> QueuedPodInfo | None:
-        record = self._places.active.pop(shard)
+        record = self._sub_queues.active.pop(shard)
         if record is None and self._pop_from_backoff:
-            record = self._places.backoff.normal.pop(shard)
+            record = self._sub_queues.backoff.normal.pop(shard)
             if record is not None:
-                self._places.count_in(record, ACTIVE, LABEL_POP_FROM_BACKOFF)
+                self._sub_queues.count_in(record, ACTIVE, LABEL_POP_FROM_BACKOFF)
         return record
 
     def _begin(self, record: QueuedPodInfo) -> bool:
@@ -370,7 +372,7 @@ class SchedulingQueue(QueueContents):
                 unknown += 1
             elif record.sort_key != key:
                 record.sort_key = key
-                self._places.restore(record.group or record)
+                self._sub_queues.restore(record.group or record)
         return unknown
 
     def check_gates_again(self, profile: str) -> None:
@@ -396,9 +398,9 @@ class SchedulingQueue(QueueContents):
         for pod in pods:
             if pod.uid in self._in_flight and self._grouped(pod):
                 continue  # whatever happens meanwhile, it backs off if it fails
-            record = self._places.grouped.get(pod.key)
+            record = self._sub_queues.grouped.get(pod.key)
             entity = record.group if record is not None else None
-            activated = self._places.activate(pod.key if entity is None else entity.key)
+            activated = self._sub_queues.activate(pod.key if entity is None else entity.key)
             if not activated and pod.uid in self._in_flight:
                 self._in_flight.record(FORCE_ACTIVATE, None, pod)
             moved |= activated
@@ -406,7 +408,7 @@ class SchedulingQueue(QueueContents):
 
     def release(self, namespaces: AbstractSet[str]) -> None:
         """Let pods of these namespaces come back that were held back although the budget was at fault."""
-        self._places.backoff.release(namespaces)
+        self._sub_queues.backoff.release(namespaces)
         self._notify(True)
 
     def next_flush_time(self) -> float:

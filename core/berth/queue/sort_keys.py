@@ -1,4 +1,4 @@
-"""Keys that a QueueSort plugin in another process gives to pods: asked for on the way in, changed later.
+"""Keys that a QueueSort sidecar gives to pods: asked for on the way in, changed later.
 
     new, or another template --ask--> the pod waits in the pool --key, or NO_KEY in time--> activeQ
     queued --the plugin changes its mind--> put again, O(log n)

@@ -61,5 +61,5 @@ class ProcessOptions:
 
     @property
     def has_sidecars(self) -> bool:
-        """Whether there are plugins in other processes from the start, or may be as soon as they appear."""
+        """Whether there are sidecars from the start, or may be as soon as they appear."""
         return bool(self.sidecars or self.plugins_file or self.directory is not None)

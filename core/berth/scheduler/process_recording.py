@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from berth.tape.recording import Recording
 
 
-CAUSE = "plugins and extenders in other processes cannot be replayed"
+CAUSE = "sidecars and extenders cannot be replayed"
 
 
 def no_plugins_while_recorded(options: ProcessOptions) -> str:

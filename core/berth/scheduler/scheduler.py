@@ -44,7 +44,7 @@ from berth.objects.pod import Pod
 from berth.pod_groups.conditions import GroupConditions
 from berth.pod_groups.counting import Counting
 from berth.pod_groups.gang_gate import GangGate
-from berth.pod_groups.group_algorithm import Ground
+from berth.pod_groups.group_algorithm import SchedulingContext
 from berth.pod_groups.group_cycle import GroupFeatures, PodGroupCycle
 from berth.pod_groups.plan_memory import PlanMemory
 from berth.pod_groups.submission import Submission
@@ -292,7 +292,9 @@ class Scheduler:
             judge = None
             if self._queues_groups:
                 judge = Counting(rules.rejected_groups_name_plugins, rules.tries_nominated_placements_first)
-            ground = Ground(self.cache, self.snapshot, self.queue.nominator, algorithm, plans, judge)
+            ground = SchedulingContext(
+                self.cache, self.snapshot, self.queue.nominator, algorithm, plans, judge
+            )
             groups = self._new_group_cycle(self.pod_groups, ground, Submission(commit, failure, attempts))
         return ScheduleOne(
             frameworks=self.profiles.frameworks,
@@ -333,11 +335,11 @@ class Scheduler:
         )
 
     def _plans_rest_on(self) -> tuple[int, ...]:
-        """How far everything has come that a plan for a group rests on, but plugins in other processes."""
+        """How far everything has come that a plan for a group rests on, but sidecars."""
         return self.cache.version, self.queue.nominator.changes.end, self.listers.generation
 
     def _new_group_cycle(
-        self, states: PodGroupStates, ground: Ground, submission: Submission
+        self, states: PodGroupStates, ground: SchedulingContext, submission: Submission
     ) -> PodGroupCycle:
         ports, enabled, groups = self._ports, self.feature_enabled, AssumeCache(self.listers.pod_groups)
         return PodGroupCycle(

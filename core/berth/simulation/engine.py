@@ -26,7 +26,7 @@ from berth.objects.api_object import TypedObject
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
-from berth.queue.places import BACKOFF
+from berth.queue.sub_queues import BACKOFF
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.scheduler.loop.scheduling_loop import SchedulingLoop
 from berth.scheduler.scheduler import Scheduler

@@ -3,7 +3,7 @@
 SimulationError
 ├── InputError      a file, an object in it, its field, and what to do
 ├── ChangeError     an expression of --what-if
-├── PluginsError    plugins and extenders in other processes
+├── PluginsError    sidecars and extenders
 ├── SweepError      axes of a sweep, or its results
 └── PlotError       a picture that cannot be made
 """
@@ -22,4 +22,4 @@ class ChangeError(SimulationError):
 
 
 class PluginsError(SimulationError):
-    """The configuration has plugins or extenders in other processes."""
+    """The configuration has sidecars or extenders."""

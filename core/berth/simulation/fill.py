@@ -85,7 +85,7 @@ class Fill(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     before: "Fill | None" = None
     """The same without `--what-if`, where it was given."""
     plugins: list[PluginUse] = []
-    """Those in other processes, and extenders."""
+    """The sidecars and extenders."""
 
 
 def fill(

@@ -69,7 +69,7 @@ class ClusterInput:
     )
     left_out: Counter[str] = field(default_factory=Counter)
     others: list[Document] = field(default_factory=list)
-    """Those objects, as they are written: plugins in other processes may read them."""
+    """Those objects, as they are written: sidecars may read them."""
     workloads: list[Revision] = field(default_factory=list)
     """The owners of a trace, whose pods are made while time passes."""
 

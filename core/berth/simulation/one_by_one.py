@@ -99,7 +99,7 @@ class OneByOne:
         return reserved
 
     async def _over(self, record: CycleRecord, status: Status) -> Status:
-        """Let plugins in other processes hear of the attempt's end."""
+        """Let sidecars hear of the attempt's end."""
         if self._simulation.plugins.present:
             self._core.schedule_one.attempts.end(record, status)
             await asyncio.sleep(0)

@@ -14,7 +14,7 @@ class Options:
 
     loaded: Loaded
     plugins: Plugins = NO_PLUGINS
-    """Those in other processes."""
+    """The sidecars."""
     seed: int = 0
     max_seconds: float = 366 * 24 * 3600.0
     """When it ends at the latest."""

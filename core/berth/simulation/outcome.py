@@ -92,7 +92,7 @@ class Summary(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     waits: Waits
     seconds: float
     plugins: list[PluginUse] = []
-    """Those in other processes, and extenders."""
+    """The sidecars and extenders."""
 
 
 class Outcome(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
@@ -120,7 +120,7 @@ class Outcome(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     left_out: dict[str, int] = {}
     """Objects of the input that no decision reads and no plugin was shown, by kind."""
     plugins: list[PluginUse] = []
-    """Those in other processes, and extenders."""
+    """The sidecars and extenders."""
 
     evicted: list[str] = []
     """Pods that `--what-if` took from their nodes at the beginning."""

@@ -1,4 +1,4 @@
-"""Plugins in other processes and HTTP extenders of a simulation: started or attached, asked in real time.
+"""Sidecars and HTTP extenders of a simulation: started or attached, asked in real time.
 
     entry --command--> a process of its own --+--> connection (outside.py) --> joined to its profiles
                  address ---------------------+

@@ -1,4 +1,4 @@
-"""How often plugins and extenders in other processes were called in a simulation, and how often in vain."""
+"""How often sidecars and extenders were called in a simulation, and how often in vain."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -32,7 +32,7 @@ DEFAULT: Final = "default"
 
 @dataclass(frozen=True, slots=True)
 class Plugins:
-    """The plugins in other processes; the files are what errors name."""
+    """The sidecars; the files are what errors name."""
 
     sidecars: tuple[SidecarSpec, ...] = ()
     list_file: str = "plugins"
@@ -67,7 +67,7 @@ NO_PLUGINS: Final = Plugins()
 
 
 class SchedulerSettings(NamedTuple):
-    """Which scheduler is simulated: its configuration, and its plugins in other processes."""
+    """Which scheduler is simulated: its configuration, and its sidecars."""
 
     loaded: Loaded
     plugins: Plugins = NO_PLUGINS
@@ -210,13 +210,13 @@ def check_all_there(loaded: Loaded, plugins: Plugins) -> None:
 
 
 def check_in_process(loaded: Loaded, plugins: Plugins = NO_PLUGINS) -> None:
-    """Refuse plugins and extenders in other processes, where none is asked. Raises: PluginsError."""
+    """Refuse sidecars and extenders, where none is asked. Raises: PluginsError."""
     if loaded.extenders:
         where = f"{plugins.config_file}: extenders: {loaded.extenders[0].url_prefix}"
         raise PluginsError(f"{where}: no HTTP extender is asked here; take extenders out")
     if plugins.sidecars:
         place = plugins.place(plugins.sidecars[0])
-        raise PluginsError(f"{place}: no plugin in another process is asked here; take the entry out")
+        raise PluginsError(f"{place}: no sidecar is asked here; take the entry out")
     check_all_there(loaded, plugins)
 
 

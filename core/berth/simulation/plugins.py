@@ -28,7 +28,7 @@ class SimulationPlugins(Protocol):
     """What a simulation needs of its plugins."""
 
     present: bool
-    """Whether there is any in another process."""
+    """Whether there is any sidecar."""
 
     def source(self, state: "ClusterState", clock: Clock) -> PluginSource:
         """Where the scheduler gets them from. Called once."""

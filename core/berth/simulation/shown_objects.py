@@ -1,4 +1,4 @@
-"""What plugins in other processes are shown of the objects in memory: JSON, as an API server would send it.
+"""What sidecars are shown of the objects in memory: JSON, as an API server would send it.
 
     state --> handler of the kind --> the core
                     +--> JSON of nodes and pods, kept for calls      +--> watches of kinds that plugins want

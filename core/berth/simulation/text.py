@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from berth.framework.counted import so_many
+from berth.framework.pluralize import pluralize
 from berth.sandbox.checker.summary import reasons_of
 from berth.simulation.compare import Comparison, Difference
 from berth.simulation.fill import Fill
@@ -32,7 +32,7 @@ USE_THE_CLOCK: Final = (
 
 def outcome_lines(outcome: Outcome) -> Iterator[str]:
     """The outcome, a line an item; lists are cut, and say so."""
-    nodes, pods = so_many(outcome.nodes, "node"), so_many(outcome.pods, "pod")
+    nodes, pods = pluralize(outcome.nodes, "node"), pluralize(outcome.pods, "pod")
     yield f"{nodes}, {pods} to schedule, seed {outcome.seed}, as kube-scheduler {outcome.release}"
     yield (
         f"placed {len(outcome.placements)}, pending {len(outcome.pending)}, "
@@ -60,7 +60,7 @@ def _changed(outcome: Outcome, before: Summary) -> Iterator[str]:
     pending = {each.pod for each in outcome.pending}.intersection(outcome.evicted)
     if outcome.evicted:
         yield (
-            f"{so_many(len(outcome.evicted), 'pod')} evicted by --what-if: "
+            f"{pluralize(len(outcome.evicted), 'pod')} evicted by --what-if: "
             f"{len(outcome.evicted) - len(pending)} placed on another node, {len(pending)} pending"
         )
     yield ""
@@ -72,7 +72,7 @@ def fill_lines(fill: Fill) -> Iterator[str]:
     yield f"{fill.count} more fit"
     if fill.evicted:
         placed = fill.evicted - len(fill.evicted_pending)
-        evicted = so_many(fill.evicted, "pod")
+        evicted = pluralize(fill.evicted, "pod")
         yield f"before them {evicted} evicted by --what-if, {placed} placed on another node"
     if fill.before is not None:
         yield ""
@@ -87,7 +87,7 @@ def fill_lines(fill: Fill) -> Iterator[str]:
         )
     if fill.nodes:
         yield ""
-        yield f"by node ({so_many(len(fill.nodes), 'node')}):"
+        yield f"by node ({pluralize(len(fill.nodes), 'node')}):"
         yield from _cut(
             (f"{n:>8}  {node}" for node, n in _most(Counter(fill.nodes))), len(fill.nodes), MAX_PODS, "nodes"
         )
@@ -111,7 +111,7 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
         if not count:
             yield f"{name} puts every pod where {first} does"
             continue
-        yield f"{name} puts {so_many(count, 'pod')} on other nodes than {first} does"
+        yield f"{name} puts {pluralize(count, 'pod')} on other nodes than {first} does"
         yield from _nodes(f"  nodes that {first} uses and {name} does not", comparison.emptied[name])
         yield from _nodes(f"  nodes that {name} uses and {first} does not", comparison.newly_used[name])
         for each in comparison.differences:
@@ -223,7 +223,7 @@ def amount(name: str, value: int) -> str:
 
 def _uses(utilization: Mapping[str, Use], nodes_in_use: Sequence[str]) -> Iterator[str]:
     """How many nodes are in use, and a row for each resource."""
-    yield f"{so_many(len(nodes_in_use), 'node')} in use"
+    yield f"{pluralize(len(nodes_in_use), 'node')} in use"
     yield f"{'resource':<36}{'allocatable':>14}{'requested':>14}{'%':>8}"
     for name, use in utilization.items():
         amounts = f"{amount(name, use.allocatable):>14}{amount(name, use.requested):>14}"
@@ -242,8 +242,8 @@ def _cut_off(pending: list[PendingPod], plugins: Sequence[PluginUse]) -> Iterato
         )
         yield ""
         yield (
-            f"no verdict on {so_many(count, 'pending pod')}: plugin {plugin} has them wait and may let them "
-            f"go on by itself; {why}"
+            f"no verdict on {pluralize(count, 'pending pod')}: plugin {plugin} has them wait and may let "
+            f"them go on by itself; {why}"
         )
 
 
@@ -276,7 +276,7 @@ def _preemptions(preemptions: list[Preemption]) -> Iterator[str]:
 def _plugins(uses: Sequence[PluginUse]) -> Iterator[str]:
     if uses:
         yield ""
-        yield "plugins in other processes:"
+        yield "sidecars:"
         yield from (f"  {_plugin(use)}" for use in uses)
 
 

@@ -13,7 +13,7 @@ from berth.objects.pod import Pod
 from berth.objects.pod_spec import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from berth.objects.pod_template import PodTemplate
 from berth.objects.steps import Steps, at_once
-from berth.snapshot.recent import size_of
+from berth.snapshot.bounded_cache import size_of
 
 
 class AffinityTerm(NamedTuple):

@@ -14,9 +14,9 @@ import numpy as np
 
 from berth.objects.label_selector import Requirement, parse_int
 from berth.objects.node import Node
+from berth.snapshot.bounded_cache import BoundedCache
 from berth.snapshot.columns import Ints, Mask, Rows, grown
 from berth.snapshot.flag_columns import FlagColumns
-from berth.snapshot.recent import Recent
 
 MISSING = -1
 MAX_SPARSE_BYTES = 8 << 20
@@ -134,7 +134,7 @@ class LabelColumns:
         self._nodes = nodes
         self._keys = FlagColumns[str](capacity)
         self._columns: dict[str, LabelColumn] = {}
-        self._sparse: Recent[str, LabelColumn] = Recent(MAX_SPARSE_BYTES)
+        self._sparse: BoundedCache[str, LabelColumn] = BoundedCache(MAX_SPARSE_BYTES)
         self._empty = LabelColumn(capacity)
 
     @property

@@ -12,10 +12,10 @@ from itertools import chain
 from typing import NamedTuple
 
 from berth.objects.label_selector import Selector, allowed, rules_of
+from berth.snapshot.bounded_cache import BoundedCache, size_of
 from berth.snapshot.columns import Ints
 from berth.snapshot.pod_counts import LEAST_BYTES, Counts, Division, Sums, count_on, max_bytes
 from berth.snapshot.pod_info import PodClass, PodInfo
-from berth.snapshot.recent import Recent, size_of
 from berth.snapshot.selector_index import ByLabels, BySelector
 from berth.snapshot.term_holders import TermHolders
 
@@ -86,7 +86,7 @@ class PlacedPods:
 
     def _begin(self, capacity: int) -> None:
         self._capacity = capacity
-        self._asked: Recent[PodQuery, _Asked] = Recent(max_bytes(capacity))
+        self._asked: BoundedCache[PodQuery, _Asked] = BoundedCache(max_bytes(capacity))
         self._sums = Sums(capacity)
         self._asked_by_selector: BySelector[_Asked] = BySelector()
 

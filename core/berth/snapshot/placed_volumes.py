@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from berth.objects.pod_volumes import PlacedVolume
+from berth.snapshot.bounded_cache import size_of
 from berth.snapshot.journal import Journal
 from berth.snapshot.pod_info import PodInfo
-from berth.snapshot.recent import size_of
 
 NOWHERE: Mapping[int, int] = {}
 

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.snapshot.recent import Recent, size_of
+from berth.snapshot.bounded_cache import BoundedCache, size_of
 from berth.snapshot.row_journal import RowJournal
 
 MAX_BYTES = 64 << 20
@@ -26,7 +26,7 @@ class RowColumns(Generic[T]):
 
     def __init__(self, changes: RowJournal) -> None:
         self._changes = changes
-        self._known: Recent[Hashable, _Column] = Recent(MAX_BYTES)
+        self._known: BoundedCache[Hashable, _Column] = BoundedCache(MAX_BYTES)
 
     def column(
         self,

@@ -27,6 +27,7 @@ from berth.objects.node import Node
 from berth.objects.quantity import MAX_INT64
 from berth.objects.steps import Steps
 from berth.objects.taint import Taint
+from berth.snapshot.bounded_cache import BoundedCache, size_of
 from berth.snapshot.columns import ByRow, Ints, Mask, Rows
 from berth.snapshot.label_columns import LabelColumn
 from berth.snapshot.node_columns import NodeColumns, says_the_same
@@ -36,7 +37,6 @@ from berth.snapshot.placed_pods import PlacedPods, PodQuery
 from berth.snapshot.placed_volumes import PlacedVolumes
 from berth.snapshot.pod_counts import Division
 from berth.snapshot.pod_info import PodInfo
-from berth.snapshot.recent import Recent, size_of
 from berth.snapshot.resource_columns import RowSums, write
 from berth.snapshot.row_columns import RowColumns
 from berth.snapshot.row_journal import RowJournal
@@ -97,7 +97,7 @@ class Snapshot:
         self.volumes = PlacedVolumes()
         """Which rows of the whole snapshot have pods with which volume."""
         self.claims: Mapping[str, int] = self.volumes.claims
-        self._answers: Recent[Hashable, Any] = Recent(MAX_ANSWER_BYTES)
+        self._answers: BoundedCache[Hashable, Any] = BoundedCache(MAX_ANSWER_BYTES)
         self._row_columns = RowColumns[Snapshot](self.changed_footprints)
         self._scratch = np.empty((0, 0))
         self.tree = NodeTree()
@@ -315,7 +315,7 @@ class Snapshot:
     @contextmanager
     def with_answers_apart(self) -> Iterator[None]:
         """Keep no answer of this time: who asks later works as if none had asked. Nothing may change."""
-        held, self._answers = self._answers, Recent(MAX_ANSWER_BYTES)
+        held, self._answers = self._answers, BoundedCache(MAX_ANSWER_BYTES)
         try:
             yield
         finally:

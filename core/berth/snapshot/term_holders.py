@@ -14,10 +14,10 @@ import numpy as np
 
 from berth.objects.pod import Pod
 from berth.snapshot.affinity_terms import HeldTerm, HeldTerms, TermKind
+from berth.snapshot.bounded_cache import BoundedCache, size_of
 from berth.snapshot.columns import Ints
 from berth.snapshot.journal import Journal
 from berth.snapshot.pod_counts import LEAST_BYTES, Counts, Division, Sums, count_on, max_bytes
-from berth.snapshot.recent import Recent, size_of
 from berth.snapshot.selector_index import BySelector
 
 MAX_ABOUT_BYTES = 16 << 20
@@ -66,7 +66,7 @@ class TermHolders:
         """By term: the lists in which it stands."""
         self._by_selector: BySelector[HeldTerm] = BySelector()
         self._changes: Journal[tuple[int, HeldTerms]] = Journal(size_of=lambda change: change[1].size_bytes)
-        self._known: Recent[Hashable, _Known] = Recent(MAX_ABOUT_BYTES)
+        self._known: BoundedCache[Hashable, _Known] = BoundedCache(MAX_ABOUT_BYTES)
         self._label_keys_version = 0
         self.generation = 0
         """Grows whenever a pod that holds a term comes or goes."""
@@ -77,7 +77,7 @@ class TermHolders:
     def grow(self, capacity: int) -> None:
         """Make room for more nodes; columns are filled anew when they are asked for."""
         self._capacity = capacity
-        self._columns: Recent[HeldTerms, Counts] = Recent(max_bytes(capacity))
+        self._columns: BoundedCache[HeldTerms, Counts] = BoundedCache(max_bytes(capacity))
         self._sums = Sums(capacity)
 
     def add(self, held: HeldTerms, row: int, sign: int) -> None:

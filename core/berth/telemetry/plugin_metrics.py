@@ -1,4 +1,4 @@
-"""Figures of plugins in other processes, as Prometheus wants them.
+"""Figures of sidecars, as Prometheus wants them.
 
 Implements out_of_tree/plugin_metrics.py; docs/protocol.md, "Failures" and "Hints", says what they count.
 """

@@ -5,7 +5,7 @@
     ├── scheduling cycle
     │   └── Filter, Score, ...        an extension point
     │       └── NodeAffinity, ...     a plugin, which begins with the first call of it
-    │           └── ...               a call of another process, whose own spans hang below it
+    │           └── ...               a call of a sidecar, whose own spans hang below it
     └── binding cycle
         └── PreBind, Bind, ...
 

@@ -55,7 +55,7 @@ class TraceShape(NamedTuple):
 def parents_of(intervals: Sequence[Interval]) -> list[int]:
     """The index of the interval that each one is part of, -1 for the root.
 
-    Calls of other processes are recorded beside the extension points: the plugin is asked before its turn
+    Calls of sidecars are recorded beside the extension points: the plugin is asked before its turn
     comes. Its interval is the parent, which then begins with the call; or the point, where it had no turn.
     """
     parents = [interval.parent for interval in intervals]

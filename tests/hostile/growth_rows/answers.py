@@ -1,4 +1,4 @@
-"""Answers of plugins in other processes: codes, scores, reasons, hints, sort keys, and what they introduce.
+"""Answers of sidecars: codes, scores, reasons, hints, sort keys, and what they introduce.
 
 Each is read as far as its bound (berth.out_of_tree.limits); what is more is refused, which costs less.
 """

@@ -99,7 +99,7 @@ def simulated(documents):
 
 
 def message(documents):
-    """What a plugin in another process is sent of the objects."""
+    """What a sidecar is sent of the objects."""
     read = [json.dumps(each, separators=(",", ":")).encode() for each in documents]
 
     def sent():
@@ -116,7 +116,7 @@ def message(documents):
 
 
 def message_about(document):
-    """What a plugin in another process is sent when it is asked about a pod that is placed."""
+    """What a sidecar is sent when it is asked about a pod that is placed."""
     data = json.dumps(document, separators=(",", ":")).encode()
     kept = RawObjects[Pod]()
     decode = kept.decoding(BY_NAME["", "Pod"].decode)

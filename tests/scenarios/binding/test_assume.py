@@ -153,9 +153,9 @@ async def test_5_3_6_pods_to_activate_are_activated_after_permit(permit):
     cluster.add_node()
     async with cluster.paused():
         cluster.add_pod("other", priority=-1)
-        record = cluster.queue._places.active.remove("default/other")
+        record = cluster.queue._sub_queues.active.remove("default/other")
         record.unschedulable_plugins, record.unschedulable_count = {"A"}, 1
-        cluster.queue._places.park(record, "test")
+        cluster.queue._sub_queues.park(record, "test")
         cluster.add_pod("p0")
         await cluster.turn()
 

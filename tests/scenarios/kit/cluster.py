@@ -305,7 +305,7 @@ class Cluster:
 
         A pod between Permit and the end of its binding is assumed; one whose binding was seen is placed.
         """
-        key, places = f"{namespace}/{name}", self.queue._places
+        key, places = f"{namespace}/{name}", self.queue._sub_queues
         if (record := places.pool.get(key)) is not None:
             return "gated" if record.gated else "pool"
         heaps = {

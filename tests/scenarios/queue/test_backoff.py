@@ -28,7 +28,7 @@ async def failing(cluster, door, *answers):
 def held_back(cluster):
     """For how long the last failure holds the pod back, before flooring."""
     record = cluster.queued()
-    cluster.queue._places.backoff.backoff.expiry(record)
+    cluster.queue._sub_queues.backoff.policy.expiry(record)
     return record.backoff_expiration - cluster.now
 
 
@@ -115,7 +115,7 @@ async def test_2_4_6_without_the_gate_nothing_is_floored():
     await cluster.tick(0.4)
     cluster.add_pod()
     await cluster.run()
-    cluster.queue._places.backoff.backoff.expiry(cluster.queued())
+    cluster.queue._sub_queues.backoff.policy.expiry(cluster.queued())
 
     assert cluster.queued().backoff_expiration == pytest.approx(1001.4)
 
@@ -128,11 +128,11 @@ async def test_2_4_7_and_11_2_1_a_maximum_of_nothing_is_no_backoff():
     """With no backoff at all a failed pod is ready at once."""
     door = Doorkeeper()
     cluster = with_node(door)
-    cluster.queue._places.backoff.backoff = type(cluster.queue._places.backoff.backoff)(1, 0)
+    cluster.queue._sub_queues.backoff.policy = type(cluster.queue._sub_queues.backoff.policy)(1, 0)
     cluster.add_pod()
     await cluster.run()
 
-    assert not cluster.queue._places.backoff.backoff.backing_off(cluster.queued(), cluster.now)
+    assert not cluster.queue._sub_queues.backoff.policy.backing_off(cluster.queued(), cluster.now)
 
 
 async def test_2_5_1_errors_and_rejections_back_off_apart():
@@ -162,10 +162,10 @@ async def test_2_5_2_a_pod_in_the_wrong_heap_is_taken_out_of_it(caplog):
     async with cluster.paused():
         record = cluster.queued()
         record.unschedulable_plugins = {"A"}
-        cluster.queue._places.requeue(record, Strategy.AFTER_BACKOFF, "NodeAdd")
+        cluster.queue._sub_queues.requeue(record, Strategy.AFTER_BACKOFF, "NodeAdd")
 
         assert cluster.where() == "backoff"
-        assert len(cluster.queue._places.backoff) == 1
+        assert len(cluster.queue._sub_queues.backoff) == 1
         assert "was in the other backoff queue" in caplog.text
         assert not cluster.metric("queue_incoming_pods_total", queue="backoff", event="NodeAdd")
 

@@ -40,10 +40,10 @@ async def test_2_12_1_a_pod_that_is_queued_already_is_refused(place, text):
     async with cluster.paused():
         cluster.queue.add(cluster.pod())
         if place != "active":
-            again = cluster.queue._places.active.pop()
+            again = cluster.queue._sub_queues.active.pop()
             again.unschedulable_plugins, again.unschedulable_count = {"A"}, 1
             strategy = Strategy.SKIP if place == "pool" else Strategy.AFTER_BACKOFF
-            cluster.queue._places.requeue(again, strategy, "NodeAdd")
+            cluster.queue._sub_queues.requeue(again, strategy, "NodeAdd")
 
         with pytest.raises(AlreadyQueuedError, match=text):
             fails(cluster, info, "A")

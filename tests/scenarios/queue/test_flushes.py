@@ -36,8 +36,8 @@ async def test_2_15_2_rejected_pods_are_released_before_broken_ones():
         cluster.add_node("n1")
         await cluster.tick(10)
         order = []
-        put = cluster.queue._places.move_to_active
-        cluster.queue._places.move_to_active = lambda record, *a, **k: (
+        put = cluster.queue._sub_queues.move_to_active
+        cluster.queue._sub_queues.move_to_active = lambda record, *a, **k: (
             order.append(record.pod.name) or put(record, *a, **k)
         )
         cluster.queue.flush()

@@ -113,7 +113,7 @@ def test_a_trial_left_behind_is_dropped_with_the_next_update(caplog):
 
 
 def test_copies_of_rows_follow_trials():
-    """Plugins in other processes see the same pods as those in this one."""
+    """Sidecars see the same pods as those in this one."""
     cache, snapshot = bed()
     steps = []
     cache.followers.append(steps.append)

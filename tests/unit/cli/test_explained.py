@@ -20,7 +20,7 @@ ATTEMPT = {
 
 
 def page(*, attempts=1, awaited=(), trace="5216"):
-    """The lines about a pod that a plugin in another process turned down."""
+    """The lines about a pod that a sidecar turned down."""
     state = {
         "kind": "Unschedulable",
         "since": "2026-11-23T09:40:42Z",

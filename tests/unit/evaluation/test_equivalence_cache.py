@@ -415,7 +415,7 @@ async def test_answers_that_cannot_be_brought_up_to_date_are_begun_anew():
 
 
 class Restarts(FilterPlugin):
-    """A plugin in another process that is replaced when it is asked about another table than the snapshot."""
+    """A sidecar that is replaced when it is asked about another table than the snapshot."""
 
     name = "Restarts"
     in_process, basis_of_answers = False, True

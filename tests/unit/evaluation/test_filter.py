@@ -106,7 +106,7 @@ async def test_anything_but_a_rejection_fails_the_cycle(plugin):
 
 
 class Remote(Rejects):
-    """A plugin in another process."""
+    """A sidecar."""
 
     in_process = False
 
@@ -134,7 +134,7 @@ async def test_a_remote_answer_that_is_not_needed_is_not_awaited():
 
 
 class Sends(Remote):
-    """A plugin in another process whose question leaves with the loop's next turn."""
+    """A sidecar whose question leaves with the loop's next turn."""
 
     def __init__(self, happened):
         super().__init__("R", ["n1"], calls=["answers later"])

@@ -8,7 +8,7 @@ import pytest
 
 from berth.client.write_guard import WriteGuard
 from berth.framework.extender import Victims
-from berth.framework.supposition import Supposition
+from berth.framework.hypothetical_pod import HypotheticalPod
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod
@@ -54,8 +54,8 @@ async def test_filter_sends_a_pod_as_it_would_be():
         async with extending(entry) as ([client], _, pods):
             typed = pods.decoding(decode_pod)(json.dumps(pod).encode())
             changed = typed.with_spec(msgspec.structs.replace(typed.spec, priority=7))
-            trial, supposed = attempt(changed), Supposition(typed, changed)
-            trial.state.write(Supposition, supposed)
+            trial, supposed = attempt(changed), HypotheticalPod(typed, changed)
+            trial.state.write(HypotheticalPod, supposed)
             await client.filter(trial, NODES)
 
     [request] = webhook.asked("filter")

@@ -15,7 +15,7 @@ from berth.live_page.collecting import (
 from berth.live_page.history import History
 from berth.live_page.node_map import NodeMap
 from berth.live_page.recent_attempts import RecentAttempts
-from berth.queue.places import QueueSizes
+from berth.queue.sub_queues import QueueSizes
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod
 from berth.testing.handles import ManualClock

@@ -5,7 +5,7 @@ import pytest
 
 from berth.live_page.history import SECONDS, SERIES, History
 from berth.live_page.recent_attempts import RecentAttempts
-from berth.queue.places import QueueSizes
+from berth.queue.sub_queues import QueueSizes
 from berth.testing.handles import ManualClock
 
 

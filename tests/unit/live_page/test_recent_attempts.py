@@ -57,7 +57,7 @@ def test_attempts_are_counted():
 
 
 def test_a_timeline_has_the_steps_with_their_depths():
-    """A call of another process is a step of the plugin that made it."""
+    """A call of a sidecar is a step of the plugin that made it."""
     found = timeline(scheduled_record())
 
     assert [

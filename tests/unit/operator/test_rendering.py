@@ -217,7 +217,7 @@ def test_rights(disabled, without):
 
 
 def test_rights_with_plugins():
-    """Plugins in other processes may ask for any event: with them nothing is left out."""
+    """Sidecars may ask for any event: with them nothing is left out."""
     sets = {"multiPoint": {"disabled": [{"name": "PodTopologySpread"}]}}
     result = made(GPU, profiles=[{"schedulerName": "packing", "plugins": sets}])
 

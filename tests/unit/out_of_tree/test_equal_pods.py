@@ -21,7 +21,7 @@ from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree.host import PluginHost
 from berth.out_of_tree.points import node_questions
-from berth.out_of_tree.points.node_answers import KnownAnswers
+from berth.out_of_tree.points.node_answers import SidecarAnswerCache
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import build_frameworks
 from berth.snapshot.snapshot import Snapshot
@@ -85,7 +85,7 @@ class Cluster:
             for name in ("fresh", "remembering")
         )
         # The one asks about all nodes for every pod.
-        self.host.plugins["gpu-share", "fresh"].known = KnownAnswers("gpu-share", max_bytes=0)
+        self.host.plugins["gpu-share", "fresh"].known = SidecarAnswerCache("gpu-share", max_bytes=0)
         self._node = self.host.nodes.decoding(decoder(Node))
         self._pod = self.host.pods.decoding(decode_pod)
         self.placed, self.count = [], 0

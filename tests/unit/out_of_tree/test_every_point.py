@@ -13,7 +13,7 @@ from berth.config.out_of_tree.sidecars import FailurePolicy
 from berth.framework.diagnosis import Diagnosis
 from berth.framework.interface import NominatingInfo, NominatingMode, PostFilterResult
 from berth.framework.status import SKIP, SUCCESS, Code, Status
-from berth.out_of_tree.points.making_room import packed
+from berth.out_of_tree.points.post_filter import packed
 from berth.snapshot.pod_info import PodInfo
 from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
 from berth_sdk import Nomination, Plugin, Reason
@@ -104,7 +104,7 @@ async def test_an_answer_that_is_not_wanted():
 
 
 async def test_gate():
-    """A plugin in another process lets pods into the queue, or turns them down with its reason."""
+    """A sidecar lets pods into the queue, or turns them down with its reason."""
     async with roomy() as harness:
         assert (await harness.plugin.pre_enqueue(harness.pod())).ok
         status = await harness.plugin.pre_enqueue(harness.pod("red", labels={"team": "red"}))

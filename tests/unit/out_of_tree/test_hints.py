@@ -54,7 +54,7 @@ def waiting(harness, *names):
 
 
 def active(harness):
-    return sorted(record.pod.name for record in harness.queue._places.active)
+    return sorted(record.pod.name for record in harness.queue._sub_queues.active)
 
 
 async def queued_for_a_node(plugin, *names, count=1):

@@ -44,12 +44,12 @@ async def test_into_the_shadow_and_back(folder):
         await harness.attaching.shadow("colours", on=True)
         plugins = harness.frameworks[PROFILE].plugins
         assert (["n0", "n1"], [], {}) == (await harness.fitting(), plugins.reserve, plugins.by_name)
-        assert harness.frameworks[PROFILE].witnesses
+        assert harness.frameworks[PROFILE].decision_observers
         assert {PROFILE} == set(harness.attaching.describe("colours")["comparison"])
         await harness.attaching.shadow("colours", on=False)
 
         assert ["n0"] == await harness.fitting()
-        assert [] == harness.frameworks[PROFILE].witnesses
+        assert [] == harness.frameworks[PROFILE].decision_observers
         assert {} == harness.attaching.describe("colours")["comparison"]
 
 
@@ -78,13 +78,13 @@ async def test_attempts_under_way(folder):
         turning = asyncio.create_task(harness.attaching.shadow("colours", on=True))
         await until(lambda: here.leaving)
         assert ["n0", "n1"] == await harness.fitting(cycle(attempt=2))
-        assert [] == harness.frameworks[PROFILE].witnesses
+        assert [] == harness.frameworks[PROFILE].decision_observers
         await here.reserve(state, record_of(state).pod, "n0")
         harness.end(state)
         await turning
 
         assert ([("p", "n0")], ["plugin colours is in shadow now"]) == (plugin.held, refusals)
-        assert harness.frameworks[PROFILE].witnesses
+        assert harness.frameworks[PROFILE].decision_observers
 
 
 @pytest.mark.parametrize("on", [True, False])
@@ -158,7 +158,7 @@ async def test_detached(folder):
         await harness.attaching.detach("colours")
 
         assert ([], [], {}) == (harness.attaching.list(), plugin.profiles, harness.host.plugins)
-        assert [] == harness.frameworks[PROFILE].witnesses
+        assert [] == harness.frameworks[PROFILE].decision_observers
 
 
 def test_places():

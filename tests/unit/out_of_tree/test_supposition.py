@@ -1,9 +1,9 @@
-"""What a plugin in another process is sent of a pod as it would be, and what is kept of its answer."""
+"""What a sidecar is sent of a pod as it would be, and what is kept of its answer."""
 
 import msgspec
 import pytest
 
-from berth.framework.supposition import Supposition
+from berth.framework.hypothetical_pod import HypotheticalPod
 from berth_plugin_proto import identity_pb2
 from tests.unit.out_of_tree.scripted import Scripted, cycle, hosted, passing
 
@@ -30,8 +30,8 @@ def plugin():
 def supposing(pod, **changes):
     """A state of a trial of the pod with these fields otherwise, the pod, and the supposition."""
     state, changed = cycle(0), pod.with_spec(msgspec.structs.replace(pod.spec, **changes))
-    state.write(Supposition, Supposition(pod, changed))
-    return state, changed, state.read(Supposition)
+    state.write(HypotheticalPod, HypotheticalPod(pod, changed))
+    return state, changed, state.read(HypotheticalPod)
 
 
 async def test_it_is_sent_the_pod_as_it_would_be(plugin):

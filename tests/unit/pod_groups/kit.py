@@ -28,7 +28,7 @@ from berth.objects.pod_spec import (
     TopologySpreadConstraint,
 )
 from berth.plugins.registry import IN_TREE
-from berth.pod_groups.group_algorithm import Ground, GroupQuestion
+from berth.pod_groups.group_algorithm import GroupQuestion, SchedulingContext
 from berth.pod_groups.members import Member
 from berth.pod_groups.plan_memory import PlanMemory
 from berth.pod_groups.planned import try_as_planned
@@ -67,7 +67,7 @@ def profiles(**args):
 class Stage:
     """Nodes, and a group of pods that have none yet."""
 
-    ground: Ground
+    ground: SchedulingContext
     question: GroupQuestion
     listers: Listers
 
@@ -166,7 +166,7 @@ def stage(nodes, pods, placed=(), *, plugins=None, **args):
         for pod in pods
     ]
     plans = PlanMemory(lambda: (cache.version, nominator.changes.end, handle.listers.generation))
-    ground = Ground(cache, snapshot, nominator, algorithm, plans)
+    ground = SchedulingContext(cache, snapshot, nominator, algorithm, plans)
     return Stage(ground, GroupQuestion(framework, KEY, members, states, UNMETERED), handle.listers)
 
 

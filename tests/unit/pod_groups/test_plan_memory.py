@@ -162,7 +162,7 @@ def _change(one, what, number):
 
 
 class Outside(PreScorePlugin):
-    """A plugin in another process, as far as planning sees it."""
+    """A sidecar, as far as planning sees it."""
 
     in_process = False
     now = None
@@ -177,7 +177,7 @@ class Outside(PreScorePlugin):
 
 
 async def with_outside(*bases):
-    """How often a group is planned while a plugin in another process rests on one after the other."""
+    """How often a group is planned while a sidecar rests on one after the other."""
     counting, one = counted()
     framework, plugin = one.question.framework, Outside()
     framework.take(replace(framework.plugins, pre_score=[*framework.plugins.pre_score, plugin]))
@@ -187,7 +187,7 @@ async def with_outside(*bases):
 
 
 async def test_what_rests_on_an_unknown_basis_is_not_remembered():
-    """A plugin in another process whose answers are not about single nodes."""
+    """A sidecar whose answers are not about single nodes."""
     assert 3 == await with_outside(None, None, None)
 
 

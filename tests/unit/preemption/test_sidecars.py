@@ -1,4 +1,4 @@
-"""Plugins of other processes in a dry run: sent the simulated evictions, and candidates only."""
+"""Sidecars in a dry run: sent the simulated evictions, and candidates only."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from tests.unit.preemption.kit import node, placed, preemptor, stage
 
 
 class Keeper(IN_TREE["NodePorts"]):
-    """Stands for a plugin in another process: turns down nodes on which a pod named `keep...` is."""
+    """Stands for a sidecar: turns down nodes on which a pod named `keep...` is."""
 
     in_process = False
     reasons = (Reason("another pod keeps the node"),)

@@ -167,7 +167,7 @@ class Bench:
 
     def where(self, pod) -> str:
         """The place of the pod."""
-        places = self.queue._places
+        places = self.queue._sub_queues
         found = [
             name
             for name, place in (

@@ -1,11 +1,11 @@
-"""Gates and hints of plugins in other processes: asked beside the queue, answered later."""
+"""Gates and hints of sidecars: asked beside the queue, answered later."""
 
 import pytest
 
 from berth.framework.cluster_event import QueueingHint
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.status import SUCCESS, failed, unschedulable
-from berth.queue.asked_gates import AskedGates
+from berth.queue.async_pre_enqueue import AsyncPreEnqueue
 from berth.testing.handles import ManualClock
 from tests.fakes import Steps
 from tests.unit.queue.kit import (
@@ -26,7 +26,7 @@ def ask_it(*_question):
 
 
 class FarGate(Gates):
-    """A gate in another process; a test gives its answers, by pod version."""
+    """A PreEnqueue sidecar; a test gives its answers, by pod version."""
 
     in_process = False
 
@@ -60,7 +60,7 @@ class Later:
 
 @pytest.fixture
 def far_bench():
-    """Makes a queue with gates of the given names in other processes."""
+    """Makes a queue with PreEnqueue sidecars of the given names."""
     steps = Steps(ManualClock())
 
     def make(*names, near=(), hint=queue_it):
@@ -79,7 +79,7 @@ def give(steps, gate, status=SUCCESS, turn=-1):
 
 
 def test_a_pod_waits_for_the_answer_of_a_sidecars_gate(far_bench):
-    """While a plugin in another process is asked its pod is in the pool, and goes on once it may."""
+    """While a sidecar is asked its pod is in the pool, and goes on once it may."""
     bench, steps, (gate,) = far_bench()
     pod = bench.add()
     waiting = bench.queue.record("default", "p0")
@@ -165,7 +165,9 @@ def test_another_version_is_another_question(far_bench):
 async def test_a_change_that_asks_nothing_anew_leaves_the_question_open():
     """A pod that is seen anew before anybody listens for the answer gets it all the same."""
     background, reported = Later(), []
-    gates = AskedGates(background, lambda record, verdicts, _missed: reported.append((record.pod, verdicts)))
+    gates = AsyncPreEnqueue(
+        background, lambda record, verdicts, _missed: reported.append((record.pod, verdicts))
+    )
     record = QueuedPodInfo(a_pod(), 0.0)
     gates.ask(record, {"Far": background.answer(SUCCESS)})
     seen_anew = record.pod = a_pod()

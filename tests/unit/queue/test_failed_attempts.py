@@ -27,14 +27,14 @@ def test_a_pod_that_is_queued_already(place, text):
     bench = a_bench()
     record = bench.popped()
     bench.add()
-    other = bench.queue._places.active.get(record.pod.key)
+    other = bench.queue._sub_queues.active.get(record.pod.key)
     if place == "pool":
-        bench.queue._places.active.remove(record.pod.key)
-        bench.queue._places.park(other, "test")
+        bench.queue._sub_queues.active.remove(record.pod.key)
+        bench.queue._sub_queues.park(other, "test")
     elif place == "normal":
         other.unschedulable_plugins = {"A"}
-        bench.queue._places.active.remove(record.pod.key)
-        bench.queue._places.backoff.put(other.pod.key, other)
+        bench.queue._sub_queues.active.remove(record.pod.key)
+        bench.queue._sub_queues.backoff.put(other.pod.key, other)
 
     with pytest.raises(AlreadyQueuedError, match=f"^Pod default/p0 is already present in {text}$"):
         bench.queue.add_unschedulable_if_not_present(record)

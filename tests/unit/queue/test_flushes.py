@@ -31,7 +31,7 @@ def test_the_normal_heap_is_flushed_first():
     bench.fail(failed)
     bench.fail(rejected, "A")
     bench.clock.seconds += 10
-    released = [r.pod.name for r in bench.queue._places.backoff.pop_completed(bench.clock.seconds)]
+    released = [r.pod.name for r in bench.queue._sub_queues.backoff.pop_completed(bench.clock.seconds)]
 
     assert released == ["rejected", "failed"]
 

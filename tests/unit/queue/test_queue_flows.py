@@ -28,7 +28,7 @@ def test_a_failed_pod_waits_its_time():
     record = bench.popped()
     bench.fail(record)
     assert bench.pop_names() == []
-    bench.clock.seconds = bench.queue._places.backoff.next_completion()
+    bench.clock.seconds = bench.queue._sub_queues.backoff.next_completion()
     bench.queue.flush()
 
     assert bench.pop_names() == ["p0"]

@@ -70,7 +70,7 @@ class Groups:
 
     def where(self, name="g"):
         """The place of the group, and the names of its pods that wait with it."""
-        places = self.queue._places
+        places = self.queue._sub_queues
         found = places.get(f"podgroup/default/{name}")
         if found is None:
             return None

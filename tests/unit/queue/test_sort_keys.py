@@ -1,4 +1,4 @@
-"""Keys that a plugin in another process gives to pods, and the order that they make."""
+"""Keys that a sidecar gives to pods, and the order that they make."""
 
 import pytest
 from hypothesis import given
@@ -200,7 +200,7 @@ def test_keys_order_pods_that_back_off(keyed):
         keyed.add(name, 1)
     for record in (keyed.queue.pop(), keyed.queue.pop()):
         record.unschedulable_plugins = {"A"}
-        keyed.queue._places.backoff.put(record.pod.key, record)
+        keyed.queue._sub_queues.backoff.put(record.pod.key, record)
         keyed.queue.done(record.pod.uid)
     keyed.change(a=5, b=4)
 

@@ -74,7 +74,7 @@ OPTIONS = {
 @pytest.mark.parametrize("name", OPTIONS)
 def test_plugins_in_other_processes_are_not_recorded(name, tmp_path):
     options = ProcessOptions(load(None), record_to=str(tmp_path), **{name: OPTIONS[name]})
-    with pytest.raises(StartError, match="--record-to: plugins and extenders in other processes"):
+    with pytest.raises(StartError, match="--record-to: sidecars and extenders"):
         new_recording(options, None)
 
 

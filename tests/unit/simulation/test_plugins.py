@@ -1,4 +1,4 @@
-"""Plugins in other processes take part in simulations: at their points, by their policy, in no time."""
+"""Sidecars take part in simulations: at their points, by their policy, in no time."""
 
 import asyncio
 import json

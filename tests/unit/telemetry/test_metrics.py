@@ -12,8 +12,8 @@ from berth import telemetry
 from berth.cache.cache import Cache
 from berth.client.request_counts import BOUNDS, RequestCounts
 from berth.framework.status import SUCCESS, Code, Status, failed
-from berth.queue.places import QueueSizes
 from berth.queue.queue_metrics import QueueMetrics
+from berth.queue.sub_queues import QueueSizes
 from berth.telemetry.metric_families import COUNTERS, HISTOGRAMS
 from berth.telemetry.metrics import SchedulerMetrics
 from tests.unit.telemetry.records import (

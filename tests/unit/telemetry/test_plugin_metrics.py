@@ -1,4 +1,4 @@
-"""What is counted of plugins in other processes, as Prometheus reads it."""
+"""What is counted of sidecars, as Prometheus reads it."""
 
 import pytest
 

@@ -77,7 +77,7 @@ def test_call_belongs_to_who_made_it(intervals, parent):
 
 
 def test_call_before_the_plugins_turn():
-    """Plugins in other processes are asked first: a call hangs below the turn, which begins with it."""
+    """Sidecars are asked first: a call hangs below the turn, which begins with it."""
     record = make_record(
         intervals=[
             interval("scheduling cycle", 3, 10),

@@ -1,1 +1,1 @@
-"""The list of plugins in other processes: read, and checked field by field."""
+"""The list of sidecars: read, and checked field by field."""

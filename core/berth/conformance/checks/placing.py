@@ -10,7 +10,7 @@ from berth.conformance.host_state import HostState, shown
 from berth.conformance.subject import Subject
 from berth.framework.interface import Placement
 from berth.out_of_tree.points.packing import normalized, scores_of, status_of
-from berth.out_of_tree.points.placing import placements_of
+from berth.out_of_tree.points.placement import placements_of
 from berth_plugin_proto import common_pb2, scheduling_pb2
 
 CLAUSE = "Placements of pod groups"

@@ -17,7 +17,7 @@ from berth.descheduling.strategies.strategy import (
     Scene,
     proposed,
 )
-from berth.framework.counted import so_many
+from berth.framework.pluralize import pluralize
 from berth.objects.pod import Pod
 from berth.simulation.inputs import FINISHED
 
@@ -43,7 +43,7 @@ class TooManyRestarts:
             f" and is in one of states {', '.join(sorted(self._args.states))}" if self._args.states else ""
         )
         least = self._args.pod_restart_threshold
-        return proposed(found, pods, f"was restarted {so_many(least, 'time')} or more{states}")
+        return proposed(found, pods, f"was restarted {pluralize(least, 'time')} or more{states}")
 
     async def judge_of(self, scene: Scene, pod: Pod) -> Judge:
         """Better on any node, which is another."""

@@ -10,7 +10,7 @@ from berth.config.descheduling.policy import ALL_NAMESPACES, Namespaces, Selecto
 from berth.config.descheduling.policy_file import compiled
 from berth.descheduling.pod_facts import NO_FACTS, PodFacts
 from berth.descheduling.simulated_cluster import SimulatedCluster
-from berth.framework.counted import so_many
+from berth.framework.pluralize import pluralize
 from berth.objects.pod import Pod
 
 
@@ -124,7 +124,7 @@ def proposed(found: Sequence[Candidate], looked_at: Sequence[Pod], what: str) ->
         return Proposal(
             (), "no pod is left to look at by nodeSelector, namespaces, labelSelector and moves before"
         )
-    return Proposal((), f"none of {so_many(len(looked_at), 'pod')} {what}")
+    return Proposal((), f"none of {pluralize(len(looked_at), 'pod')} {what}")
 
 
 def _order(pod: Pod) -> tuple[int, str]:

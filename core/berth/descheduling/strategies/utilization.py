@@ -10,7 +10,7 @@ from typing import Final
 from berth.config.descheduling.policy import HighNodeUtilizationArgs, LowNodeUtilizationArgs
 from berth.descheduling.simulated_cluster import SimulatedCluster
 from berth.descheduling.strategies.strategy import Candidate, Filter, Judge, Judgement, Proposal, Scene
-from berth.framework.counted import so_many
+from berth.framework.pluralize import pluralize
 from berth.objects.node_pods import belongs_to_node
 from berth.objects.pod import Pod
 from berth.snapshot.pod_info import PodInfo
@@ -52,7 +52,7 @@ class LowUtilization:
             if self._asks(simulated, pod, uses, high)
         ]
         without = "without a pod that may move and asks for what its node has too much of"
-        return Proposal(found, f"{so_many(len(over), 'overutilised node')}, {without}")
+        return Proposal(found, f"{pluralize(len(over), 'overutilised node')}, {without}")
 
     def _why_none(
         self, simulated: SimulatedCluster, uses: Uses, under: Sequence[str], over: Sequence[str]
@@ -133,7 +133,7 @@ class HighUtilization:
                 text = f"{name} is underutilised: {_all(uses, name)}"
                 found.append(Candidate(pods, text))
         stay = "each with a pod that nodeSelector, evictableNamespaces or evictionModes keep"
-        return Proposal(found, f"{so_many(len(busy), 'underutilised node')}, {stay}")
+        return Proposal(found, f"{pluralize(len(busy), 'underutilised node')}, {stay}")
 
     def _why_none(
         self, simulated: SimulatedCluster, uses: Uses, under: Sequence[str], busy: Sequence[str]
@@ -142,7 +142,7 @@ class HighUtilization:
         low, least = self._args.thresholds, self._args.number_of_nodes
         if under and not busy:
             return (
-                f"{so_many(len(under), 'underutilised node')} of {len(simulated.nodes)}, and no pod on them"
+                f"{pluralize(len(under), 'underutilised node')} of {len(simulated.nodes)}, and no pod on them"
             )
         if len(under) == len(simulated.nodes):
             return f"all {len(under)} nodes are underutilised, none is left to take their pods"
@@ -183,7 +183,7 @@ def _too_few(
         text = f"the emptiest, {emptiest}, has {_all(uses, emptiest)}"
         return f"no node is underutilised: {text}, {_named('threshold', low)}"
     if len(under) <= least:
-        return f"{so_many(len(under), 'underutilised node')}, no more than numberOfNodes {least}"
+        return f"{pluralize(len(under), 'underutilised node')}, no more than numberOfNodes {least}"
     return ""
 
 

@@ -144,7 +144,7 @@ function showPlugins() {
     each.calls ? duration(each.p99) : "",
     each.error,
   ]);
-  table($("sidecars"), headings, lines, "No plugin in another process is attached.");
+  table($("sidecars"), headings, lines, "No sidecar is attached.");
 }
 
 function keyOf({ pod, at }) {

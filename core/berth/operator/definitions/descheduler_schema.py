@@ -97,11 +97,11 @@ def _of_cron() -> Schema:
 
 
 def in_tree_plugins_alone() -> Schema:
-    """The rule that a Scheduler with a descheduler has no plugins in other processes."""
+    """The rule that a Scheduler with a descheduler has no sidecars."""
     return rule(
         "!has(self.descheduler) || (!has(self.plugins) || self.plugins.size() == 0) && "
         "(!has(self.extenders) || self.extenders.size() == 0)",
-        "plans are made without plugins and extenders in other processes, so they would not be this "
+        "plans are made without sidecars and extenders, so they would not be this "
         "scheduler's; remove plugins and extenders, or descheduler",
         ".descheduler",
     )

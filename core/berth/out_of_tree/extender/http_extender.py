@@ -16,7 +16,7 @@ from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.extender import ExtenderVerdicts, Victims
-from berth.framework.supposition import Supposition
+from berth.framework.hypothetical_pod import HypotheticalPod
 from berth.objects.api_object import TypedObject
 from berth.objects.node import Node
 from berth.objects.pod import Pod
@@ -236,7 +236,7 @@ class HttpExtender:
         await self._client.close()
 
     def _about(self, attempt: Attempt, nodes: Sequence[Node]) -> bytes:
-        supposed: Supposition | None = attempt.state.get(Supposition)
+        supposed: HypotheticalPod | None = attempt.state.get(HypotheticalPod)
         if supposed is None:
             pod = self._pod(attempt.pod)
         else:

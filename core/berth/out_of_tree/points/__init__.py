@@ -1,1 +1,1 @@
-"""The extension points of a plugin in another process: questions, answers, and what stays of them."""
+"""The extension points of a sidecar: requests, responses, and the cache of its answers about nodes."""

@@ -1,4 +1,4 @@
-"""Asking a plugin in another process before a pod's turn comes, so that the pod finds the answers there.
+"""Asking a sidecar before a pod's turn comes, so that the pod finds the answers there.
 
     nothing to schedule --> rows that changed since, for pods like those asked about last
     a pod of a new kind --> all rows, for pods of other new kinds that are next in the queue
@@ -21,7 +21,13 @@ from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.lifecycle.breaker import Circuit
-from berth.out_of_tree.points.node_answers import Ahead, Example, Found, NodeAnswers, Part
+from berth.out_of_tree.points.node_answers import (
+    Example,
+    FilterScoreAnswer,
+    NodeAnswers,
+    PrefetchedAnswer,
+    RowAnswers,
+)
 from berth.out_of_tree.points.node_questions import NodeQuestion
 from berth.snapshot.columns import Rows
 
@@ -75,16 +81,18 @@ class AskingAhead:
         healthy = connection.breaker.circuit is Circuit.CLOSED and not connection.spec.shadow
         return self._classes - self.unanswered if healthy else 0
 
-    def ask(self, caller: Caller, part: Part, said: NodeAnswers, example: Example, rows: Rows) -> None:
+    def ask(self, caller: Caller, part: RowAnswers, said: NodeAnswers, example: Example, rows: Rows) -> None:
         """Ask about these rows, for pods like the example. Shapes: rows intp (k,)."""
-        ahead = said.ahead = Ahead(rows)
+        ahead = said.ahead = PrefetchedAnswer(rows)
         ahead.task = asyncio.get_running_loop().create_task(_ask(caller, part, said, example, ahead))
         self._tasks.add(ahead.task)
         ahead.task.add_done_callback(self._tasks.discard)
 
 
-async def _ask(caller: Caller, part: Part, said: NodeAnswers, example: Example, ahead: Ahead) -> None:
-    def take(found: Found, rows: Rows) -> None:
+async def _ask(
+    caller: Caller, part: RowAnswers, said: NodeAnswers, example: Example, ahead: PrefetchedAnswer
+) -> None:
+    def take(found: FilterScoreAnswer, rows: Rows) -> None:
         # Forgotten meanwhile, they would be answers of another plugin process or about other nodes.
         if said.ahead is not ahead:
             return

@@ -1,9 +1,9 @@
-"""What one plugin in another process answered about nodes, row by row, for pods that it signs alike.
+"""A sidecar's filter results and scores by row, cached for pods with equal signatures.
 
-    dirty --asked--> at hand --the row changed, or the plugin was sent a call about the node--> dirty
+    dirty --requested--> cached --the row changed, or the plugin was called about the node--> dirty
 
-A plugin whose answers hold for single nodes has one `NodeAnswers` for each signature, which lasts from cycle
-to cycle; any other gets one of its own in each cycle. Source: docs/decisions/0027-asking-ahead.md.
+A node-local plugin has one `NodeAnswers` for each signature, kept across cycles; any other gets a new
+one in each cycle. Source: docs/decisions/0027-asking-ahead.md.
 """
 
 import asyncio
@@ -31,19 +31,19 @@ MAX_BYTES = 16 << 20
 MAX_SIGNATURES = 1024
 
 
-class Part(NamedTuple):
-    """What is asked for in one question."""
+class RowAnswers(NamedTuple):
+    """Which of the two one request asks for."""
 
     verdicts: bool
     scores: bool
 
 
-VERDICTS, SCORES, BOTH = Part(True, False), Part(False, True), Part(True, True)
+VERDICTS, SCORES, BOTH = RowAnswers(True, False), RowAnswers(False, True), RowAnswers(True, True)
 
 
 @dataclass(slots=True)
-class Found:
-    """What an answer says of the k rows that were asked about, in their order.
+class FilterScoreAnswer:
+    """A response about k rows, in the order of the request.
 
     Shapes: codes (k,); raw int64 (k,).
     """
@@ -52,22 +52,22 @@ class Found:
     reasons: tuple[Status, ...] = ()
     raw: Scores | None = None
     normalization: int | None = None
-    """None where it gives no scores of its own."""
+    """None where the plugin returned no scores."""
     failure: SidecarError | None = None
-    """What is wrong with the scores where the verdicts are as they should be."""
+    """The error of the scores, where the filter results are valid."""
 
 
 @dataclass(slots=True, eq=False)
-class Ahead:
-    """A question about these rows that no pod waited for when it was asked."""
+class PrefetchedAnswer:
+    """A request about these rows that was sent before a pod needed it."""
 
     rows: Rows
     changed: set[int] = field(default_factory=set)
-    """Rows that changed since: the answer says nothing of them."""
+    """Rows that changed since: the response is not valid for them."""
     task: "asyncio.Task[None] | None" = None
 
     def left_out(self, rows: Rows) -> Rows:
-        """Those of the rows that its answer says nothing of. Shapes: rows and result intp (k,)."""
+        """The rows for which the response is not valid. Shapes: rows and result intp (k,)."""
         awaited = np.isin(rows, self.rows)
         if self.changed:
             awaited &= ~np.isin(rows, list(self.changed))
@@ -75,7 +75,7 @@ class Ahead:
 
 
 class NodeAnswers:
-    """Verdicts and raw scores of the rows of one snapshot.
+    """Filter results and raw scores of the rows of one snapshot.
 
     Shapes: codes uint16 (n,); raw int64 (n,); dirty bool (n,), by part.
     """
@@ -96,7 +96,7 @@ class NodeAnswers:
     def __init__(self, plugin: str, n: int, *, lasting: bool = False) -> None:
         self.lasting = lasting
         """Whether they hold for single nodes, beyond this cycle; else all rows are asked about at once."""
-        self.ahead: Ahead | None = None
+        self.ahead: PrefetchedAnswer | None = None
         self.failed_ahead = False
         """The last question that no pod waited for failed, and no row changed since."""
         self.spoiled = False
@@ -107,7 +107,7 @@ class NodeAnswers:
     def _begin(self, n: int) -> None:
         self._codes: ReasonCodes = np.zeros(n, dtype=np.uint16)
         self._raw: Scores = np.zeros(n, dtype=np.int64)
-        self._dirty: dict[Part, Mask] = {part: np.ones(n, dtype=bool) for part in (VERDICTS, SCORES)}
+        self._dirty: dict[RowAnswers, Mask] = {part: np.ones(n, dtype=bool) for part in (VERDICTS, SCORES)}
         self._normalization: int | None = None
         self.reasons: tuple[Status, ...] = ()
         self.spoiled = False
@@ -122,34 +122,34 @@ class NodeAnswers:
         return scheduling_pb2.NORMALIZATION_NONE if self._normalization is None else self._normalization
 
     def forget(self, n: int | None = None) -> None:
-        """Forget everything: all rows, so many of them, are dirty."""
+        """Drop all answers: all n rows are dirty."""
         self.ahead = None
         self._begin(len(self) if n is None else n)
 
     def change(self, rows: Rows) -> None:
-        """Take note that something happened to these rows. Shapes: rows intp (k,)."""
+        """Mark these rows dirty. Shapes: rows intp (k,)."""
         for mask in self._dirty.values():
             mask[rows] = True
         if self.ahead is not None:
             self.ahead.changed.update(rows.tolist())
         self.failed_ahead = False
 
-    def missing(self, part: Part, rows: Rows | None) -> Rows:
-        """Those of the rows (None: all) that are to be asked about. Shapes: rows and result intp (k,)."""
+    def missing(self, part: RowAnswers, rows: Rows | None) -> Rows:
+        """The dirty ones of the rows (None: all). Shapes: rows and result intp (k,)."""
         mask = self._dirty[part]
         return rows_where(mask) if rows is None else rows[mask[rows]]
 
-    def misses(self, part: Part, rows: Rows | None) -> int:
-        """How many of the rows (None: all) are to be asked about. Shapes: rows intp (k,)."""
+    def misses(self, part: RowAnswers, rows: Rows | None) -> int:
+        """How many of the rows (None: all) are dirty. Shapes: rows intp (k,)."""
         mask = self._dirty[part]
         return int(np.count_nonzero(mask if rows is None else mask[rows]))
 
-    def is_dirty(self, part: Part, row: int) -> bool:
-        """Whether that row is to be asked about."""
+    def is_dirty(self, part: RowAnswers, row: int) -> bool:
+        """Whether that row is dirty."""
         return bool(self._dirty[part].item(row))
 
-    def are_dirty(self, part: Part, rows: Rows) -> Mask | None:
-        """Which of the rows are to be asked about, None for none. Shapes: rows, result (k,)."""
+    def are_dirty(self, part: RowAnswers, rows: Rows) -> Mask | None:
+        """Which of the rows are dirty, None for none. Shapes: rows intp (k,); result bool (k,)."""
         mask = self._dirty[part].take(rows)
         return mask if np.count_nonzero(mask) else None
 
@@ -169,10 +169,10 @@ class NodeAnswers:
         """The raw scores of these rows (None: all), as a copy. Shapes: rows intp (k,); result int64 (k,)."""
         return self._raw.copy() if rows is None else self._raw[rows]
 
-    def take(self, found: Found, rows: Rows, changed: Iterable[int] = ()) -> None:
-        """Take in what the plugin says of these rows, but for those that `changed` since it was asked.
+    def take(self, found: FilterScoreAnswer, rows: Rows, changed: Iterable[int] = ()) -> None:
+        """Store a response about these rows, except rows that `changed` since the request.
 
-        Raises: ProtocolError where it brings up too many reasons.
+        Raises: ProtocolError where the plugin has given too many different reasons.
         """
         codes, raw = found.codes, found.raw
         if changed:
@@ -198,7 +198,7 @@ class NodeAnswers:
         self._dirty[SCORES][rows] = False
 
     def numbered(self, codes: ReasonCodes, reasons: tuple[Status, ...]) -> ReasonCodes:
-        """The codes in the numbers of all reasons: those given out before keep their meaning.
+        """The response's codes, renumbered so that codes of earlier responses keep their meaning.
 
         Raises: ProtocolError where these are too many.
         """
@@ -225,14 +225,14 @@ def _places(rows: Rows, n: int) -> Rows | slice:
 
 
 class Example(NamedTuple):
-    """A pod that a plugin may be asked about in the place of all that it signs alike, and its JSON."""
+    """A pod, and its JSON, to request answers with for all pods of its signature."""
 
     pod: Pod
     data: bytes
 
 
-class _Kept:
-    """The answers for one signature, and up to where changes are known to them."""
+class _CacheEntry:
+    """The answers for one signature, and the journal positions up to which they are valid."""
 
     __slots__ = ("_position", "_static", "answers", "example", "size_bytes")
 
@@ -243,7 +243,7 @@ class _Kept:
         self._static = self._position = -1
 
     def follow(self, nodes: Snapshot, touched: RowJournal) -> NodeAnswers:
-        """The answers, with the rows dirty that changed since this was called last."""
+        """The answers, with the rows marked dirty that changed since the last call."""
         answers = self.answers
         changed = self._changed(nodes, touched)
         if changed is None:
@@ -258,7 +258,7 @@ class _Kept:
         return answers
 
     def _changed(self, nodes: Snapshot, touched: RowJournal) -> Rows | None:
-        """The rows that changed; None where everything may have changed, or there is too much to keep.
+        """The rows that changed; None where all rows may have, or the journals no longer reach back.
 
         Shapes: result intp (k,), not to be kept.
         """
@@ -270,39 +270,39 @@ class _Kept:
         return touched.since(self._position)
 
 
-class KnownAnswers:
-    """The answers that last, of one plugin in one profile, by signature; what was used longest ago goes.
+class SidecarAnswerCache:
+    """The answers of one sidecar in one profile, by signature; LRU, bounded in bytes and entries.
 
-    All of them rest on one basis, and are gone with it.
+    A change of the plugin's cache key (`basis`) clears it.
     """
 
     def __init__(self, plugin: str, max_bytes: int = MAX_BYTES) -> None:
         self._plugin = plugin
         self._max_bytes = max_bytes
         self._basis: Hashable = None
-        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._kept: OrderedDict[Hashable, _CacheEntry] = OrderedDict()
         self.size_bytes = 0
         """About how much memory is in use."""
 
     def __len__(self) -> int:
-        """For how many signatures something is kept."""
+        """The number of signatures."""
         return len(self._kept)
 
     def rest_on(self, basis: Hashable) -> None:
-        """Forget everything that rests on another basis."""
+        """Clear the cache if the plugin's cache key is another one."""
         if basis != self._basis:
             self._basis = basis
             self.clear()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop all entries."""
         for kept in self._kept.values():
             kept.answers.ahead = None
         self._kept.clear()
         self.size_bytes = 0
 
     def peek(self, signature: Hashable) -> NodeAnswers | None:
-        """What is kept for that signature, as it is."""
+        """The signature's entry, without bringing it up to date."""
         kept = self._kept.get(signature)
         return None if kept is None else kept.answers
 
@@ -316,7 +316,7 @@ class KnownAnswers:
         """The answers for that signature, with the rows dirty that changed since; all rows, if it is new."""
         kept = self._kept.get(signature)
         if kept is None:
-            kept = self._kept[signature] = _Kept(
+            kept = self._kept[signature] = _CacheEntry(
                 NodeAnswers(self._plugin, len(nodes), lasting=True), example()
             )
         else:

@@ -1,4 +1,4 @@
-"""Asking a plugin in another process about nodes: a request, and what its answer says, row by row.
+"""Asking a sidecar about nodes: a request, and what its answer says, row by row.
 
 Source: proto/berth/plugin/v1/scheduling.proto; docs/protocol.md "Scheduling calls".
 """
@@ -13,7 +13,7 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.interface import ReasonCodes, Scores
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import CallFailedError, LateError, ProtocolError, SidecarError
-from berth.out_of_tree.points.node_answers import BOTH, SCORES, VERDICTS, Found, Part
+from berth.out_of_tree.points.node_answers import BOTH, SCORES, VERDICTS, FilterScoreAnswer, RowAnswers
 from berth.out_of_tree.points.packing import candidates_of, scores_of, status_of, succeeded, verdicts_of
 from berth.snapshot.columns import Rows
 from berth_plugin_proto import common_pb2, scheduling_pb2
@@ -30,7 +30,7 @@ class NodeQuestion:
     """What to ask a plugin about some rows, of `n` in all."""
 
     caller: Caller
-    part: Part
+    part: RowAnswers
     rows: Rows
     n: int
     within: Rows | None = None
@@ -40,10 +40,10 @@ class NodeQuestion:
         self,
         call: common_pb2.Call,
         state: CycleState,
-        take: Callable[[Found, Rows], None],
+        take: Callable[[FilterScoreAnswer, Rows], None],
         *,
         missable: bool = False,
-    ) -> Found:
+    ) -> FilterScoreAnswer:
         """What it answers, once `take` has taken it in.
 
         Where scores are `missable`, a plugin that breaks while it filters and scores is asked for verdicts
@@ -65,8 +65,8 @@ class NodeQuestion:
             return found
 
     def _sent(
-        self, call: common_pb2.Call, state: CycleState, take: Callable[[Found, Rows], None]
-    ) -> Awaitable[Found]:
+        self, call: common_pb2.Call, state: CycleState, take: Callable[[FilterScoreAnswer, Rows], None]
+    ) -> Awaitable[FilterScoreAnswer]:
         listed = self.caller.connection.capabilities.listed_candidates
         candidates = candidates_of(self.rows, self.n, listed=listed)
         if candidates is not None and not candidates.HasField("indices"):
@@ -74,7 +74,7 @@ class NodeQuestion:
         name, message = _CALLS[self.part]
         request = message(call=call, candidates=candidates)
 
-        def read(response: Any) -> Found:
+        def read(response: Any) -> FilterScoreAnswer:
             found = self._found(request, response)
             take(found, self.rows)
             return found
@@ -86,10 +86,10 @@ class NodeQuestion:
         """How many entries the vectors of the answer have."""
         return self.rows.size if self.within is None else self.n
 
-    def _found(self, request: Any, response: Any) -> Found:
+    def _found(self, request: Any, response: Any) -> FilterScoreAnswer:
         if self.part is SCORES:
             self.caller.check_generation(request, response.generation)
-            found = Found()
+            found = FilterScoreAnswer()
             self._read_scores(response, found)
             return found
         verdicts = response.filter if self.part is BOTH else response
@@ -98,21 +98,21 @@ class NodeQuestion:
             self._read_both(response, found)
         return found
 
-    def _verdicts(self, request: Any, response: scheduling_pb2.FilterResponse) -> Found:
+    def _verdicts(self, request: Any, response: scheduling_pb2.FilterResponse) -> FilterScoreAnswer:
         plugin = self.caller.plugin
         status = status_of(plugin, response.status)
         self.caller.check_generation(request, response.generation)
         if status.rejected:
-            return Found(np.ones(self.rows.size, dtype=np.uint8), (status,))
+            return FilterScoreAnswer(np.ones(self.rows.size, dtype=np.uint8), (status,))
         if status.skip:
-            return Found(np.zeros(self.rows.size, dtype=np.uint8))
+            return FilterScoreAnswer(np.zeros(self.rows.size, dtype=np.uint8))
         succeeded(plugin, "Filter", status)
         if not response.HasField("verdicts"):
             raise ProtocolError(plugin, "Filter says Success and gives no verdicts")
         codes, reasons = verdicts_of(plugin, response.verdicts, self._entries, self.within)
-        return Found(codes if self.within is None else codes[self.within], reasons)
+        return FilterScoreAnswer(codes if self.within is None else codes[self.within], reasons)
 
-    def _read_both(self, response: scheduling_pb2.FilterScoreResponse, found: Found) -> None:
+    def _read_both(self, response: scheduling_pb2.FilterScoreResponse, found: FilterScoreAnswer) -> None:
         """Take over the scores; what is wrong with them leaves the verdicts as they are."""
         assert found.codes is not None, "verdicts come with them"
         if response.HasField("score"):
@@ -126,7 +126,7 @@ class NodeQuestion:
             text = "FilterScore let nodes pass and did not score them"
             found.failure = ProtocolError(self.caller.plugin, text)
 
-    def _read_scores(self, response: scheduling_pb2.ScoreResponse, found: Found) -> None:
+    def _read_scores(self, response: scheduling_pb2.ScoreResponse, found: FilterScoreAnswer) -> None:
         plugin = self.caller.plugin
         status = status_of(plugin, response.status)
         if status.skip:

@@ -1,7 +1,6 @@
-"""Nodes with other pods on them than they have: what differs, and what a plugin says of the pod there.
+"""Filter requests about nodes with simulated pods: without preemption's victims, or with nominated pods.
 
-Preemption's dry run simulates evictions; nominated pods count as if they were there. Everything that a
-table asks about goes out in as few calls as messages can hold.
+All such nodes of a table are sent in as few calls as the size of a message allows.
 
 Source: proto/berth/plugin/v1/scheduling.proto FilterOverlays.
 """
@@ -30,7 +29,7 @@ OVERLAYS_A_CALL = 1000
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A node by its row of the snapshot, and the pods by which it differs from what is there."""
+    """A node, by its row of the snapshot, and the pods that a simulation adds and removes there."""
 
     node_index: int
     removed: tuple[str, ...]
@@ -39,7 +38,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """The rows of a table on which other pods are than in the snapshot. Shapes: rows intp (k,)."""
+    """The rows of a table with simulated pods. Shapes: rows intp (k,)."""
 
     rows: Rows
     nodes: tuple[Difference, ...]
@@ -49,7 +48,7 @@ class Differences:
 
 
 def differences(table: Snapshot, shown: Snapshot) -> Differences:
-    """Where a table of the snapshot's nodes has other pods than the snapshot. Cost: O(pods of its rows)."""
+    """The rows where a table's pods differ from the snapshot's. Cost: O(pods of its rows)."""
     rows: list[int] = []
     nodes: list[Difference] = []
     for i, name in enumerate(table.names):
@@ -67,7 +66,7 @@ def differences(table: Snapshot, shown: Snapshot) -> Differences:
 async def ask_overlays(
     caller: Caller, state: CycleState, pod: Pod, changed: Differences
 ) -> tuple[ReasonBytes, tuple[Status, ...]]:
-    """A code for each difference, and what the codes from 1 on stand for.
+    """A code for each overlay, and the statuses of the codes from 1 on.
 
     Shapes: codes (k,). Raises: SidecarError.
     """

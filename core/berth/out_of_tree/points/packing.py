@@ -1,4 +1,4 @@
-"""Vectors of the protocol: read, and checked against what they have to be.
+"""Decodes and validates the protocol's vectors.
 
 Source: proto/berth/plugin/v1/scheduling.proto; docs/protocol.md "Vectors".
 """
@@ -35,7 +35,7 @@ _WITHOUT_REASON = frozenset({Code.SUCCESS, Code.SKIP, Code.WAIT})
 _MAX_REASONS = 255
 _INDEX = np.dtype("<u4")
 LISTED_SHARE = 4
-"""Of one node in so many, or fewer, a list and its answer take fewer bytes than a bitmap and its answer."""
+"""Where at most one node in so many is asked about, a list takes fewer bytes than a bitmap."""
 _MAX_SCORE = np.iinfo(np.int64).max // MAX_NODE_SCORE
 _WIDTHS: dict[str, np.dtype[Any]] = {
     "uint8": np.dtype("u1"),
@@ -47,7 +47,7 @@ _WIDTHS: dict[str, np.dtype[Any]] = {
 def status_of(plugin: str, status: common_pb2.Status) -> Status:
     """The plugin's status.
 
-    Raises: ProtocolError where it has no code, or turns the pod down for no reason.
+    Raises: ProtocolError where it has no code, or rejects the pod without a reason.
     """
     if not status.reasons:
         return _without_reason(plugin, status.code)
@@ -77,7 +77,7 @@ def _code(plugin: str, number: int) -> Code:
 
 
 def candidates_of(rows: Rows, n: int, *, listed: bool) -> scheduling_pb2.Candidates | None:
-    """Those rows of n, `listed` one by one if that makes the answer smaller; None for all of them."""
+    """The candidates among n nodes, as a list if that makes the response smaller; None for all nodes."""
     if rows.size == n:
         return None
     if listed and rows.size * LISTED_SHARE <= n:
@@ -95,7 +95,7 @@ def bitmap(rows: Rows, n: int) -> bytes:
 def verdicts_of(
     plugin: str, verdicts: scheduling_pb2.Verdicts, n: int, asked: Rows | None = None
 ) -> tuple[ReasonBytes, tuple[Status, ...]]:
-    """Reason codes for n nodes, and what each code from 1 on stands for; of those asked about only.
+    """Reason codes of the requested ones of n nodes, and the statuses of the codes from 1 on.
 
     Shapes: codes uint8 (n,). Raises: ProtocolError.
     """
@@ -126,7 +126,7 @@ def _reason(plugin: str, reason: common_pb2.Reason, max_bytes: int) -> Status:
 
 @lru_cache(maxsize=256)
 def _known_reason(plugin: str, number: int, text: str) -> Status:
-    """A reason that comes again with each answer is read once. Raises: ProtocolError."""
+    """The status of a reason; cached, as plugins repeat their reasons. Raises: ProtocolError."""
     return _read_reason(plugin, number, text, REASON_BYTES)
 
 
@@ -155,7 +155,7 @@ def scores_of(plugin: str, scores: scheduling_pb2.Scores, n: int) -> Scores:
 
 
 def normalized(plugin: str, scores: Scores, how: int) -> Scores:
-    """The scores of the nodes that are left, mapped to 0 to 100 as the plugin asked.
+    """The feasible nodes' scores, normalized to 0 to 100 as the plugin announced.
 
     Shapes: scores and result int64 (k,). Raises: ProtocolError where they cannot be.
     """
@@ -186,7 +186,7 @@ def _check_size(plugin: str, number: int) -> None:
 
 
 def hints_of(plugin: str, response: queueing_pb2.QueueingHintsResponse, events: int, pods: int) -> Mask:
-    """Which events queue which pods.
+    """The hints: True where the event should requeue the pod.
 
     Shapes: result bool (events, pods). Raises: ProtocolError.
     """
@@ -240,6 +240,6 @@ def bits_of(plugin: str, data: bytes, n: int) -> Mask:
 
 
 def succeeded(plugin: str, call: str, status: Status) -> None:
-    """Raises: PluginFailedError where the plugin says that something broke, or what makes no sense here."""
+    """Raises: PluginFailedError for the code Error, or one that is not allowed at this extension point."""
     if not status.ok:
         raise PluginFailedError(plugin, f"{call} says {status.code}: {status.message}")

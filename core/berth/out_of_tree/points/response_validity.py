@@ -1,4 +1,4 @@
-"""Whether what a plugin answered earlier still holds: the plugin's own word, and what may have changed it.
+"""Whether a sidecar's earlier answers still hold: by what it announced, and by what changed since.
 
 Source: proto/berth/plugin/v1/identity.proto Capabilities.node_local and pod_fields; docs/protocol.md.
 """
@@ -13,7 +13,7 @@ from berth_plugin_proto import identity_pb2
 
 
 class Basis(NamedTuple):
-    """Which start of which version gave answers, in which state of its own, to be normalised how."""
+    """A sidecar's cache key: the connection, its epoch, the plugin's requeues, and the normalization."""
 
     version: str
     start: int
@@ -22,7 +22,7 @@ class Basis(NamedTuple):
 
 
 class ResponseValidity:
-    """One plugin's, by its connection and by what the feed showed it; `caller` gives its version."""
+    """The validity of one plugin's answers; `caller` gives its connection."""
 
     def __init__(self, caller: Callable[[], Caller]) -> None:
         self._caller = caller
@@ -46,7 +46,7 @@ class ResponseValidity:
         return self._fields.of(pod)
 
     def basis(self, normalization: int) -> Basis | None:
-        """The basis of answers given now; None where an answer for a node depends on more than that node."""
+        """The cache key of answers given now; None where the plugin is not node-local."""
         caller = self._caller()
         connection = caller.connection
         wanted = connection.capabilities

@@ -1,21 +1,24 @@
-"""A plugin in another process as a plugin of a profile: every extension point, each in a module of its own.
+"""A sidecar as a plugin of a profile: all extension points, each group in a module of its own.
 
-    waits:    gating.py (PreEnqueue, events), ordering.py (QueueSort)
-    no node:  making_room.py (PostFilter)
-    nodes:    finding.py (Filter, Score), overlays.py
-    a group:  placing.py (PlacementGenerate, PlacementScore)
-    a node:   holding.py (Reserve, Permit, PreBind, Bind, PostBind)
+    pre_enqueue.py   PreEnqueue, EventsToRegister
+    queue_sort.py    QueueSort
+    filter_score.py  Filter, Score, NormalizeScore; overlays.py for nodes with simulated pods
+    post_filter.py   PostFilter
+    placement.py     PlacementGenerate, PlacementScore
+    reserve_bind.py  Reserve, Permit, PreBind, Bind, PostBind
 
 Source: docs/protocol.md.
 """
 
-from berth.out_of_tree.points.finding import FindsNodes
-from berth.out_of_tree.points.gating import KeepsTheGate
-from berth.out_of_tree.points.holding import HoldsAndBinds
-from berth.out_of_tree.points.making_room import MakesRoom
-from berth.out_of_tree.points.ordering import OrdersTheQueue
-from berth.out_of_tree.points.placing import PlacesGroups
+from berth.out_of_tree.points.filter_score import FilterScorePoint
+from berth.out_of_tree.points.placement import PlacementPoint
+from berth.out_of_tree.points.post_filter import PostFilterPoint
+from berth.out_of_tree.points.pre_enqueue import PreEnqueuePoint
+from berth.out_of_tree.points.queue_sort import QueueSortPoint
+from berth.out_of_tree.points.reserve_bind import ReserveBindPoint
 
 
-class SidecarPlugin(KeepsTheGate, FindsNodes, MakesRoom, PlacesGroups, HoldsAndBinds, OrdersTheQueue):
-    """One plugin in one profile; what it does not announce it is not asked."""
+class SidecarPlugin(
+    PreEnqueuePoint, FilterScorePoint, PostFilterPoint, PlacementPoint, ReserveBindPoint, QueueSortPoint
+):
+    """One sidecar in one profile; it is called at the extension points that it announced."""

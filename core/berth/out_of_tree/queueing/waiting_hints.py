@@ -1,4 +1,4 @@
-"""The hint functions of a plugin in another process, as the queue calls them.
+"""The hint functions of a sidecar, as the queue calls them.
 
 Until a plugin has introduced itself, and while it can't be asked, its pods are queued at every event: an
 attempt too many is harmless, a pod left lying is not.
@@ -21,7 +21,7 @@ from berth.framework.cluster_event import (
 from berth.objects.pod import Pod
 from berth.out_of_tree.lifecycle.connection import Connection
 from berth.out_of_tree.queueing.event_interest import Bytes, Interest, happened
-from berth.out_of_tree.queueing.news import NEWS
+from berth.out_of_tree.queueing.requeue_events import REQUEUE_EVENT_SUFFIX
 from berth_plugin_proto import identity_pb2
 
 HINTS = identity_pb2.EXTENSION_POINT_QUEUEING_HINTS
@@ -30,7 +30,7 @@ WELL_KNOWN = (EventResource.POD, EventResource.NODE)
 
 def news_from(plugin: str) -> ClusterEvent:
     """The event that stands for a plugin's own news: something outside the cluster changed."""
-    return ClusterEvent(f"{plugin}{NEWS}", ActionType.UPDATE, "PluginNews")
+    return ClusterEvent(f"{plugin}{REQUEUE_EVENT_SUFFIX}", ActionType.UPDATE, "PluginNews")
 
 
 class WaitingHints:

@@ -14,7 +14,7 @@ from berth.framework.cycle_state import CycleState
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.shadowing.comparison import Choice, ShadowOutcome
-from berth.out_of_tree.shadowing.opinion import NodeQuestion
+from berth.out_of_tree.shadowing.opinion import ShadowQuestion
 from berth.snapshot.snapshot import Snapshot
 
 PENDING = "pending"
@@ -35,7 +35,7 @@ class Followed:
     state: CycleState
     started_ns: int
     asked: bool = False
-    question: NodeQuestion | None = None
+    question: ShadowQuestion | None = None
     choice: Choice | None = None
     nodes: Snapshot | None = None
     static_generation: int = -1

@@ -35,7 +35,7 @@ class Opinion:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeQuestion:
+class ShadowQuestion:
     """What to ask a plugin of all `n` nodes of a generation, in the cycle of a pod."""
 
     caller: Caller

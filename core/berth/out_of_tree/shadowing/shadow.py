@@ -31,13 +31,13 @@ from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.lifecycle.enabling import Roster
 from berth.out_of_tree.plugin_text import bounded
-from berth.out_of_tree.points.answers import FILTER, PRE_ENQUEUE, RESERVE
-from berth.out_of_tree.points.making_room import POST_FILTER, packed
 from berth.out_of_tree.points.packing import normalized, status_of, succeeded
+from berth.out_of_tree.points.post_filter import POST_FILTER, packed
 from berth.out_of_tree.points.sidecar_plugin import SidecarPlugin
+from berth.out_of_tree.points.sidecar_point import FILTER, PRE_ENQUEUE, RESERVE
 from berth.out_of_tree.shadowing.comparison import Choice, Comparison, ShadowOutcome, Tally, Verdict
 from berth.out_of_tree.shadowing.followed import Followed
-from berth.out_of_tree.shadowing.opinion import NodeQuestion, Opinion
+from berth.out_of_tree.shadowing.opinion import Opinion, ShadowQuestion
 from berth.out_of_tree.shadowing.shadow_room import RoomQuestion, turned_down
 from berth.snapshot.pod_group_states import PodGroupStates
 from berth_plugin_proto import identity_pb2, scheduling_pb2
@@ -127,7 +127,7 @@ class Shadow:
         caller, nodes, left = followed.caller, attempt.nodes, scores.totals >= 0
         followed.choice = Choice(row, scores.rows[left], scores.totals[left])
         followed.asked, followed.nodes, followed.static_generation = True, nodes, nodes.static_generation
-        followed.question = NodeQuestion(
+        followed.question = ShadowQuestion(
             caller,
             len(nodes),
             caller.feed.generation,
@@ -217,7 +217,7 @@ class Shadow:
         return (ShadowOutcome.SAME, "") if rather is None else (ShadowOutcome.MOVED, followed.name_of(rather))
 
     async def _room_instead(
-        self, followed: Followed, question: NodeQuestion, choice: Choice, opinion: Opinion
+        self, followed: Followed, question: ShadowQuestion, choice: Choice, opinion: Opinion
     ) -> str:
         """What it would do at PostFilter, where Filter leaves no node. Raises: SidecarError."""
         caller, nodes = followed.caller, followed.nodes

@@ -12,8 +12,8 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.status import Code, Status
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller
-from berth.out_of_tree.points.making_room import MAX_REASONS, reason_of, room_of
 from berth.out_of_tree.points.packing import succeeded
+from berth.out_of_tree.points.post_filter import MAX_REASONS, reason_of, room_of
 from berth.out_of_tree.shadowing.comparison import Choice, ShadowOutcome, Verdict
 from berth.out_of_tree.shadowing.opinion import Opinion
 from berth.snapshot.snapshot import Snapshot

@@ -1,9 +1,9 @@
 """All plugins that are in shadow, by profile.
 
-    framework.witnesses --chose--> Witnesses of the profile --> Shadow of each plugin
+    framework.decision_observers --chose--> _ProfileShadows --> Shadow of each plugin
     the attempt's record --ending, ended-----------------------^
 
-A profile without shadows has no witness, so that its cycles know nothing of all this.
+A profile without shadows has no decision observer, so its cycles do no work for them.
 
 Source: docs/protocol.md "Shadow".
 """
@@ -25,7 +25,7 @@ from berth.out_of_tree.shadowing.shadow import Shadow
 log = logging.getLogger(__name__)
 
 
-class _Witnesses:
+class _ProfileShadows:
     """The shadows of one profile, as the framework knows them."""
 
     def __init__(self) -> None:
@@ -53,38 +53,40 @@ class Shadows:
 
     def __init__(self, tell_done: Callable[..., Awaitable[None]]) -> None:
         self._tell_done = tell_done
-        self._by_profile: dict[str, _Witnesses] = {}
+        self._by_profile: dict[str, _ProfileShadows] = {}
         self._leaving: list[tuple[str, Shadow]] = []
 
     def enter(self, plugin: SidecarPlugin, framework: Framework, roster: Roster) -> None:
         """Let the plugin follow that profile's attempts from now on."""
-        witnesses = self._by_profile.setdefault(framework.profile_name, _Witnesses())
-        witnesses.shadows.append(Shadow(plugin, roster, self._tell_done))
-        if witnesses not in framework.witnesses:
-            framework.witnesses.append(witnesses)
+        decision_observers = self._by_profile.setdefault(framework.profile_name, _ProfileShadows())
+        decision_observers.shadows.append(Shadow(plugin, roster, self._tell_done))
+        if decision_observers not in framework.decision_observers:
+            framework.decision_observers.append(decision_observers)
 
     def leave(self, plugin: SidecarPlugin, framework: Framework) -> None:
         """Let the plugin follow no more attempts; what it reserved it is still asked to unreserve."""
-        witnesses = self._by_profile.get(framework.profile_name)
-        if witnesses is None:
+        decision_observers = self._by_profile.get(framework.profile_name)
+        if decision_observers is None:
             return
-        for shadow in [each for each in witnesses.shadows if each.plugin is plugin]:
-            witnesses.shadows.remove(shadow)
+        for shadow in [each for each in decision_observers.shadows if each.plugin is plugin]:
+            decision_observers.shadows.remove(shadow)
             self._leaving.append((framework.profile_name, shadow))
-        if not witnesses.shadows and witnesses in framework.witnesses:
-            framework.witnesses.remove(witnesses)
+        if not decision_observers.shadows and decision_observers in framework.decision_observers:
+            framework.decision_observers.remove(decision_observers)
 
     def has(self, plugin: SidecarPlugin, profile: str) -> bool:
         """Whether the plugin is in that profile's shadow."""
-        witnesses = self._by_profile.get(profile)
-        return witnesses is not None and any(each.plugin is plugin for each in witnesses.shadows)
+        decision_observers = self._by_profile.get(profile)
+        return decision_observers is not None and any(
+            each.plugin is plugin for each in decision_observers.shadows
+        )
 
     def report(self, name: str) -> dict[str, dict[str, Any]]:
         """How that plugin compares with what was decided, by profile."""
         return {
             profile: shadow.tally.report()
-            for profile, witnesses in self._by_profile.items()
-            for shadow in witnesses.shadows
+            for profile, decision_observers in self._by_profile.items()
+            for shadow in decision_observers.shadows
             if shadow.plugin.name == name
         }
 

@@ -12,8 +12,8 @@ from berth.objects.label_selector import InvalidSelectorError
 from berth.objects.pod import Pod
 from berth.objects.steps import Steps
 from berth.snapshot.affinity_terms import HeldTerm, TermKind, held_terms_in_steps
+from berth.snapshot.bounded_cache import BoundedCache, size_of
 from berth.snapshot.placed_pods import PodsLike
-from berth.snapshot.recent import Recent, size_of
 from berth.snapshot.snapshot import Snapshot
 from berth.snapshot.term_holders import About
 
@@ -126,7 +126,7 @@ class OwnTermsReader:
     def __init__(self, listers: Listers) -> None:
         self._listers = listers
         self._generation = 0
-        self._known: Recent[bytes, OwnTerms] = Recent(MAX_BYTES)
+        self._known: BoundedCache[bytes, OwnTerms] = BoundedCache(MAX_BYTES)
 
     def read(self, pod: Pod) -> Steps[OwnTerms]:
         """The pod's terms, with namespace selectors resolved, in steps.

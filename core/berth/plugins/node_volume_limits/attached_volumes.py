@@ -20,8 +20,8 @@ from berth.plugins.node_volume_limits.resolving import (
     Resolver,
     Source,
 )
+from berth.snapshot.bounded_cache import BoundedCache, size_of
 from berth.snapshot.columns import Ints
-from berth.snapshot.recent import Recent, size_of
 from berth.snapshot.snapshot import Snapshot
 
 K = TypeVar("K", bound=Hashable)
@@ -113,7 +113,7 @@ class AttachedVolumes:
         self._holders: dict[CsiVolume, dict[int, int]] = {}
         self._attached_to: dict[int, dict[CsiVolume, int]] = {}
         self._used: dict[str, dict[int, int]] = {}
-        self._columns: Recent[str, Ints] = Recent(MAX_BYTES)
+        self._columns: BoundedCache[str, Ints] = BoundedCache(MAX_BYTES)
 
     def _rows_moved(self, nodes: Snapshot) -> bool:
         if self._static_generation == nodes.static_generation:

@@ -1,1 +1,1 @@
-"""Plugins in other processes, as a scheduler meets them: lists, directories, watches, pages."""
+"""Sidecars, as a scheduler meets them: lists, directories, watches, pages."""

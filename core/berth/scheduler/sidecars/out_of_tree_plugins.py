@@ -1,4 +1,4 @@
-"""Plugins in other processes and HTTP extenders, as the scheduler of a process meets them.
+"""Sidecars and HTTP extenders, as the scheduler of a process meets them.
 
 made --> the scheduler is made with `factories` and `extenders` --> plugin_upkeep.py
 

@@ -1,4 +1,4 @@
-"""Plugins in other processes as an administrator sees them: listed, described, attached, detached over HTTPS.
+"""Sidecars as an administrator sees them: listed, described, attached, detached over HTTPS.
 
     GET /plugins   GET /plugins/NAME   PUT /plugins (a PluginList)   DELETE /plugins/NAME?profile=...
     PUT /plugins/NAME/shadow   DELETE /plugins/NAME/shadow

@@ -15,7 +15,7 @@ from berth.snapshot.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerParts:
-    """The parts of a scheduler that plugins in other processes follow for as long as it runs.
+    """The parts of a scheduler that sidecars follow for as long as it runs.
 
     `rewire` is called with a profile whose plugins wait for other events than before, `wake` to have
     `PluginSource.ask_ahead` called once no pod is ready.
@@ -37,10 +37,10 @@ class PluginSource(Protocol):
         """Those of the configuration, in calling order."""
 
     def ask_hints(self, questions: Sequence[HintQuestion], answered: HintsAnswered) -> None:
-        """Ask plugins in other processes whether events may help the pods that they rejected."""
+        """Ask sidecars whether events may help the pods that they rejected."""
 
     def ask_ahead(self) -> None:
-        """Ask plugins in other processes what the next pods need to know; called while there is none."""
+        """Ask sidecars what the next pods need to know; called while there is none."""
 
     def factories(self, parts: SchedulerParts) -> Mapping[str, PluginFactory]:
         """What makes each plugin, by name. Called once."""

@@ -1,4 +1,4 @@
-"""Which plugins in other processes there are, kept up while the scheduler runs.
+"""Which sidecars there are, kept up while the scheduler runs.
 
 Attached, replaced and detached by request (plugin_admin.py), by the list (plugin_list_file.py) and by the
 directory where they appear (plugin_directory.py); shown on our own pod (plugin_readiness.py). All of that is

@@ -1,4 +1,4 @@
-"""Watches of the kinds that plugins in other processes want to see, beside those of the scheduler itself."""
+"""Watches of the kinds that sidecars want to see, beside those of the scheduler itself."""
 
 import asyncio
 import logging

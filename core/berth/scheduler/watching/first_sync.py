@@ -18,7 +18,7 @@ PLUGIN_GRACE_SECONDS = 2.0
 class FirstSync:
     """Starts the watches and waits for them, once; `synced` is set once all have reported.
 
-    `settle` gives plugins in other processes that long to follow.
+    `settle` gives sidecars that long to follow.
     """
 
     def __init__(

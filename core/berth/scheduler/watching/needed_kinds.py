@@ -46,7 +46,7 @@ _GROUPS: Final[Mapping[Resource, str]] = MappingProxyType(
 
 
 def needed_groups(profiles: Iterable[ResolvedProfile], *, out_of_tree: bool) -> frozenset[str]:
-    """Give the groups that these profiles need; plugins in other processes may ask for any event."""
+    """Give the groups that these profiles need; sidecars may ask for any event."""
     used = {name for profile in profiles for named in profile.points.values() for name, _ in named}
     return frozenset(
         group for group, plugins in NEEDED_BY.items() if out_of_tree or not plugins.isdisjoint(used)

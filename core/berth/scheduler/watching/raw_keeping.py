@@ -1,6 +1,6 @@
 """Whether the bytes of nodes and pods are kept: only while another process is shown them.
 
-They are most of what a large cluster costs in memory, so a scheduler without plugins in other processes has
+They are most of what a large cluster costs in memory, so a scheduler without sidecars has
 none; when the first plugin is attached they are listed once, and kept from then on.
 """
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from berth.cache.errors import CacheCorruptedError
 from berth.client import resources
+from berth.client.quarantined_objects import Report, ignore
 from berth.client.reflector import Reflector
 from berth.client.resources import Resource
-from berth.client.set_aside import Report, ignore
 from berth.client.transport import Transport
 from berth.client.watch import Source
 from berth.framework.cluster_event import EventResource
@@ -43,7 +43,7 @@ from berth.objects.workloads import (
     StatefulSet,
 )
 from berth.out_of_tree.cluster_state.raw_objects import KeptObjects
-from berth.out_of_tree.queueing.news import NEWS
+from berth.out_of_tree.queueing.requeue_events import REQUEUE_EVENT_SUFFIX
 from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.watching.needed_kinds import is_needed
 from berth.scheduler.watching.server_kinds import EVERY_KIND, ServerKinds, consequences
@@ -203,7 +203,7 @@ def _of_other_kinds(
     """A reflector for each kind beside the known ones that a plugin waits for, as plural.version.group."""
     decode: Callable[[bytes], TypedObject] = decoder(TypedObject)
     for name in scheduler.wanted:
-        if name not in KNOWN and not name.endswith(NEWS):
+        if name not in KNOWN and not name.endswith(REQUEUE_EVENT_SUFFIX):
             plural, version, group = name.split(".", 2)
             handler = scheduler.resource_handler(name, scheduler.listers.store(plural))
             resource = Resource(group, version, plural, namespaced=True)

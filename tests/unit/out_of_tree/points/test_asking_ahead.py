@@ -16,7 +16,7 @@ from berth.framework.interface import UNASKED
 from berth.out_of_tree.errors import CallFailedError
 from berth.out_of_tree.lifecycle.breaker import Circuit
 from berth.out_of_tree.points.asking_ahead import LookAhead
-from berth.out_of_tree.points.finding import FindsNodes
+from berth.out_of_tree.points.filter_score import FilterScorePoint
 from berth.snapshot.row_journal import RowJournal
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod
@@ -135,7 +135,7 @@ class Harness:
         self.queued, self.count = [], 0
         look_ahead = LookAhead(classes, lambda most: self.queued[:most], lambda: None)
         handle = make_handle(self.snapshot, profile_name="")
-        self.finding = FindsNodes(self.plugin, handle, look_ahead)
+        self.finding = FilterScorePoint(self.plugin, handle, look_ahead)
 
     def change(self, row, *, sent):
         """Something happens to a node: it was sent to the plugin, or only other plugins see it."""

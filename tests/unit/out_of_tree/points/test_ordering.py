@@ -1,4 +1,4 @@
-"""The order of the queue by a plugin in another process: keys asked for, changed, late, and hostile ones."""
+"""The order of the queue by a sidecar: keys asked for, changed, late, and hostile ones."""
 
 import asyncio
 import tempfile
@@ -146,7 +146,7 @@ async def test_a_plugin_that_is_away_holds_up_no_pod(path):
         for name, turn in (("late", 2), ("early", 1)):
             harness.add(name, turn)
         await until(lambda: harness.queue.sizes().active == 2)
-        assert [NO_KEY] * 2 == [record.sort_key for record in harness.queue._places.active]
+        assert [NO_KEY] * 2 == [record.sort_key for record in harness.queue._sub_queues.active]
         server = Server(ByTeam(), f"unix:{path}")
         await server.start()
         await until(lambda: harness.counts.get("changed") == 2)

@@ -55,7 +55,7 @@ class Followed:
         self.roster.enable(harness.plugin, SidecarSpec(NAME, "h:1"), 2)
         self.roster.set_aside(harness.plugin)
         harness.host.shadows.enter(harness.plugin, self.framework, self.roster)
-        [self.witness] = self.framework.witnesses
+        [self.witness] = self.framework.decision_observers
 
     def choose(self, *, row=0, totals=(10, 10, 10), attempt=1, grouped=False):
         """A cycle chooses the node in that row; its state."""
@@ -497,7 +497,7 @@ async def test_out_of_the_shadow():
         await until(lambda: plugin.requests("CycleDone"))
 
         assert len(plugin.requests("Unreserve")) == 1
-        assert ({}, []) == (followed.harness.host.shadows.report(NAME), followed.framework.witnesses)
+        assert ({}, []) == (followed.harness.host.shadows.report(NAME), followed.framework.decision_observers)
         assert [followed.harness.plugin] == followed.framework.plugins.filter
 
 

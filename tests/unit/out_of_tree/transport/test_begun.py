@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from berth.out_of_tree.transport.begun import begin
+from berth.out_of_tree.transport.eager_coroutine import begin
 from berth.out_of_tree.transport.ttrpc import Answer
 
 

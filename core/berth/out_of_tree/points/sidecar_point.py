@@ -1,4 +1,4 @@
-"""What one plugin in another process said in one attempt, and which version of it is to be asked on.
+"""The state of one sidecar in one scheduling cycle, and what its extension points have in common.
 
 Source: docs/protocol.md "Scheduling calls".
 """
@@ -12,9 +12,9 @@ from berth.config.out_of_tree.sidecars import FailurePolicy
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.handle import Handle
+from berth.framework.hypothetical_pod import HypotheticalPod
 from berth.framework.interface import Plugin
 from berth.framework.status import SUCCESS, Status, failed
-from berth.framework.supposition import Supposition
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import SidecarError
@@ -34,36 +34,36 @@ MAX_FAILED_PODS = 10_000
 
 
 @dataclass(slots=True)
-class Answers:
-    """What the plugin said of one pod in one cycle."""
+class SidecarCycleState:
+    """The plugin's answers about one pod in one cycle, and the version of the plugin that gives them."""
 
     caller: Caller
     """The version of the plugin that the attempt began with."""
-    supposed: Supposition | None = None
-    """The pod is asked about as it would be: what is said holds for no pod that there is."""
+    supposed: HypotheticalPod | None = None
+    """The pod is a hypothetical one of explain: answers about it must not be cached."""
     excused: bool = False
-    """The attempt began after the plugin was asked to leave: it has no say in it."""
+    """The attempt began while the plugin was being detached: it is not called."""
     failed: bool = False
-    """Some answer is missing, whatever the failure policy made of that."""
+    """A call failed, whether or not the failure policy ignored that."""
     of_nodes: NodeAnswers | None = None
-    """What it said of nodes, in this cycle or in earlier ones; None before it is asked for."""
+    """Its filter results and scores, of this cycle or cached; None before they are read."""
     passes_over: bool = False
     """Filter failed, and the failure policy lets every node pass."""
     failure: SidecarError | None = None
-    """What went wrong where Filter was to bring the scores too."""
+    """The error of the scores, where Filter and Score were asked in one call."""
     reserve_sent: bool = False
     skip_pre_bind: bool = False
     metadata_patch: MetadataPatch | None = None
     shown: list[Callable[[], None]] = field(default_factory=list)
-    """What takes back the patches that plugins see already."""
+    """Undo the metadata patches that plugins already see."""
     reserved_on: int = 0
     """Which start of the connection answered Reserve."""
 
 
 class SidecarPoint(Plugin):
-    """What all extension points of a plugin in another process have in common.
+    """The base of a sidecar's extension points.
 
-    `caller` reaches its present version; an attempt stays with the version that it began with.
+    `caller` calls its current version; an attempt calls the version that it began with to its end.
     """
 
     in_process = False
@@ -71,7 +71,7 @@ class SidecarPoint(Plugin):
     def __init__(self, caller: Caller, handle: Handle, look_ahead: LookAhead) -> None:
         self.name = caller.plugin
         """The name in the plugin list and in profiles."""
-        self._key = Answers, caller.plugin
+        self._key = SidecarCycleState, caller.plugin
         self._look_ahead = look_ahead
         self.caller = caller
         self.changes = caller.feed.touched
@@ -84,15 +84,15 @@ class SidecarPoint(Plugin):
         self._pinned: dict[tuple[str, int], Caller] = {}
 
     def use(self, caller: Caller) -> None:
-        """Begin new attempts with that version."""
+        """Let new attempts begin with that version."""
         self.caller = caller
         self.changes = caller.feed.touched
 
-    def _answers(self, state: CycleState) -> Answers:
-        """What this plugin said in this cycle; each plugin of a profile has its own."""
-        known: Answers | None = state.get(self._key)
+    def _answers(self, state: CycleState) -> SidecarCycleState:
+        """This plugin's part of the cycle's state."""
+        known: SidecarCycleState | None = state.get(self._key)
         if known is None:
-            known = Answers(self.caller, state.get(Supposition), self.leaving)
+            known = SidecarCycleState(self.caller, state.get(HypotheticalPod), self.leaving)
             state.write(self._key, known)
             record = state.get(CycleRecord)
             if record is not None and record.attempt:
@@ -100,20 +100,20 @@ class SidecarPoint(Plugin):
         return known
 
     def wake_failed(self) -> None:
-        """Try the pods again that failed for the plugin: it answers again."""
+        """Requeue the pods that failed because of the plugin: it answers again."""
         failed_pods, self._failed = self._failed, OrderedDict()
         if failed_pods:
             self._handle.activate(failed_pods.values())
 
     def wake_probe(self) -> bool:
-        """Try one of these pods again, whose call is the probe of an open circuit; whether there is one."""
+        """Requeue one of these pods as the probe of an open circuit; False where there is none."""
         if self._failed:
             self._handle.activate([self._failed.popitem(last=False)[1]])
             return True
         return False
 
     def release(self, record: CycleRecord) -> Caller:
-        """The version that the attempt began with, which is done with it now."""
+        """End the attempt's use of its version of the plugin, and return that version."""
         if record.result == "scheduled":
             self._failed.pop(record.pod.uid, None)
         return self._pinned.pop((record.pod.uid, record.attempt), self.caller)
@@ -123,10 +123,10 @@ class SidecarPoint(Plugin):
         return sum(caller.connection is connection for caller in self._pinned.values())
 
     def _offers(self, caller: Caller, point: int) -> bool:
-        """Whether to call it.
+        """Whether to call the plugin at that extension point.
 
-        A plugin that never answered is called where the list says so, and fails; but to hold pods back at its
-        gate is of no use where they are turned down at its filter, which users get to read.
+        A plugin that was never connected is called at the points that its configuration lists, and fails; but
+        PreEnqueue is left out where it also has Filter: pods then fail there, where users see the reason.
         """
         connection = caller.connection
         if connection.starts:
@@ -136,7 +136,7 @@ class SidecarPoint(Plugin):
         return point in (FILTER, RESERVE)
 
     def _ignored(self, state: CycleState, point: ExtensionPoint, pod: Pod, error: SidecarError) -> bool:
-        """Whether the failure policy passes over a failure there; reports the failure either way."""
+        """Report the failure; True where the failure policy ignores it."""
         answers = self._answers(state)
         caller = answers.caller
         policy = caller.connection.spec.policy_at(point, pod)

@@ -1,4 +1,4 @@
-"""Placements of pod groups by a plugin in another process: made, scored, and what is wrong with them."""
+"""Placements of pod groups by a sidecar: made, scored, and what is wrong with them."""
 
 import tempfile
 from contextlib import asynccontextmanager
@@ -16,7 +16,7 @@ from berth.framework.runtime import Framework, PluginSet
 from berth.framework.status import Code, PluginError
 from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree.limits import PLACEMENTS
-from berth.out_of_tree.points import placing
+from berth.out_of_tree.points import placement
 from berth.out_of_tree.points.packing import bitmap
 from berth.snapshot.pod_group_states import GroupKey, PodGroupStates
 from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
@@ -156,7 +156,7 @@ async def test_a_plugin_scores_placements(monkeypatch):
     plugin = Racks()
     async with racks(plugin) as trial:
         together = await trial.scores("n0", "n4", "n8")
-        monkeypatch.setattr(placing, "PROPOSED_BYTES", 1)
+        monkeypatch.setattr(placement, "PROPOSED_BYTES", 1)
         apart = await trial.scores("n0", "n4", "n8")
 
     assert ([200, 100, 0], together) == (together, apart)
@@ -170,7 +170,7 @@ async def test_no_opinion_on_scores():
         assert [0, 0] == await trial.scores("n0", "n8", name="anywhere")
 
 
-def placement(*rows, name="a"):
+def proposed(*rows, name="a"):
     return scheduling_pb2.Placement(name=name, bitmap=bitmap(np.array(rows, dtype=np.intp), 3))
 
 
@@ -198,12 +198,12 @@ async def scripted(placements=(), scores=None, status=SUCCESS, **options):
 @pytest.mark.parametrize(
     ("placements", "why"),
     [
-        ([placement(0), placement(1)], "two placements are named a"),
-        ([placement(0, name="")], "needs a name of 1 to 253 bytes"),
-        ([placement(0, name="x" * 254)], "needs a name of 1 to 253 bytes"),
-        ([placement()], "placement a has no node"),
+        ([proposed(0), proposed(1)], "two placements are named a"),
+        ([proposed(0, name="")], "needs a name of 1 to 253 bytes"),
+        ([proposed(0, name="x" * 254)], "needs a name of 1 to 253 bytes"),
+        ([proposed()], "placement a has no node"),
         ([scheduling_pb2.Placement(name="a", bitmap=b"\x01\x00")], "2 bytes of bitmap for 3 entries"),
-        ([placement(0, name=f"{i}") for i in range(PLACEMENTS + 1)], f"at most {PLACEMENTS} are tried"),
+        ([proposed(0, name=f"{i}") for i in range(PLACEMENTS + 1)], f"at most {PLACEMENTS} are tried"),
     ],
 )
 async def test_placements_that_are_none(placements, why):

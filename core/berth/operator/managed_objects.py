@@ -1,4 +1,4 @@
-"""What is kept for a Scheduler, written: made, changed back, deleted. Only what it controls is touched.
+"""Creates, updates and deletes the objects that a Scheduler controls, and no others.
 
 Called by: reconciler, with a plan.
 """
@@ -43,14 +43,14 @@ _WITH_PODS: Final = ("Deployment", "CronJob")
 
 @dataclass(slots=True)
 class Applied:
-    """What came of applying a plan."""
+    """The result of applying a plan."""
 
     kinds: set[str] = field(default_factory=set)
     wrong: list[tuple[str, NotControlledError | ClientError]] = field(default_factory=list)
-    """What went wrong, with the kind of the object."""
+    """The errors, with the kind of the object."""
 
 
-class KeptObjects:
+class ManagedObjects:
     """Writes the objects of Schedulers; `drifted` is called with kind and name of what was changed back."""
 
     def __init__(

@@ -1,6 +1,6 @@
-"""A plugin in another process that makes room for a pod that fits nowhere: PostFilter.
+"""PostFilter of a sidecar.
 
-It names a node and the pods that have to leave it; they are evicted as preemption's victims are.
+It nominates a node and names the victims there, which are evicted as preemption's victims are.
 
 Source: docs/protocol.md.
 """
@@ -17,8 +17,8 @@ from berth.framework.interface import NominatingInfo, NominatingMode, PostFilter
 from berth.framework.status import Code, Status, failed, unschedulable
 from berth.objects.pod import Pod
 from berth.out_of_tree.errors import ProtocolError, SidecarError
-from berth.out_of_tree.points.answers import SidecarPoint
 from berth.out_of_tree.points.packing import status_of
+from berth.out_of_tree.points.sidecar_point import SidecarPoint
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
@@ -29,8 +29,8 @@ OTHER = Status(Code.UNSCHEDULABLE, ("another reason",))
 NOT_SERVED = unschedulable()
 
 
-class MakesRoom(SidecarPoint, PostFilterPlugin):
-    """The point of a pod that fits nowhere."""
+class PostFilterPoint(SidecarPoint, PostFilterPlugin):
+    """PostFilter."""
 
     async def post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> PostFilterResult:
         """Let the plugin nominate a node, and have its victims evicted."""
@@ -61,7 +61,7 @@ class MakesRoom(SidecarPoint, PostFilterPlugin):
 def room_of(
     plugin: str, nodes: Snapshot, response: scheduling_pb2.PostFilterResponse
 ) -> tuple[Status, str | None, list[Pod]]:
-    """The status, the node to nominate, and the victims there. Raises: ProtocolError."""
+    """The response's status, nominated node, and victims. Raises: ProtocolError."""
     status = status_of(plugin, response.status)
     nominated = response.nominated_node_name if response.HasField("nominated_node_name") else None
     row = nodes.row_of.get(nominated) if nominated else None
@@ -75,7 +75,7 @@ def room_of(
 
 
 def _victims(plugin: str, uids: Sequence[str], on_node: Mapping[str, PodInfo]) -> Iterator[PodInfo]:
-    """Each of those pods, which have to be there, and named once. Raises: ProtocolError."""
+    """The victims' pods; each must be on the node, and named once. Raises: ProtocolError."""
     named: set[str] = set()
     for uid in uids:
         if uid not in on_node:
@@ -91,7 +91,7 @@ def _nominating(node_name: str | None) -> NominatingInfo | None:
 
 
 def packed(diagnosis: Diagnosis) -> scheduling_pb2.Verdicts:
-    """Why each node was turned down, as a table of reasons and a byte for each node."""
+    """The reason each node was rejected for, as a table of reasons and a byte for each node."""
     table: dict[Status, int] = {}
     codes = np.zeros(len(diagnosis.node_names), dtype=np.uint8)
     absent = diagnosis.absent if diagnosis.absent.reasons else None
@@ -107,7 +107,7 @@ def packed(diagnosis: Diagnosis) -> scheduling_pb2.Verdicts:
 
 
 def _number(table: dict[Status, int], status: Status) -> int:
-    """The status' number, given out at its first use; the last number stands for all that come too late."""
+    """The status's number; those beyond the last number share it."""
     key = Status(status.code, status.reasons)
     if key not in table and len(table) >= MAX_REASONS - 1:
         key = OTHER
@@ -115,7 +115,7 @@ def _number(table: dict[Status, int], status: Status) -> int:
 
 
 def reason_of(status: Status) -> common_pb2.Reason:
-    """Why a node was turned down, and whether evicting pods may help."""
+    """The reason a node was rejected for, and whether preemption may help there."""
     resolvable = status.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     code = common_pb2.CODE_UNSCHEDULABLE if resolvable else common_pb2.CODE_UNSCHEDULABLE_AND_UNRESOLVABLE
     return common_pb2.Reason(code=code, text="; ".join(status.reasons) or str(status.code))

@@ -8,13 +8,13 @@ from berth.evaluation.node_plugins import NodePlugins
 from berth.evaluation.signatures import Signature
 from berth.framework.runtime import PluginSet
 from berth.objects.label_selector import from_labels
-from berth.snapshot.recent import ENTRY_BYTES, Recent, size_of
+from berth.snapshot.bounded_cache import ENTRY_BYTES, BoundedCache, size_of
 
 STEPS = st.lists(st.tuples(st.sampled_from(["put", "get", "discard"]), st.integers(0, 9)), max_size=60)
 
 
 def of_entries(n):
-    return Recent((100 + ENTRY_BYTES) * n)
+    return BoundedCache((100 + ENTRY_BYTES) * n)
 
 
 def test_what_is_asked_for_stays():

@@ -1,7 +1,7 @@
-"""A plugin in another process from the chosen node to the binding: Reserve, Permit, PreBind, Bind, PostBind.
+"""Reserve, Permit, PreBind, Bind and PostBind of a sidecar.
 
-What a failed call means is the failure policy of the list: Fail ends the attempt with an error that names the
-plugin, Ignore means that it has no opinion.
+The configured failure policy decides on failed calls: Fail ends the attempt with an error that names the
+plugin, Ignore goes on as if the plugin had no opinion.
 
 Source: docs/protocol.md.
 """
@@ -25,9 +25,9 @@ from berth.framework.status import SKIP, SUCCESS, Code, Status, failed
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller, attempt_of
 from berth.out_of_tree.errors import NotConnectedError, PluginFailedError, ProtocolError, SidecarError
-from berth.out_of_tree.points.answers import PERMIT, RESERVE, Answers, SidecarPoint
 from berth.out_of_tree.points.metadata_patch import MetadataPatch, metadata_patch
 from berth.out_of_tree.points.packing import status_of
+from berth.out_of_tree.points.sidecar_point import PERMIT, RESERVE, SidecarCycleState, SidecarPoint
 from berth_plugin_proto import identity_pb2, scheduling_pb2
 
 PRE_BIND = identity_pb2.EXTENSION_POINT_PRE_BIND
@@ -38,8 +38,8 @@ R = TypeVar("R")
 POST_BIND = identity_pb2.EXTENSION_POINT_POST_BIND
 
 
-class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, BindPlugin, PostBindPlugin):
-    """The points of a pod that has a node."""
+class ReserveBindPoint(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, BindPlugin, PostBindPlugin):
+    """Reserve, Permit, PreBind, Bind and PostBind."""
 
     def reserves_remotely(self) -> bool:
         """Whether the plugin is asked at Reserve or Permit."""
@@ -48,7 +48,7 @@ class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, Bi
     async def _ask_of_node(
         self, caller: Caller, name: str, request: Any, state: CycleState, read: Callable[[Any], R]
     ) -> R:
-        """Ask; what the plugin says of that node may be another thing from then on, for any profile."""
+        """Call the plugin about the pod's node; its cached answers for that node are invalid from then on."""
         caller.feed.touch(request.node_name)
         caller.feed.unanswered += 1
         try:
@@ -59,7 +59,7 @@ class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, Bi
             self._look_ahead.soon()
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> MaybeAwaitable[Status]:
-        """Let the plugin hold what the pod is going to use."""
+        """Call Reserve."""
         answers = self._answers(state)
         if answers.excused:
             return SUCCESS
@@ -70,7 +70,7 @@ class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, Bi
         return SUCCESS
 
     async def _reserve(
-        self, caller: Caller, answers: Answers, state: CycleState, pod: Pod, node_name: str
+        self, caller: Caller, answers: SidecarCycleState, state: CycleState, pod: Pod, node_name: str
     ) -> Status:
         call = caller.head(state, pod)
         caller.feed.reserving(pod.uid, call.pod.attempt)
@@ -93,7 +93,7 @@ class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, Bi
         return status
 
     async def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Let the plugin give it back; a plugin that cannot be asked learns it from the state."""
+        """Call Unreserve; a plugin that cannot be reached learns of it by the state stream."""
         answers = self._answers(state)
         while answers.shown:
             answers.shown.pop()()
@@ -107,7 +107,7 @@ class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, Bi
             answers.caller.connection.log.warning("not unreserved pod=%s error=%s", pod.key, error)
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> MaybeAwaitable[PermitResult]:
-        """Ask for leave to bind."""
+        """Call Permit."""
         answers = self._answers(state)
         if answers.excused or not self._offers(answers.caller, PERMIT):
             return LEAVE
@@ -136,13 +136,13 @@ class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, Bi
         bound_with = self._still_reserved(answers) and _fits_a_binding(answers.metadata_patch)
         return NOTHING_TO_DO if bound_with else SOMETHING_TO_DO
 
-    def _still_reserved(self, answers: Answers) -> bool:
+    def _still_reserved(self, answers: SidecarCycleState) -> bool:
         """Whether the plugin that answered Reserve is still the one there."""
         connection = answers.caller.connection
         return connection.ready and answers.reserved_on == connection.starts
 
     def _bound_with(self, state: CycleState, pod: Pod, patch: MetadataPatch) -> bool:
-        """Let the binding carry the patch, if it can."""
+        """The patch of annotations that the Binding itself can carry, if it can."""
         if not _fits_a_binding(patch):
             return False
         state.binding_annotations.update({k: v for k, v in patch["annotations"].items() if v is not None})
@@ -151,9 +151,9 @@ class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, Bi
         return True
 
     async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Let the plugin prepare, and write the labels and annotations that it asks for.
+        """Call PreBind, and write the labels and annotations that it asks for.
 
-        What it asked for at Reserve is written without another call, unless the connection was lost since.
+        Those that it asked for at Reserve are written without another call, unless the connection was lost.
         """
         answers = self._answers(state)
         caller = answers.caller
@@ -183,7 +183,7 @@ class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, Bi
         return SUCCESS
 
     async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Let the plugin write the binding; what its failure left open is read from the API server."""
+        """Call Bind; where that fails, read from the API server whether the pod was bound."""
         answers = self._answers(state)
         caller = answers.caller
         if answers.excused or not self._offers(caller, BIND):
@@ -204,7 +204,7 @@ class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, Bi
         return await self._settled(state, pod, node_name, status)
 
     async def _settled(self, state: CycleState, pod: Pod, node_name: str, status: Status) -> Status:
-        """What a failed Bind comes to: success where the binding landed all the same."""
+        """The status after a failed Bind: success where the pod was bound all the same."""
         caller = self._answers(state).caller
         if caller.around.landed is not None and await caller.around.landed(pod, node_name):
             return SUCCESS
@@ -214,12 +214,12 @@ class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, Bi
         return SKIP if self._ignored(state, ExtensionPoint.BIND, pod, error) else status
 
     def wants_post_bind(self, state: CycleState) -> bool:
-        """Whether the attempt is the plugin's business, and the plugin wants to hear of bindings."""
+        """Whether the plugin is called in this attempt, and announced PostBind."""
         answers = self._answers(state)
         return not answers.excused and self._offers(answers.caller, POST_BIND)
 
     async def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Tell the plugin that the binding was written."""
+        """Call PostBind."""
         if self.wants_post_bind(state):
             caller = self._answers(state).caller
             call = caller.head(state, pod, with_state=False)
@@ -232,7 +232,7 @@ class HoldsAndBinds(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin, Bi
 
 
 def _nothing(response: Any) -> None:
-    """What an empty response says."""
+    """Reads a response without fields."""
     del response
 
 

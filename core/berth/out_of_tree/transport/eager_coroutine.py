@@ -1,11 +1,11 @@
-"""Questions that are sent when they are put, and whose answers are awaited later.
+"""Coroutines that run at once up to their first await, so that a request is sent before it is awaited.
 
-    begun at once --request written in ttrpc's frame--> goes on in the task that awaits it
-                  --waits for anything else-----------> a task of its own
-    begun later ------- with the loop's next turn ----> a task of its own
+    begun at once --request written to the ttrpc socket--> continues in the task that awaits it
+                  --awaits anything else-----------------> continues in a task of its own
+    begun later ------- in the loop's next turn ---------> a task of its own
 
-A task begins with the loop's next turn and ends with another: the question would leave one turn later, and
-its answer be taken one turn later.
+A task starts in the event loop's next turn and ends in another one: a request would be sent one turn later,
+and its response read one turn later.
 """
 
 import asyncio
@@ -17,8 +17,8 @@ from berth.out_of_tree.transport.ttrpc import Answer
 T = TypeVar("T")
 
 
-class Begun(Generic[T]):
-    """Work that ran up to its first wait; to be awaited once, or cancelled before."""
+class EagerCoroutine(Generic[T]):
+    """A coroutine that ran up to its first await; to be awaited once, or cancelled before."""
 
     __slots__ = ("_error", "_result", "_waits_for", "_work")
 
@@ -32,11 +32,11 @@ class Begun(Generic[T]):
 
     @property
     def under_way(self) -> bool:
-        """Whether it has ended, or waits for a plugin that has its question."""
+        """Whether it has ended, or its request has been sent."""
         return self._work is None or isinstance(self._waits_for, Answer)
 
     def __await__(self) -> Generator[Any, Any, T]:
-        """Go on from where it waits."""
+        """Continue the coroutine."""
         while (work := self._work) is not None:
             waits_for = self._waits_for
             if waits_for is not None and waits_for.done():
@@ -53,7 +53,7 @@ class Begun(Generic[T]):
         return self._result
 
     def cancel(self) -> None:
-        """End it where it waits. An answer that is there is taken: a failure counts as what it was."""
+        """Cancel it. A response that has arrived is still read, so that a failure is counted."""
         if self._work is not None and self._waits_for is not None and self._waits_for.done():
             self._step(self._work.send, None)
         work, self._work = self._work, None
@@ -72,16 +72,16 @@ class Begun(Generic[T]):
 
 
 def _marked(future: Any, *, awaited: bool) -> Any:
-    """The future, None for a turn of the loop, as one that a task is about to take note of, or not."""
+    """The future marked as yielded by a coroutine, as asyncio.Task expects it; None is a bare yield."""
     if future is not None:
         future._asyncio_future_blocking = awaited  # noqa: SLF001 - how asyncio tells `await` from `yield`
     return future
 
 
-def begin(work: Coroutine[Any, Any, T], *, at_once: bool) -> "Begun[T] | asyncio.Task[T]":
-    """The work, begun now or with the loop's next turn; it raises where it is awaited, if it is."""
+def begin(work: Coroutine[Any, Any, T], *, at_once: bool) -> "EagerCoroutine[T] | asyncio.Task[T]":
+    """Start the coroutine, now or in the loop's next turn; its exception is raised where it is awaited."""
     if at_once:
-        begun = Begun(work)
+        begun = EagerCoroutine(work)
         if begun.under_way:
             return begun
         work = _ended(begun)
@@ -90,11 +90,11 @@ def begin(work: Coroutine[Any, Any, T], *, at_once: bool) -> "Begun[T] | asyncio
     return task
 
 
-async def _ended(begun: Begun[T]) -> T:
+async def _ended(begun: EagerCoroutine[T]) -> T:
     return await begun
 
 
 def _looked_at(task: "asyncio.Future[Any]") -> None:
-    """An answer that is not awaited any more fails without a word."""
+    """Retrieve the exception of a cancelled call, so that asyncio does not log it as never retrieved."""
     if not task.cancelled():
         task.exception()

@@ -1,6 +1,6 @@
-"""Filter and Score of a plugin in another process: the same questions, sent once, the same vectors back.
+"""Filter and Score of a sidecar: one request for the nodes of a table, one vector back.
 
-Both are asked in one round trip where the plugin allows it.
+Both are asked in one call where the plugin allows it.
 
 Source: docs/protocol.md.
 """
@@ -16,6 +16,7 @@ from berth.config.catalogue import ExtensionPoint
 from berth.config.out_of_tree.sidecars import FailurePolicy
 from berth.framework.cycle_state import CycleState
 from berth.framework.handle import Handle
+from berth.framework.hypothetical_pod import HypotheticalPod
 from berth.framework.interface import (
     UNASKED,
     UNASKED_CODE,
@@ -26,25 +27,24 @@ from berth.framework.interface import (
     Scores,
 )
 from berth.framework.status import Status
-from berth.framework.supposition import Supposition
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import CallFailedError, SidecarError
-from berth.out_of_tree.points.answers import FILTER, PERMIT, RESERVE, Answers, SidecarPoint
 from berth.out_of_tree.points.asking_ahead import ROWS_AHEAD, AskingAhead, LookAhead, example_of
 from berth.out_of_tree.points.node_answers import (
     BOTH,
     SCORES,
     VERDICTS,
     Example,
-    KnownAnswers,
     NodeAnswers,
-    Part,
+    RowAnswers,
+    SidecarAnswerCache,
 )
 from berth.out_of_tree.points.node_questions import NodeQuestion
 from berth.out_of_tree.points.overlays import Differences, ask_overlays, differences
 from berth.out_of_tree.points.packing import normalized
-from berth.out_of_tree.transport.begun import begin
+from berth.out_of_tree.points.sidecar_point import FILTER, PERMIT, RESERVE, SidecarCycleState, SidecarPoint
+from berth.out_of_tree.transport.eager_coroutine import begin
 from berth.snapshot.columns import Rows, every_row
 from berth.snapshot.row_view import RowView
 from berth.snapshot.snapshot import Snapshot
@@ -57,15 +57,15 @@ Answer = TypeVar("Answer")
 
 
 def all_pass(n: int) -> ReasonCodes:
-    """Codes that turn no node down. Shapes: result uint8 (n,)."""
+    """Codes that reject no node. Shapes: result uint8 (n,)."""
     return np.zeros(n, dtype=np.uint8)
 
 
-class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
-    """The points that look at nodes.
+class FilterScorePoint(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
+    """Filter, Score and NormalizeScore.
 
-    The plugin answers for the rows of the snapshot that its state follows; other tables of the same nodes get
-    their answers by the nodes' names, and by overlays where other pods are on them.
+    The plugin answers by the rows of the snapshot that its own state follows. Rows of other tables are found
+    by their nodes' names; nodes with simulated pods are asked about as overlays.
     """
 
     basis_of_answers = True
@@ -73,7 +73,7 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
     def __init__(self, caller: Caller, handle: Handle, look_ahead: LookAhead) -> None:
         super().__init__(caller, handle, look_ahead)
         self.asking_ahead = AskingAhead(look_ahead.classes)
-        self.known = KnownAnswers(caller.plugin)
+        self.known = SidecarAnswerCache(caller.plugin)
         self._signed: tuple[Pod | None, int, Hashable | None] = None, 0, None
 
     def sign_pod(self, pod: Pod) -> Hashable | None:
@@ -87,14 +87,14 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
         return signature
 
     def basis_generation(self, nodes: Snapshot) -> Hashable | None:
-        """The plugin's process as it is, if its answers are about single nodes."""
+        """A number for the plugin's connection and version; None where it is not node-local."""
         del nodes
         return self._validity.basis(0)
 
     def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
-        """The plugin's process as it is, if its answers are about single nodes and none is missing.
+        """The cache key: the plugin's connection and version, if it is node-local and no call has failed.
 
-        None for a plugin that takes no two pods for equal, too.
+        None, too, for a plugin that signs no pods.
         """
         del nodes
         if self.sign_pod(pod) is None:
@@ -102,8 +102,8 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
         answers = self._answers(state)
         return None if answers.failed else self._validity.basis(self._of_nodes(answers, pod).normalization)
 
-    def _of_nodes(self, answers: Answers, pod: Pod) -> NodeAnswers:
-        """What the plugin said of nodes, up to date with what changed before this cycle."""
+    def _of_nodes(self, answers: SidecarCycleState, pod: Pod) -> NodeAnswers:
+        """The plugin's answers, with the rows dirty that changed before this cycle."""
         if answers.of_nodes is None:
             shown = self._handle.snapshot
             if answers.supposed is None:
@@ -120,27 +120,27 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
         return answers.of_nodes
 
     def _signature(self, caller: Caller, pod: Pod) -> Hashable | None:
-        """What stands for all pods that the same answers hold for; None where they do not last."""
+        """The signature under which answers are cached; None where they must not be."""
         basis = self._validity.basis(0) if caller is self.caller else None
         if basis is None:
             return None
         self.known.rest_on(basis)
         return self.sign_pod(pod)
 
-    def _signature_of(self, supposed: Supposition, caller: Caller) -> Hashable | None:
-        """That of pods which the supposed one would be like; None where nothing is known of such."""
+    def _signature_of(self, supposed: HypotheticalPod, caller: Caller) -> Hashable | None:
+        """The signature of a hypothetical pod; None where no answers are cached under it."""
         if self._signature(caller, supposed.before) is None:
             return None
         signature = self._validity.signs(supposed.object(caller.around.pods.get(supposed.before.uid)))
         return None if self.known.peek(signature) is None else signature
 
     def _example(self, pod: Pod, signature: Hashable) -> Example | None:
-        """A pod to ask about ahead; None where there is none, or the signature is that pod's alone."""
+        """A pod to ask about ahead; None where there is none, or where no other pod has its signature."""
         example = example_of(pod, self.caller)
         return example if example and self._validity.signs(example.data) == signature else None
 
     def ask_ahead(self) -> None:
-        """Ask about rows that changed, for pods like those asked about last, before one of them comes."""
+        """Prefetch answers for changed rows, for the signatures that were used last."""
         caller, basis = self.caller, self._validity.basis(0)
         # What the plugin does with the calls that it has not answered changes what it says of nodes.
         if basis is None or self.leaving or caller.feed.unanswered:
@@ -159,7 +159,7 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
                 self.asking_ahead.ask(caller, part, said, example, rows)
 
     def _ask_upcoming(self, caller: Caller) -> None:
-        """Ask about all rows for pods of other kinds that are next, while the pod in turn waits."""
+        """Prefetch answers for all rows, for the next signatures in the queue, while a call is awaited."""
         for pod in self._look_ahead.upcoming(self._look_ahead.classes + 1):
             if self.asking_ahead.free(caller) <= 0:
                 return
@@ -167,7 +167,7 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
                 self._ask_first(caller, pod)
 
     def _ask_first(self, caller: Caller, pod: Pod) -> None:
-        """Ask about all rows for pods like that one, if nothing is known of them."""
+        """Prefetch answers for all rows for that pod's signature, if none are cached."""
         signature = self._signature(caller, pod)
         if signature is None or self.known.peek(signature) is not None:
             return
@@ -177,7 +177,7 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
             said = self.known.of(signature, lambda: example, shown, caller.feed.touched)
             self.asking_ahead.ask(caller, part, said, example, every_row(len(said)))
 
-    def _part_ahead(self, caller: Caller) -> Part:
+    def _part_ahead(self, caller: Caller) -> RowAnswers:
         """What is asked of nodes first."""
         return self._asked_with(caller, VERDICTS) if self._offers(caller, FILTER) else SCORES
 
@@ -200,10 +200,10 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
         return answer
 
     def _begin(self, state: CycleState, work: Coroutine[Any, Any, Answer]) -> Awaitable[Answer]:
-        """Have the question sent.
+        """Send the request.
 
-        At once, unless the plugin may have to be asked to hold something for the pod before this one: that is
-        sent with the loop's next turn, and has to come first.
+        It is sent at once, unless Reserve of the previous pod may still have to be sent: that is sent in the
+        event loop's next turn, and has to come first.
         """
         caller = self._answers(state).caller
         holds = self._offers(caller, RESERVE) or self._offers(caller, PERMIT)
@@ -235,8 +235,8 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
         del nodes
         return self._begin(state, self._bring(SCORES, state, pod, rows))
 
-    async def _bring(self, part: Part, state: CycleState, pod: Pod, rows: Rows | None) -> None:
-        """Have that part of the rows (None: all) at hand, waiting for what was asked ahead.
+    async def _bring(self, part: RowAnswers, state: CycleState, pod: Pod, rows: Rows | None) -> None:
+        """Ensure answers for the rows (None: all), awaiting those that are being prefetched.
 
         Raises: SidecarError.
         """
@@ -256,7 +256,9 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
             if missing.size:
                 await self._ask(part, state, pod, said, missing)
 
-    async def _ask(self, part: Part, state: CycleState, pod: Pod, said: NodeAnswers, rows: Rows) -> None:
+    async def _ask(
+        self, part: RowAnswers, state: CycleState, pod: Pod, said: NodeAnswers, rows: Rows
+    ) -> None:
         answers = self._answers(state)
         caller = answers.caller
         question = NodeQuestion(caller, self._asked_with(caller, part), rows, len(said))
@@ -272,7 +274,7 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
         if found.failure is not None:
             answers.failure, said.spoiled = found.failure, True
 
-    def _asked_with(self, caller: Caller, part: Part) -> Part:
+    def _asked_with(self, caller: Caller, part: RowAnswers) -> RowAnswers:
         """Verdicts come with scores where the plugin allows it."""
         together = part is VERDICTS and self._offers(caller, SCORE)
         return BOTH if together and not caller.connection.capabilities.score_needs_feasible else part
@@ -404,7 +406,7 @@ class FindsNodes(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
         return self._of_nodes(self._answers(state), pod).raw(rows)
 
     def _without(self, error: SidecarError, state: CycleState, pod: Pod, n: int) -> Scores:
-        """No opinion, where the failure policy passes over the failure; raises it otherwise."""
+        """Scores of zero where the failure policy ignores the failure; raises it otherwise."""
         self._answers(state).failed = True
         if not self._ignored(state, ExtensionPoint.SCORE, pod, error):
             raise error

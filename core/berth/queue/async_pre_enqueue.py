@@ -1,11 +1,10 @@
-"""Gates that another process keeps: asked beside the queue's work, while the pod waits in the pool.
+"""PreEnqueue of sidecars, called asynchronously while the pod waits among the unschedulable pods.
 
-    Gating.check -- awaitables --> AskedGates.ask --(other processes)--> answered
-                                                                             |
-         all passed: checked once more, and queued <-------------------------+--> one said no: gated by it
+    Gating.check -- awaitables --> AsyncPreEnqueue.ask --(sidecars)--> answered
+                                                                          |
+         all succeeded: checked once more, and queued <-------------------+--> one rejected: gated by it
 
-Events that come in between are kept for the pod, as they are for a pod in flight: the plugin's "no" may be
-older than they are.
+Events that arrive meanwhile are kept for the pod, as for a pod in flight: the rejection may be older.
 
 Source: pkg/scheduler/backend/queue/scheduling_queue.go runPreEnqueuePlugins (Kubernetes v1.36);
 docs/protocol.md "Order of calls".
@@ -26,11 +25,11 @@ Verdicts = Mapping[str, Status]
 """Statuses by plugin, in the profile's order."""
 
 
-class AskedGates:
-    """Pods about which sidecars are being asked.
+class AsyncPreEnqueue:
+    """The pods with PreEnqueue calls in flight.
 
-    `answered` gets a record with its verdicts, and the events that it has missed, unless it was
-    asked about again in another version since.
+    `answered` gets the pod's record, the statuses, and the events that arrived meanwhile, unless PreEnqueue
+    was called for a newer version of the pod since.
     """
 
     def __init__(
@@ -46,17 +45,17 @@ class AskedGates:
         return len(self._missed)
 
     def record(self, event: ClusterEvent, old: Any, new: Any) -> None:
-        """Keep an event for all pods that are asked about."""
+        """Keep an event for all pods with calls in flight."""
         self._missed.record(event, old, new)
 
     def ask(self, record: QueuedPodInfo, answers: Mapping[str, Awaitable[Status]]) -> None:
-        """Wait for the answers of the plugins of those names."""
+        """Await the named plugins' statuses of the pod."""
         record.asked_as = record.pod
         self._missed.done(record.pod.uid)
         self._missed.begin(record.pod.uid)
         background = self._background
         if background is None:
-            raise RuntimeError("a queue with gates in other processes needs a background to ask them in")
+            raise RuntimeError("a queue with PreEnqueue sidecars needs a background to ask them in")
         background.spawn(self._wait(background, record, record.pod, answers), f"gates of {record.pod.key}")
 
     async def _wait(

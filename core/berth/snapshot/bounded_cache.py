@@ -1,4 +1,4 @@
-"""What was worked out last, within a number of bytes: nothing that users write makes it larger than that."""
+"""A cache that is bounded in bytes, for results that depend on what users write."""
 
 from collections.abc import Callable, Hashable
 from operator import attrgetter
@@ -10,18 +10,18 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 ENTRY_BYTES = 200
-"""What an entry costs besides its key and its value."""
+"""Memory of an entry besides its key and its value."""
 
 BYTES_WRITTEN = 16
 """About how many bytes a value takes at most for each byte of it as JSON."""
 
 
-class Recent(dict[K, V | None], Generic[K, V]):
-    """Values by key, of which those go that were not asked for of late; `recent[key]` is None without one.
+class BoundedCache(dict[K, V | None], Generic[K, V]):
+    """Values by key, evicted roughly in LRU order; `cache[key]` is None where there is no value.
 
-    There are two generations. What is put in, or asked for, is in the young one, and asking for it costs what
-    a dictionary costs. Once that one has half of the bytes it becomes the old one, and the old one goes. A
-    value alone above the half is not kept.
+    There are two generations. A value that is put in or read is in the young one, where a read costs what a
+    dictionary's does. Once the young one holds half of the bytes it becomes the old one, and the old one is
+    dropped. A value larger than the half is not kept.
     """
 
     __slots__ = ("_half_bytes", "_old", "_old_bytes", "_sizes", "_young_bytes")
@@ -34,7 +34,7 @@ class Recent(dict[K, V | None], Generic[K, V]):
         self._young_bytes = self._old_bytes = 0
 
     def __missing__(self, key: K) -> V | None:
-        """The value out of the old generation, young from now on."""
+        """The value from the old generation, moved to the young one."""
         value = self._old.pop(key, None)
         if value is not None:
             self[key] = value

@@ -1,7 +1,7 @@
-"""A plugin in another process as the order of the queue: keys first, PrioritySort's order among equal ones.
+"""QueueSort of a sidecar: pods are ordered by its keys, and by PrioritySort where keys are equal.
 
-The keys stand in the queue's records, so that comparing two pods takes no call; they are asked for
-and changed beside the queue (`sort_key_asker.py`).
+Keys are stored in the queue, so that comparing two pods takes no call; they are requested and changed
+asynchronously (`sort_key_asker.py`).
 
 Source: docs/protocol.md "Queue order".
 """
@@ -14,14 +14,14 @@ from berth.framework.interface import KeyedQueueSortPlugin
 from berth.framework.queued_pod import QueuedPodInfo, SortKey
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller
-from berth.out_of_tree.points.answers import SidecarPoint
 from berth.out_of_tree.points.asking_ahead import LookAhead
+from berth.out_of_tree.points.sidecar_point import SidecarPoint
 from berth.out_of_tree.queueing.sort_key_asker import SortKeyAsker
 from berth.plugins.priority_sort import priority_order
 
 
-class OrdersTheQueue(SidecarPoint, KeyedQueueSortPlugin):
-    """The point of pods that wait for their turn."""
+class QueueSortPoint(SidecarPoint, KeyedQueueSortPlugin):
+    """QueueSort."""
 
     def __init__(self, caller: Caller, handle: Handle, look_ahead: LookAhead) -> None:
         super().__init__(caller, handle, look_ahead)

@@ -1,4 +1,4 @@
-"""A plugin in another process that says where a pod group may go, and which placement is best.
+"""PlacementGenerate and PlacementScore of a sidecar.
 
 Placements come as bitmaps over the nodes of a generation, scores as one number for each placement. The
 group's pods are sent without their objects; in what is proposed they are known by their indices.
@@ -28,8 +28,8 @@ from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import ProtocolError, SidecarError
 from berth.out_of_tree.limits import NAME_BYTES, PLACEMENT_NAME_BYTES, PLACEMENTS
 from berth.out_of_tree.plugin_text import bounded
-from berth.out_of_tree.points.answers import SidecarPoint
 from berth.out_of_tree.points.packing import bitmap, bits_of, normalized, scores_of, status_of, succeeded
+from berth.out_of_tree.points.sidecar_point import SidecarPoint
 from berth.plugins.pod_group_lookup import group_states
 from berth.snapshot.pod_group_states import GroupKey
 from berth.snapshot.snapshot import Snapshot
@@ -43,8 +43,8 @@ PROPOSED_BYTES = 2 << 20
 """What the placements of one ScorePlacements may come to, beside the group."""
 
 
-class PlacesGroups(SidecarPoint, PlacementGeneratePlugin, PlacementScorePlugin):
-    """The points of a pod group in a topology-aware cycle."""
+class PlacementPoint(SidecarPoint, PlacementGeneratePlugin, PlacementScorePlugin):
+    """PlacementGenerate and PlacementScore."""
 
     async def generate_placements(
         self, state: CycleState, group: GroupKey, nodes: Snapshot, parent: Placement

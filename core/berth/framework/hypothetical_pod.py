@@ -1,6 +1,6 @@
-"""A pod as it would be if it were written otherwise, for programs that are sent a pod's own JSON.
+"""A modified copy of a pod, for sidecars and extenders, which are sent a pod's JSON.
 
-explain's trials carry it in the state of their attempt; plugins and extenders in other processes are sent it.
+explain's trials carry it in the state of their attempt.
 """
 
 from typing import Any
@@ -11,8 +11,8 @@ import msgspec
 from berth.objects.pod import Pod
 
 
-class Supposition:
-    """The pod `before`, if it were written as `after`, under a UID of its own: it is no pod that there is."""
+class HypotheticalPod:
+    """The pod `before` with the changes that lead to `after`, and a UID of its own: no such pod exists."""
 
     def __init__(self, before: Pod, after: Pod) -> None:
         self.before = before
@@ -21,9 +21,9 @@ class Supposition:
         self._made: tuple[bytes, bytes] | None = None
 
     def object(self, known: bytes) -> bytes:
-        """Its JSON: `known`, which the API server gave for the pod, with what is written otherwise.
+        """Its JSON: the API server's JSON of the pod (`known`) with the changes applied.
 
-        Fields that are not decoded here stay in it. Where nothing is known it has what is decoded.
+        Fields that Berth does not decode are kept. Without `known`, it has the decoded fields alone.
         """
         if self._made is None or self._made[0] is not known:
             before, after = _document(self.before), _document(self.after)
@@ -39,7 +39,7 @@ def _document(pod: Pod) -> dict[str, Any]:
 
 
 def _changed(known: Any, before: Any, after: Any) -> Any:
-    """The value with those parts exchanged in which `after` differs from `before`."""
+    """The value with the changes from `before` to `after` applied."""
     if before == after:
         return known
     if all(isinstance(each, dict) for each in (known, before, after)):

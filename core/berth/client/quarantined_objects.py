@@ -1,7 +1,7 @@
-"""Objects that a mirror cannot take in: those it cannot decode, and those at which its handler fails.
+"""Objects of a watch that cannot be decoded, or at which an event handler fails.
 
-    taken in --a version fails--> set aside, the last good version stays counted
-    set aside --another version is taken in, or the object is deleted--> forgotten
+    cached --a version fails--> set aside; the last good version stays in the cache
+    set aside --another version succeeds, or the object is deleted--> dropped
 
 Called by: reflector.
 """
@@ -36,7 +36,7 @@ def ignore(not_taken: NotTaken) -> None:
 
 
 @dataclass(slots=True)
-class SetAside:
+class QuarantinedObjects:
     """The objects of one kind that are set aside now, and how many versions were so far."""
 
     resource: Resource

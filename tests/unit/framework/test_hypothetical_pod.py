@@ -2,7 +2,7 @@
 
 import msgspec
 
-from berth.framework.supposition import Supposition
+from berth.framework.hypothetical_pod import HypotheticalPod
 from berth.objects.pod import PodObject
 from berth.objects.pod_decoding import decode_pod
 from berth.objects.taint import Toleration
@@ -24,7 +24,7 @@ KNOWN = msgspec.json.encode(WRITTEN)
 def supposed(known=KNOWN, **changes):
     """What is sent of the pod with these fields of its spec otherwise, and the supposition."""
     pod = decode_pod(KNOWN)
-    supposition = Supposition(pod, pod.with_spec(msgspec.structs.replace(pod.spec, **changes)))
+    supposition = HypotheticalPod(pod, pod.with_spec(msgspec.structs.replace(pod.spec, **changes)))
     return msgspec.json.decode(supposition.object(known)), supposition
 
 

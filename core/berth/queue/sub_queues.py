@@ -1,4 +1,4 @@
-"""The three places where a pod waits, or a group of pods as one entity, and the ways between them.
+"""activeQ, backoffQ and the unschedulable pods, for pods and groups as entities, and the moves between them.
 
                  +--> activeQ --pop--> in flight
     new, moved --+--> backoffQ --(backoff over)--> activeQ
@@ -57,7 +57,7 @@ class QueueSizes(NamedTuple):
     gated: int
 
 
-class Places:
+class SubQueues:
     """activeQ, backoffQ and the pool."""
 
     def __init__(
@@ -142,7 +142,7 @@ class Places:
 
     def held(self, record: QueuedPodInfo) -> bool:
         """Whether nothing may bring the pod back yet."""
-        return self.backoff.backoff.held(record, self._clock.now())
+        return self.backoff.policy.held(record, self._clock.now())
 
     def move_to_active(self, record: QueuedPodInfo, event: str, *, from_backoff: bool = False) -> bool:
         """Make a pod ready, unless it is gated; answers whether it is ready now."""
@@ -204,7 +204,7 @@ class Places:
 
     def _enter(self, key: str, record: QueuedPodInfo, strategy: Strategy, event: str, now: float) -> bool:
         """Put a pod that is nowhere, or in the pool, into activeQ or backoffQ, unless it is gated."""
-        backoff = self.backoff.backoff
+        backoff = self.backoff.policy
         immediately = strategy is Strategy.IMMEDIATELY
         waits = backoff.held(record, now) if immediately else backoff.backing_off(record, now)
         if (self._pop_from_backoff or not waits) and not self._gating.check(record):

@@ -1,4 +1,4 @@
-"""A plugin in another process as a gate of the queue: PreEnqueue, and the events that may open it again.
+"""PreEnqueue of a sidecar, and the events after which a gated pod is checked again.
 
 Source: docs/protocol.md.
 """
@@ -14,19 +14,19 @@ from berth.framework.status import SUCCESS, Code, Status, failed, unresolvable
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import ProtocolError, SidecarError
-from berth.out_of_tree.points.answers import PRE_ENQUEUE, SidecarPoint
 from berth.out_of_tree.points.asking_ahead import LookAhead
 from berth.out_of_tree.points.packing import status_of
+from berth.out_of_tree.points.sidecar_point import PRE_ENQUEUE, SidecarPoint
 from berth.out_of_tree.queueing.waiting_hints import WaitingHints
 from berth_plugin_proto import scheduling_pb2
 
 _NO_VERDICTS = frozenset({Code.SKIP, Code.WAIT})
 RETRY_SECONDS = 5.0
-"""How long a pod is held back by a gate that failed before it is asked again."""
+"""How long a pod stays gated by a failed call before PreEnqueue runs again."""
 
 
-class KeepsTheGate(SidecarPoint, PreEnqueuePlugin, EnqueueExtensions):
-    """The points of a pod that waits."""
+class PreEnqueuePoint(SidecarPoint, PreEnqueuePlugin, EnqueueExtensions):
+    """PreEnqueue and EventsToRegister."""
 
     def __init__(self, caller: Caller, handle: Handle, look_ahead: LookAhead, hints: WaitingHints) -> None:
         super().__init__(caller, handle, look_ahead)
@@ -39,7 +39,7 @@ class KeepsTheGate(SidecarPoint, PreEnqueuePlugin, EnqueueExtensions):
         return self._hints.registrations()
 
     def pre_enqueue(self, pod: Pod) -> MaybeAwaitable[Status]:
-        """Whether the plugin lets the pod into the queue; the answer comes later where it has to be asked."""
+        """The plugin's status, or an awaitable of it where the sidecar has to be called."""
         preemption = self._handle.preemption
         if preemption is not None and preemption.running(pod.uid):
             return unresolvable("waiting for the preemption for this pod to be finished")
@@ -69,7 +69,7 @@ class KeepsTheGate(SidecarPoint, PreEnqueuePlugin, EnqueueExtensions):
         return status
 
     def _ask_again_later(self, pod: Pod, status: Status) -> None:
-        """No event opens a gate that is broken: time does, or the plugin's return."""
+        """After a failed call, run PreEnqueue again in a while, or once the plugin is back."""
         if pod.uid not in self._sent:
             self._sent.add(pod.uid)
             text = f"held back by plugin {self.name}: {status.message}"
@@ -79,7 +79,7 @@ class KeepsTheGate(SidecarPoint, PreEnqueuePlugin, EnqueueExtensions):
         self._held[pod.uid] = pod
 
     def _ask_again(self) -> None:
-        """Ask about all that is held; a plugin that is away says itself when it is back."""
+        """Run PreEnqueue again for all pods that are gated; a plugin that is away does so when it is back."""
         held, self._held = self._held, {}
         if self.caller.connection.ready:
             self._handle.activate(held.values())
