@@ -35,6 +35,7 @@ from berth.client.errors import (
     VersionTooLargeError,
 )
 from berth.client.freshness import Absence, covers
+from berth.client.handling import Handling
 from berth.client.known_objects import KnownObjects
 from berth.client.legible import UNREADABLE
 from berth.client.quarantined_objects import QuarantinedObjects, Report, ignore
@@ -123,6 +124,7 @@ class Reflector(Generic[T]):
     ) -> None:
         self.source = source
         self.statistics = Statistics()
+        self.handling = Handling(SYSTEM_CLOCK.monotonic)
         self.last_error = ""
         """What the latest list or watch broke off for, that of one that went well included."""
         self.aside = QuarantinedObjects(source.resource, report)
@@ -336,9 +338,11 @@ class Reflector(Generic[T]):
         found = pages(self._transport, self.source, page_size=page_size, resource_version=resource_version)
         async with aclosing(found) as listed:
             async for page in listed:
-                for raw in page.items or ():
+                items = page.items or ()
+                self.handling.begin(len(items))
+                for raw in items:
                     self._take_listed(raw, unseen)
-                    if SYSTEM_CLOCK.monotonic() > self._turn_ends:
+                    if self.handling.done() > self._turn_ends:
                         await self._breathe()
                 version = page.metadata.resource_version
         for key in unseen:
@@ -366,11 +370,13 @@ class Reflector(Generic[T]):
         try:
             async with aclosing(found) as batches:
                 async for lines in batches:
+                    self.handling.begin(len(lines))
                     for line in lines:
                         self._take_line(line)
-                        if SYSTEM_CLOCK.monotonic() > self._turn_ends:
+                        if self.handling.done() > self._turn_ends:
                             await self._breathe()
         finally:
+            self.handling.begin(0)
             self.absence.begin()
 
     def _opened(self) -> None:
@@ -477,3 +483,4 @@ class Reflector(Generic[T]):
     async def _breathe(self) -> None:
         await asyncio.sleep(0)
         self._turn_ends = SYSTEM_CLOCK.monotonic() + TURN_SECONDS
+        self.handling.go_on()

@@ -25,6 +25,7 @@ from berth.client.api import Api
 from berth.client.credentials import load_endpoint
 from berth.client.endpoint import Endpoint
 from berth.client.events import EventRecorder
+from berth.client.handling import BOUNDS as HANDLING_BOUNDS
 from berth.client.leases import new_identity
 from berth.client.pods import Pods
 from berth.client.reflector import Reflector
@@ -388,6 +389,8 @@ class Process:
         metrics.watch_set_aside(partial(set_aside_total, self.mirrors), partial(set_aside_now, self.mirrors))
         metrics.watch_events(self.recorder.outcomes)
         metrics.watch_watches(self.first_sync.errors)
+        if self._options.loaded.gates.rules.informer_metrics:
+            metrics.informers.watch(self.first_sync.informers(), HANDLING_BOUNDS)
         metrics.watch_queue(scheduler.queue.pods_by_queue)
         if self._options.loaded.gates.rules.queues_groups:
             metrics.watch_entities(scheduler.queue.entities_by_queue)

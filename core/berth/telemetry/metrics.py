@@ -23,6 +23,7 @@ from berth.framework.cycle_record import CycleRecord
 from berth.telemetry.call_metrics import PrometheusCallMetrics
 from berth.telemetry.claim_metrics import PrometheusClaimMetrics
 from berth.telemetry.histogram import Series
+from berth.telemetry.informer_metrics import InformerCollector
 from berth.telemetry.metric_families import Families
 from berth.telemetry.plugin_metrics import PrometheusPluginMetrics
 from berth.telemetry.pod_group_metrics import PrometheusPodGroupMetrics
@@ -56,6 +57,7 @@ class SchedulerMetrics:
         self._with_shared_claim_metric = shared_claim_metric
         self._state = StateCollector()
         self.requests = RequestCollector()
+        self.informers = InformerCollector()
         self.registry, self.families = self._afresh()
         self.queue = PrometheusQueueMetrics(self.families)
         self.preemption = PrometheusPreemptionMetrics(self.families)
@@ -210,13 +212,18 @@ class SchedulerMetrics:
 
     def text(self, names: Sequence[str] = (), *, open_metrics: bool = False) -> bytes:
         """Everything, or only the series of these names, in Prometheus's text format, or in OpenMetrics'."""
-        shown = _Named((self._state, self.requests), self.registry, names) if names else self.registry
+        shown = (
+            _Named((self._state, self.requests, self.informers), self.registry, names)
+            if names
+            else self.registry
+        )
         made: bytes = (open_metrics_text if open_metrics else generate_latest)(shown)
         return made
 
     def reset(self) -> None:
         """Start all counters and histograms afresh."""
         self.requests.reset()
+        self.informers.reset()
         self.registry, self.families = self._afresh()
         self.queue.use(self.families)
         self.preemption.use(self.families)
@@ -237,6 +244,7 @@ class SchedulerMetrics:
         )
         registry.register(self._state)
         registry.register(self.requests)
+        registry.register(self.informers)
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)
         return registry, families

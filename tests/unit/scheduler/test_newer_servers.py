@@ -186,3 +186,14 @@ def waiting(sandbox):
     """Whether pod a was told that it does not fit."""
     pod = sandbox.store.collection("pods").get("default/a").decode()
     return any(each["status"] == "False" for each in pod["status"].get("conditions", ()))
+
+
+@pytest.mark.parametrize("release", [(1, 36), *NEWER])
+async def test_metrics_of_informers(tmp_path, release):
+    """From 1.37 on, by client-go's names (kubernetes/kubernetes#140511)."""
+    async with scheduling(tmp_path / "k", node("n1"), member("a"), release=release) as (sandbox, core):
+        await eventually(lambda: nodes_of(sandbox))
+        text = core._metrics.text().decode()
+    of_pods = 'informer_processing_latency_seconds_count{group="",name="kube-scheduler",resource="pods"'
+
+    assert (release in NEWER) == (of_pods in text)

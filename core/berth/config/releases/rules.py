@@ -45,6 +45,8 @@ class Rules:
     shared_claim_metric: bool = False
     """Whether claims that are created count in dynamic_resource_allocation_resourceclaim_creates_total, which
     other components have, too; else in scheduler_resourceclaim_creates_total (#138542)."""
+    informer_metrics: bool = False
+    """Whether the mirrors of kinds of objects are shown by client-go's metrics of informers (#140511)."""
     selector_errors_name_the_device: bool = False
     """Whether the error of a selector names the device that it failed on, and what to write for a missing key
     (#136709)."""
@@ -103,6 +105,7 @@ _OF_1_37: Final = replace(
     steps_keep_their_form=True,
     gated_pods_are_nominated=True,
     shared_claim_metric=True,
+    informer_metrics=True,
     selector_errors_name_the_device=True,
     queues_groups=True,
     groups_keep_the_nodes_found=True,

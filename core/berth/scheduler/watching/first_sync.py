@@ -3,12 +3,14 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from berth.client.reflector import Reflector
 from berth.scheduler.loop.event_loop import give_back_what_is_free, leave_alone_what_there_is
 from berth.scheduler.loop.running_tasks import RunningTasks
 from berth.scheduler.scheduler import Scheduler
+from berth.telemetry.informer_metrics import Mirrored
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +49,12 @@ class FirstSync:
         """How often the lists and watches of each kind broke off."""
         return {each.source.resource.plural: float(each.statistics.errors) for each in self._mirrors}
 
+    def informers(self) -> list[Mirrored]:
+        """The mirrors, as the metrics of informers show them."""
+        return [
+            Mirrored(each.source.resource, each.handling, partial(_version, each)) for each in self._mirrors
+        ]
+
     async def run(self) -> None:
         """Return once everything is known, and the plugins had their time to follow."""
         log.info("Starting informers and waiting for sync...")
@@ -70,3 +78,7 @@ class FirstSync:
 
 def _why(mirror: Reflector[Any]) -> str:
     return f" ({mirror.last_error})" if mirror.last_error else ""
+
+
+def _version(reflector: Reflector[Any]) -> str:
+    return reflector.resource_version
