@@ -5,11 +5,12 @@ import asyncio
 import pytest
 
 from berth.config.flags.feature_gates import gate_spec, is_known
-from berth.config.releases.gate_history import HISTORY
+from berth.config.releases.gate_history import HISTORY, NOT_COVERED
 from berth.config.releases.release import RELEASES, effective, shown
 from berth.demo.processes import Child, program
 from berth.demo.surface import Surface
 from berth.sandbox import Options, serve
+from tests.failures.reporting import reports
 
 pytestmark = pytest.mark.e2e
 
@@ -64,6 +65,7 @@ async def started(folder, release, *flags):
     return log.read_text()
 
 
+@reports("gate-without-effect", log="`gate without its effect`, with what is off")
 @of_all_releases
 @pytest.mark.parametrize("default", [False, True], ids=["those that are off", "those that are on"])
 async def test_gates_that_may_be_changed(tmp_path, release, default):
@@ -76,6 +78,8 @@ async def test_gates_that_may_be_changed(tmp_path, release, default):
     said = await started(tmp_path, release, f"--feature-gates={changed}", f"--feature-gates={kept}")
 
     assert f"decides as kube-scheduler release={shown(release)}" in said
+    uncovered = [name for name in NOT_COVERED if is_known(name, release) and f"{name}=true" in changed + kept]
+    assert len(uncovered) == said.count("gate without its effect: feature gate ")
 
 
 @of_all_releases

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from berth.serving.errors import LoopBusyError
 from tests.chromium import browser
+from tests.failures.reporting import reports
 from tests.unit.live_page.states import Scene, collected, served
 
 pytestmark = pytest.mark.e2e
@@ -222,6 +223,7 @@ def test_dark_is_dark(visits):
     assert light > 0.8
 
 
+@reports("live-state-unread", answer="the live page: `Lost: `, with the reason, while it goes on asking")
 def test_a_busy_scheduler_is_said(visits):
     assert "Lost: the current turn has taken 31.0 s" == visits["light"]["lost"]
 

@@ -3,9 +3,10 @@
 import re
 from pathlib import Path
 
+from tests.failures.log_lines import log_lines
 from tests.failures.page import PAGE, page
 from tests.failures.reporting import marks
-from tests.failures.rows import PARTS
+from tests.failures.rows import NOT_FAILURES, PARTS
 
 CORE = Path(__file__).parents[2] / "core/berth"
 METRICS = [*CORE.glob("telemetry/*.py"), CORE / "operator/metrics.py"]
@@ -25,6 +26,22 @@ def test_every_mark_is_listed():
 def test_rows_are_distinct():
     """No name stands for two failures."""
     assert len(LISTED) == len(set(LISTED))
+
+
+def test_every_warning_is_held():
+    """Each warning and error that a process logs begins with the text of a row's log, or is exempt."""
+    held = tuple(text for text in _quoted("log"))
+    lines = {f"{line.path}: {line.text}": line for line in log_lines()}
+    unheld = {name for name, line in lines.items() if not line.text.startswith(held)}
+
+    assert len(lines) > 100
+    assert unheld == NOT_FAILURES.keys()
+
+
+def _quoted(place):
+    """What the marks quote of a place, without the names of metrics and the like in other columns."""
+    texts = (mark.texts.get(place, "") for held in marks().values() for mark in held)
+    return [quoted for text in texts for quoted in re.findall(r"`([^`]+)`", text)]
 
 
 def test_metrics_are_there():

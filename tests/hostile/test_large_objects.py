@@ -5,6 +5,7 @@ import pytest
 from berth.out_of_tree.errors import RequestTooLargeError
 from berth.out_of_tree.lifecycle.breaker import FAILURES_IN_A_ROW, Circuit
 from berth.out_of_tree.limits import MESSAGE_BYTES
+from tests.failures.reporting import reports
 from tests.unit.out_of_tree.scripted import Scripted, hosted, until
 from tests.unit.out_of_tree.transport.test_ttrpc import lets_pass, scripted
 
@@ -31,6 +32,7 @@ async def test_requests_that_are_not_sent_leave_the_circuit_closed(make):
         assert [0, 0, 0] == (await harness.filter()).tolist()
 
 
+@reports("object-too-large", log="`object left out of plugins' state`, with its bytes")
 async def test_a_placed_pod_that_fits_into_no_message_ends_no_stream(caplog):
     """The plugin has the state without it, and the log says which kind of object was left out."""
     async with hosted(over_grpc()) as harness:

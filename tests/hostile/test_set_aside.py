@@ -233,7 +233,7 @@ def broken(document):
     return document
 
 
-@reports("object-set-aside", log="a line that names the object and the cause")
+@reports("object-set-aside", log="`object set aside, it cannot be taken in`, with the object and the cause")
 def test_the_last_good_version_stays_counted_and_its_deletion_is_handled(caplog):
     scene = Scene()
     scene.tell("ADDED", a_node(1))
@@ -244,7 +244,13 @@ def test_the_last_good_version_stays_counted_and_its_deletion_is_handled(caplog)
     info = scene.cache.node_info("n1")
     assert ({"cpu": 2000}, {"cpu": 4000}) == (info.requested, info.allocatable)
     assert (1, 1) == (len(scene.pods.aside), len(scene.nodes.aside))
-    assert 2 == len([r for r in caplog.records if "object set aside" in r.message])
+    assert 2 == len(
+        [
+            r
+            for r in caplog.records
+            if r.message.startswith("object set aside, it cannot be taken in: resource=")
+        ]
+    )
     assert all(record.exc_info for record in caplog.records)
 
     scene.tell("DELETED", broken(a_pod(5, node="n1")))

@@ -179,12 +179,19 @@ class Operator:
         listener = listen(self._settings.bind_address, self._settings.port)
         if listener is None:
             return None
-        ready = {"sync": lambda: "" if self._synced else "not everything is listed yet"}
         endpoints = Endpoints(
-            self._metrics.text, _keep_metrics, dict, healthz={"lease": self._lease}, readyz=ready
+            self._metrics.text,
+            _keep_metrics,
+            dict,
+            healthz={"lease": self._lease},
+            readyz=self.ready_checks(),
         )
         certificate = self._issuing.own_certificate()
         return await SecureServer.start(listener, certificate, endpoints, review=self._review)
+
+    def ready_checks(self) -> dict[str, Callable[[], str]]:
+        """The checks of /readyz: what each lacks, "" for nothing."""
+        return {"sync": lambda: "" if self._synced else "not everything is listed yet"}
 
     async def until(self, stop: asyncio.Event) -> None:
         """Watch, campaign and work until `stop` is set."""

@@ -35,7 +35,7 @@ class GroupConditions:
         """Write what the result says, if that is news; a group once scheduled stays so."""
         group = self.groups.get(key.name, key.namespace)
         if group is None:
-            log.error("pod group to tell of not found group=%s", key)
+            log.error("pod group not found, its condition is not written group=%s", key)
             return
         condition = changed_condition(self.type, group, result, self.clock.now())
         if condition is None:

@@ -55,7 +55,7 @@ async def _run_for_server(
 ) -> None:
     options, settings = await settings_for_server(options, settings, stop)
     for warning in options.gate_warnings:
-        log.warning("feature gate: %s", warning)
+        log.warning("gate without its effect: %s", warning)
     tracing = Tracing.from_environment()
     process = ProcessOptions(
         settings.loaded,

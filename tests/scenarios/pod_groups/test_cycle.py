@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from berth.framework.status import SUCCESS, unschedulable
 from berth.queue.scheduling_queue import SchedulingQueue
+from tests.failures.reporting import reports
 from tests.fakes import Reserves
 from tests.scenarios.kit.configuration import PROFILE
 from tests.scenarios.kit.plugins import Doorkeeper, Gate
@@ -152,7 +153,8 @@ async def test_7_4_5_without_members_the_cycle_ends():
         assert 0 == cluster.attempts("scheduled") + cluster.attempts("unschedulable")
 
 
-async def test_7_4_6_a_snapshot_that_cannot_be_taken_fails_the_group(monkeypatch):
+@reports("attempt-breaks", log="`pod-group cycle broke off`, with a traceback")
+async def test_7_4_6_a_snapshot_that_cannot_be_taken_fails_the_group(monkeypatch, caplog):
     """Every member fails with that error, and the group's condition says so."""
 
     def broken(_snapshot):
@@ -169,6 +171,7 @@ async def test_7_4_6_a_snapshot_that_cannot_be_taken_fails_the_group(monkeypatch
 
         assert ["snapshot state is not consistent"] * 2 == [cluster.message(name) for name in "ab"]
         assert "SchedulerError" == cluster.group_condition()[1]
+        assert "pod-group cycle broke off group=default/g" in caplog.text
 
 
 async def test_7_4_9_no_pod_stays_in_flight():

@@ -233,6 +233,7 @@ async def test_7_7_14_a_status_that_is_not_written_is_tried_again(caplog):
     assert ("False", "Unschedulable") == cluster.group_condition()[:2]
 
 
+@reports("group-gone", log="`pod group not found, its condition is not written`")
 async def test_7_7_14_a_group_that_is_gone_is_logged(caplog):
     """Its pods are scheduled all the same where they need no gang."""
     cluster = Groups(TurnsDown())
@@ -242,7 +243,7 @@ async def test_7_7_14_a_group_that_is_gone_is_logged(caplog):
         await cluster.run()
 
     assert {"a": "n0"} == cluster.bound
-    assert "pod group to tell of not found group=default/g" in caplog.text
+    assert "pod group not found, its condition is not written group=default/g" in caplog.text
 
 
 async def test_7_7_16_waiting_for_the_others_is_no_part_of_an_attempt():

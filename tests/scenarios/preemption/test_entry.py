@@ -7,6 +7,7 @@ from berth.objects.api_object import ObjectMeta
 from berth.objects.pod import PodCondition
 from berth.objects.pod_groups import PodGroup, PodGroupSpec, SchedulingConstraints
 from berth.objects.pod_spec import SchedulingGroup
+from tests.failures.reporting import reports
 from tests.fakes import PreFilters, Rejects
 from tests.scenarios.kit.cluster import Cluster
 from tests.scenarios.preemption.stage import HIGH, LOW, MIDDLE, arrives, crowded, evicted, message_of, place
@@ -200,6 +201,30 @@ async def test_6_3_2_a_nominated_node_beyond_help_does_not_hold_the_pod_back():
     await arrives(cluster, nominated_node_name="n0")
 
     assert ["low"] == evicted(cluster)
+
+
+@reports(
+    "nominated-node-lost",
+    condition="`PodScheduled`, reason `Unschedulable`, of its next attempt; `nominatedNodeName` goes",
+    event="`FailedScheduling` of the pod, if no other node is found",
+)
+async def test_6_3_2_a_nominated_node_that_is_deleted():
+    """The pod is tried on what is left, and no longer nominated."""
+    cluster = crowded(2)
+    place(cluster, "leaving")
+    place(cluster, "equal", "n1", priority=HIGH)
+    leaves(cluster, "leaving", "PreemptionByScheduler")
+    await arrives(cluster, nominated_node_name="n0")
+    assert "n0" == cluster.nomination("high")
+    cluster.remove_node("n0")
+    cluster.remove(cluster.pod("leaving"))
+    await cluster.tick(60)
+
+    condition = cluster.condition("high")
+    assert ("PodScheduled", "Unschedulable") == (condition.type, condition.reason)
+    assert f"0/1 nodes are available: 1 {NO_VICTIMS}." == message_of(cluster)
+    assert "" == cluster.nomination("high"), "nominatedNodeName"
+    assert "FailedScheduling" in str(cluster.notes)
 
 
 async def test_6_3_3_while_victims_of_a_preemption_leave_no_others_have_to():

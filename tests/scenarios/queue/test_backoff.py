@@ -4,6 +4,7 @@ import pytest
 
 from berth.framework.status import unschedulable
 from berth.queue.requeue_strategy import Strategy
+from tests.failures.reporting import reports
 from tests.scenarios.kit.cluster import Cluster
 from tests.scenarios.kit.plugins import Doorkeeper
 
@@ -154,6 +155,7 @@ async def test_2_5_1_errors_and_rejections_back_off_apart():
         )
 
 
+@reports("contradicted", log="`pod was in the other backoff queue`")
 async def test_2_5_2_a_pod_in_the_wrong_heap_is_taken_out_of_it(caplog):
     """A pod that failed otherwise than before is in one heap only, and not counted as incoming again."""
     cluster = with_node(Doorkeeper(status=BROKEN))
@@ -166,7 +168,7 @@ async def test_2_5_2_a_pod_in_the_wrong_heap_is_taken_out_of_it(caplog):
 
         assert cluster.where() == "backoff"
         assert len(cluster.queue._sub_queues.backoff) == 1
-        assert "was in the other backoff queue" in caplog.text
+        assert "pod was in the other backoff queue: pod=default/p0" in caplog.text
         assert not cluster.metric("queue_incoming_pods_total", queue="backoff", event="NodeAdd")
 
 

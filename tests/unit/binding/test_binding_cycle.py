@@ -202,6 +202,7 @@ class UnthinkableError(Exception):
     """Something that no contract foresees."""
 
 
+@reports("attempt-breaks", log="`binding cycle broke off`, with a traceback")
 async def test_whatever_breaks_in_a_binding_cycle_leaves_no_pod_behind(caplog):
     def break_it(w):
         def broken(state):

@@ -10,6 +10,7 @@ from berth.objects.pod_spec import Affinity, Container, ContainerPort, PodAffini
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod
+from tests.failures.reporting import reports
 from tests.unit.snapshot.facts import facts
 
 TERM = PodAffinityTerm(label_selector=LabelSelector({"zone": "a"}), topology_key="zone")
@@ -139,3 +140,14 @@ def test_a_pod_on_trial_is_not_assumed():
     cache.try_pod(snapshot, 1, PodInfo(rich_pod("a", "n0")))
 
     assert not cache.is_assumed("default-a")
+
+
+@reports("contradicted", log="`pods of an unfinished pod-group cycle dropped`")
+def test_trials_that_are_left_are_dropped(caplog):
+    """A snapshot is not updated on top of them: that is logged, and they count no more."""
+    cache, snapshot = bed()
+    cache.try_pod(snapshot, 1, PodInfo(rich_pod("tried", "n0")))
+    cache.update_snapshot(snapshot)
+
+    assert "pods of an unfinished pod-group cycle dropped: count=1" in caplog.text
+    assert not cache._trials

@@ -10,6 +10,7 @@ import pytest
 from berth.client.api import Api
 from berth.client.errors import ConfigurationError, LeaseLostError
 from berth.client.leases import TRIES_A_LINE, LeaderElector, LeaseSettings, Spread
+from tests.failures.reporting import reports
 from tests.unit.client.conftest import answer, eventually, raw_server, read_request, transport_to
 
 PATH = b"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
@@ -33,6 +34,8 @@ class LeaseServer:
             reply = answer(fate) if isinstance(fate, int) else self._apply(method, body)
             if fate == "lost":
                 return
+            if fate == "garbled":
+                reply = answer(200, b"<html>")
             writer.write(reply)
 
     def _apply(self, method, body):
@@ -460,6 +463,10 @@ async def test_margin(elector, clock):
     assert (0.0, [1.0, 0.5, 0.0]) == (before, margins)
 
 
+@reports(
+    "lease-not-released",
+    log="`lease not released, it will run out`, with the cause; no warning where rights are gone",
+)
 @pytest.mark.parametrize(
     ("status", "level"),
     [
@@ -478,3 +485,14 @@ async def test_a_lease_that_is_not_released(server, elector, caplog, status, lev
         one for one in caplog.records if "lease not released, it will run out: error=" in one.getMessage()
     ]
     assert [level] == [one.levelname for one in said]
+
+
+@reports("lease-unreadable", log="`lease written, the answer is unreadable`, with the cause; it is held")
+async def test_a_written_lease_whose_answer_is_unreadable(server, elector, caplog):
+    """What was written holds; the next renewal reads the lease first."""
+    server.answers = ["answer", "garbled"]
+    await elector.acquire()
+
+    assert elector.is_fresh()
+    assert 1 == caplog.text.count("lease written, the answer is unreadable: error=")
+    assert await elector._try(5)

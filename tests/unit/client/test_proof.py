@@ -6,6 +6,7 @@ import pytest
 
 from berth.client.errors import NotFoundError
 from berth.client.freshness import Absence, covers
+from tests.failures.reporting import reports
 from tests.unit.client.conftest import eventually
 from tests.unit.client.test_reflector import CUT, STAY, bookmark, event, mirrored, page, pod, refusal
 
@@ -193,3 +194,18 @@ async def test_a_watch_is_away_from_its_end_until_the_server_takes_it_on_again(c
         await eventually(lambda: reflector.absence._since == float("inf"))
 
         assert pytest.approx(sum(clock.slept)) == reflector.absence.seconds()
+
+
+@reports("kind-not-proven", log="`version not read`, with kind and cause; it is read again")
+async def test_a_version_that_is_not_read_is_asked_for_again(clock, caplog):
+    """A server that breaks meanwhile delays the proof, and the log says why."""
+    lists = many(10, refusal(500), page(12, pod("a", 5)))
+    async with mirrored(clock, lists, [event("MODIFIED", pod("b", 12)), STAY], page_size=1) as (
+        reflector,
+        handler,
+        _,
+    ):
+        await handler.until("update", "b@6", "b@12")
+        await reflector.prove()
+
+    assert 1 == caplog.text.count("version not read: resource=pods error=500")

@@ -14,6 +14,7 @@ from berth.client.timing import TokenBucket
 from berth.client.transport import Post
 from berth.client.write_guard import Terms, WriteGuard
 from berth.framework.clock import SystemClock
+from tests.failures.reporting import reports
 from tests.unit.client.conftest import (
     answer,
     eventually,
@@ -391,6 +392,7 @@ async def _next_term(terms):
     terms.begin()
 
 
+@reports("contradicted", log="`outcome not taken`, with a traceback, where what handles an answer breaks")
 async def test_a_callback_that_fails_costs_no_connection(caplog):
     """The next request has the connection, and the log has the failure."""
 

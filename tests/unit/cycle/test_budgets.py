@@ -25,6 +25,7 @@ from berth.cycle.debts import (
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.testing.builders import make_pod
 from berth.testing.handles import ManualClock, Unstarted
+from tests.failures.reporting import reports
 
 
 class Office:
@@ -245,7 +246,10 @@ def test_the_log_says_who_and_how_much(office, caplog):
     assert "pod held back pod=default/greedy seconds=30.0 over_budget_attempts=1" in held
 
 
-def test_a_budget_that_one_namespace_after_the_other_exceeds_is_doubled(office):
+@reports(
+    "budget-raised", log="`budget of scheduling cycles raised`, with the namespaces; none is held back for it"
+)
+def test_a_budget_that_one_namespace_after_the_other_exceeds_is_doubled(office, caplog):
     """Nothing but the budget can be at fault then: those who went over owe nothing."""
     infos = [office.info(namespace=f"ns-{i}") for i in range(SEVERAL_NAMESPACES)]
     for info in infos:
@@ -254,6 +258,7 @@ def test_a_budget_that_one_namespace_after_the_other_exceeds_is_doubled(office):
     assert 2 * LEAST_SECONDS == pytest.approx(office.budgets.begin(infos[0], 0).limit_seconds)
     assert 0 == len(office.budgets.debts)
     assert office.held(infos[-1]) == 0
+    assert "budget of scheduling cycles raised budget=0.500s namespaces=ns-0" in caplog.text
 
 
 def test_a_cycle_within_its_budget_ends_the_row(office):
@@ -279,7 +284,8 @@ def test_pods_that_were_held_back_for_the_budget_are_released(office):
     assert [{f"ns-{i}" for i in range(SEVERAL_NAMESPACES)}] == office.released
 
 
-def test_work_that_placed_pods_cause_is_owed_by_their_namespaces(office):
+@reports("over-budget", log="`placed pods took more than a cycle's budget`, with their namespace")
+def test_work_that_placed_pods_cause_is_owed_by_their_namespaces(office, caplog):
     info = office.info(namespace="quiet")
     meter = office.budgets.begin(info, 0)
     meter.resume()
@@ -293,3 +299,4 @@ def test_work_that_placed_pods_cause_is_owed_by_their_namespaces(office):
     assert 0 < office.budgets.debts.owed("hostile")
     assert [0, 0] == [office.budgets.debts.owed(each) for each in ("small", "quiet")]
     assert office.held(info) == 0
+    assert "placed pods took more than a cycle's budget namespace=hostile pod=quiet/" in caplog.text

@@ -178,6 +178,7 @@ class Floats(Scores):
         return super().score(state, pod, nodes) / 2
 
 
+@reports("attempt-breaks", log="`scheduling cycle broke off`, with a traceback")
 async def test_an_answer_of_the_wrong_kind_costs_one_attempt(caplog):
     """The loop goes on with the next pod."""
     w = make_core(binding(score=[Floats("S")]), N1, N2)
@@ -343,3 +344,28 @@ async def test_a_status_that_cannot_be_written_is_no_matter(caplog):
 
     assert w.waits() is not None
     assert "status not written pod=default/p0 error=cut" in caplog.text
+
+
+@reports("profile-gone", log="`no profile`, with pod and profile; the pod is tried no more")
+async def test_a_pod_whose_profile_is_gone_is_let_go(caplog):
+    """A profile that went while its pod waited: that is logged, and the next pod has its turn."""
+    w = make_core(binding(), N1)
+    w.add_pod(pending())
+    w.schedule_one.frameworks.clear()
+    await w.turn()
+
+    assert "no profile pod=default/p0 profile=default-scheduler" in caplog.text
+    assert [] == list(w.queue.in_flight())
+
+
+@reports("contradicted", log="`pod not put back`, with the cause")
+async def test_a_pod_that_is_in_the_queue_already_is_not_put_back(caplog):
+    """It is tried from where it is, and the log has where that is."""
+    w = make_core(binding(), N1)
+    w.add_pod(pending())
+    info = w.queue.pop()
+    w.queue.add(info.pod)
+    w.schedule_one.failure.handle(info, failed("broken"), None)
+    await w.turn()
+
+    assert "pod not put back pod=default/p0 error=Pod default/p0 is already present in" in caplog.text

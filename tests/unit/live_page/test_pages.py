@@ -12,6 +12,7 @@ from aiohttp.test_utils import make_mocked_request
 from berth.live_page.pages import HEADERS
 from berth.serving.access import ANONYMOUS, Access
 from berth.serving.errors import LoopBusyError
+from tests.failures.reporting import reports
 from tests.go_toolchain import ROOT
 from tests.unit.live_page.states import Scene, collected, served
 
@@ -153,6 +154,7 @@ def test_the_role_of_viewers_has_every_path():
     assert ["podexplanations", "nodeexplanations"] == explanations["resources"]
 
 
+@reports("live-state-unread", answer="the live page's `state.json`: 503, with the reason")
 async def test_a_busy_loop_is_an_answer():
     """503, with the reason."""
     scene = Scene(collected())

@@ -4,11 +4,13 @@ from base64 import b64decode
 
 import pytest
 
+from berth.client.errors import ServerError
 from berth.operator.explain_api import UNREACHABLE_SECONDS, WITHDRAWN_SECONDS, ExplainApi
 from berth.operator.kinds import KEPT
 from berth.operator.metrics import OperatorMetrics
 from berth.operator.observed import Observed
 from berth.operator.rendering import Settings
+from tests.failures.reporting import reports
 from tests.unit.explaining_at_work import SERVICE, api_service
 from tests.unit.operator import kit
 from tests.unit.operator.at_work import SCHEDULERS, SYSTEM, installed, operating, operator
@@ -146,7 +148,13 @@ def report(observed, status):
     observed.api_services.on_update(found, {**found, "status": {"conditions": [condition]}})
 
 
-async def test_unreachable(kept):
+@reports(
+    "explanations-not-served",
+    event="`ExplanationsNotServed` of each Scheduler, with the cause",
+    metric="`berth_operator_explain_api_unreachable`",
+    log="`explanations are not served through the API server`, once for a cause",
+)
+async def test_unreachable(kept, caplog):
     """Where the API server cannot reach ready schedulers it is withdrawn, with an event, and tried later."""
     made, observed, clock, calls, said = kept
     await made.keep()
@@ -155,6 +163,7 @@ async def test_unreachable(kept):
     clock[0] += UNREACHABLE_SECONDS - 1
     await made.keep()
     assert [("PATCH", NAME)] == calls
+    assert b"berth_operator_explain_api_unreachable{" in made._metrics.text()
 
     clock[0] += 1
     await made.keep()
@@ -165,6 +174,7 @@ async def test_unreachable(kept):
     ((kind, reason, note),) = said
     assert ("Warning", "ExplanationsNotServed") == (kind, reason)
     assert "FailedDiscoveryCheck: timeout" in note
+    assert [f"explanations are not served through the API server: {note}"] == caplog.messages
 
     clock[0] += WITHDRAWN_SECONDS
     await made.keep()
@@ -182,3 +192,20 @@ async def test_reached_in_time(kept):
     await made.keep()
 
     assert ([("PATCH", NAME)], []) == (calls, said)
+
+
+@reports(
+    "explanations-not-withdrawn", log="`not withdrawn`, with the cause; it goes with the role that owns it"
+)
+async def test_an_end_at_which_it_can_not_be_deleted(kept, caplog):
+    """What keeps it is logged, and the operator ends."""
+    made, _, _, _, _ = kept
+    await made.keep()
+
+    async def broken(*_):
+        raise ServerError(503, "ServiceUnavailable", "no")
+
+    made._api.delete = broken
+    await made.withdraw()
+
+    assert [f"not withdrawn: apiservice={NAME} error=503 ServiceUnavailable: no"] == caplog.messages

@@ -8,6 +8,7 @@ from berth.operator.failure_log import FailureLog
 from berth.operator.kinds import Key
 from berth.operator.metrics import OperatorMetrics
 from berth.operator.work_queue import LONGEST_PAUSE_SECONDS, WorkQueue
+from tests.failures.reporting import reports
 
 A, B = Key("n", "a"), Key("n", "b")
 
@@ -76,6 +77,7 @@ async def test_failures():
     assert A == await queue.get()
 
 
+@reports("operator-breaks", log="`reconcile failed, tried again`, once for a cause; `reconciled again`")
 def test_failures_are_logged_when_they_begin_and_end(caplog):
     """A cause is one line however often it is met, another cause is another, and so is the end."""
     caplog.set_level("INFO", logger="berth.operator")
@@ -93,6 +95,10 @@ def test_failures_are_logged_when_they_begin_and_end(caplog):
     ] == [(one.levelname, one.getMessage(), bool(one.exc_info)) for one in caplog.records]
 
 
+@reports(
+    "operator-without-rights",
+    log="`rights are gone, as while Berth is uninstalled; else apply it again`, once for all Schedulers",
+)
 def test_rights_that_are_gone_are_logged_once_for_all(caplog):
     """Of rights that the operator lacks there is one line, until its writes are taken again."""
     caplog.set_level("INFO", logger="berth.operator")

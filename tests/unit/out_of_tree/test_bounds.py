@@ -19,6 +19,7 @@ from berth.out_of_tree.plugin_text import bounded
 from berth.out_of_tree.queueing.requeue_stream import paced
 from berth.out_of_tree.transport.socket_access import check_socket, held_socket, shared_folder
 from berth_plugin_proto import identity_pb2, queueing_pb2
+from tests.failures.reporting import reports
 from tests.hostile.work import calls
 
 
@@ -265,3 +266,13 @@ def test_what_was_looked_at_is_dialled(tmp_path, monkeypatch):
             ours.setblocking(False)
             accepted, _ = ours.accept()
             accepted.close()
+
+
+@reports("requeue-empty", log="`requeue message without an action`, with the plugin")
+async def test_a_requeue_that_asks_for_nothing(caplog):
+    """It moves no pod, and the log says whose it is."""
+    log = PluginLog(logging.getLogger("berth"))
+    stream = paced("p", _requeued(queueing_pb2.RequeueResponse()), Allowance(9, 9, Clock()), log)
+
+    assert [] == [message async for message in stream]
+    assert ["requeue message without an action plugin=p"] == caplog.messages

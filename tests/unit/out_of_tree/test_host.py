@@ -15,6 +15,7 @@ from berth.snapshot.pod_info import PodInfo
 from berth.testing.builders import make_node, make_pod
 from berth_plugin_proto import identity_pb2, queueing_pb2, scheduling_pb2, state_pb2
 from berth_sdk import testing as documents
+from tests.failures.reporting import reports
 from tests.unit.out_of_tree.scripted import NAME, PROFILE, Harness, Scripted, hosted, rejected, until
 
 GPU = "example.com/gpu"
@@ -370,3 +371,11 @@ async def test_cycle_done(result, status, outcome, rejected):
         reported.rejected_by_plugin,
         reported.call.pod.attempt,
     )
+
+
+@reports("plugins-late", log="`scheduling without plugins that are not there yet`, with their names")
+async def test_plugins_that_are_late(harness, caplog):
+    """The first pods wait for them only so long, and the log says for whom they waited in vain."""
+    await harness.host.settle(0.0)
+
+    assert [f"scheduling without plugins that are not there yet plugins={NAME}"] == caplog.messages

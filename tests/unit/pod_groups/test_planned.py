@@ -156,6 +156,7 @@ async def test_a_group_that_is_not_planned_goes_one_by_one(nominated, args):
     assert [] == asked
 
 
+@reports("planning-left-out", log="`pod group too large to be planned, placed one by one`, with the limit")
 async def test_the_log_says_that_a_group_is_too_large(caplog):
     """With the number of its pods and the limit."""
     with caplog.at_level(logging.WARNING):
@@ -166,6 +167,7 @@ async def test_the_log_says_that_a_group_is_too_large(caplog):
     )
 
 
+@reports("planning-left-out", log="`pod group has too many rules to be planned`, with the limit")
 async def test_a_group_of_too_many_rules_goes_one_by_one(caplog):
     """Members that each spread over many keys: so many rules are read, and the log says so."""
     keys = [f"key-{i}" for i in range(MAX_RULES)]

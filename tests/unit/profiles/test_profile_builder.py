@@ -21,6 +21,7 @@ from berth.framework.interface import (
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import build_frameworks
 from berth.testing.handles import make_handle
+from tests.failures.reporting import reports
 from tests.fakes import Binds
 
 INTERFACES = {
@@ -140,3 +141,11 @@ def test_a_plugin_that_refuses_its_arguments_is_named():
         BuildError, match='creating profile for scheduler name second: initializing plugin "Mine": size 3'
     ):
         build(TWO_PROFILES, {**IN_TREE, "Mine": refuses})
+
+
+@reports("no-implementation", log="`plugin has no implementation and does nothing`, with the plugin")
+def test_a_plugin_that_there_is_not_is_logged(caplog):
+    """A profile of plugins in other processes that are not made here goes without them."""
+    build(TWO_PROFILES, {**IN_TREE, "Other": lambda *_: Binds("Other")})
+
+    assert "plugin has no implementation and does nothing plugin=Mine" in caplog.messages

@@ -6,6 +6,7 @@ import pytest
 
 from berth.objects.pod_spec import SchedulingGroup
 from berth.queue.errors import AlreadyQueuedError
+from tests.failures.reporting import reports
 from tests.unit.queue.kit import (
     NODE_ADD,
     NODE_LABEL,
@@ -132,6 +133,7 @@ def test_without_backoff_it_is_active_at_once():
     assert bench.where(record.pod) == "active"
 
 
+@reports("contradicted", log="`in flight Pod isn't found in the scheduling queue`")
 def test_a_pod_that_was_done_before_its_return(caplog):
     """2.11: a rejected pod that is not in flight is retried after its backoff, and that is logged."""
     bench = a_bench()

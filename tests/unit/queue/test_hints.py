@@ -8,6 +8,7 @@ from berth.framework.cluster_event import ActionType, ClusterEvent, EventResourc
 from berth.framework.interface import EnqueueExtensions, FilterPlugin, PostBindPlugin
 from berth.queue.errors import EventRegistrationError
 from berth.queue.hints import EXTENDER, always_queue, build_hint_map, wanted_actions
+from tests.failures.reporting import reports
 from tests.unit.queue.kit import NODE_ADD, NODE_LABEL, NODE_TAINT, POD_LABEL, Rejector, queue_it, skip_it
 
 ACTIONS = ActionType
@@ -159,6 +160,7 @@ def test_wanted_actions_are_the_union():
     }
 
 
+@reports("registration-wrong", log="`Incorrect event registration`, with the kind")
 def test_a_resource_that_cannot_be_watched(caplog):
     """1.1: a further kind is written plural.version.group; anything else is logged and left out."""
     good, bad = "foos.v1.example.com", "foos.v1"

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.queue.in_flight import EVENTS_FORGOTTEN, MAX_EVENTS, WEIGHED_AT_ONCE, InFlight
+from tests.failures.reporting import reports
 from tests.unit.queue.kit import (
     NODE_ADD,
     NODE_LABEL,
@@ -133,6 +134,7 @@ def test_pop_counts():
     assert record.unschedulable_plugins == {"A"}
 
 
+@reports("contradicted", log="`the same pod is tracked in multiple places in the scheduler`")
 def test_a_pod_is_not_popped_twice(caplog):
     """2.10.4: a pod that is in flight already is dropped with an error, and the next one is popped."""
     bench = a_bench()

@@ -11,6 +11,7 @@ from berth.queue.queue_profile import QueueProfile
 from berth.queue.requeue_strategy import RequeueStrategies, Strategy
 from berth.testing.builders import make_node
 from berth.testing.handles import ManualClock
+from tests.failures.reporting import reports
 from tests.unit.queue.kit import (
     NODE_ADD,
     NODE_LABEL,
@@ -83,6 +84,9 @@ def test_wildcard(new, strategy, rejectors):
     assert strategy is strategies(A, B).worth(a_record(rejectors), FORCE_ACTIVATE, None, new, [])
 
 
+@reports(
+    "profile-gone", log="`no profile of that name`, with pod and profile; the pod is tried after its backoff"
+)
 def test_unknown_profile(caplog):
     """2.8.3: a pod whose profile is gone is retried after its backoff."""
     record = a_record("A", scheduler_name="gone")
@@ -96,6 +100,7 @@ def raising(*_question):
     raise RuntimeError("lost")
 
 
+@reports("hint-fails", log="`hint failed, the pod is queued`, with plugin, event, pod and cause")
 @pytest.mark.parametrize(
     ("hint", "text", "strategy"),
     [(queue_it, "Queue", BACKOFF), (skip_it, "QueueSkip", SKIP), (raising, "Error", BACKOFF)],
@@ -108,7 +113,7 @@ def test_hints_are_counted(hint, text, strategy, caplog):
         assert strategy is asked.worth(a_record("A"), NODE_ADD, None, None, [])
 
     assert metrics.hints == {("A", "NodeAdd", text): 1}
-    assert (hint is raising) == ("hint failed" in caplog.text)
+    assert (hint is raising) == ("hint failed, the pod is queued: plugin=A" in caplog.text)
 
 
 def test_the_hint_sees_the_waiting_pod_and_both_objects():

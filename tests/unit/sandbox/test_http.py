@@ -1,10 +1,14 @@
 import asyncio
 import json
+from types import SimpleNamespace
 
 import kubernetes
 import pytest
 
 from berth.sandbox import Options, SandboxError, serve
+from berth.sandbox.http import Connection
+from berth.sandbox.request import json_response
+from tests.failures.reporting import reports
 
 PODS = "/api/v1/namespaces/default/pods"
 POD = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
@@ -307,3 +311,28 @@ async def test_kubeconfig(sandbox, tmp_path):
     assert sandbox.url == json.loads(path.read_text())["clusters"][0]["cluster"]["server"]
     with pytest.raises(SandboxError, match="cannot write the kubeconfig"):
         sandbox.write_kubeconfig(path / "below")
+
+
+@reports("sandbox-breaks", log="`request failed`, with a traceback", answer="500, `InternalError`")
+async def test_a_request_that_breaks(caplog):
+    """A bug of the sandbox costs one request: the next one on the connection is answered."""
+
+    def broken(request):
+        if request.path == "/broken":
+            raise ValueError("a bug")
+        return json_response({})
+
+    sandbox = await asyncio.get_running_loop().create_server(
+        lambda: Connection(broken, set()), "127.0.0.1", 0
+    )
+    async with sandbox:
+        host, port = sandbox.sockets[0].getsockname()
+        client = await Client.open(SimpleNamespace(url=f"http://{host}:{port}"))
+        client.send("GET", "/broken")
+        client.send("GET", "/whole")
+        (failed, body), (whole, _) = await client.answer(), await client.answer()
+        await client.close()
+
+    assert (500, 200) == (failed, whole)
+    assert "InternalError" == json.loads(body)["reason"]
+    assert "request failed method=GET path=/broken" in caplog.text

@@ -12,6 +12,7 @@ from berth.config.flags.command_line import parse_flags, read_settings
 from berth.config.releases.release import followed
 from berth.sandbox import Options, serve
 from berth.scheduler.server_release import server_version, settings_for_server
+from tests.failures.reporting import reports
 
 
 @pytest.mark.parametrize(
@@ -45,15 +46,20 @@ class Later:
         return answer
 
 
+@reports("version-untried", log="`API server is not tested`, with what to do")
 async def test_an_untried_server_is_warned_of(tmp_path, caplog, monkeypatch):
     """The start says that nothing newer was tried; it goes on."""
     monkeypatch.setattr("berth.config.releases.tried.NEWEST", (1, 35))
     with caplog.at_level(logging.WARNING):
         await started(tmp_path)
 
+    assert "API server is not tested version=v1.36.0" in caplog.text
     assert "Kubernetes 1.36 is newer than 1.35, the newest that this version" in caplog.text
 
 
+@reports(
+    "server-away", log="`waiting for the API server, whose version is to be known first`, once for a cause"
+)
 async def test_the_server_is_waited_for(monkeypatch, caplog):
     """Nothing is decided before the release is known; the log says once what is waited for."""
     monkeypatch.setattr("berth.scheduler.server_release.PAUSE_SECONDS", 0.0)
@@ -61,7 +67,8 @@ async def test_the_server_is_waited_for(monkeypatch, caplog):
     server = Later(refused, refused, Response(200, b'{"gitVersion": "v1.37.1"}'))
 
     assert "v1.37.1" == await server_version(server, asyncio.Event())
-    assert 1 == caplog.text.count("connection refused")
+    said = "waiting for the API server, whose version is to be known first error=connection refused"
+    assert [said] == caplog.messages
 
 
 async def test_waiting_ends_with_the_process():
@@ -115,3 +122,18 @@ async def test_gates_of_another_release(tmp_path):
             "--feature-gates=CompositePodGroup=true,GenericWorkload=true"
             ",TopologyAwareWorkloadScheduling=true",
         )
+
+
+@reports("version-unknown", log="`API server does not say its version`, with the release that is taken")
+async def test_a_server_without_a_version(tmp_path, monkeypatch, caplog):
+    """The release that is taken then is logged, with the flag that names another."""
+
+    async def unknown(*_):
+        return ""
+
+    monkeypatch.setattr("berth.scheduler.server_release.server_version", unknown)
+    options, _ = await started(tmp_path)
+
+    said = "API server does not say its version, another release is named by --release release=1.36"
+    assert (1, 36) == options.gates.version.binary
+    assert said in caplog.messages

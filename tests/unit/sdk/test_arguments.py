@@ -9,6 +9,7 @@ import pytest
 from berth_sdk import ArgumentError, Meta, Plugin, plugin
 from berth_sdk.capabilities import capabilities
 from berth_sdk.testing import make_node, make_pod, running
+from tests.failures.reporting import reports
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ async def test_defaults_and_what_is_given():
     assert Settings() == made.arguments_for("another")
 
 
+@reports("sdk-arguments-refused", log="`configure`, with profile and error")
 @pytest.mark.parametrize(
     ("given", "errors"),
     [
@@ -91,13 +93,14 @@ async def test_defaults_and_what_is_given():
         pytest.param({"count": 13}, ["count: not 13"], id="what only the author knows"),
     ],
 )
-async def test_wrong(given, errors):
+async def test_wrong(caplog, given, errors):
     """Everything that is wrong is reported with its path, and what was in force stays."""
     made = Configured()
     async with running(made, make_node("n"), arguments={"label": "kept"}) as host:
         reported = await host.configure(given)
 
         assert errors == list(reported)
+        assert [f"configure profile={host.profile} error={error!r}" for error in errors] == caplog.messages
         assert "kept" == made.arguments_for(host.profile).label
 
 
@@ -119,3 +122,24 @@ def test_two_of_a_kind():
 
     assert ("x", "team") == (first.arguments_for("p").label, second.arguments_for("p").label)
     assert plugin("none").arguments_for("p") is None
+
+
+class Breaking(Plugin):
+    """Breaks over arguments that it was given."""
+
+    name = "breaking"
+
+    def configure(self, arguments, _profile):
+        if arguments:
+            raise LookupError("a bug")
+
+
+@reports("sdk-arguments-refused", log="`configure`, with a traceback, where the plugin breaks over them")
+async def test_a_plugin_that_breaks_over_its_arguments(caplog):
+    """The host is given what it raised, and its own log has where."""
+    async with running(Breaking(), make_node("n")) as host:
+        (error,) = await host.configure({"a": 1})
+
+        assert "LookupError: a bug" == error
+        assert f"configure profile={host.profile}" == caplog.messages[0]
+        assert caplog.records[0].exc_info

@@ -7,6 +7,7 @@ import pytest
 from berth_plugin_proto import state_pb2
 from berth_sdk import Clock, Plugin
 from berth_sdk.testing import make_node, make_pod, running
+from tests.failures.reporting import reports
 
 NOON = 1_800_000_000.0
 
@@ -112,6 +113,7 @@ async def test_a_stream_without_time_gives_the_machines_back(kit):
     assert plugin.clock.now() != NOON
 
 
+@reports("sdk-timer-fails", log="`timer failed`, with a traceback; the others ring")
 async def test_a_timer_that_fails_leaves_the_others(kit, caplog):
     """What it raises is logged."""
     plugin, host = kit

@@ -17,6 +17,7 @@ from berth_sdk import (
 )
 from berth_sdk.capabilities import capabilities
 from berth_sdk.testing import make_node, make_pod, running
+from tests.failures.reporting import reports
 
 NODES = [make_node("n0"), make_node("n1")]
 FULL = Reason("node(s) are full")
@@ -188,3 +189,21 @@ def test_deadline_of_no_point():
 
     with pytest.raises(ValueError, match="no extension point has a method 'configure'"):
         capabilities(Wrong())
+
+
+class Lines(Plugin):
+    """Orders the queue by what is no key."""
+
+    name = "lines"
+
+    def sort_key(self, pod):
+        return (1,) if pod.name == "right" else "first"
+
+
+@reports("sdk-sort-key-wrong", log="`pod without a sort key`, with the pod and what it was given")
+async def test_a_sort_key_that_is_none(caplog):
+    """The pod has none, the others have theirs, and the plugin's log says what is wrong."""
+    async with running(Lines(), make_node("n")) as host:
+        assert [(1,), ()] == await host.sort_keys(make_pod("right"), make_pod("wrong"), anew=True)
+
+    assert 'pod without a sort key pod=default/wrong error="a sort key is a tuple of at most' in caplog.text

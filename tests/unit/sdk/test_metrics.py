@@ -20,6 +20,7 @@ from berth_sdk.serving import Server
 from berth_sdk.session import Session
 from berth_sdk.testing import Host, make_node, make_pod
 from berth_sdk.tracing import Tracing
+from tests.failures.reporting import reports
 from tests.sockets import served
 
 
@@ -60,7 +61,8 @@ def test_no_name_is_the_scheduler_s_too():
     assert set() == set.intersection(*names)
 
 
-async def test_pages(tmp_path):
+@reports("sdk-page-breaks", log="`page failed`, with a traceback", answer="500, with the cause")
+async def test_pages(tmp_path, caplog):
     """Calls, verdicts, what is held and the author's own are at /metrics; how things stand is at /state."""
     plugin = Counting()
     server = Server(plugin, f"unix:{tmp_path}/x.sock")
@@ -95,6 +97,7 @@ async def test_pages(tmp_path):
     assert (200, {"seen": 3, "where": "counting"}) == (status, json.loads(state))
     assert [(500, "ValueError: no state\n"), (404, "GET /metrics or /state\n")] == pages[:2]
     assert pages[2][0] == 404
+    assert "page failed path=/state" in caplog.messages
 
 
 def test_durations():

@@ -19,6 +19,7 @@ from berth_sdk.serving import READINESS
 from berth_sdk.testing import Host, make_node, make_pod, running
 from berth_sdk.trace_file import FileSpanExporter
 from berth_sdk.tracing import _otlp
+from tests.failures.reporting import reports
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -279,3 +280,16 @@ async def test_a_stream_that_begins_as_the_server_stops_ends(tmp_path):
 def test_an_error_that_trailers_do_not_hold():
     """Of a long error's text as much is sent as the host reads."""
     assert "x" * LONGEST_ERROR == failure_of(ContractError("x" * 100_000)).text
+
+
+@reports("sdk-socket-open", log="`others may write to the socket's directory`")
+async def test_a_directory_that_others_may_write_to(tmp_path, caplog):
+    """Another user could put a socket of its own there: it is served, and said."""
+    folder = tmp_path / "open"
+    folder.mkdir()
+    folder.chmod(0o777)
+    server = Server(Passes(), f"unix:{folder}/x.sock")
+    await server.start()
+    await server.stop(0)
+
+    assert f"others may write to the socket's directory path={folder}" in caplog.messages

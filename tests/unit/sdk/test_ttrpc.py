@@ -19,6 +19,7 @@ from berth_sdk.dispatch import Dispatch
 from berth_sdk.session import Session
 from berth_sdk.testing import Host, make_node, make_pod, running
 from berth_sdk.ttrpc import HEADER, LONGEST_PATH, Connection
+from tests.failures.reporting import reports
 
 SERVICE = "berth.plugin.v1.SchedulingService"
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -227,6 +228,7 @@ async def test_calls_that_are_refused_leave_the_connection_up(method, payload, c
     assert not transport.aborted
 
 
+@reports("sdk-frame-wrong", log="`ttrpc connection ended`, with the cause")
 @pytest.mark.parametrize(
     "data",
     [
@@ -237,7 +239,7 @@ async def test_calls_that_are_refused_leave_the_connection_up(method, payload, c
         pytest.param(HEADER.pack(3, 1, 1, 0) + b"\xff\xff\xff", id="no message"),
     ],
 )
-async def test_a_frame_that_does_not_belong_there_ends_the_connection(data):
+async def test_a_frame_that_does_not_belong_there_ends_the_connection(data, caplog):
     """There is no saying where the next one begins."""
     connection, _, transport = connected(Red())
 
@@ -245,6 +247,7 @@ async def test_a_frame_that_does_not_belong_there_ends_the_connection(data):
 
     assert transport.aborted
     assert [] == transport.frames
+    assert 1 == caplog.text.count("ttrpc connection ended error=")
 
 
 async def test_nothing_is_read_while_answers_pile_up():
@@ -322,7 +325,8 @@ async def test_both_sockets_stop_at_once(tmp_path):
     assert (False, False) == open_calls
 
 
-async def test_a_path_that_is_too_long_for_a_second_socket(tmp_path):
+@reports("sdk-path-too-long", log="`ttrpc is not served, the path is too long`; gRPC is")
+async def test_a_path_that_is_too_long_for_a_second_socket(tmp_path, caplog):
     """The plugin serves gRPC, and announces that alone."""
     folder = tmp_path / ("x" * (LONGEST_PATH - len(str(tmp_path)) - len("/" + "/x.sock")))
     server = Server(Red(), f"unix:{folder}/x.sock")
@@ -333,6 +337,7 @@ async def test_a_path_that_is_too_long_for_a_second_socket(tmp_path):
     await server.stop(0)
 
     assert not announced.HasField("ttrpc_socket")
+    assert f"ttrpc is not served, the path is too long path={folder}/x.sock.ttrpc" in caplog.messages
 
 
 class Patient(Plugin):
@@ -392,3 +397,22 @@ def noting(made):
         return asyncio.Task(coroutine, loop=loop, **options)
 
     return factory
+
+
+class Broken(Dispatch):
+    """A mock of a bug: none of the SDK's is known."""
+
+    async def call(self, *_):
+        raise LookupError("a bug")
+
+
+@reports("sdk-call-breaks", log="`call failed`, with a traceback")
+async def test_a_call_that_breaks(caplog):
+    """The host learns its type alone; where it broke is in the plugin's own log."""
+    connection, transport = Connection(Broken(Session(Red()), Tracing("x", "1")), set()), Written()
+    connection.connection_made(transport)
+    connection.data_received(frame(1, "Filter"))
+
+    assert [(1, grpc.StatusCode.UNKNOWN.value[0])] == statuses(transport)
+    assert "call failed call=Filter" in caplog.text
+    assert "LookupError: a bug" in caplog.text

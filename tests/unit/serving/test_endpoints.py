@@ -1,5 +1,6 @@
 """The endpoints answer over HTTPS as kube-scheduler's do."""
 
+import errno
 import socket
 import ssl
 from contextlib import asynccontextmanager
@@ -303,3 +304,31 @@ async def test_a_page_that_breaks(serve, caplog):
     async with serve(make_endpoints(configuration=lambda: 1 / 0), review=allow_all) as client:
         assert (500, "internal server error\n") == await fetch(client, "/configz")
     assert ["page not made path=/configz"] == caplog.messages
+
+
+class Exhausted(socket.socket):
+    """A mock of a process without file descriptors: the first connection can't be accepted."""
+
+    failed = False
+
+    def accept(self):
+        if not self.failed:
+            self.failed = True
+            raise OSError(errno.EMFILE, "Too many open files")
+        return super().accept()
+
+
+@reports("connection-refused", log="`connection not accepted`, with the cause; it waits, and the idlest ends")
+async def test_a_connection_that_can_not_be_accepted(caplog, monkeypatch):
+    """It waits in the listener's queue, and is answered as soon as it can be."""
+    monkeypatch.setattr("berth.serving.connections.PAUSE_SECONDS", 0.0)
+    listener = Exhausted()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    server = await SecureServer.start(listener, SelfMade(), make_endpoints())
+    url = f"https://127.0.0.1:{server.port}/healthz"
+    async with aiohttp.ClientSession() as client, client.get(url, ssl=False) as answer:
+        assert 200 == answer.status
+    await server.close()
+
+    assert ["connection not accepted error=[Errno 24] Too many open files"] == caplog.messages

@@ -60,7 +60,8 @@ def test_readings_are_read_as_they_were_written(tmp_path, header):
     assert found == [([5, 6], [50], []), ([3, 4], [30], []), ([9, 10], [90], [])]
 
 
-def test_a_file_ends_at_its_size(tmp_path, header):
+@reports("recording-ends", log="`recording ended`, with the reason")
+def test_a_file_ends_at_its_size(tmp_path, header, caplog):
     path, least = tmp_path / "a", 4096
     file = TapeFile(path, header, least)
     chance = Random(1)
@@ -71,6 +72,7 @@ def test_a_file_ends_at_its_size(tmp_path, header):
     assert reason(path) == "size"
     assert file.written + file.dropped == 20_000
     assert file.dropped > 0
+    assert f"recording ended: file={path} reason=size" in caplog.messages
 
 
 def test_what_came_after_the_end_is_dropped(tmp_path, header):
@@ -102,15 +104,14 @@ def test_a_disk_that_does_not_write_ends_the_recording_and_blocks_nothing(tmp_pa
 
 @reports(
     "recording-ends",
-    metric="`berth_recording_spans_total` by result",
-    log="a line with the system's words, such as `No space left on device`",
+    log="`recording ended`, with the system's words, such as `No space left on device`",
 )
 def test_a_full_disk_ends_the_recording(header, caplog):
     file = TapeFile(Path("/dev/full"), header, 1 << 20)
     for _ in range(10):
         file(Span(FLUSH, ()))
     file.close()
-    assert "No space left on device" in caplog.text
+    assert "recording ended: file=/dev/full error=[Errno 28] No space left on device" in caplog.messages
     file(Span(FLUSH, ()))
     assert file.dropped > 0
 

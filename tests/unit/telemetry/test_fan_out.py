@@ -3,9 +3,11 @@
 import logging
 
 from berth.telemetry.fan_out import fan_out
+from tests.failures.reporting import reports
 from tests.unit.telemetry.records import make_record
 
 
+@reports("record-not-taken", log="`cycle record not taken`, with pod and cause")
 def test_a_consumer_that_fails_does_not_stop_the_others(caplog):
     """The others get the record all the same, and the log names the pod."""
     reported = []
@@ -17,4 +19,4 @@ def test_a_consumer_that_fails_does_not_stop_the_others(caplog):
         fan_out(broken, reported.append)(make_record())
 
     assert [make_record()] == reported
-    assert "pod=shop/web-1" in caplog.text
+    assert "cycle record not taken pod=shop/web-1" in caplog.text

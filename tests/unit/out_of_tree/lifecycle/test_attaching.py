@@ -252,6 +252,19 @@ async def test_replace(folder):
         assert [] == harness.attaching.describe("colours")["draining"]
 
 
+@reports("version-cut-off", log="`plugin cut off with attempts at work`, with their number")
+async def test_an_attempt_that_does_not_end_is_cut_off(folder, monkeypatch, caplog):
+    """An old version is waited for only so long; the log says how many attempts lost it."""
+    monkeypatch.setattr("berth.out_of_tree.lifecycle.versions.DRAIN_SECONDS", 0.0)
+    async with at_work(folder, Colours("v1"), Colours("v2")) as harness:
+        await harness.attaching.attach(wanted(folder, "v1", PROFILE))
+        await harness.fitting(cycle())
+        await harness.attaching.attach(wanted(folder, "v2"))
+        await until(lambda: not harness.host.others)
+
+    assert "plugin cut off with attempts at work plugin=colours attempts=1" in caplog.text
+
+
 async def test_a_version_that_is_not_there_replaces_nothing(folder, monkeypatch):
     """The old version goes on where the new one does not get ready."""
     async with at_work(folder, Colours("v1")) as harness:

@@ -10,6 +10,7 @@ from berth.out_of_tree.lifecycle.conditions import Kind
 from berth.out_of_tree.time_budget import CYCLE_SECONDS, LONGEST_SECONDS, wanted_seconds
 from berth.testing.builders import make_pod
 from berth_plugin_proto import identity_pb2
+from tests.failures.reporting import reports
 from tests.unit.out_of_tree.scripted import NAME, Scripted, cycle, hosted, passing
 
 
@@ -110,7 +111,8 @@ class Counting:
         self.reported.append((plugin, outcome))
 
 
-async def test_garbage_opens_the_circuit():
+@reports("plugin-garbled", log="`plugin keeps failing, not called`, with for how long and the cause")
+async def test_garbage_opens_the_circuit(caplog):
     """A plugin that answers garbage is left alone after a while, says so, and is tried again."""
     plugin, metrics = Scripted(), Counting()
     wrong = True
@@ -130,6 +132,7 @@ async def test_garbage_opens_the_circuit():
         conditions = {condition.kind: condition for condition in harness.connection.conditions}
         assert not conditions[Kind.CIRCUIT_CLOSED].holds
         assert "it holds generation 99" in conditions[Kind.CIRCUIT_CLOSED].message
+        assert "plugin keeps failing, not called plugin=scripted seconds=" in caplog.text
         wrong = False
         harness.connection.breaker.restarted()
         await harness.filter()

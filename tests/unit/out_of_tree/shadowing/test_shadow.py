@@ -368,6 +368,18 @@ async def test_a_shadow_that_breaks_off(monkeypatch, caplog):
     assert "division by zero" in caplog.text
 
 
+@reports("shadow-breaks", log="`not followed in shadow`, with pod and cause")
+@pytest.mark.parametrize("part", ["chose", "found_none"])
+async def test_a_shadow_that_does_not_follow(monkeypatch, caplog, part):
+    """Whatever breaks as a shadow is shown a choice is logged, and is none of the cycle's business."""
+    async with following(scripted()) as followed:
+        monkeypatch.setattr(followed.witness.shadows[0], part, lambda *_: 1 / 0)
+        getattr(followed.witness, part)(SimpleNamespace(pod=followed.harness.pod("seen")), None, None)
+
+    assert "not followed in shadow pod=default/seen" in caplog.text
+    assert "division by zero" in caplog.text
+
+
 async def test_cannot_keep_up():
     """While it works on one attempt it is asked about no other, and notified of all."""
     go_on = asyncio.Event()

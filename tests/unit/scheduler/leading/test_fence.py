@@ -12,6 +12,7 @@ from berth.client.resources import NODES
 from berth.client.watch import Source
 from berth.client.write_guard import Terms, WriteGuard
 from berth.scheduler.leading.fence import Fence, View
+from tests.failures.reporting import reports
 from tests.unit.client.conftest import FakeClock
 
 BOUND = 10.0
@@ -127,7 +128,8 @@ async def test_a_watch_that_leaves_during_the_proof_is_proven_after_it(clock):
     assert not fence.is_up()
 
 
-async def test_a_kind_that_is_not_shown_any_more_stops_nothing(clock):
+@reports("kind-not-proven", log="`kind not shown, its last state stands`, with the cause")
+async def test_a_kind_that_is_not_shown_any_more_stops_nothing(clock, caplog):
     mirrors, _, fence = parts(clock)
     fence.begin_term(raised=True)
     lowering = asyncio.create_task(fence.lower())
@@ -137,6 +139,8 @@ async def test_a_kind_that_is_not_shown_any_more_stops_nothing(clock):
     await lowering
 
     assert not fence.is_up()
+    assert "kind not shown, its last state stands: resource=" in caplog.text
+    assert "404 NotFound: no such kind" in caplog.text
 
 
 async def test_each_term_makes_earlier_decisions_unwritable(clock):

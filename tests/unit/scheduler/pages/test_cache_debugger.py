@@ -9,6 +9,7 @@ from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod
 from berth.scheduler.pages.cache_debugger import CacheDebugger
 from berth.testing.builders import make_pod
+from tests.failures.reporting import reports
 from tests.unit.scheduler_at_work import eventually, node, scheduling
 
 
@@ -56,6 +57,7 @@ def flying(shared):
     shared.queue._in_flight.begin("missing")
 
 
+@reports("contradicted", log="`cache mismatch`, on SIGUSR2, with each difference")
 @pytest.mark.parametrize(
     ("astray", "reported"),
     [
@@ -70,7 +72,7 @@ def flying(shared):
     ],
     ids=["nothing", "sums", "column", "stray", "unseen", "lost", "leftover", "flying"],
 )
-async def test_differences(tmp_path, astray, reported):
+async def test_differences(tmp_path, caplog, astray, reported):
     """Each is named, in words; where nothing went astray there is none."""
     async with scheduling(tmp_path / "kubeconfig", node("n")) as (sandbox, core):
         sandbox.load([pod("small"), pod("big", cpu="100")])
@@ -82,5 +84,8 @@ async def test_differences(tmp_path, astray, reported):
         shared.cache.update_snapshot(shared.snapshot)
         astray(shared)
         report = await debugger.report()
+        await debugger.write_to_log()
 
     assert reported == report["differences"][: len(reported) or None]
+    logged = [line for line in caplog.messages if line.startswith("cache mismatch difference=")]
+    assert [f"cache mismatch difference={one}" for one in report["differences"]] == logged

@@ -252,7 +252,8 @@ async def test_an_entry_outside_the_directory(followed, caplog):
     assert "its entry of the list says localhost:1" in caplog.text
 
 
-async def test_refused_and_tried_again(followed):
+@reports("directory-entry-fails", log="`plugin not attached`, with the cause; tried again after some looks")
+async def test_refused_and_tried_again(followed, caplog):
     """A plugin that does not get ready is left alone for a while, unless its socket is another one."""
     here = followed()
     here.serve("bad")
@@ -261,9 +262,11 @@ async def test_refused_and_tried_again(followed):
     (here.folder / "bad.sock").rename(here.folder / "kept")  # so that the next has another number
     here.serve("bad")
     assert ["bad"] == await here.after(looks=3)
+    assert 3 == caplog.text.count("plugin not attached plugin=bad error=bad is not ready")
 
 
-async def test_away_and_back(followed):
+@reports("socket-gone", log="`plugin detached, its socket went away and no entry names it`")
+async def test_away_and_back(followed, caplog):
     """A plugin that no entry names may be away for a while, and for as long as it is asked all the same."""
     here = followed()
     here.serve("a")
@@ -279,6 +282,7 @@ async def test_away_and_back(followed):
     assert [] == await here.after(looks=GONE_LOOKS - 1)
     assert ["-a"] == await here.after()
     assert [] == await here.after(looks=3)
+    assert ["plugin detached, its socket went away and no entry names it plugin=a"] == caplog.messages
 
 
 async def test_an_entry_is_taken_out(followed):
@@ -326,3 +330,17 @@ async def test_no_directory(followed):
     here.directory.use(None)
 
     assert [] == await here.after()
+
+
+@reports("not-detached", log="`plugin not detached`, with the cause")
+async def test_a_plugin_that_goes_and_stays_attached(followed, caplog):
+    """What keeps it from being detached is logged."""
+    here = followed()
+    here.serve("a")
+    await here.after(looks=2)
+    (here.folder / "a.sock").unlink()
+    del here.attaching.there["a"]
+    here.attaching.has = lambda _: True
+    await here.after(looks=GONE_LOOKS)
+
+    assert "plugin not detached plugin=a error='a'" in caplog.text

@@ -9,6 +9,7 @@ from berth.client import resources
 from berth.client.connection import Response
 from berth.client.errors import NotSentError
 from berth.scheduler.watching.server_kinds import NEWER, ServerKinds, server_kinds
+from tests.failures.reporting import reports
 from tests.unit.scheduler_at_work import eventually, node, scheduling
 
 DEVICES = (resources.RESOURCE_CLAIMS, resources.RESOURCE_SLICES, resources.DEVICE_CLASSES)
@@ -106,6 +107,7 @@ def pods_of(sandbox):
     return [entry.decode() for entry in sandbox.store.collection("pods").entries()]
 
 
+@reports("kinds-not-served", log="`The API server does not serve`, with each kind and what is off without it")
 async def test_pods_are_scheduled_without_the_newer_kinds(tmp_path, caplog):
     """On a server without them a scheduler gets ready and binds pods; one line says what is off."""
     kubeconfig = tmp_path / "kubeconfig"
