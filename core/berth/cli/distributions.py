@@ -1,7 +1,20 @@
-"""Which distribution has the packages that a scheduler does without, named where a command lacks one."""
+"""Which distribution has the packages that a scheduler does without, named where a command lacks one.
 
+No package index has them yet, so what is to be installed comes from where berth-scheduler came from, as pip
+wrote it down (PEP 610):
+
+    a checkout     ──► the distribution's folder in it
+    a wheel's file ──► the folder of that file, which a release's wheels share
+    a name         ──► DIST, the folder that pip was given with --find-links
+"""
+
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import berth
 from berth.cli.failing import fail
@@ -29,5 +42,29 @@ def named_where_absent() -> Iterator[None]:
         package = ".".join((error.name or "").split(".")[:2])
         if package not in DISTRIBUTIONS:
             raise
-        lacking = f"{DISTRIBUTIONS[package]}=={berth.__version__}"
-        fail(f"{package} is not installed; it is in {DISTRIBUTIONS[package]}: pip install {lacking}")
+        name = DISTRIBUTIONS[package]
+        fail(f"{package} is not installed; it is in {name}: {_how_to_install(name)}")
+
+
+def _how_to_install(name: str) -> str:
+    origin = _origin()
+    address = urlsplit(origin.get("url", ""))
+    folder = Path(unquote(address.path)) if address.scheme == "file" else None
+    if folder is not None and "dir_info" in origin:
+        return f"pip install {folder / 'core/distributions' / name.removeprefix('berth-')}"
+    if "vcs_info" in origin:
+        return (
+            f"clone {origin['url']}, and pip install core/distributions/{name.removeprefix('berth-')} of that"
+        )
+    if folder is not None:
+        return f"pip install --find-links {folder.parent} {name}=={berth.__version__}"
+    return (
+        f"pip install --find-links DIST {name}=={berth.__version__}, where DIST is the folder that "
+        "berth-scheduler was installed from (docs/install.md)"
+    )
+
+
+def _origin() -> dict[str, Any]:
+    """Where the installed berth-scheduler came from; empty where it was asked for by name."""
+    found: dict[str, Any] = json.loads(distribution("berth-scheduler").read_text("direct_url.json") or "{}")
+    return found
