@@ -320,7 +320,7 @@ class Steps:
         return Later()
 
     def call_later(self, seconds, call):
-        timer = FakeTimer(self.clock.now() + seconds, call)
+        timer = FakeTimer(self.clock.monotonic() + seconds, call)
         self.timers.append(timer)
         return timer
 

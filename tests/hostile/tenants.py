@@ -108,13 +108,13 @@ class Cluster:
 
     def _on_bound(self, pod):
         if pod.namespace == QUIET:
-            self.bound[pod.key] = self.clock.now()
+            self.bound[pod.key] = self.clock.monotonic()
             self._one_more.set()
 
     async def until_bound(self, number, end):
         """Wait until so many quiet pods are bound, or until then."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(end - self.clock.now()):
+            async with asyncio.timeout(end - self.clock.monotonic()):
                 while len(self.bound) < number:
                     self._one_more.clear()
                     await self._one_more.wait()
@@ -131,13 +131,13 @@ class Cluster:
 
     async def feed(self, objects, seconds):
         """Bring the objects as they are due, for so long; pods that do not stay go and come again."""
-        began, size, order = self.clock.now(), 0, count()
+        began, size, order = self.clock.monotonic(), 0, count()
         due = [(each.at, next(order), each, None) for each in objects]
         heapq.heapify(due)
         while due and due[0][0] <= seconds:
             at, _, each, present = heapq.heappop(due)
             size += len(each.data)
-            if (left := began + at - self.clock.now()) > 0 or size > AT_ONCE_BYTES:
+            if (left := began + at - self.clock.monotonic()) > 0 or size > AT_ONCE_BYTES:
                 await asyncio.sleep(max(left, 0.0))
                 size = 0
             if present is not None:
@@ -176,7 +176,7 @@ async def play(cluster: Drawn, *, hostile: bool) -> Run:
         gc.collect()
         leave_alone_what_there_is()
         running = tasks.create_task(playing.driver.run())
-        began = playing.clock.now()
+        began = playing.clock.monotonic()
         last = cluster.quiet[-1].at
         await playing.feed([*cluster.quiet, *(cluster.hostile if hostile else ())], last)
         await playing.until_bound(len(cluster.quiet), began + last + PATIENCE_SECONDS)

@@ -127,7 +127,7 @@ def test_pods_that_are_held_back_for_another_come_back_once_that_one_is_deleted(
     burst.add("little", "greedy")
     burst.cluster.clock.seconds += LONGEST_PAUSE_SECONDS
     burst.run()
-    held = burst.cluster.core.queue.record("greedy", "little").held_until - burst.cluster.clock.now()
+    held = burst.cluster.core.queue.record("greedy", "little").held_until - burst.cluster.clock.monotonic()
     burst.cluster.core.pod_handler.on_delete(hog)
     burst.cluster.clock.seconds += LONGEST_PAUSE_SECONDS + 1
     burst.run()

@@ -270,7 +270,7 @@ class BindingCycle:
 
     async def _show_pre_bind(self, assumed: Pod, note: str, shown: Promise) -> None:
         """Write what the pod waits for into its condition, which the binding, or a failure, replaces."""
-        condition = unscheduled(assumed, REASON_WAITING, note, self.clock.now())
+        condition = unscheduled(assumed, REASON_WAITING, note, self.clock.wall())
         try:
             await self.writer.patch_pod_status(assumed, condition, None)
         except Exception as error:  # noqa: BLE001 - the event has said it; the binding goes on

@@ -23,7 +23,7 @@ class WaitingPod:
     """One pod and the plugins it waits for, each with its own time limit.
 
     `messages` are the plugins' own words for what the pod waits for, `until` when each of them gives up.
-    Units: wall-clock seconds since the epoch.
+    Units: seconds of the monotonic clock.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class WaitingPods:
     ) -> None:
         """Let a pod wait; the clocks of its plugins start now."""
         self._by_uid[pod.uid] = WaitingPod(
-            pod, timeouts_seconds, self._background, since=self._clock.now(), messages=messages
+            pod, timeouts_seconds, self._background, since=self._clock.monotonic(), messages=messages
         )
 
     def get(self, uid: str) -> WaitingPod | None:

@@ -130,7 +130,7 @@ class _Planning:
         from berth.framework.clock import SYSTEM_CLOCK  # noqa: PLC0415 (quick start)
         from berth.simulation.options import Options  # noqa: PLC0415 (quick start)
 
-        now = datetime.fromtimestamp(SYSTEM_CLOCK.now(), UTC)
+        now = datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC)
         return plan(cluster, self.policy, Options(*self.settings), now)
 
     def show(self, plan: "Plan") -> None:

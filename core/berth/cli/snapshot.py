@@ -129,7 +129,7 @@ def _write(documents: Iterable[bytes], anonymizer: "Anonymizer | None", output: 
     if anonymizer is not None:
         named = anonymizer
         documents = (msgspec.json.encode(named.document(msgspec.json.decode(each))) for each in documents)
-    taken = "" if anonymizer is not None else _timestamp(SYSTEM_CLOCK.now())
+    taken = "" if anonymizer is not None else _timestamp(SYSTEM_CLOCK.wall())
     header = Header(API_VERSION, KIND, anonymizer is not None, taken)
 
     def to(stream: BinaryIO) -> int:

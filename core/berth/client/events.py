@@ -183,7 +183,7 @@ class EventRecorder:
         if known is not None:
             self._repeat(known)
             return
-        now, at = self.clock.now(), self.clock.monotonic()
+        now, at = self.clock.wall(), self.clock.monotonic()
         tracked = _Tracked(key, self._name(regarding.name, now), shortened(note), now, now, at, at)
         if self._enqueue(tracked):
             self._known[key] = tracked
@@ -231,7 +231,7 @@ class EventRecorder:
     def _repeat(self, known: _Tracked) -> None:
         self.statistics.folded += 1
         known.count += 1
-        known.last, known.last_at = self.clock.now(), self.clock.monotonic()
+        known.last, known.last_at = self.clock.wall(), self.clock.monotonic()
         self._known.move_to_end(known.key)
         if known.written == 1 and not known.pending:
             self._enqueue(known)

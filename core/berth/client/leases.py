@@ -319,7 +319,7 @@ class LeaderElector:
 
     def _filled(self, lease: dict[str, Any] | None, *, holder: str, duration: float) -> dict[str, Any]:
         """The lease as we want it; what we know nothing of stays as it is."""
-        now = micro_time(self._clock.now())
+        now = micro_time(self._clock.wall())
         if lease is None:
             namespace, name = self._names()
             lease = {

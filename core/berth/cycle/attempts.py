@@ -23,9 +23,9 @@ class Attempts:
 
     def begin(self, info: QueuedPodInfo, profile: str) -> CycleRecord:
         """The record of an attempt at a popped pod that starts now."""
-        now = nanoseconds()
-        offset = int(self.clock.now() * 1e9) - now
-        first = info.initial_attempt_timestamp or info.timestamp
+        now, moment = nanoseconds(), self.clock.monotonic()
+        offset = int(self.clock.wall() * 1e9) - now
+        arrived = info.timestamp if info.initial_attempt_timestamp is None else info.initial_attempt_timestamp
         trace_id, root_span_id = self.chance.randbytes(TRACE_ID_BYTES), self.chance.randbytes(SPAN_ID_BYTES)
         earlier, info.last_trace = info.last_trace, trace_id + root_span_id
         return CycleRecord(
@@ -35,9 +35,9 @@ class Attempts:
             trace_id=trace_id,
             root_span_id=root_span_id,
             wall_offset_ns=offset,
-            enqueued_ns=int(info.timestamp * 1e9) - offset,
+            enqueued_ns=now - int((moment - info.timestamp) * 1e9),
             dequeued_ns=now,
-            first_enqueued_ns=int(first * 1e9) - offset,
+            first_enqueued_ns=now - int((moment - arrived) * 1e9),
             rescued_from=frozenset(info.rejectors) if info.was_flushed_from_unschedulable else frozenset(),
             after_flush=info.was_flushed_from_unschedulable,
             earlier=earlier,

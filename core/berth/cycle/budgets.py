@@ -179,7 +179,7 @@ class CycleBudgets:
         # Twice as long each time: shifted no further than any limit needs, so that no count overflows.
         doubled = FOR_CPU * info.over_budget_seconds * 2 ** min(info.over_budget_count - 1, 16)
         seconds = max(min(doubled, LONGEST_HOLD_SECONDS), self.debts.owed(info.pod.namespace))
-        info.held_until = self.clock.now() + seconds
+        info.held_until = self.clock.monotonic() + seconds
         log.warning(
             "pod held back pod=%s seconds=%.1f over_budget_attempts=%d over_budget_cpu=%.3fs",
             info.pod.key,

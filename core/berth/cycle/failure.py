@@ -97,7 +97,7 @@ class FailureHandler:
         pod = info.pod
         self.recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", status.message)
         reason = REASON_UNSCHEDULABLE if status.rejected else REASON_SCHEDULER_ERROR
-        condition = unscheduled(pod, reason, status.message, self.clock.now())
+        condition = unscheduled(pod, reason, status.message, self.clock.wall())
         if not status.rejected and changes(pod, condition):
             # Once for a pod that fails again and again in the same words.
             log.warning("attempt failed pod=%s error=%s", pod.key, status.message)

@@ -38,7 +38,7 @@ class GatedPods:
             pod, text = record.pod, record.gating_message
             if record.gating_plugin == OF_THE_API_SERVER or not text:
                 continue
-            condition = unscheduled(pod, REASON_GATED, text, self.clock.now())
+            condition = unscheduled(pod, REASON_GATED, text, self.clock.wall())
             if changes(pod, condition):
                 self.background.spawn(self._write(pod, condition), f"status of {pod.key}")
 

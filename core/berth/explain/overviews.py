@@ -25,7 +25,6 @@ from berth.explain.schema import (
     ProfileExplanation,
     QueuedPod,
     QueueOverview,
-    rfc3339,
 )
 from berth.explain.trying import Tried, Verdict
 from berth.framework.cycle_budget import CycleMeter, OverBudgetError
@@ -296,19 +295,19 @@ class Overviews:
         )
 
     def _queued_pod(self, record: QueuedPodInfo) -> QueuedPod:
-        until = self.queue.position_of(record).until
+        until, shown = self.queue.position_of(record).until, self.explainer.states.shown
         return QueuedPod(
             pod=record.pod.key,
             profile=record.pod.spec.scheduler_name,
             priority=record.pod.priority,
-            since=rfc3339(first_seen(record)),
+            since=shown(first_seen(record)),
             attempts=record.attempts,
-            until=rfc3339(until) if until else "",
+            until=shown(until) if until else "",
         )
 
 
 def first_seen(record: QueuedPodInfo) -> float:
-    """Since when the pod waits, over all of its attempts. Units: seconds since the epoch."""
+    """Since when the pod waits, over all of its attempts. Units: seconds of the monotonic clock."""
     first = record.initial_attempt_timestamp
     return record.timestamp if first is None else first
 

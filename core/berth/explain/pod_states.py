@@ -11,6 +11,7 @@ from berth.binding.pods_in_pre_bind import PodsInPreBind
 from berth.binding.waiting_pods import WaitingPod, WaitingPods
 from berth.cache.cache import Cache
 from berth.explain.schema import Awaited, Nomination, State, StateKind, Wait, rfc3339
+from berth.framework.clock import Clock, wall_time
 from berth.framework.cluster_event import ActionType
 from berth.framework.handle import Nominator
 from berth.framework.queued_pod import QueuedPodInfo
@@ -36,6 +37,7 @@ class PodStates:
     cache: Cache
     waiting_pods: WaitingPods
     pods_in_pre_bind: PodsInPreBind
+    clock: Clock
     frameworks: Mapping[str, Framework]
     queue_profiles: Mapping[str, QueueProfile]
 
@@ -61,9 +63,9 @@ class PodStates:
             return State(
                 kind=StateKind.WAITING_AT_PERMIT,
                 node=pod.node_name,
-                since=rfc3339(waiting.since),
-                until=rfc3339(min(waiting.until.values())) if waiting.until else "",
-                waits_for=list(_waits(waiting)),
+                since=self.shown(waiting.since),
+                until=self.shown(min(waiting.until.values())) if waiting.until else "",
+                waits_for=list(self._waits(waiting)),
                 deleting=deleting,
             )
         pre_bind = self.pods_in_pre_bind.get(pod.uid)
@@ -73,6 +75,15 @@ class PodStates:
             ]
             return State(kind=StateKind.IN_PRE_BIND, node=pod.node_name, waits_for=waits, deleting=deleting)
         return State(kind=StateKind.BINDING, node=pod.node_name, deleting=deleting)
+
+    def shown(self, moment: float) -> str:
+        """The wall clock's time of a moment of the monotonic clock, as the API writes it."""
+        return rfc3339(wall_time(self.clock, moment))
+
+    def _waits(self, waiting: WaitingPod) -> Iterator[Wait]:
+        for plugin in waiting.pending_plugins():
+            message = waiting.messages.get(plugin, "")
+            yield Wait(plugin=plugin, message=message, until=self.shown(waiting.until[plugin]))
 
     def _waiting(self, record: QueuedPodInfo) -> State:
         pod, gate = record.pod, self.queue.gate_of(record)
@@ -84,8 +95,8 @@ class PodStates:
         unschedulable = kind is StateKind.UNSCHEDULABLE
         return State(
             kind=kind,
-            since=rfc3339(record.timestamp),
-            until=rfc3339(at.until) if at.until else "",
+            since=self.shown(record.timestamp),
+            until=self.shown(at.until) if at.until else "",
             attempts=record.attempts,
             position=at.position,
             rejected_by=sorted(record.rejectors),
@@ -105,7 +116,7 @@ class PodStates:
             message = f"pod {gate.pod.key} of its group: {message}"
         return State(
             kind=StateKind.GATED if gates else StateKind.NOT_QUEUED,
-            since=rfc3339(record.timestamp),
+            since=self.shown(record.timestamp),
             attempts=record.attempts,
             gates=gates,
             waits_for=[Wait(plugin=plugin, message=message)],
@@ -135,12 +146,6 @@ class PodStates:
         here = () if info is None else info.pods.values()
         leaving = sorted(other.pod.key for other in here if other.pod.terminating)
         return Nomination(node=node, leaving=leaving[:MAX_PODS], leaving_count=len(leaving))
-
-
-def _waits(waiting: WaitingPod) -> Iterator[Wait]:
-    for plugin in waiting.pending_plugins():
-        message = waiting.messages.get(plugin, "")
-        yield Wait(plugin=plugin, message=message, until=rfc3339(waiting.until[plugin]))
 
 
 def pre_bind_subject(pod: Pod, plugin: str) -> str:

@@ -14,13 +14,17 @@ _NEVER_BACK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Clock(Protocol):
-    """Seconds since the epoch, and seconds of a clock that never goes back."""
+    """The time of day, which may be set back or forward at any moment, and a clock that only goes on.
 
-    def now(self) -> float:
+    What is waited for, compared or measured is read from `monotonic()`; `wall()` is for what is shown, logged
+    or written to the API, and for comparison with times that objects of the API carry.
+    """
+
+    def wall(self) -> float:
         """Wall-clock seconds since the epoch."""
 
     def monotonic(self) -> float:
-        """Seconds that only ever grow; for durations."""
+        """Seconds that only ever grow, at the pace of time."""
 
     def cpu(self) -> float:
         """CPU seconds of the thread that asks."""
@@ -29,7 +33,7 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's clocks."""
 
-    def now(self) -> float:
+    def wall(self) -> float:
         """Wall-clock seconds since the epoch."""
         return time.time()
 
@@ -44,3 +48,8 @@ class SystemClock:
 
 SYSTEM_CLOCK = SystemClock()
 """For parts that are handed no other clock."""
+
+
+def wall_time(clock: Clock, moment: float) -> float:
+    """The wall clock's time of a moment of the monotonic clock, by what the wall clock says now."""
+    return clock.wall() + (moment - clock.monotonic())

@@ -25,7 +25,7 @@ NO_KEY: SortKey = (0,) * KEY_PARTS
 class QueuedPodInfo:
     """One pod's record in the queue.
 
-    Units: all times in seconds since the epoch.
+    Units: all times in seconds of the monotonic clock: a step of the wall clock changes no wait.
     """
 
     pod: Pod
@@ -57,7 +57,7 @@ class QueuedPodInfo:
     """Trace id and root span id of the last attempt."""
     was_flushed_from_unschedulable: bool = False
     last_flush: float = 0.0
-    """When the leftover flush last had the pod tried, in seconds since the epoch."""
+    """When the leftover flush last had the pod tried."""
     rests: bool = False
     """Whether the pod came back with its group, without any event that may have helped it since."""
 

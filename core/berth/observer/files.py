@@ -66,7 +66,7 @@ class RotatingFiles:
             raise self._failed(error) from None
 
     def _begin(self) -> None:
-        now = self._clock.now()
+        now = self._clock.wall()
         began = datetime.fromtimestamp(now, UTC)
         self._folder.mkdir(parents=True, exist_ok=True)
         self._path = self._folder / f"{began:%Y%m%dT%H%M%S}.{began.microsecond:06}Z{SUFFIX}"
@@ -93,7 +93,7 @@ class RotatingFiles:
         assert self._out is not None, "it was begun"
         assert self._file is not None, "it was begun"
         try:
-            self._out.write(line_of(self._clock.now(), verb, document))
+            self._out.write(line_of(self._clock.wall(), verb, document))
             self.events += 1
             if self._file.tell() >= self._max_bytes:
                 self._end(Reason.SIZE)

@@ -380,4 +380,4 @@ async def _keep_metrics() -> None:
 
 
 def _now() -> datetime:
-    return datetime.fromtimestamp(SYSTEM_CLOCK.now(), UTC)
+    return datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC)

@@ -11,6 +11,7 @@ from berth.client.api import Api
 from berth.client.errors import ClientError, NotFoundError
 from berth.client.events import EventRecorder
 from berth.client.resources import Resource
+from berth.framework.clock import SYSTEM_CLOCK, Clock
 from berth.operator.announcements import Announcements
 from berth.operator.arguments_condition import accepted, arguments_accepted
 from berth.operator.conditions import Problem, conditions, plugin_states
@@ -18,7 +19,7 @@ from berth.operator.descheduling_condition import descheduling
 from berth.operator.errors import NotControlledError, PlanError, ServedTwiceError
 from berth.operator.issuing import Issuing
 from berth.operator.kinds import PLUGINS, SCHEDULERS, VERSION, Json, Key, key_of
-from berth.operator.kube_scheduler import check_kube_scheduler
+from berth.operator.kube_scheduler import KubeSchedulerLease
 from berth.operator.kubernetes_condition import kubernetes_tested
 from berth.operator.leading_condition import LeadingConditions
 from berth.operator.managed_objects import Applied, ManagedObjects, apply
@@ -56,8 +57,10 @@ class Reconciler:
         server: Callable[[], str],
         leading: LeadingConditions,
         now: Callable[[], str],
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._api = api
+        self._kube_scheduler = KubeSchedulerLease(api, clock)
         self._observed = observed
         self._announcements = Announcements(events)
         self._metrics = metrics
@@ -83,7 +86,7 @@ class Reconciler:
         made: Plan | None = None
         outcome = Outcome.DONE
         try:
-            await check_kube_scheduler(self._api, scheduler)
+            await self._kube_scheduler.check(scheduler)
             settings = replace(self._settings(), authority=await self._issuing.bundle())
             served_twice = self._yields_to(scheduler)
             wanted = scheduler if served_twice is None else _without_replicas(scheduler)

@@ -37,7 +37,7 @@ class GroupConditions:
         if group is None:
             log.error("pod group not found, its condition is not written group=%s", key)
             return
-        condition = changed_condition(self.type, group, result, self.clock.now())
+        condition = changed_condition(self.type, group, result, self.clock.wall())
         if condition is None:
             return
         if condition.status != "True":

@@ -85,7 +85,7 @@ class Evaluator:
 
     def seniority(self) -> Seniority:
         """Which victims of equal priority are more important."""
-        unstarted = END_OF_TIME if self._unstarted_are_youngest else self._handle.clock.now()
+        unstarted = END_OF_TIME if self._unstarted_are_youngest else self._handle.clock.wall()
         return Seniority(unstarted, ties_by_uid=self._ties_by_uid)
 
     def attempted(self) -> None:

@@ -207,7 +207,7 @@ class _Eviction:
             reason=PREEMPTION_BY_SCHEDULER,
             message=f"{self.preemptor.scheduler_name}: "
             f"preempting to accommodate a higher priority {self._kind_in_words()}",
-            last_transition_time=_timestamp(self._handle.clock.now()),
+            last_transition_time=_timestamp(self._handle.clock.wall()),
             observed_generation=victim.metadata.generation or None,
         )
         await self._handle.writer.patch_pod_status(victim, condition, None)

@@ -52,7 +52,7 @@ class FailedAttempts:
     def count(self, record: QueuedPodInfo) -> None:
         """Take note of an attempt that failed. Raises: AlreadyQueuedError."""
         self._refuse_present(record.key)
-        note_failure(record, self._clock.now(), rejected=bool(record.rejectors))
+        note_failure(record, self._clock.monotonic(), rejected=bool(record.rejectors))
         count_rejected(self._metrics, record, 1)
 
     def _refuse_present(self, key: str) -> None:

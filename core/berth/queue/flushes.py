@@ -5,7 +5,7 @@ Source: pkg/scheduler/backend/queue/scheduling_queue.go flushBackoffQCompleted, 
 """
 
 from collections.abc import Callable, Sequence
-from math import floor
+from math import inf
 
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import LABEL_BACKOFF_COMPLETE, UNSCHEDULABLE_TIMEOUT
@@ -37,24 +37,26 @@ class Flushes:
         self._moves = moves
         self._clock = clock
         self._limit_seconds = max_in_unschedulable_seconds
-        self._next_leftovers = clock.now()
+        # No reading here: a replay has no clock yet when it makes its queue.
+        self._next_leftovers = -inf
 
     def next_time(self) -> float:
-        """When there is something to do at the earliest, in seconds since the epoch."""
+        """When there is something to do at the earliest. Units: seconds of the monotonic clock."""
         return min(self._next_leftovers, self._sub_queues.backoff.next_completion())
 
     def leftovers_due(self) -> bool:
         """Whether it is time for `leftovers`; the answer is yes once every LEFTOVER_FLUSH_SECONDS."""
-        late = self._clock.now() - self._next_leftovers
-        if late < 0:
+        now = self._clock.monotonic()
+        if now < self._next_leftovers:
             return False
-        self._next_leftovers += LEFTOVER_FLUSH_SECONDS * (1 + floor(late / LEFTOVER_FLUSH_SECONDS))
+        late = 0.0 if self._next_leftovers == -inf else (now - self._next_leftovers) % LEFTOVER_FLUSH_SECONDS
+        self._next_leftovers = now - late + LEFTOVER_FLUSH_SECONDS
         return True
 
     def backoff(self) -> bool:
         """Make the pods ready that have waited enough."""
         moved = False
-        for record in self._sub_queues.backoff.pop_completed(self._clock.now()):
+        for record in self._sub_queues.backoff.pop_completed(self._clock.monotonic()):
             moved |= self._sub_queues.move_to_active(record, LABEL_BACKOFF_COMPLETE, from_backoff=True)
         return moved
 
@@ -63,7 +65,7 @@ class Flushes:
 
         Upstream v1.36.2 leaves gated pods; later releases move them (kubernetes/kubernetes#139162).
         """
-        now = self._clock.now()
+        now = self._clock.monotonic()
         leftovers = [
             record
             for record in self._sub_queues.pool

@@ -97,7 +97,7 @@ class QueuedGroups:
         if key in self._tried:
             self._pending.setdefault(key, {})[record.key] = record
             return False
-        entity = QueuedGroupInfo.of(group, record, self._clock.now())
+        entity = QueuedGroupInfo.of(group, record, self._clock.monotonic())
         if not (record.unschedulable_count or record.consecutive_errors_count):
             return self._sub_queues.move_to_active(entity, self._pod_added)
         # A pod that failed once its group was through: it backs off, whatever would break again.
@@ -195,7 +195,7 @@ class QueuedGroups:
         entity.members.clear()
         for record in left.values():
             entity.put(record)
-        now = self._clock.now()
+        now = self._clock.monotonic()
         went_on = status.ok and not (tried and back == tried)
         if went_on:
             entity.unschedulable_count = entity.consecutive_errors_count = 0

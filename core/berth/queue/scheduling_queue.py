@@ -169,7 +169,7 @@ class SchedulingQueue(QueueContents):
 
     def add(self, pod: Pod) -> None:
         """Take in a new pod."""
-        record = QueuedPodInfo(pod, self._clock.now())
+        record = QueuedPodInfo(pod, self._clock.monotonic())
         if self.groups is None or group_of(pod) is None:
             self._notify(self._sub_queues.move_to_active(record, self._pod_added))
         else:
@@ -198,7 +198,7 @@ class SchedulingQueue(QueueContents):
 
     def _add_unknown(self, pod: Pod) -> None:
         if self.groups is None or group_of(pod) is None:
-            record = QueuedPodInfo(pod, self._clock.now())
+            record = QueuedPodInfo(pod, self._clock.monotonic())
             self._notify(self._sub_queues.move_to_active(record, self._unknown_updated))
         else:
             self.add(pod)
@@ -412,7 +412,7 @@ class SchedulingQueue(QueueContents):
         self._notify(True)
 
     def next_flush_time(self) -> float:
-        """When `flush()` has something to do at the earliest, in seconds since the epoch.
+        """When `flush()` has something to do at the earliest, in seconds of the monotonic clock.
 
         A pod that starts to back off can bring it forward; `on_ready` is called then.
         """

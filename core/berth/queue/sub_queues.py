@@ -40,7 +40,7 @@ LABEL_PUT_OFF = "NamespaceOverBudget"
 class QueuePosition(NamedTuple):
     """Where one record waits: which place, its position in activeQ (0 for none), and until when it backs off.
 
-    Units: seconds since the epoch, 0 where it does not back off.
+    Units: seconds of the monotonic clock, 0 where it does not back off.
     """
 
     place: str
@@ -142,7 +142,7 @@ class SubQueues:
 
     def held(self, record: QueuedPodInfo) -> bool:
         """Whether nothing may bring the pod back yet."""
-        return self.backoff.policy.held(record, self._clock.now())
+        return self.backoff.policy.held(record, self._clock.monotonic())
 
     def move_to_active(self, record: QueuedPodInfo, event: str, *, from_backoff: bool = False) -> bool:
         """Make a pod ready, unless it is gated; answers whether it is ready now."""
@@ -160,7 +160,7 @@ class SubQueues:
 
     def put_off(self, record: QueuedPodInfo, seconds: float) -> None:
         """Hold a pod back that was next in turn, as if it had not been."""
-        record.held_until, record.backoff_expiration = self._clock.now() + seconds, None
+        record.held_until, record.backoff_expiration = self._clock.monotonic() + seconds, None
         self.backoff.put(record.key, record)
         self.count_in(record, BACKOFF, LABEL_PUT_OFF)
 
@@ -176,7 +176,7 @@ class SubQueues:
         if strategy is Strategy.SKIP:
             self.park(record, event)
             return False
-        return self._enter(record.key, record, strategy, event, self._clock.now())
+        return self._enter(record.key, record, strategy, event, self._clock.monotonic())
 
     def put_back(self, group: QueuedGroupInfo, place: str, event: str) -> bool:
         """Put a group back into the place that it was taken from, its pods being others now.
@@ -187,14 +187,14 @@ class SubQueues:
             self.pool.put(group.key, group)
             return False
         strategy = Strategy.IMMEDIATELY if place == ACTIVE else Strategy.AFTER_BACKOFF
-        return self._enter(group.key, group, strategy, event, self._clock.now())
+        return self._enter(group.key, group, strategy, event, self._clock.monotonic())
 
     def move_on(self, records: Iterable[QueuedPodInfo], strategy: Strategy, event: str) -> bool:
         """Put those of the pods that are in the pool where the strategy says, in one go.
 
         Answers whether one is in activeQ or backoffQ now.
         """
-        moved, now = False, self._clock.now()
+        moved, now = False, self._clock.monotonic()
         for record in records:
             key = record.key
             if self.pool.take(key, record):
@@ -218,7 +218,7 @@ class SubQueues:
 
     def _enter_active(self, key: str, record: QueuedPodInfo, event: str) -> None:
         if record.initial_attempt_timestamp is None:
-            record.initial_attempt_timestamp = self._clock.now()
+            record.initial_attempt_timestamp = self._clock.monotonic()
         self.pool.remove(key)
         self.active.put(key, record)
         if isinstance(record, QueuedGroupInfo):
@@ -232,7 +232,7 @@ class SubQueues:
     def _first_tried(self, group: QueuedGroupInfo) -> None:
         for member in group.members:
             if member.initial_attempt_timestamp is None:
-                member.initial_attempt_timestamp = self._clock.now()
+                member.initial_attempt_timestamp = self._clock.monotonic()
 
     def _enter_backoff(self, key: str, record: QueuedPodInfo, event: str) -> None:
         self.pool.remove(key)

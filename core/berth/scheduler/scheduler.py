@@ -94,6 +94,7 @@ class Scheduler:
         self.ask_ahead = plugins.ask_ahead
         """What is called while there is nothing to schedule."""
         self._ports = ports
+        self.clock = ports.clock
         self._recorder = recorder
         self._metrics = metrics or NoCoreMetrics()
         self.feature_enabled = enabled = loaded.gates.enabled

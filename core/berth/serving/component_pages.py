@@ -41,7 +41,7 @@ def component_pages(
 
 class _Status:
     def __init__(self, version: EffectiveVersion) -> None:
-        self._started = datetime.fromtimestamp(SYSTEM_CLOCK.now(), UTC)
+        self._started = datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC)
         self._since = SYSTEM_CLOCK.monotonic()
         self._version = version
 

@@ -178,7 +178,7 @@ class Simulation:
         may_change = self.plugins.present or goes_round(self.options.loaded)
         self._retries = Retries(self.chance, may_change=may_change)
         self.clock = LoopClock(loop, _last_start(self.cluster))
-        self._began = self._progress = self.clock.now()
+        self._began = self._progress = self.clock.wall()
         self.timeline = Timeline()
         self.state = ClusterState(loop.call_soon)
         self._background = AsyncioBackground(self.tasks)
@@ -220,14 +220,14 @@ class Simulation:
         for change in self.options.changes:
             if change.after:
                 self.timeline.put(self._began + change.after, partial(change.act, self))
-        self.timeline.run(self.clock.now())
+        self.timeline.run(self.clock.wall())
         self.state.deliver()
         loop_task = self.tasks.create_task(self._driver.run())
         await self._loop.idle()
         last = self._began + self.options.max_seconds
-        while (later := self._next_look()) is not None and self.clock.now() < last:
-            await asyncio.sleep(min(later, last) - self.clock.now())
-            self.timeline.run(self.clock.now())
+        while (later := self._next_look()) is not None and self.clock.wall() < last:
+            await asyncio.sleep(min(later, last) - self.clock.wall())
+            self.timeline.run(self.clock.wall())
             await self._loop.idle()
         self._driver.stop()
         await loop_task
@@ -238,11 +238,11 @@ class Simulation:
         working = sizes.active or any(True for _ in self.core.waiting_pods) or any(self.core.at_work.values())
         due = min(self.timeline.next_time(), self.plugins.next_wake(self._progress))
         if due == math.inf:
-            if self.clock.now() > self._progress + PATIENCE_SECONDS:
+            if self.clock.wall() > self._progress + PATIENCE_SECONDS:
                 return None
             if not working and (not sizes.backoff or self._only_in_vain()):
                 return None
-        return min(due, self.clock.now() + LOOK_SECONDS) if working or sizes.backoff else due
+        return min(due, self.clock.wall() + LOOK_SECONDS) if working or sizes.backoff else due
 
     def _only_in_vain(self) -> bool:
         """Whether what backs off would be tried in vain."""
@@ -273,12 +273,12 @@ class Simulation:
 
     def remove(self, obj: TypedObject) -> None:
         """Take an object away now."""
-        self._progress = self.clock.now()
+        self._progress = self.clock.wall()
         self.state.remove(obj)
 
     def put(self, obj: TypedObject) -> None:
         """Create or replace an object now; a pod without a node is to be scheduled."""
-        now = self._progress = self.clock.now()
+        now = self._progress = self.clock.wall()
         if self.state.get(type(obj), obj.key) is not None:
             self.state.put(obj)
             return
@@ -292,7 +292,7 @@ class Simulation:
         duration = duration_of(obj)
         if duration is not None:
             end = self._end_node if isinstance(obj, Node) else self._end_pod
-            self.timeline.put(self.clock.now() + duration, partial(end, obj))
+            self.timeline.put(self.clock.wall() + duration, partial(end, obj))
 
     def _end_pod(self, pod: TypedObject) -> None:
         current = self.state.get(Pod, pod.key)
@@ -309,10 +309,10 @@ class Simulation:
     # What is heard of.
 
     def _on_bound(self, pod: Pod) -> None:
-        self._progress = self.clock.now()
+        self._progress = self.clock.wall()
         track = self.tracks.get(pod.uid)
         if track is not None:
-            track.bound_at, track.node = self.clock.now(), pod.node_name
+            track.bound_at, track.node = self.clock.wall(), pod.node_name
             track.number = self._bound = self._bound + 1
         self._end_in_time(pod)
 
@@ -321,7 +321,7 @@ class Simulation:
             self.tracks[pod.uid].message = note
         elif reason == "Preempted":
             by = related.key if related is not None else ""
-            at = round(self.clock.now() - self._began, 3)
+            at = round(self.clock.wall() - self._began, 3)
             self.preemptions.append(Preemption(pod.key, pod.node_name, by, at))
 
     def _on_record(self, record: CycleRecord) -> None:
@@ -346,7 +346,7 @@ class Simulation:
         return Outcome(
             release=shown(self.options.loaded.gates.version.binary),
             seed=self.options.seed,
-            seconds=round(self.clock.now() - self._began, 3),
+            seconds=round(self.clock.wall() - self._began, 3),
             nodes=len(self.core.snapshot),
             pods=len(self.tracks),
             placements=placements,

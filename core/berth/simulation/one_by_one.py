@@ -63,7 +63,7 @@ class OneByOne:
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
         self._core = simulation.core
-        self.now = simulation.clock.now()
+        self.now = simulation.clock.wall()
 
     async def place(self, pod: Pod, only: str | None = None) -> Placed | Status:
         """Decide on the pod: it counts on its node from now on, or the status says why it has none.

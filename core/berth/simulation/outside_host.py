@@ -96,7 +96,7 @@ class OutsideHost(PluginHost):
 
     def unix_micros(self) -> int:
         """The virtual time."""
-        return round(self._clock.now() * MICROS)
+        return round(self._clock.wall() * MICROS)
 
     async def say_time(self) -> None:
         """Have all plugins hold the virtual time, and hear what they said up to it."""

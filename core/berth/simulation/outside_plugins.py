@@ -241,7 +241,7 @@ class OutsidePlugins:
         self._alarm_micros = unix_micros
         if unix_micros is not None:
             # The loop asks `moves` before time passes on, and plugins are said the time there.
-            left = unix_micros / MICROS - self._clock.now()
+            left = unix_micros / MICROS - self._clock.wall()
             self._alarm = asyncio.get_running_loop().call_later(left, self._woken)
         return True
 

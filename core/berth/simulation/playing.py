@@ -7,6 +7,7 @@ There is no event loop here: a task goes on when the tape says so, and time is w
 
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from datetime import datetime
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -85,22 +86,28 @@ class DivergedError(Exception):
 class _Clock:
     """What the recorded core read, in order; the last reading where it did not read on."""
 
-    def __init__(self) -> None:
-        self._now, self._monotonic, self._cpu = [0], [0], [0]
+    def __init__(self, began: datetime) -> None:
+        self._wall = [round(began.timestamp() * MICROSECONDS)]
+        self._monotonic, self._cpu = [0], [0]
+        self._ahead = self._wall[0]
+        """Of the wall clock against the monotonic one, when it was last read."""
 
     @property
     def last(self) -> float:
-        """The last reading of the wall clock, of this span or of those before it."""
-        return self._now[0] / MICROSECONDS
+        """The wall clock's time of the last reading, of this span or of those before it."""
+        return (self._monotonic[0] + self._ahead) / MICROSECONDS
 
     def take(self, line: ReadLine) -> None:
         """Have these readings read next."""
-        self._now = [*reversed(line.n)] or self._now[:1]
+        first = self._monotonic == [0] and bool(line.m)
+        self._wall = [*reversed(line.n)] or self._wall[:1]
         self._monotonic = [*reversed(line.m)] or self._monotonic[:1]
         self._cpu = [*reversed(line.c)] or self._cpu[:1]
+        if line.n or first:
+            self._ahead = self._wall[0] - self._monotonic[0]
 
-    def now(self) -> float:
-        return _next(self._now)
+    def wall(self) -> float:
+        return _next(self._wall)
 
     def monotonic(self) -> float:
         return _next(self._monotonic)
@@ -179,7 +186,7 @@ class Playing:
         self.outputs: list[Output] = []
         """Of the span that was played last."""
         self._seed, self._spans = header.seed, 0
-        self._clock, self._pace = _Clock(), _Pace()
+        self._clock, self._pace = _Clock(header.began), _Pace()
         self._tasks, self._calls = Tasks(self._pace), _Calls(self._note)
         self._chance = random.Random(header.seed)
         self._popped: QueuedPodInfo | None = None
@@ -218,7 +225,7 @@ class Playing:
 
     @property
     def time(self) -> float:
-        """The wall clock as the core read it last."""
+        """The wall clock's time of what the core read last."""
         return self._clock.last
 
     def popped(self) -> Pod | None:

@@ -81,7 +81,7 @@ def replay(path: Path, other: Loaded | None = None, *, shown: int = MAX_SHOWN) -
         recorded = _recorded(path, reading.header)
         for loaded in (recorded, other or recorded):
             check_in_process(loaded)
-        found = Replay(file=str(path), version=reading.header.version, began=reading.header.began)
+        found = Replay(file=str(path), version=reading.header.version, began=reading.header.began.isoformat())
         playing = Playing(reading.header, recorded)
         asking = None if other is None else _Asking(playing, other, _decisions(path), shown)
         try:

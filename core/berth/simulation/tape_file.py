@@ -107,7 +107,7 @@ def _are_texts(values: list[Any]) -> bool:
 def open_tape(path: Path) -> Iterator[TapeReading]:
     """A file that is read within the block.
 
-    Raises: InputError where it is no recording, or of a later format.
+    Raises: InputError where it is no recording, or of another format.
     """
     try:
         file = path.open("rb")
@@ -129,7 +129,8 @@ def _header_of(path: Path, stream: BinaryIO) -> Header:
     if header is None or header.kind != KIND:
         remedy = "make one with `berth scheduler --record-to DIR` or `berth record DIR`"
         raise InputError(f"{path} is no recording: {remedy}")
-    if header.format > FORMAT:
-        text = f"{path} has format {header.format}, and formats up to {FORMAT} can be read here"
-        raise InputError(f"{text}: replay it with berth {header.version} or newer")
+    if header.format != FORMAT:
+        text = f"{path} has format {header.format}, and format {FORMAT} can be read here"
+        newer = " or newer" if header.format > FORMAT else ", or record anew"
+        raise InputError(f"{text}: replay it with berth {header.version}{newer}")
     return header

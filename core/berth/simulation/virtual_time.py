@@ -87,14 +87,14 @@ class _Skipping(selectors.BaseSelector):
         return self._real.select(0)
 
 
-@dataclass(frozen=True)
+@dataclass
 class LoopClock:
     """The scheduler's Clock, on the loop's time; its wall clock is ahead by `ahead`. Units: seconds."""
 
     loop: asyncio.AbstractEventLoop
     ahead: float = 0.0
 
-    def now(self) -> float:
+    def wall(self) -> float:
         """The wall clock."""
         return self.loop.time() + self.ahead
 

@@ -67,7 +67,7 @@ class PodsInMemory:
             current.status,
             phase="Running",
             nominated_node_name="",
-            start_time=datetime.fromtimestamp(self._clock.now(), UTC),
+            start_time=datetime.fromtimestamp(self._clock.wall(), UTC),
         )
         metadata = current.metadata
         if annotations:

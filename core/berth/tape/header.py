@@ -1,5 +1,6 @@
 """The first line of a tape's file: which scheduler it is of, so that a replay makes the same one."""
 
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -12,7 +13,7 @@ from berth.config.shards import Shard
 
 API_VERSION: Final = "simulation.berth.dev/v1alpha1"
 KIND: Final = "SchedulerRecording"
-FORMAT: Final = 1
+FORMAT: Final = 2
 
 
 class Header(msgspec.Struct, rename="camel", kw_only=True):
@@ -23,7 +24,7 @@ class Header(msgspec.Struct, rename="camel", kw_only=True):
     format: int = FORMAT
     version: str
     """Of Berth."""
-    began: str
+    began: datetime
     configuration: str
     """The effective KubeSchedulerConfiguration as YAML."""
     feature_gates: dict[str, bool]
@@ -42,7 +43,7 @@ class Header(msgspec.Struct, rename="camel", kw_only=True):
         loaded: Loaded,
         *,
         version: str,
-        began: str,
+        began: datetime,
         seed: int,
         max_in_unschedulable_seconds: float,
         shards: tuple[Shard, ...] = (),

@@ -40,11 +40,11 @@ class Recording:
         shards: tuple[Shard, ...] = (),
     ) -> None:
         """Begin a file in the folder. Raises: OSError."""
-        began = datetime.fromtimestamp(real.clock.now(), UTC)
+        began = datetime.fromtimestamp(real.clock.wall(), UTC)
         header = Header.of(
             loaded,
             version=version,
-            began=began.isoformat(timespec="seconds"),
+            began=began.replace(microsecond=0),
             seed=secrets.randbits(SEED_BITS) if seed is None else seed,
             max_in_unschedulable_seconds=max_in_unschedulable_seconds,
             shards=shards,

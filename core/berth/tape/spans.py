@@ -136,9 +136,9 @@ class RecordingClock:
         self.running = False
         """Whether there is one."""
 
-    def now(self) -> float:
+    def wall(self) -> float:
         """Wall-clock seconds since the epoch."""
-        reading = int(self._clock.now() * MICROSECONDS)
+        reading = int(self._clock.wall() * MICROSECONDS)
         if self.running:
             self.span.now.append(reading)
         return reading / MICROSECONDS

@@ -37,10 +37,12 @@ class ManualClock:
     """A clock that moves only when a test moves it; all time that passes is CPU. Units: seconds."""
 
     seconds: float = 0.0
+    ahead: float = 0.0
+    """By how much the wall clock was set forward, or back."""
 
-    def now(self) -> float:
+    def wall(self) -> float:
         """The wall clock."""
-        return self.seconds
+        return self.seconds + self.ahead
 
     def monotonic(self) -> float:
         """The clock that never jumps."""

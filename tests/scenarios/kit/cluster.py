@@ -52,7 +52,7 @@ class _Noting:
 
     async def schedule(self, info):
         self.tried.append(info.pod.name)
-        self.tried_at.append(self.clock.now())
+        self.tried_at.append(self.clock.wall())
         await self.real.schedule(info)
 
 
@@ -167,7 +167,7 @@ class Cluster:
 
     @property
     def now(self):
-        return self.clock.now()
+        return self.clock.wall()
 
     async def run(self):
         """Let everything go on until it waits for time, for permission, or for the test."""

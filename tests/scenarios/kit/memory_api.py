@@ -70,7 +70,7 @@ class MemoryApi:
         if not pod.node_name or not self.grace_seconds:
             self.remove(pod)
         elif not pod.terminating:
-            now = datetime.fromtimestamp(self._clock.now(), UTC)
+            now = datetime.fromtimestamp(self._clock.wall(), UTC)
             self.put(replace(pod, metadata=replace(pod.metadata, deletion_timestamp=now)))
             asyncio.get_running_loop().call_later(self.grace_seconds, self.end_deletion, pod)
 

@@ -20,13 +20,14 @@ class FakeClock:
 
     def __init__(self):
         self.seconds = 1000.0
+        self.ahead = 0.0
         self.slept = []
 
     def monotonic(self):
         return self.seconds
 
-    def now(self):
-        return START.timestamp() + self.seconds - 1000.0
+    def wall(self):
+        return START.timestamp() + self.seconds - 1000.0 + self.ahead
 
     async def sleep(self, seconds):
         self.slept.append(seconds)

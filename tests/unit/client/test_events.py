@@ -316,7 +316,7 @@ async def test_memory_is_bounded(clock):
 def test_names_are_unique(clock):
     """Two events of one moment have different names."""
     recorder = EventRecorder(None, clock)
-    names = {recorder._name("x" * 253, clock.now()) for _ in range(10)}
+    names = {recorder._name("x" * 253, clock.wall()) for _ in range(10)}
 
     assert len(names) == 10
     assert {253} == {len(name) for name in names}

@@ -103,6 +103,21 @@ async def test_first(server, elector):
     assert elector.said == ["me became leader"]
 
 
+@pytest.mark.parametrize("step", [-3600.0, 3600.0])
+async def test_a_step_of_the_clock_changes_no_term(step, server, elector, clock):
+    """A clock that is set neither ends the leader's term nor another's, and makes none longer."""
+    server.held_by("other")
+    start = clock.monotonic()
+    clock.ahead += step
+    await elector.acquire()
+    waited = clock.monotonic() - start
+    clock.ahead -= step
+    fresh = elector.is_fresh()
+    clock.seconds += LeaseSettings().renew_deadline
+
+    assert (pytest.approx(15), True, False) == (waited, fresh, elector.is_fresh())
+
+
 async def test_waits_for_the_holder_to_expire(server, elector, clock):
     """A lease is taken over when it has not moved for its duration before our eyes, not earlier."""
     server.held_by("other")

@@ -31,6 +31,7 @@ def cluster(n=3, extenders=(), **points):
         cache=w.cache,
         waiting_pods=w.waiting_pods,
         pods_in_pre_bind=w.pods_in_pre_bind,
+        clock=w.clock,
         frameworks=w.frameworks,
         queue_profiles=w.queue_profiles,
     )

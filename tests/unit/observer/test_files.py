@@ -19,7 +19,7 @@ class Clock:
     def __init__(self):
         self.seconds = BEGAN.timestamp()
 
-    def now(self):
+    def wall(self):
         """The wall clock."""
         self.seconds += 1
         return self.seconds

@@ -55,7 +55,7 @@ class Seen:
             self.pods[pod.name] = (pod.spec.containers[0].resources.requests["cpu"], pod.node_name)
         else:
             del self.pods[pod.name]
-        self.moments.append((round(self.clock.now() - self.began, 3), dict(self.pods)))
+        self.moments.append((round(self.clock.wall() - self.began, 3), dict(self.pods)))
 
     def at(self, seconds):
         """What was there when everything of that moment had happened."""
@@ -70,7 +70,7 @@ def seen(tmp_path, nodes, *events, what_if=(), **fields):
 
     def begin(simulation):
         held = simulation.state.handlers
-        handlers.append(Seen(held[Pod], simulation.clock, simulation.clock.now()))
+        handlers.append(Seen(held[Pod], simulation.clock, simulation.clock.wall()))
         held[Pod] = handlers[0]
 
     async def end(simulation):

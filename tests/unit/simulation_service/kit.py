@@ -33,7 +33,7 @@ class FakeClock:
 
     seconds: float = 1000.0
 
-    def now(self):
+    def wall(self):
         return self.seconds
 
     def monotonic(self):

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from random import Random
 
 from msgspec.structs import replace
@@ -39,6 +40,7 @@ from tests.unit.simulation.kit import written
 
 OF_TYPE = {kind.type: kind for kind in KINDS}
 DAY_SECONDS = 60.0
+BEGAN = datetime(2026, 11, 23, tzinfo=UTC)
 MAX_BYTES = 1 << 30
 GATES = {"GenericWorkload": True, "GangScheduling": True}
 
@@ -48,7 +50,7 @@ class BusyClock(LoopClock):
 
     def __init__(self, loop, chance):
         super().__init__(loop, 1_700_000_000.0)
-        object.__setattr__(self, "_chance", chance)
+        self._chance = chance
 
     def monotonic(self):
         """The clock that never goes back."""
@@ -144,9 +146,7 @@ def record(path, subject, seed, *, faults=0.1, seconds=DAY_SECONDS, gates=None, 
     text = json.dumps(drawn.configuration)
     loaded = load(text, gates=FeatureGates(gates or {}))
     cluster = read_cluster([written(path.with_suffix(".json"), *drawn.objects, *drawn.pods)])
-    header = Header.of(
-        loaded, version="test", began="2026-11-23T00:00:00Z", seed=seed, max_in_unschedulable_seconds=20.0
-    )
+    header = Header.of(loaded, version="test", began=BEGAN, seed=seed, max_in_unschedulable_seconds=20.0)
     tape = TapeFile(path, header, MAX_BYTES)
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         day = Day(cluster, loaded, tape, Dice(f"{subject}-{seed}"), seed, faults, seconds)

@@ -12,6 +12,7 @@ from berth.config.loading import load
 from berth.simulation.errors import InputError, PluginsError
 from berth.simulation.replay import replay
 from berth.simulation.tape_file import open_tape
+from berth.tape.header import FORMAT
 from tests.unit.simulation.kit import profiles, written
 from tests.unit.tape.kit import record
 
@@ -202,15 +203,22 @@ def test_a_file_that_is_not_there_is_refused(tmp_path):
         replay(tmp_path / "none")
 
 
-def test_a_later_format_is_refused(day, tmp_path):
-    def later(found):
-        header = json.loads(found[0]) | {"format": 2, "version": "9.0"}
+@pytest.mark.parametrize(
+    ("format", "remedy"),
+    [
+        pytest.param(FORMAT - 1, r"replay it with berth 9\.0, or record anew", id="earlier"),
+        pytest.param(FORMAT + 1, r"replay it with berth 9\.0 or newer", id="later"),
+    ],
+)
+def test_another_format_is_refused(format, remedy, day, tmp_path):  # noqa: A002 - the header's word
+    def other(found):
+        header = json.loads(found[0]) | {"format": format, "version": "9.0"}
         return [json.dumps(header).encode() + b"\n", *found[1:]]
 
     copy = tmp_path / "copy.tape.gz"
     copy.write_bytes(day.read_bytes())
-    with pytest.raises(InputError, match=r"has format 2.*replay it with berth 9\.0 or newer"):
-        replay(changed(copy, later))
+    with pytest.raises(InputError, match=f"has format {format}.*{remedy}"):
+        replay(changed(copy, other))
 
 
 def test_extenders_are_refused(day):

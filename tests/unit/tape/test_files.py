@@ -3,6 +3,7 @@
 import gzip
 import json
 import threading
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 
@@ -21,7 +22,13 @@ from tests.unit.simulation.kit import cluster, pod
 
 @pytest.fixture
 def header():
-    return Header.of(load(None), version="1", began="", seed=1, max_in_unschedulable_seconds=300.0)
+    return Header.of(
+        load(None),
+        version="1",
+        began=datetime(2026, 11, 23, tzinfo=UTC),
+        seed=1,
+        max_in_unschedulable_seconds=300.0,
+    )
 
 
 def reason(path):

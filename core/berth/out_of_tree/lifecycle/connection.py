@@ -131,7 +131,7 @@ class Connection:
         """Set once the plugin came up, or was refused, or refused its configuration."""
         self.refusal = ""
         self.arguments = ProfileArguments(arguments, spec)
-        self.conditions = Conditions(spec.name, SYSTEM_CLOCK.now, listeners.condition)
+        self.conditions = Conditions(spec.name, SYSTEM_CLOCK.wall, listeners.condition)
         self.breaker = Breaker(clock.monotonic, self._circuit_turned)
         self._offered: frozenset[int] = frozenset()
         self._seconds: dict[str, float] = {}

@@ -49,7 +49,7 @@ class LastFailures:
         """Take note of a failure."""
         kind = point, text, policy
         failure = self._by_kind.setdefault(kind, Failure(point, text, policy))
-        failure.pod, failure.last = pod, SYSTEM_CLOCK.now()
+        failure.pod, failure.last = pod, SYSTEM_CLOCK.wall()
         failure.count += 1
         self._by_kind.move_to_end(kind)
         if len(self._by_kind) > MAX_FAILURES:

@@ -82,7 +82,7 @@ class Recording:
         self._opening = opening
         self._extent = extent
         self._clock = clock
-        self._began, self._began_at = clock(), SYSTEM_CLOCK.now()
+        self._began, self._began_at = clock(), SYSTEM_CLOCK.wall()
         self._attempts = 0
         self._reason: Any = None
         self._frames: deque[bytes] = deque()

@@ -77,7 +77,7 @@ class ClaimBinder:
             allocation = None
         if allocation is not None and self._stamped:
             # In whole seconds, as the API server keeps it.
-            moment = datetime.fromtimestamp(int(self._handle.clock.now()), UTC)
+            moment = datetime.fromtimestamp(int(self._handle.clock.wall()), UTC)
             allocation = msgspec.structs.replace(allocation, allocation_timestamp=moment)
         target = claim
         extended = bool(held.mappings) and claim is held.claims[-1]

@@ -29,7 +29,7 @@ class LeaseCondition:
             return
         status, reason, message = self._now()
         if status != self._status:
-            now = datetime.fromtimestamp(self._clock.now(), UTC)
+            now = datetime.fromtimestamp(self._clock.wall(), UTC)
             self._status, self._since = status, now.strftime("%Y-%m-%dT%H:%M:%SZ")
         yield {
             "type": LEADING,

@@ -53,7 +53,7 @@ class SchedulingLoop:
         queue = self._scheduler.queue
         self._stopping = False
         while self._goes_on():
-            if self._clock.now() >= queue.next_flush_time():
+            if self._clock.monotonic() >= queue.next_flush_time():
                 queue.flush()
             if await self._schedule_some():
                 await asyncio.sleep(0)
@@ -83,7 +83,7 @@ class SchedulingLoop:
 
     async def _idle(self) -> None:
         """Wait until a pod is ready or a flush is due."""
-        due = self._scheduler.queue.next_flush_time() - self._clock.now()
+        due = self._scheduler.queue.next_flush_time() - self._clock.monotonic()
         # Another loop that waits for it was woken when it was set.
         self._wake.clear()
         if self._stopping or self._scheduler.queue.ready(self._shard):

@@ -50,6 +50,7 @@ def new_explainer(
         cache=scheduler.cache,
         waiting_pods=scheduler.waiting_pods,
         pods_in_pre_bind=scheduler.pods_in_pre_bind,
+        clock=scheduler.clock,
         frameworks=scheduler.profiles.frameworks,
         queue_profiles=scheduler.profiles.queue_profiles,
     )

@@ -46,7 +46,7 @@ def profile_name(record):
 
 def new_loop(core, w, **options):
     options = {"turn": asyncio.Lock(), **options}
-    return SchedulingLoop(core, clock=ManualClock(w.clock.now()), ready=w.ready, **options)
+    return SchedulingLoop(core, clock=ManualClock(w.clock.wall()), ready=w.ready, **options)
 
 
 async def test_plugins_are_asked_ahead_while_no_pod_is_ready(parts):

@@ -1,0 +1,71 @@
+"""Which modules read the wall clock, and what for: none of them waits by it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import berth
+from berth.framework.clock import wall_time
+from berth.testing.handles import ManualClock
+
+ROOT = Path(berth.__file__).parent
+
+WRITTEN = "a time that is written to the API"
+SHOWN = "a time that is shown, logged or written to a file"
+OF_THE_API = "compared with a time that an object of the API carries"
+VIRTUAL = "a simulation's own time, in which no clock is set"
+
+READERS = {
+    "binding/binding_cycle.py": WRITTEN,
+    "cli/deschedule.py": OF_THE_API,
+    "cli/snapshot.py": SHOWN,
+    "client/events.py": WRITTEN,
+    "client/leases.py": WRITTEN,
+    "cycle/attempts.py": SHOWN,
+    "cycle/failure.py": WRITTEN,
+    "cycle/gated_pods.py": WRITTEN,
+    "framework/clock.py": SHOWN,
+    "observer/files.py": SHOWN,
+    "operator/kube_scheduler.py": OF_THE_API,
+    "operator/process.py": WRITTEN,
+    "out_of_tree/lifecycle/connection.py": SHOWN,
+    "out_of_tree/lifecycle/last_failures.py": SHOWN,
+    "out_of_tree/recordings/recording.py": SHOWN,
+    "plugins/dynamic_resources/binding.py": WRITTEN,
+    "plugins/dynamic_resources/plugin.py": OF_THE_API,
+    "pod_groups/conditions.py": WRITTEN,
+    "preemption/eviction.py": WRITTEN,
+    "preemption/evaluator.py": OF_THE_API,
+    "scheduler/leading/lease_condition.py": WRITTEN,
+    "serving/component_pages.py": SHOWN,
+    "simulation/engine.py": VIRTUAL,
+    "simulation/one_by_one.py": VIRTUAL,
+    "simulation/outside_host.py": VIRTUAL,
+    "simulation/outside_plugins.py": VIRTUAL,
+    "simulation/writers.py": VIRTUAL,
+    "tape/recording.py": SHOWN,
+    "tape/spans.py": SHOWN,
+}
+
+
+def reads_the_wall_clock(path):
+    tree = ast.parse(path.read_text())
+    return any(isinstance(node, ast.Attribute) and node.attr == "wall" for node in ast.walk(tree))
+
+
+def test_every_reader_of_the_wall_clock_is_known():
+    """A new one belongs here with its reason; what is waited for is read from `monotonic()`."""
+    found = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py") if reads_the_wall_clock(path)}
+
+    assert READERS.keys() == found
+
+
+@pytest.mark.parametrize("step", [-3600.0, 0.0, 3600.0])
+def test_a_moment_is_shown_by_the_wall_clock_of_now(step):
+    """Whoever reads it compares it with a clock that was set, too."""
+    clock = ManualClock(1000.0)
+    moment = clock.monotonic() + 60
+    clock.ahead += step
+
+    assert 1060.0 + step == wall_time(clock, moment)
