@@ -162,6 +162,7 @@ class Api:
 
         Without `retry`, reads are repeated on anything that may pass, writes only when they
         certainly did not land. All tries together have `timeout_seconds`, or the transport's own time.
+        `content_type` is that of the body; a request that only reads accepts it instead.
         `done` is called once, maybe before this returns, and in the context of the caller.
         """
         seconds = self.transport.request_seconds if timeout_seconds is None else timeout_seconds

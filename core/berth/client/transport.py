@@ -25,6 +25,7 @@ from berth.client.write_guard import WriteGuard
 from berth.framework.clock import SystemClock
 
 JSON = "application/json"
+ACCEPT_JSON = f"Accept: {JSON}\r\n"
 REQUEST_SECONDS = 30.0
 
 Query = dict[str, str | int]
@@ -83,6 +84,7 @@ class Transport:
     ) -> Exchange:
         """Send a request, and call `on_outcome` with the whole answer, whatever its status, or the error.
 
+        `content_type` is that of the body; a request that only reads accepts it instead.
         `guard` is asked at the last moment before the bytes leave; if it says no, nothing is sent.
         What it lets pass, the server is asked to give up in time, and the answer is awaited no longer.
         A 401 makes the credentials refresh, and the request is sent once more: it was not executed.
@@ -177,7 +179,9 @@ class Transport:
         head = self._head(request.method, request.target, credential)
         if request.body or request.method not in SAFE_METHODS:
             length = len(request.body)
-            head += f"Content-Type: {request.content_type}\r\nContent-Length: {length}\r\n"
+            head += f"{ACCEPT_JSON}Content-Type: {request.content_type}\r\nContent-Length: {length}\r\n"
+        else:
+            head += f"Accept: {request.content_type}\r\n"
         return f"{head}\r\n".encode("latin-1") + request.body
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -199,7 +203,6 @@ class Transport:
         lines = [
             f"Host: {self.host}",
             f"User-Agent: {self._user_agent}",
-            f"Accept: {JSON}",
         ]
         if authorization:
             lines.append(f"Authorization: {authorization}")
@@ -236,7 +239,7 @@ class Transport:
     async def _opened(self, head: str, deadline: float) -> BodyStream:
         connection = await self.pool.open(deadline)
         waiter: asyncio.Future[BodyStream] = asyncio.get_running_loop().create_future()
-        data = f"{head}\r\n".encode("latin-1")
+        data = f"{head}{ACCEPT_JSON}\r\n".encode("latin-1")
         connection.send(data, deadline, partial(settle, waiter), stream=True)
         try:
             return await waiter

@@ -18,11 +18,11 @@ from berth.framework.claim_writing import ClaimWriteError
 from berth.objects.decode import decoder
 from berth.objects.pod import Pod
 from berth.objects.resource_claims import Allocation, ResourceClaim
+from berth.scheduler.writing.claim_documents import Document, read_claim
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 TRIES = 5
 
-Document = dict[str, Any]
 T = TypeVar("T")
 
 
@@ -62,8 +62,8 @@ class ApiClaimWriter:
             allocated = None if written else allocation
             _check(document, claim, allocates=allocated is not None)
             if allocated is not None:
-                document = await self._protect(claim, document)
-            return await self._write_status(claim, document, _reserved(document, pod, allocated))
+                await self._protect(document)
+            return await self._write_status(document, _reserved(document, pod, allocated))
 
         return await self._persistently(claim, attempt)
 
@@ -73,16 +73,17 @@ class ApiClaimWriter:
         async def attempt() -> ResourceClaim:
             document = await self._read(claim)
             kept = [c for c in _status(document).get("reservedFor") or () if c.get("uid") != pod.uid]
-            return await self._write_status(claim, document, {"reservedFor": kept or None})
+            return await self._write_status(document, {"reservedFor": kept or None})
 
         return await self._persistently(claim, attempt)
 
     async def deallocate(self, claim: ResourceClaim) -> ResourceClaim:
         """Take allocation, consumers and device statuses out of this version of the claim."""
         nothing = {"allocation": None, "reservedFor": None, "devices": None}
-        version = {"uid": claim.uid, "resourceVersion": claim.metadata.resource_version}
         try:
-            return await self._write_status(claim, {"metadata": version}, nothing)
+            document = await self._read(claim)
+            document["metadata"]["resourceVersion"] = claim.metadata.resource_version
+            return await self._write_status(document, nothing)
         except (ConflictError, NotFoundError) as error:
             raise ClaimWriteError(error.message) from error
 
@@ -91,8 +92,10 @@ class ApiClaimWriter:
 
         async def attempt() -> None:
             document = await self._read(claim)
-            kept = [f for f in document["metadata"].get("finalizers") or () if f != FINALIZER]
-            await self._patch(claim, {"metadata": {**_version(document), "finalizers": kept or None}})
+            finalizers = document["metadata"].get("finalizers") or ()
+            if FINALIZER in finalizers:
+                document["metadata"]["finalizers"] = [f for f in finalizers if f != FINALIZER]
+                await self._update(document)
             body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": claim.uid}}
             path = RESOURCE_CLAIMS.path(claim.namespace, claim.name)
             await self._api.call("DELETE", path, encode(body), guard=self._may_write)
@@ -123,35 +126,26 @@ class ApiClaimWriter:
         raise AssertionError("the last try returns or raises")
 
     async def _read(self, claim: ResourceClaim) -> Document:
-        document = decode_document(await self._api.get(RESOURCE_CLAIMS, claim.namespace, claim.name))
+        document = await read_claim(self._api, claim)
         if document["metadata"].get("uid") != claim.uid:
             raise ClaimWriteError(f"claim {claim.key} got deleted in the meantime")
         return document
 
-    async def _protect(self, claim: ResourceClaim, document: Document) -> Document:
+    async def _protect(self, document: Document) -> None:
         finalizers = document["metadata"].get("finalizers") or []
-        if FINALIZER in finalizers:
-            return document
-        patch = {"metadata": {**_version(document), "finalizers": [*finalizers, FINALIZER]}}
-        return decode_document(await self._patch(claim, patch))
+        if FINALIZER not in finalizers:
+            document["metadata"]["finalizers"] = [*finalizers, FINALIZER]
+            document["metadata"] = decode_document(await self._update(document))["metadata"]
 
-    async def _write_status(
-        self, claim: ResourceClaim, document: Document, status: Mapping[str, Any]
-    ) -> ResourceClaim:
-        patch = {"metadata": _version(document), "status": status}
-        return self._decode(await self._patch(claim, patch, "status"))
+    async def _write_status(self, document: Document, status: Mapping[str, Any]) -> ResourceClaim:
+        changed = {**document, "status": {**_status(document), **status}}
+        return self._decode(await self._update(changed, "status"))
 
-    async def _patch(self, claim: ResourceClaim, patch: Mapping[str, Any], subresource: str = "") -> bytes:
-        path = RESOURCE_CLAIMS.path(claim.namespace, claim.name, subresource)
-        return await self._api.call(
-            "PATCH", path, encode(patch), content_type=MERGE_PATCH, guard=self._may_write
-        )
-
-
-def _version(document: Document) -> Document:
-    """What makes a patch land on this version only."""
-    meta = document["metadata"]
-    return {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
+    async def _update(self, document: Document, subresource: str = "") -> bytes:
+        """Write the claim if it still has the document's uid and resourceVersion."""
+        meta = document["metadata"]
+        path = RESOURCE_CLAIMS.path(meta["namespace"], meta["name"], subresource)
+        return await self._api.call("PUT", path, encode(document), guard=self._may_write)
 
 
 def _status(document: Document) -> Document:
