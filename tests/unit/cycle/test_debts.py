@@ -94,7 +94,7 @@ class Office:
 
     def cycle(self, namespace, seconds, of_placed=None):
         """A cycle that works so long for a pod, and so long on account of others' placed pods."""
-        info = QueuedPodInfo(make_pod(f"{namespace}-pod", namespace=namespace), self.clock.now())
+        info = QueuedPodInfo(make_pod(f"{namespace}-pod", namespace=namespace), self.clock.monotonic())
         meter = self.budgets.begin(info, 0)
         meter.resume()
         self.clock.seconds += seconds
