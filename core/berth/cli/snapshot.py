@@ -12,6 +12,7 @@ import click
 
 from berth.cli.cluster import Cluster, asks_a_cluster
 from berth.cli.failing import fail
+from berth.framework.pluralize import pluralize
 
 if TYPE_CHECKING:
     from berth.simulation.anonymize import Anonymizer
@@ -59,7 +60,7 @@ def snapshot(
             count = _write(documents, anonymizer, output)
     except SimulationError as error:
         fail(error)
-    click.echo(f"{count} objects", err=True)
+    click.echo(pluralize(count, "object"), err=True)
 
 
 def anonymizer_of(key_file: Path | None) -> "Anonymizer":
@@ -79,14 +80,17 @@ def _of_files(files: tuple[Path, ...], *, anonymized: bool) -> Iterator[bytes]:
     import msgspec  # noqa: PLC0415 (quick start)
 
     from berth.simulation.errors import InputError  # noqa: PLC0415 (quick start)
-    from berth.simulation.inputs import read_cluster  # noqa: PLC0415 (quick start)
+    from berth.simulation.inputs import STRAY_POD, read_cluster  # noqa: PLC0415 (quick start)
     from berth.simulation.kinds import SCHEDULER_OBJECTS, document_of  # noqa: PLC0415 (quick start)
     from berth.simulation.listing import shown_scheduler_object  # noqa: PLC0415 (quick start)
+    from berth.simulation.text import left_out_lines  # noqa: PLC0415 (quick start)
 
     cluster = read_cluster(files)
     for revision in cluster.workloads:
         remedy = "a snapshot has no owners of a trace; give the trace itself to `berth simulate`"
         raise InputError(f"{revision.owner}: {remedy}")
+    for line in left_out_lines({kind: n for kind, n in cluster.left_out.items() if kind != STRAY_POD}):
+        click.echo(line, err=True)
     yield from (document_of(obj, kind) for kind, obj in cluster.all())
     for other in () if anonymized else cluster.others:
         resource = SCHEDULER_OBJECTS.get(other["kind"])

@@ -32,9 +32,11 @@ from berth.objects.selector_text import parse_label_selector
 from berth.objects.workloads import PodDisruptionBudget
 from berth.queue.pod_kinds import like
 from berth.simulation.engine import Simulation, after
+from berth.simulation.inputs import FINISHED_POD
 from berth.simulation.one_by_one import without_post_filter
 from berth.simulation.options import Options
 from berth.simulation.plugin_settings import check_in_process
+from berth.simulation.text import left_out_lines
 
 MAX_PASSES: Final = 50
 """Every pass but the last moves a pod that has not moved before; after so many a plan ends as it is."""
@@ -150,7 +152,8 @@ class _Planning:
         names = {name for profile in self.policy.profiles for name, _ in profile.strategies}
         wanting = sorted(names & READS_CONTAINERS)
         facts = self.cluster.facts.values()
-        notes = []
+        left_out = self.cluster.objects.left_out
+        notes = [*left_out_lines({kind: n for kind, n in left_out.items() if kind != FINISHED_POD})]
         if wanting and facts and not any(each.counted for each in facts):
             remedy = "read the cluster itself, or give `kubectl get pods -A -o yaml`"
             notes.append(f"no pod has statuses of containers, which {', '.join(wanting)} may read: {remedy}")

@@ -57,6 +57,8 @@ class Comparison(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """Nodes that the first variant uses and each other one does not."""
     newly_used: dict[str, list[str]]
     """Nodes that each other variant uses and the first does not."""
+    left_out: dict[str, int] = {}
+    """Objects of the input that no decision of the first variant reads, by kind."""
 
 
 def compare(
@@ -79,6 +81,7 @@ def compare(
         differences=differences,
         emptied={name: _without(base.nodes_in_use, other.nodes_in_use) for name, other in others},
         newly_used={name: _without(other.nodes_in_use, base.nodes_in_use) for name, other in others},
+        left_out=base.left_out,
     )
 
 

@@ -360,9 +360,13 @@ class Simulation:
             ),
             waits=waits_of([each.wait_seconds for each in placements]),
             nodes_in_use=in_use(self.core.snapshot),
-            left_out=dict(sorted((self.cluster.left_out - self.plugins.shown_kinds()).items())),
+            left_out=self.left_out(),
             plugins=self.plugins.uses(),
         )
+
+    def left_out(self) -> dict[str, int]:
+        """The objects of the input that no decision reads and no plugin was shown, by kind."""
+        return dict(sorted((self.cluster.left_out - self.plugins.shown_kinds()).items()))
 
     def _is_pending(self, track: _Track) -> bool:
         """Whether the pod is there and has no node; a drained one is another by now."""

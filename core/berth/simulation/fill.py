@@ -84,6 +84,8 @@ class Fill(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """Those of them that fit on no other node."""
     before: "Fill | None" = None
     """The same without `--what-if`, where it was given."""
+    left_out: dict[str, int] = {}
+    """Objects of the input that no decision reads and no plugin was shown, by kind."""
     plugins: list[PluginUse] = []
     """The sidecars and extenders."""
 
@@ -227,6 +229,7 @@ def _found(simulation: Simulation, filling: _Filling, stop: Stop | None, labels:
         utilization=utilization(core.snapshot, extended),
         evicted=filling.evicted,
         evicted_pending=filling.evicted_pending,
+        left_out=simulation.left_out(),
         plugins=simulation.plugins.uses(),
     )
 

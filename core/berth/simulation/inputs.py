@@ -41,6 +41,9 @@ OPENB: Final = "openb"
 MAX_BYTES: Final = 4 << 30
 """Of a Kubernetes file, unpacked."""
 FINISHED: Final = frozenset({"Succeeded", "Failed"})
+FINISHED_POD: Final = "finished Pod"
+STRAY_POD: Final = "Pod on a node that is not in the input"
+"""Among what is left out."""
 
 CORE_CHECKS: Final = {"Node": check_node, "Pod": check_pod}
 Document = dict[str, Any]
@@ -61,7 +64,8 @@ class Found(NamedTuple):
 class ClusterInput:
     """The objects of a cluster by key, kind by kind in the order of KINDS.
 
-    `left_out` counts the objects of kinds that no in-tree plugin reads, and pods that have finished.
+    `left_out` counts the objects of kinds that no in-tree plugin reads, pods that have finished, and those of
+    nodes that are not there, which are kept.
     """
 
     objects: dict[type[TypedObject], dict[str, TypedObject]] = field(
@@ -137,13 +141,17 @@ def read_pods(path: str | Path, cluster: ClusterInput) -> list[Pod]:
     try:
         for found in _documents(path, 0):
             found.document["metadata"].pop("uid", None)
+            found.document.pop("status", None)
             (found.document.get("spec") or {}).pop("nodeName", None)
             reader.take(found)
     except DatasetError as error:
         raise InputError(str(error)) from None
-    pods: list[Pod] = list(reader.cluster().of(Pod).values())
+    read = reader.cluster()
+    pods: list[Pod] = list(read.of(Pod).values())
     if not pods:
-        raise InputError(f"{path}: no Pod in it; give the pod to be copied")
+        kinds = {kind.name for kind, _ in read.all()} | {*read.left_out}
+        found_kinds = f" but {', '.join(sorted(kinds))[:200]}" if kinds else ""
+        raise InputError(f"{path}: no Pod in it{found_kinds}; give the pod to be copied as a Pod of its own")
     return pods
 
 
@@ -348,6 +356,7 @@ class _Reader:
         group, _, version = document["apiVersion"].rpartition("/")
         kind = BY_NAME.get((group, document["kind"]))
         if kind is None:
+            self._check_spelling(found, group)
             if group != API_GROUP or document["kind"] not in SCHEDULER_OBJECTS:
                 self._cluster.left_out[document["kind"]] += 1
             self._cluster.others.append(document)
@@ -356,6 +365,14 @@ class _Reader:
             raise InputError(f"{found.where}: apiVersion: found {document['apiVersion']!r}; {remedy}")
         else:
             self._found[kind.type].append(found)
+
+    @staticmethod
+    def _check_spelling(found: Found, group: str) -> None:
+        """Refuse a kind that no server has, whose letters are those of one that decisions read."""
+        kind = found.document["kind"]
+        meant = next((name for of, name in BY_NAME if of == group and name.lower() == kind.lower()), None)
+        if meant is not None:
+            raise InputError(f"{found.where}: kind: found {kind[:60]!r}; write {meant}")
 
     def cluster(self) -> ClusterInput:
         """Type everything. Raises: InputError."""
@@ -366,6 +383,9 @@ class _Reader:
             for found in self._found.pop(kind.type):
                 self._add(found, kind, admission)
         self._cluster.workloads = [_revision(found, admission) for found in self._revisions]
+        nodes, pods = self._cluster.of(Node), self._cluster.of(Pod).values()
+        if stray := sum(bool(pod.node_name) and pod.node_name not in nodes for pod in pods):
+            self._cluster.left_out[STRAY_POD] = stray
         return self._cluster
 
     def _add(self, found: Found, kind: Kind, admission: Admission) -> None:
@@ -380,7 +400,7 @@ class _Reader:
         if kind.type is Pod:
             status = document.get("status")
             if isinstance(status, dict) and status.get("phase") in FINISHED:
-                self._cluster.left_out["finished Pod"] += 1
+                self._cluster.left_out[FINISHED_POD] += 1
                 return
             if unseen:
                 admission.pod(document, found.where)

@@ -38,8 +38,7 @@ def outcome_lines(outcome: Outcome) -> Iterator[str]:
         f"placed {len(outcome.placements)}, pending {len(outcome.pending)}, "
         f"preempted {len(outcome.preemptions)}, {outcome.seconds:g} s of virtual time"
     )
-    for kind, count in outcome.left_out.items():
-        yield f"left out: {count} {kind}"
+    yield from left_out_lines(outcome.left_out)
     if outcome.before is not None:
         yield from _changed(outcome, outcome.before)
     if outcome.utilization:
@@ -53,6 +52,11 @@ def outcome_lines(outcome: Outcome) -> Iterator[str]:
     yield from _pending(outcome.pending, outcome.plugins)
     yield from _preemptions(outcome.preemptions)
     yield from _plugins(outcome.plugins)
+
+
+def left_out_lines(left_out: Mapping[str, int]) -> Iterator[str]:
+    """What of the input is no part of the answer."""
+    yield from (f"left out: {count} {kind}" for kind, count in left_out.items())
 
 
 def _changed(outcome: Outcome, before: Summary) -> Iterator[str]:
@@ -70,6 +74,7 @@ def _changed(outcome: Outcome, before: Summary) -> Iterator[str]:
 def fill_lines(fill: Fill) -> Iterator[str]:
     """How many fit, where, and what stops the next one."""
     yield f"{fill.count} more fit"
+    yield from left_out_lines(fill.left_out)
     if fill.evicted:
         placed = fill.evicted - len(fill.evicted_pending)
         evicted = pluralize(fill.evicted, "pod")
@@ -104,6 +109,7 @@ def fill_lines(fill: Fill) -> Iterator[str]:
 
 def comparison_lines(comparison: Comparison) -> Iterator[str]:
     """What differs between the variants, and where they part."""
+    yield from left_out_lines(comparison.left_out)
     yield from summary_lines(comparison.variants)
     first = comparison.variants[0].name
     for name, count in comparison.differing.items():

@@ -109,7 +109,7 @@ def pod(metadata="{name: p1}", spec="{containers: [{name: c}]}"):
         pytest.param("a: \x00\n", "document 1: text: found no YAML", id="NUL"),
         pytest.param(
             "just text\n",
-            "document 1: document: found 'just text'; a Kubernetes object is a mapping",
+            "document 1: document: found 'just text'; an object has apiVersion, kind and metadata",
             id="text",
         ),
         pytest.param("kind: Pod\n", "apiVersion: found nothing; say the object's version", id="no version"),
@@ -184,7 +184,7 @@ def pod(metadata="{name: p1}", spec="{containers: [{name: c}]}"):
             id="same name twice",
         ),
         pytest.param(
-            "apiVersion: v1\nkind: List\n", "items: found None; a list of objects", id="list without items"
+            "apiVersion: v1\nkind: List\n", "items: found nothing; a list of objects", id="list without items"
         ),
         pytest.param(
             "apiVersion: v1\nkind: PodList\nitems: [{metadata: {name: a}, spec: {}}]\n",
@@ -192,7 +192,9 @@ def pod(metadata="{name: p1}", spec="{containers: [{name: c}]}"):
             id="inside a list",
         ),
         pytest.param(
-            "apiVersion: v1\nkind: List\nitems: [a]\n", "items[0]: found 'a'; a Kubernetes object", id="item"
+            "apiVersion: v1\nkind: List\nitems: [a]\n",
+            "items[0]: found 'a'; an object has apiVersion",
+            id="item",
         ),
     ],
 )

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from berth.objects.quantity import nanos
 from berth.sandbox.dataset.documents import Place
 from berth.sandbox.dataset.errors import shown
 from berth.sandbox.dataset.source import Document
@@ -115,9 +116,11 @@ def _quantities(cursor: Cursor) -> None:
     def check(entry: Cursor) -> str:
         # JSON takes a bare number for an amount; servers print it as text, and readers rely on text.
         if isinstance(entry.value, int | float) and not isinstance(entry.value, bool):
-            return str(entry.value)
+            entry = Cursor(str(entry.value), entry.place, entry.path)
         if not isinstance(entry.value, str) or not QUANTITY.fullmatch(entry.value):
             entry.fail(A_QUANTITY)
+        if nanos(entry.value) < 0:
+            entry.fail("must be greater than or equal to 0")
         return entry.value
 
     _entries(cursor, check)
@@ -140,5 +143,7 @@ def _entries(cursor: Cursor, check: Callable[[Cursor], str]) -> None:
 
 
 def _string(cursor: Cursor, remedy: str, *, empty: bool = False) -> None:
+    if isinstance(cursor.value, bool | int | float):
+        cursor.fail(A_STRING)
     if not isinstance(cursor.value, str) or not (cursor.value or empty):
         cursor.fail(remedy)

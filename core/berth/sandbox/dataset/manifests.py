@@ -70,7 +70,11 @@ def manifest_files(path: Path) -> list[Path]:
 def taken_apart(document: Any, place: Place, prefix: str) -> Iterator[tuple[Place, str, Document]]:
     """Yield the objects of a document, each with the path to it: one, or those of a list."""
     if not isinstance(document, dict):
-        raise place.broken(prefix or "document", shown(document), "a Kubernetes object is a mapping")
+        raise place.broken(
+            prefix or "document",
+            shown(document),
+            "an object has apiVersion, kind and metadata",
+        )
     kind = document.get("kind")
     if not (isinstance(kind, str) and kind.endswith("List") and (kind == "List" or "items" in document)):
         yield place, f"{prefix}." if prefix else "", document
@@ -78,7 +82,8 @@ def taken_apart(document: Any, place: Place, prefix: str) -> Iterator[tuple[Plac
     field = f"{prefix}.items" if prefix else "items"
     items = document.get("items")
     if not isinstance(items, list | None) or "items" not in document:
-        raise place.broken(field, shown(items), "a list of objects is expected")
+        found = "nothing" if items is None else shown(items)
+        raise place.broken(field, found, "a list of objects is expected")
     for index, item in enumerate(items or ()):
         yield from taken_apart(_completed(item, document), place, f"{field}[{index}]")
 
