@@ -56,6 +56,7 @@ class PodGroupSpec(ApiObject, frozen=True):
     scheduling_constraints: SchedulingConstraints | None = None
     disruption_mode: str | DisruptionMode = ""
     priority: Int32 | None = None
+    preemption_policy: str | None = None
 
     @property
     def disrupted_as_a_whole(self) -> bool:

@@ -51,6 +51,7 @@ class GroupFeatures:
     topology_aware: bool = False
     preemption: bool = False
     words: Words = OF_A_GROUP
+    preemption_policy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,9 @@ class PodGroupCycle:
         if group is None:
             raise PluginError(f'podgroup.scheduling.k8s.io "{key.name}" not found')
         placed = self.states.known(key).scheduled
-        return validate(group, waiting, placed, self.frameworks, self.features.words)
+        features = self.features
+        has_policy = features.preemption_policy
+        return validate(group, waiting, placed, self.frameworks, features.words, group_has_policy=has_policy)
 
     async def _attempt(
         self, framework: Framework, key: GroupKey, members: Sequence[Member], started: float

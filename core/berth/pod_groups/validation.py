@@ -23,6 +23,7 @@ class Words:
     scheduler: Callable[[Pod, Pod], str]
     priority: Callable[[Pod, PodGroup], str]
     policy: Callable[[Pod, Pod], str]
+    group_policy: Callable[[Pod, PodGroup], str]
 
 
 def validate(
@@ -31,13 +32,16 @@ def validate(
     placed: Sequence[Pod],
     frameworks: Mapping[str, Framework],
     words: Words,
+    *,
+    group_has_policy: bool = False,
 ) -> Framework:
     """The profile of a group's pods, at least one of which waits.
 
+    `group_has_policy` says whether their preemption policy has to be the group's own, else the first pod's.
     Raises: PluginError where they differ in profile, priority or preemption policy, or there is no such
         profile.
     """
-    for text in _differences(group, waiting, placed, words):
+    for text in _differences(group, waiting, placed, words, group_has_policy=group_has_policy):
         raise PluginError(text)
     name = waiting[0].spec.scheduler_name
     if name not in frameworks:
@@ -46,7 +50,7 @@ def validate(
 
 
 def _differences(
-    group: PodGroup, waiting: Sequence[Pod], placed: Sequence[Pod], words: Words
+    group: PodGroup, waiting: Sequence[Pod], placed: Sequence[Pod], words: Words, *, group_has_policy: bool
 ) -> Iterator[str]:
     first = waiting[0]
     for pod in chain(waiting, placed):
@@ -54,13 +58,13 @@ def _differences(
             yield words.scheduler(pod, first)
         if pod.priority != (group.spec.priority or 0):
             yield words.priority(pod, group)
-        if policy_of(pod) != policy_of(first):
-            yield words.policy(pod, first)
+        if policy_of(pod) != policy_of(group if group_has_policy else first):
+            yield words.group_policy(pod, group) if group_has_policy else words.policy(pod, first)
 
 
-def policy_of(pod: Pod) -> str:
-    """Whether the pod preempts, in the API's words."""
-    return pod.spec.preemption_policy or PREEMPTS
+def policy_of(preemptor: Pod | PodGroup) -> str:
+    """Whether the pod or group preempts, in the API's words."""
+    return preemptor.spec.preemption_policy or PREEMPTS
 
 
 OF_A_GROUP = Words(
@@ -76,6 +80,10 @@ OF_A_GROUP = Words(
         "all pods in a single pod group should have the same preemption policy, "
         f"got {policy_of(pod)} and {policy_of(first)}"
     ),
+    group_policy=lambda pod, group: (
+        "all pods in a single pod group should have the same preemption policy as the pod group's preemption "
+        f"policy, got {policy_of(pod)} and {policy_of(group)}"
+    ),
 )
 OF_A_HIERARCHY = Words(
     scheduler=lambda pod, first: (
@@ -84,14 +92,19 @@ OF_A_HIERARCHY = Words(
     ),
     priority=lambda pod, group: (
         "all pods in a pod group hierarchy should have the same priority as the root pod group's priority, "
-        f'got {pod.priority} ("{pod.key}") and {group.spec.priority or 0} ("podgroup/{group.key}")'
+        f'got {pod.priority} ("{pod.name}") and {group.spec.priority or 0} ("podgroup/{group.key}")'
     ),
     policy=lambda pod, first: (
         "all pods in a pod group hierarchy should have the same preemption policy, "
-        f'got {policy_of(pod)} ("{pod.key}") and {policy_of(first)} ("{first.key}")'
+        f'got {policy_of(pod)} ("{pod.name}") and {policy_of(first)} ("{first.name}")'
+    ),
+    group_policy=lambda pod, group: (
+        "all pods in a pod group hierarchy should have the same preemption policy as the root pod group's "
+        f'preemption policy, got {policy_of(pod)} ("{pod.name}") '
+        f'and {policy_of(group)} ("podgroup/{group.key}")'
     ),
 )
 
 
 def _profile_of(pod: Pod) -> str:
-    return f'{quote(pod.spec.scheduler_name)} ("{pod.key}")'
+    return f'{quote(pod.spec.scheduler_name)} ("{pod.name}")'

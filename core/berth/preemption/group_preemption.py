@@ -21,6 +21,7 @@ from berth.preemption.preemptor import Preemptor
 from berth.preemption.units import victim_units
 from berth.preemption.victims import Budgets, Seniority
 
+GROUPS_POLICY = "PodGroupPreemptionPolicy"
 ONGOING = "ongoing preemption on nominated nodes"
 
 
@@ -39,7 +40,7 @@ class GroupPreemption:
         if keeps_nodes and self._awaits_victims(request):
             as_they_are = {pod.uid: pod.nominated_node_name for pod in request.pods}
             return PodGroupPostFilterResult(Status(Code.SUCCESS, (ONGOING,)), nominations(as_they_are))
-        if any(pod.spec.preemption_policy == "Never" for pod in request.pods):
+        if self._never_preempts(request):
             return PodGroupPostFilterResult(unschedulable(NEVER))
         found = await self._search(request, whole_units=keeps_nodes)
         if isinstance(found, Status):
@@ -50,6 +51,11 @@ class GroupPreemption:
             return PodGroupPostFilterResult(status)
         text = f"found a placement for podgroup, preempting {len(found.victims)} victims"
         return PodGroupPostFilterResult(Status(Code.SUCCESS, (text,)), nominations(request.trial.found))
+
+    def _never_preempts(self, request: GroupPreemptionRequest) -> bool:
+        if self.handle.feature_enabled(GROUPS_POLICY):
+            return request.group.spec.preemption_policy == "Never"
+        return any(pod.spec.preemption_policy == "Never" for pod in request.pods)
 
     async def _search(self, request: GroupPreemptionRequest, *, whole_units: bool) -> Candidate | Status:
         placed = (info for pods in self.handle.snapshot.pods for info in pods.values())

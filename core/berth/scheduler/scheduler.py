@@ -51,6 +51,7 @@ from berth.pod_groups.submission import Submission
 from berth.pod_groups.validation import OF_A_GROUP, OF_A_HIERARCHY
 from berth.preemption.departures import Departures
 from berth.preemption.evaluator import Evaluator
+from berth.preemption.group_preemption import GROUPS_POLICY
 from berth.preemption.screening import Screening
 from berth.profiles.profile_builder import build_frameworks
 from berth.queue.hints import wanted_actions
@@ -361,6 +362,7 @@ class Scheduler:
                 enabled("TopologyAwareWorkloadScheduling"),
                 enabled("WorkloadAwarePreemption"),
                 OF_A_HIERARCHY if self._loaded.gates.rules.names_pods_that_differ else OF_A_GROUP,
+                enabled(GROUPS_POLICY),
             ),
             chance=self._ports.chance,
             clock=self._ports.clock,

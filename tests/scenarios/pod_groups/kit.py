@@ -22,6 +22,8 @@ ASKED_TO_WAIT = (
 def group(name="g", min_count=None, *, uid="", generation=1, topology=None, **spec):
     """A gang of at least that many pods; a basic group where no number is given."""
     policy = {"basic": {}} if min_count is None else {"gang": {"minCount": min_count}}
+    if (policy_of_preemption := spec.pop("preemption_policy", None)) is not None:
+        spec["preemptionPolicy"] = policy_of_preemption
     if topology is not None:
         spec["schedulingConstraints"] = {"topology": [{"key": topology}]}
     metadata = {"name": name, "namespace": "default", "uid": uid or f"uid-{name}", "generation": generation}

@@ -12,6 +12,8 @@ NEWER = [IN_37, IN_38]
 QUORUM = "waiting for minCount pods from a gang to appear in scheduling queue"
 UNSCHEDULABLE = "pod group is unschedulable"
 TOPOLOGY = "TopologyAwareWorkloadScheduling"
+POLICY = "PodGroupPreemptionPolicy"
+HIERARCHY = "all pods in a pod group hierarchy should have the same "
 RACK = "rack"
 NO_RACK = (
     "0/4 placements are available, first placement status: "
@@ -143,7 +145,7 @@ OTHER_PRIORITY = {
     ),
     IN_38: (
         "all pods in a pod group hierarchy should have the same priority as the root pod group's priority, "
-        'got 100 ("default/a") and 0 ("podgroup/default/g")'
+        'got 100 ("a") and 0 ("podgroup/default/g")'
     ),
 }
 
@@ -184,6 +186,35 @@ async def test_pods_that_differ_in_their_preemption_policy(release, text):
         await cluster.turn()
 
     assert text == cluster.group_condition()[2][: len(text)]
+
+
+@pytest.mark.parametrize("of_group", [None, "PreemptLowerPriority", "Never"])
+@pytest.mark.parametrize("of_pods", [None, "PreemptLowerPriority", "Never"])
+@pytest.mark.parametrize(
+    ("release", "text"),
+    [
+        (IN_37, "all pods in a single pod group should have the same preemption policy as the pod group's"),
+        (
+            IN_38,
+            HIERARCHY + "preemption policy as the root pod group's",
+        ),
+    ],
+)
+async def test_pods_have_the_preemption_policy_of_their_group(release, text, of_pods, of_group):
+    """With the gate PodGroupPreemptionPolicy; none means that it preempts."""
+    cluster = a_cluster(release, POLICY)
+    cluster.add_node()
+    cluster.add_group("g", 1, preemption_policy=of_group)
+    cluster.add_member("a", preemption_policy=of_pods)
+    await cluster.run()
+
+    if "Never" in (of_pods, of_group) and of_pods != of_group:
+        got = f"{of_pods or 'PreemptLowerPriority'}", f"{of_group or 'PreemptLowerPriority'}"
+        message = cluster.group_condition()[2]
+        assert message.startswith(f"{text} preemption policy, got {got[0]} ")
+        assert f" and {got[1]}" in message
+    else:
+        assert {"a"} == cluster.bound.keys()
 
 
 @pytest.mark.parametrize("release", NEWER)
@@ -234,6 +265,22 @@ async def test_a_veteran_goes_before_one_that_came_back_earlier(release):
 
     assert ["old", "new"] == [member.pod.name for member in record.group.members]
     assert (1, 0) == (record.attempts, new.attempts)
+
+
+async def test_up_to_1_36_pods_go_by_their_first_attempts():
+    """Whichever of them was popped, and whatever their attempts."""
+    cluster = a_cluster(IN_36)
+    cluster.add_group()
+    async with cluster.paused():
+        cluster.add_member("old", cpu="1")
+        await cluster.turn()
+        cluster.queued("old").attempts = 0
+        await cluster.tick(1)
+        cluster.add_node("n0", cpu="1")
+        cluster.add_member("new", cpu="1")
+        popped = await cluster.turn()
+
+        assert ("new", {"old": "n0"}) == (popped, cluster.bound)
 
 
 @pytest.mark.parametrize("release", NEWER)
@@ -380,6 +427,22 @@ async def test_a_group_that_cannot_preempt(release, fields, text):
     assert f"{counts}, pod group preemption: {text}" == cluster.group_condition()[2]
     assert [] == evicted(cluster)
     assert ["", ""] == [cluster.nomination("a"), cluster.nomination("b")]
+
+
+@pytest.mark.parametrize("policy", ["Never", "PreemptLowerPriority"])
+@pytest.mark.parametrize("release", NEWER)
+async def test_a_group_that_never_preempts(release, policy):
+    """With the gate PodGroupPreemptionPolicy its own policy says so."""
+    cluster = crowded(release, POLICY, nodes=1)
+    cluster.add_pod("low", cpu="1", node_name="n0")
+    cluster.add_group("g", 1, priority=10, preemption_policy=policy)
+    cluster.add_member("a", cpu="1", priority=10, preemption_policy=policy)
+    await cluster.run()
+
+    assert ([] if policy == "Never" else ["low"]) == evicted(cluster)
+    assert (policy == "Never") == cluster.group_condition()[2].endswith(
+        "pod group preemption: not eligible due to preemptionPolicy=Never."
+    )
 
 
 @pytest.mark.parametrize("release", NEWER)

@@ -368,6 +368,5 @@ NOT_COVERED: Mapping[str, str] = MappingProxyType(
         "DRANodeAllocatableResources": "devices take nothing from the node's allocatable resources",
         "DRAOptionalNodeOperations": "skipNodeOperations is not copied to allocations",
         "InPlacePodVerticalScalingSchedulerPreemption": "deferred resizes preempt no pod",
-        "PodGroupPreemptionPolicy": "the preemption policy of a pod group is not read",
     }
 )
