@@ -15,6 +15,7 @@ from berth.objects.pod_spec import (
 )
 from berth.snapshot import pod_counts
 from berth.snapshot.placed_pods import PlacedPods, PodQuery, PodsLike
+from berth.snapshot.placed_volumes import PlacedVolumes
 from berth.snapshot.pod_counts import LEAST_BYTES, MAX_BYTES
 from berth.snapshot.pod_info import PodInfo
 from berth.testing.builders import make_pod
@@ -270,3 +271,11 @@ def test_a_pod_changes_a_bounded_number_of_columns():
     web = PodInfo(make_pod(labels={"app": "web"}))
 
     assert calls(lambda: counts.add(0, web)) < 5 * MAX_BYTES / LEAST_BYTES
+
+
+def test_volumes_of_a_pod_are_one_change():
+    """Else a pod of thousands of disks makes all who follow the journal start anew."""
+    volumes_of, info = PlacedVolumes(), PodInfo(make_pod("placed", **PODS["disks"](4_000)))
+
+    assert calls(lambda: volumes_of.add(0, info)) < 2.1 * len(info.volumes)
+    assert 1 == len(volumes_of.changes.since(0))

@@ -1,6 +1,7 @@
 """Volumes of placed pods: which nodes have a pod with which claim, disk or volume."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from berth.objects.pod_volumes import PlacedVolume
 from berth.snapshot.bounded_cache import size_of
@@ -8,17 +9,30 @@ from berth.snapshot.journal import Journal
 from berth.snapshot.pod_info import PodInfo
 
 NOWHERE: Mapping[int, int] = {}
+BYTES_A_BYTE = 4
+"""About how many bytes the volumes of a pod take for each byte of its template as JSON."""
+
+
+class _OfPod(NamedTuple):
+    """The volumes of a pod, and how large its template is."""
+
+    volumes: tuple[PlacedVolume, ...]
+    size_bytes: int
+
+
+def _size(change: _OfPod) -> int:
+    return BYTES_A_BYTE * change.size_bytes
 
 
 class PlacedVolumes:
     """Rows by volume; pods without volumes cost nothing.
 
-    `changes` names each volume that came to a row or left one.
+    `changes` has the volumes of each pod that came to a row or left one.
     """
 
     def __init__(self) -> None:
         self._rows: dict[PlacedVolume, dict[int, int]] = {}
-        self.changes: Journal[PlacedVolume] = Journal(size_of=size_of)
+        self.changes: Journal[_OfPod] = Journal(size_of=_size)
         self.claims: dict[str, int] = {}
         """How many placed pods use each PersistentVolumeClaim, by `namespace/name`."""
 
@@ -31,6 +45,8 @@ class PlacedVolumes:
 
     def add(self, row: int, info: PodInfo, sign: int = 1) -> None:
         """Count a pod in on that row, or out where `sign` is -1."""
+        if info.volumes:
+            self.changes.note(_OfPod(info.volumes, info.pod.template.size_bytes))
         for volume in info.volumes:
             rows = self._rows.setdefault(volume, {})
             count = rows.get(row, 0) + sign
@@ -40,7 +56,6 @@ class PlacedVolumes:
                 rows.pop(row, None)
                 if not rows:
                     del self._rows[volume]
-            self.changes.note(volume)
         for claim in info.claims:
             count = self.claims.get(claim, 0) + sign
             if count:

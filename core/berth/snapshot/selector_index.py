@@ -4,7 +4,7 @@ Nearly every selector names a value for some key. Filed under such a pair, the f
 without asking all of them.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
@@ -21,12 +21,14 @@ MANY_LABELS = 1_024
 """What has more labels is not filed under each of them, but each rule is looked up among its labels."""
 
 
-def _narrowest(rules: Iterable[ValueRule]) -> tuple[str, frozenset[str]] | None:
+def _narrowest(rules: Iterable[ValueRule]) -> tuple[str, Collection[str]] | None:
     """The key with the fewest values, one of which all that matches has; None where none is named."""
-    best: tuple[str, frozenset[str]] | None = None
+    best: tuple[str, Collection[str]] | None = None
     for rule in rules:
         if rule.inside is not None and (best is None or len(rule.inside) < len(best[1])):
             best = rule.key, rule.inside
+            if len(rule.inside) <= 1:
+                break
     return best
 
 

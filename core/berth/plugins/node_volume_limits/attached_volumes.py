@@ -5,6 +5,7 @@ there. Users of volumes (a pod's volume, an attachment) are counted anew when so
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -144,7 +145,9 @@ class AttachedVolumes:
                     users[Attachment(key)] = None
         volumes = nodes.volumes.changes.since(self._positions.get("pods", 0))
         self._positions["pods"] = nodes.volumes.changes.end
-        return None if lost or volumes is None else users | dict.fromkeys(volumes)
+        if lost or volumes is None:
+            return None
+        return users | dict.fromkeys(chain.from_iterable([change.volumes for change in volumes]))
 
     def _attachments(self) -> Iterable[Attachment]:
         return (Attachment(attachment.key) for attachment in self._listers.volume_attachments)
