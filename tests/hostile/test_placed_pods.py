@@ -13,6 +13,7 @@ from berth.objects.pod_spec import (
     Resources,
     WeightedPodAffinityTerm,
 )
+from berth.objects.pod_volumes import share_disks
 from berth.snapshot import pod_counts
 from berth.snapshot.placed_pods import PlacedPods, PodQuery, PodsLike
 from berth.snapshot.placed_volumes import PlacedVolumes
@@ -277,5 +278,14 @@ def test_volumes_of_a_pod_are_one_change():
     """Else a pod of thousands of disks makes all who follow the journal start anew."""
     volumes_of, info = PlacedVolumes(), PodInfo(make_pod("placed", **PODS["disks"](4_000)))
 
-    assert calls(lambda: volumes_of.add(0, info)) < 2.1 * len(info.volumes)
+    assert calls(lambda: volumes_of.add(0, info)) < 20
     assert 1 == len(volumes_of.changes.since(0))
+
+
+def test_pods_that_share_a_disk_are_found_without_a_look_at_each():
+    """A pod of thousands of disks is deleted while another one waits: its hint is asked in the handler."""
+    deleted, pod = (make_pod(name, **PODS["monitors of a disk"](4_000)) for name in ("deleted", "waiting"))
+    share_disks(pod, deleted)
+
+    assert calls(lambda: share_disks(pod, deleted)) < 20
+    assert share_disks(pod, deleted)

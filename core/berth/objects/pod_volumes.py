@@ -5,10 +5,12 @@ Source: pkg/scheduler/framework/plugins/{volumerestrictions,nodevolumelimits,vol
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 from berth.objects.csi_migration import CsiVolume, migration_of
 from berth.objects.pod import Pod
+from berth.objects.pod_template import PodTemplate
 from berth.objects.storage import PersistentVolumeClaim
 
 Volume: TypeAlias = Mapping[str, Any]
@@ -121,6 +123,19 @@ def share_a_disk(wanted: Iterable[Disk], used: Iterable[Disk]) -> bool:
     """Whether one of the disks cannot be mounted where the others are."""
     held = set(used)
     return bool(held) and any(rival in held for disk in wanted for rival in rivals(disk))
+
+
+def share_disks(pod: Pod, other: Pod) -> bool:
+    """Whether the two cannot be on a node together because of a disk. Worked out once for each template."""
+    return not other.template.derived(_held_disks).isdisjoint(pod.template.derived(_rival_disks))
+
+
+def _held_disks(template: PodTemplate) -> frozenset[Disk]:
+    return frozenset(chain.from_iterable(map(_disks, template.spec.volumes)))
+
+
+def _rival_disks(template: PodTemplate) -> frozenset[Disk]:
+    return frozenset(chain.from_iterable(map(rivals, template.derived(_held_disks))))
 
 
 def has_disks(pod: Pod) -> bool:

@@ -29,7 +29,7 @@ from berth.framework.pacing import paced
 from berth.framework.status import SKIP, unresolvable
 from berth.objects.pod import Pod
 from berth.objects.pod_features import PodFeature
-from berth.objects.pod_volumes import Disk, disks, has_disks, named_claims, rivals, share_a_disk
+from berth.objects.pod_volumes import Disk, disks, has_disks, named_claims, rivals, share_a_disk, share_disks
 from berth.objects.steps import Steps
 from berth.objects.storage import READ_WRITE_ONCE_POD
 from berth.plugins.counted_pods import CountsPods
@@ -170,4 +170,4 @@ def after_pod_deletion(pod: Pod, old: Any, new: Any) -> QueueingHint:
     if deleted.namespace != pod.namespace:
         return QueueingHint.SKIP
     shared = set(named_claims(pod)) & set(named_claims(deleted))
-    return queue_if(shared or share_a_disk(disks(pod), disks(deleted)))
+    return queue_if(shared or share_disks(pod, deleted))

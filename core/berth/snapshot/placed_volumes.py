@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from berth.objects.pod_volumes import PlacedVolume
-from berth.snapshot.bounded_cache import size_of
 from berth.snapshot.journal import Journal
+from berth.snapshot.pod_counts import count_on
 from berth.snapshot.pod_info import PodInfo
 
 NOWHERE: Mapping[int, int] = {}
@@ -31,7 +31,8 @@ class PlacedVolumes:
     """
 
     def __init__(self) -> None:
-        self._rows: dict[PlacedVolume, dict[int, int]] = {}
+        self._rows: dict[PlacedVolume, int | dict[int, int]] = {}
+        """The row of a volume that one pod uses; else how many pods use it, by row."""
         self.changes: Journal[_OfPod] = Journal(size_of=_size)
         self.claims: dict[str, int] = {}
         """How many placed pods use each PersistentVolumeClaim, by `namespace/name`."""
@@ -41,27 +42,37 @@ class PlacedVolumes:
 
     def rows(self, volume: PlacedVolume) -> Mapping[int, int]:
         """The rows with pods that use the volume, and how many of them there are."""
-        return self._rows.get(volume, NOWHERE)
+        held = self._rows.get(volume, NOWHERE)
+        return {held: 1} if isinstance(held, int) else held
 
     def add(self, row: int, info: PodInfo, sign: int = 1) -> None:
         """Count a pod in on that row, or out where `sign` is -1."""
         if info.volumes:
             self.changes.note(_OfPod(info.volumes, info.pod.template.size_bytes))
-        for volume in info.volumes:
-            rows = self._rows.setdefault(volume, {})
-            count = rows.get(row, 0) + sign
-            if count:
-                rows[row] = count
-            else:
-                rows.pop(row, None)
-                if not rows:
-                    del self._rows[volume]
+        if sign > 0 and self._rows.keys().isdisjoint(info.volumes):
+            # As nearly always, and at once: a pod may have a hundred thousand.
+            self._rows.update(dict.fromkeys(info.volumes, row))
+        else:
+            for volume in info.volumes:
+                self._count(volume, row, sign)
         for claim in info.claims:
             count = self.claims.get(claim, 0) + sign
             if count:
                 self.claims[claim] = count
             else:
                 del self.claims[claim]
+
+    def _count(self, volume: PlacedVolume, row: int, sign: int) -> None:
+        held = self._rows.get(volume)
+        if held == row and sign < 0:
+            del self._rows[volume]
+        elif held is None:
+            self._rows[volume] = row if sign > 0 else {row: sign}
+        else:
+            rows = self._rows[volume] = {held: 1} if isinstance(held, int) else held
+            count_on(rows, row, sign)
+            if not rows:
+                del self._rows[volume]
 
     def move_row(self, source: int, target: int, pods: Iterable[PodInfo]) -> None:
         """Carry the volumes of the pods on one row to another row, which has none."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from berth.framework.listers import Listers
 from berth.objects.csi_migration import CsiVolume
-from berth.objects.pod_volumes import PlacedVolume
+from berth.objects.pod_volumes import Disk, PlacedVolume
 from berth.plugins.node_volume_limits.resolving import (
     CLAIM,
     STORAGE_CLASS,
@@ -71,7 +71,7 @@ class AttachedVolumes:
         users = self._changed(nodes)
         if users is None:
             self._clear()
-            users = dict.fromkeys((*nodes.volumes, *self._attachments()))
+            users = dict.fromkeys((*filter(_may_count, nodes.volumes), *self._attachments()))
         elif moved:
             users |= dict.fromkeys(self._attachments())
         for user in users:
@@ -147,7 +147,8 @@ class AttachedVolumes:
         self._positions["pods"] = nodes.volumes.changes.end
         if lost or volumes is None:
             return None
-        return users | dict.fromkeys(chain.from_iterable([change.volumes for change in volumes]))
+        came = chain.from_iterable([change.volumes for change in volumes])
+        return users | dict.fromkeys(filter(_may_count, came))
 
     def _attachments(self) -> Iterable[Attachment]:
         return (Attachment(attachment.key) for attachment in self._listers.volume_attachments)
@@ -218,6 +219,11 @@ class AttachedVolumes:
                 column[row] += sign
             else:
                 self._columns.discard(volume.driver)
+
+
+def _may_count(volume: PlacedVolume) -> bool:
+    """Whether a driver may count the volume: none counts disks, of which a pod may have very many."""
+    return not isinstance(volume, Disk)
 
 
 def _bump(table: dict[K, dict[L, int]], key: K, second: L, sign: int) -> int:
