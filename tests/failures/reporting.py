@@ -42,11 +42,16 @@ def marks():
     return dict(found)
 
 
+def reported(decorator):
+    """Whether a decorator in the sources is a mark."""
+    return isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") == "reports"
+
+
 def _marks(path, source):
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             for call in node.decorator_list:
-                if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "reports":
+                if reported(call):
                     texts = {each.arg or "": ast.literal_eval(each.value) for each in call.keywords}
                     test = f"{path.relative_to(TESTS.parent)}::{node.name}"
                     yield Mark(ast.literal_eval(call.args[0]), texts, test)

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from tests.failures.asserted import unasserted
 from tests.failures.log_lines import log_lines
 from tests.failures.page import PAGE, page
 from tests.failures.reporting import marks
@@ -36,6 +37,15 @@ def test_every_warning_is_held():
 
     assert len(lines) > 100
     assert unheld == NOT_FAILURES.keys()
+
+
+def test_marks_say_what_their_tests_assert():
+    """What a mark quotes of a condition, event, metric, line or answer is in its test, but for commands."""
+    claimed = {
+        mark.test: quoted for held in marks().values() for mark in held if (quoted := unasserted(mark))
+    }
+
+    assert {} == claimed
 
 
 def _quoted(place):

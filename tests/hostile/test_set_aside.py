@@ -38,6 +38,7 @@ from berth.scheduler.writing.set_aside_events import (
 )
 from berth.snapshot.pod_group_states import PodGroupStates
 from berth.snapshot.snapshot import Snapshot
+from berth.telemetry.metrics import SchedulerMetrics
 from berth.testing.handles import ManualClock
 from tests.failures.reporting import reports
 from tests.hostile.work import growth
@@ -553,6 +554,10 @@ def test_two_metrics_say_how_many_were_and_are_set_aside():
 
     assert {"nodes": 0, "pods": 2} == set_aside_total(mirrors)
     assert {"nodes": 0, "pods": 1} == set_aside_now(mirrors)
+    metrics = SchedulerMetrics()
+    metrics.watch_set_aside(lambda: set_aside_total(mirrors), lambda: set_aside_now(mirrors))
+    assert b'berth_objects_set_aside_total{resource="pods"} 2.0' in metrics.text()
+    assert b'berth_objects_set_aside_now{resource="pods"} 1.0' in metrics.text()
 
 
 # The whole scheduler.

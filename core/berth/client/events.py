@@ -173,12 +173,15 @@ class EventRecorder:
         reason: str,
         action: str,
         note: str,
+        by_note: bool = False,
     ) -> None:
         """Record an event in the name of a profile; returns at once.
 
-        `type` is Normal or Warning. A note longer than 1024 bytes is cut.
+        `type` is Normal or Warning. A note longer than 1024 bytes is cut. `by_note` as the recorder's, for
+        this event alone.
         """
-        key = _Key(type, action, reason, controller, regarding, related, note if self.by_note else "")
+        apart = note if by_note or self.by_note else ""
+        key = _Key(type, action, reason, controller, regarding, related, apart)
         known = self._known.get(key)
         if known is not None:
             self._repeat(known)

@@ -296,6 +296,7 @@ async def test_5_8_3_and_11_7_4_an_error_wakes_waiting_pods_before_the_pod_goes_
     cluster, left = await failing(PreBinds("P", failed("broken")))
 
     assert ["n0"] == [node for node in left if node]
+    assert ("PodScheduled", "False") == (cluster.condition().type, cluster.condition().status)
     assert ("SchedulerError", "error backoff") == (cluster.condition().reason, cluster.where())
     assert 'running PreBind plugin "P": broken' == cluster.condition().message
     assert "" == cluster.nomination()

@@ -106,7 +106,9 @@ async def test_7_5_5_without_a_permit_of_success_the_group_is_unschedulable(capl
 
     line = f"pod group not scheduled group=default/g reason=Unschedulable message={UNSCHEDULABLE}"
     assert [line] == [each for each in caplog.messages if "pod group not scheduled" in each]
+    assert "PodGroupScheduled" == cluster.condition_type
     assert ("False", "Unschedulable", UNSCHEDULABLE) == cluster.group_condition()
+    assert "PodScheduled" == cluster.condition("b").type
     assert [f"{UNSCHEDULABLE}, {ASKED_TO_WAIT}"] * 2 == [cluster.message("b"), cluster.message("c")]
 
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from berth.client.api import Api
 from berth.client.events import EventRecorder, Reference, shortened
+from berth.telemetry.metrics import SchedulerMetrics
 from tests.failures.reporting import reports
 from tests.unit.client.conftest import answer, eventually, raw_server, read_request, transport_to
 
@@ -234,6 +235,13 @@ async def test_a_backlog_after_the_end(clock):
     assert (1, 10) == (len(server.requests), recorder.statistics.dropped)
 
 
+def shown(recorder):
+    """What /metrics has of a recorder."""
+    metrics = SchedulerMetrics()
+    metrics.watch_events(recorder.outcomes)
+    return metrics.text()
+
+
 @reports(
     "events-dropped",
     metric="`berth_events_total` by outcome",
@@ -253,6 +261,7 @@ async def test_drops_when_full(clock, caplog):
     assert dropped == 90
     assert ["events dropped, too many wait to be written: dropped=1"] == caplog.messages
     assert {"written": 10, "failed": 0, "dropped": 90} == recorder.outcomes()
+    assert b'berth_events_total{outcome="dropped"} 90.0' in shown(recorder)
     assert len(server.requests) == 10
     assert recorder.statistics.written == 10
 
@@ -281,6 +290,7 @@ async def test_attempts(clock, statuses, attempts, written, caplog):
     assert written == recorder.statistics.written
     assert clock.slept == [10.0] * (attempts - 1)
     assert (1 - written) == recorder.outcomes()["failed"] == len(caplog.messages)
+    assert b'berth_events_total{outcome="failed"} %.1f' % (1 - written) in shown(recorder)
     assert all(line.startswith("event not written: event=") for line in caplog.messages)
 
 

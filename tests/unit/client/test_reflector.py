@@ -12,6 +12,7 @@ import pytest
 from berth.client.reflector import Reflector
 from berth.client.resources import PODS
 from berth.client.watch import Source
+from berth.telemetry.metrics import SchedulerMetrics
 from tests.failures.reporting import reports
 from tests.unit.client.conftest import answer, eventually, raw_server, read_request, transport_to
 
@@ -358,7 +359,9 @@ async def test_backoff_grows(clock, caplog):
 
     assert len(clock.slept) == 6
     assert all(0.2 * 2**i <= pause <= 0.4 * 2**i for i, pause in enumerate(clock.slept))
-    assert reflector.statistics.errors == 6
+    metrics = SchedulerMetrics()
+    metrics.watch_watches(lambda: {"pods": float(reflector.statistics.errors)})
+    assert b'berth_watch_errors_total{resource="pods"} 6.0' in metrics.text()
     assert 1 == caplog.text.count("watch interrupted: resource=pods error=")
     assert 1 == caplog.text.count("watch goes on: resource=pods")
     assert "500" in reflector.last_error

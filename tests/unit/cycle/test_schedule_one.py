@@ -7,6 +7,7 @@ import pytest
 
 from berth.framework.interface import NominatingInfo, NominatingMode
 from berth.framework.status import SUCCESS, Code, Status, failed, unresolvable, unschedulable
+from berth.telemetry.metrics import SchedulerMetrics
 from berth.testing.builders import make_node, make_pod
 from tests.failures.reporting import reports
 from tests.fakes import (
@@ -165,10 +166,16 @@ async def test_a_plugin_that_breaks_is_a_scheduler_error(profile, message, caplo
     w.add_pod(pending(nominated_node_name="gone"))
     await w.turn()
 
+    assert ("PodScheduled", "False") == (w.conditions[0].type, w.conditions[0].status)
     assert ("SchedulerError", message) == (w.conditions[0].reason, w.conditions[0].message)
     assert (set(), 1) == (w.waits().rejectors, w.waits().consecutive_errors_count)
     assert [""] == w.nominations
     assert "error" == w.records[0].result
+    metrics = SchedulerMetrics()
+    metrics.on_record(w.records[0])
+    assert (
+        b'scheduler_schedule_attempts_total{profile="default-scheduler",result="error"} 1.0' in metrics.text()
+    )
     assert f"attempt failed pod=default/p0 error={message}" in caplog.messages
     assert ("FailedScheduling", message) in w.notes
 

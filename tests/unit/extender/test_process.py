@@ -72,8 +72,11 @@ class Cluster:
         return self.documents("pods")[name]["spec"].get("nodeName")
 
     def message_of(self, name):
+        return self.condition_of(name).get("message")
+
+    def condition_of(self, name):
         conditions = self.documents("pods")[name].get("status", {}).get("conditions") or [{}]
-        return conditions[0].get("message")
+        return conditions[0]
 
 
 async def scheduling(tmp_path, cluster, extenders, claim):
@@ -133,7 +136,8 @@ async def test_filtered_and_scored(tmp_path):
 
 @reports(
     "extender-fails-closed",
-    condition="`PodScheduled=False`: `SchedulerError`, with the extender's words or why it has no answer",
+    condition="`PodScheduled=False`: `SchedulerError` (`Unschedulable` of preempt), with the extender's "
+    "words, or why it has no answer",
     event="`FailedScheduling` of the pod, with the same",
 )
 @pytest.mark.parametrize(
@@ -175,7 +179,11 @@ async def test_an_extender_that_fails_closed(tmp_path, verb, reply, words):
 
         await scheduling(tmp_path, cluster, [entry], told)
 
-        assert words in cluster.message_of("p")
+        condition = cluster.condition_of("p")
+        assert ("PodScheduled", "False") == (condition["type"], condition["status"])
+        reason = "Unschedulable" if verb == "preempt" else "SchedulerError"
+        assert reason == condition["reason"]
+        assert words in condition["message"]
         assert not cluster.node_of("p")
 
 

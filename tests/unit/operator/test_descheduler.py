@@ -151,7 +151,7 @@ def test_condition(seen, holds, reason):
     """The condition follows from the CronJob's status; a Job that failed is bad news."""
     (condition,) = descheduling({}, seen)
 
-    assert (holds, reason) == (condition.holds, condition.reason)
+    assert ("Descheduling", holds, reason) == (condition.type, condition.holds, condition.reason)
 
 
 def test_no_condition_without_the_field():

@@ -171,7 +171,6 @@ def kinds_with_event(work, note):
     "arguments-refused",
     condition="`ArgumentsAccepted` of SchedulerPlugin and Scheduler, with the plugin's own words",
     event="`Refused` of SchedulerPlugin and Scheduler",
-    metric="`berth_operator_scheduler_condition`",
 )
 async def test_refused_arguments(tmp_path):
     """Both kinds say so, and pods that start later are given the arguments that were accepted before."""

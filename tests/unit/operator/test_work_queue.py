@@ -115,18 +115,27 @@ def test_rights_that_are_gone_are_logged_once_for_all(caplog):
     ] == caplog.messages
 
 
+CONDITIONS = [
+    Condition("Available", True, "R", ""),
+    Condition("Degraded", False, "S", ""),
+    Condition("ArgumentsAccepted", False, "Refused", ""),
+]
+
+
+@reports("arguments-refused", metric="`berth_operator_scheduler_condition`, type `ArgumentsAccepted`")
 def test_metrics():
     """Looks, applied objects and conditions are counted; a Scheduler that is gone is forgotten."""
     metrics = OperatorMetrics()
     metrics.reconciled("success", 0.01)
     metrics.applied("Deployment")
-    metrics.conditions(A, [Condition("Available", True, "R", ""), Condition("Degraded", False, "S", "")])
+    metrics.conditions(A, CONDITIONS)
     text = metrics.text().decode()
     assert 'berth_operator_reconciles_total{result="success"} 1.0' in text
     assert 'berth_operator_applied_total{kind="Deployment"} 1.0' in text
     series = 'berth_operator_scheduler_condition{name="a",namespace="n",'
     assert f'{series}reason="R",type="Available"}} 1.0' in text
     assert f'{series}reason="S",type="Degraded"}} 0.0' in text
+    assert f'{series}reason="Refused",type="ArgumentsAccepted"}} 0.0' in text
     metrics.conditions(A, [Condition("Available", False, "T", "")])
     text = metrics.text().decode()
     assert [f'{series}reason="T",type="Available"}} 0.0'] == [

@@ -152,7 +152,9 @@ async def test_broken_gate(policy, code):
         statuses = [await harness.plugin.pre_enqueue(harness.pod()) for _ in range(2)]
 
     assert [code] * 2 == [status.code for status in statuses]
-    notes = [note for *_, note in harness.handle.recorder.events]
+    told = harness.handle.recorder.events
+    notes = [note for *_, note in told]
+    assert {"FailedScheduling"} >= {reason for _, _, reason, _, _ in told}
     reported = (
         ["held back by plugin scripted: plugin scripted: PreEnqueue says Skip"] if policy is FAIL else []
     )

@@ -224,7 +224,7 @@ async def test_a_planner_that_breaks_costs_the_group_nothing(caplog):
 
     assert {"a", "b"} == set(await one.jointly())
     assert 0 == one.ground.cache.trials
-    assert "planner failed" in caplog.text
+    assert "planner failed, placed one by one group=default/g plugin=" in caplog.text
 
 
 @reports("plan-does-not-hold", log="`plan of a pod group not carried out, placed one by one`, with group")
@@ -239,7 +239,7 @@ async def test_a_plan_that_does_not_hold_is_not_carried_out(caplog):
     one = stage(nodes, [member("a"), member("b")], plugins=planning(plan=plan))
 
     assert {"a": "n0", "b": "n0"} == await one.jointly()
-    assert "plan of a pod group not carried out" in caplog.text
+    assert "plan of a pod group not carried out, placed one by one group=default/g" in caplog.text
 
 
 def test_the_plugin_is_in_no_default_list():

@@ -86,7 +86,7 @@ def test_an_error_gates_too(answer, caplog):
 
     assert bench.where(pod) == "pool"
     assert bench.queue.record("default", "p0").gating_plugin == "Broken"
-    assert "PreEnqueue failed" in caplog.text
+    assert "PreEnqueue failed, the pod is held back" in caplog.text
 
 
 def test_only_the_gating_plugins_events_reach_a_gated_pod():

@@ -107,6 +107,7 @@ async def test_devices_come_with_the_node(tmp_path):
         sandbox.load([pod("z", "late")])
         await eventually(lambda: "conditions" in stored(sandbox, "pods")["z"]["status"])
         (condition,) = stored(sandbox, "pods")["z"]["status"]["conditions"]
+        assert ("PodScheduled", "False") == (condition["type"], condition["status"])
         assert "cannot allocate all claims" in condition["message"]
         assert "still not schedulable" in condition["message"]
         await give_back(tmp_path, first)

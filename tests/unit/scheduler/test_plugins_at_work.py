@@ -108,6 +108,18 @@ class SchedulerAtWork:
         answer = json.loads(await self.berth("describe", "colours", "-o", "json"))
         return {each["type"]: (each["status"], each["reason"]) for each in answer["conditions"]}
 
+    def unscheduled(self, name):
+        """Reason and message of the pod's condition PodScheduled."""
+        documents = [entry.decode() for entry in self.sandbox.store.collection("pods").entries()]
+        (found,) = [
+            condition
+            for each in documents
+            if each["metadata"]["name"] == name
+            for condition in each.get("status", {}).get("conditions") or ()
+            if condition["type"] == "PodScheduled"
+        ]
+        return found["reason"], found["message"]
+
     def notes(self, *reasons):
         """What events say for these reasons."""
         documents = [entry.decode() for entry in self.sandbox.store.collection("events").entries()]
@@ -156,6 +168,7 @@ async def at_work(*nodes, policy=FailurePolicy.FAIL, listed=True, shadow=False, 
                     await cluster.kill(version)
 
 
+@reports("plugin-away", event="`PluginNotReady` of the scheduler's Lease")
 async def test_killed_and_restarted():
     """Without its plugin a profile whose filter fails closed binds nothing; nothing is lost meanwhile."""
     async with at_work() as cluster:
@@ -196,7 +209,7 @@ async def failed(cluster, names):
 @reports(
     "plugin-away",
     condition="`Ready` of the plugin; `PodScheduled` of each pod, with the cause",
-    event="`PluginNotReady` of the scheduler's Lease; `FailedScheduling` of the pod",
+    event="`FailedScheduling` of the pod",
 )
 @pytest.mark.usefixtures("long_backoff")
 async def test_pods_are_woken_when_the_plugin_is_back():
@@ -205,6 +218,7 @@ async def test_pods_are_woken_when_the_plugin_is_back():
         waiting = cluster.create(5)
         await failed(cluster, waiting)
         assert ("False", "NotConnected") == tuple((await cluster.reasons())["Ready"])
+        assert all("not connected" in cluster.unscheduled(each)[1] for each in waiting), "PodScheduled"
         await cluster.start("v1", "blue")
 
         assert {"blue"} == await cluster.bound(waiting)
@@ -226,6 +240,8 @@ async def test_pods_are_woken_when_the_circuit_closes():
         waiting = cluster.create(10)
         await failed(cluster, waiting)
         await eventually(lambda: cluster.notes("PluginNotCircuitClosed"))
+        assert all(cluster.unscheduled(each)[1] for each in waiting), "PodScheduled"
+        assert "False" == (await cluster.conditions())["CircuitClosed"][0]
         cluster.misbehave(None)
 
         assert {"red"} == await cluster.bound(waiting)

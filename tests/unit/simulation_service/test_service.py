@@ -295,4 +295,5 @@ async def test_what_went_wrong_stays_apart(caplog):
 
     assert (grpc.StatusCode.INTERNAL, pb.DropForkResponse()) == (code, fork)
     assert "a secret" not in text
+    assert "a request has no answer request=WouldFitRequest" in caplog.text
     assert "a secret" in caplog.text

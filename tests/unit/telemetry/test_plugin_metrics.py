@@ -4,15 +4,17 @@ import pytest
 
 from berth.telemetry.metrics import SchedulerMetrics
 from berth.telemetry.plugin_metrics import PrometheusPluginMetrics
+from tests.failures.reporting import reports
 
 
+@reports("score-ignored", metric="`berth_plugin_failures_ignored_total`")
 @pytest.mark.parametrize(
     ("name", "labels", "count"),
     [
-        ("hint_misses", {}, lambda counted: counted.rescued("gpu-share")),
-        ("requeues", {}, lambda counted: counted.requeued("gpu-share")),
+        ("berth_plugin_hint_misses_total", {}, lambda counted: counted.rescued("gpu-share")),
+        ("berth_plugin_requeues_total", {}, lambda counted: counted.requeued("gpu-share")),
         (
-            "failures_ignored",
+            "berth_plugin_failures_ignored_total",
             {"extension_point": "score"},
             lambda counted: counted.ignored("gpu-share", "score"),
         ),
@@ -24,7 +26,7 @@ def test_a_plugins_series_begin_at_zero(name, labels, count):
     metrics = SchedulerMetrics()
     counted = PrometheusPluginMetrics(metrics.families)
     read = metrics.registry.get_sample_value
-    series = (f"berth_plugin_{name}_total", {"plugin": "gpu-share", **labels})
+    series = (name, {"plugin": "gpu-share", **labels})
 
     counted.called("gpu-share", "Filter", "ok", 0.001)
     before = read(*series)

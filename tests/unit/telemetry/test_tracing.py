@@ -13,6 +13,7 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as ser
 
 from berth.telemetry.errors import SettingError, TraceFileError
 from berth.telemetry.export_queue import ExportQueue
+from berth.telemetry.metrics import SchedulerMetrics
 from berth.telemetry.otlp import OtlpExporter
 from berth.telemetry.sdk_exporter import SdkExporter
 from berth.telemetry.spans import EndedCycle, spans_of
@@ -294,6 +295,9 @@ def test_exporter_that_breaks_is_counted(caplog):
 
     assert tracing.close()
     assert (0, 24) == (tracing.exported, tracing.failed)
+    metrics = SchedulerMetrics()
+    metrics.watch_tracing(tracing)
+    assert b'berth_traces_total{outcome="failed"} 24.0' in metrics.text()
     assert ["traces not exported sink=Sink error=boom"] == caplog.messages
 
 

@@ -32,12 +32,12 @@ class LeaseEvents:
 
     def announce(self, note: str) -> None:
         """Tell who leads."""
-        self._tell(note, "Normal", "LeaderElection", "LeaderElection")
+        self._tell(note, "Normal", "LeaderElection", "LeaderElection", by_note=True)
 
     def trouble(self, why: str) -> None:
         """Say why the lease can't be acquired or renewed."""
         note = f"the lease was not acquired or renewed: {why}"
-        self._tell(note, "Warning", "LeaseNotRenewed", "LeaderElection")
+        self._tell(note, "Warning", "LeaseNotRenewed", "LeaderElection", by_note=True)
 
     def plugin_condition(self, plugin: str, condition: Condition) -> None:
         """Let users know when a plugin can be asked again, or no more, and when it refuses arguments."""
@@ -47,9 +47,16 @@ class LeaseEvents:
             reason = f"Plugin{'' if condition.holds else 'Not'}{condition.kind}"
             self._tell(note, "Normal" if condition.holds else "Warning", reason, plugin)
 
-    def _tell(self, note: str, kind: str, reason: str, action: str) -> None:
+    def _tell(self, note: str, kind: str, reason: str, action: str, *, by_note: bool = False) -> None:
+        # Who leads, and why none does, are events apart; what a plugin says of itself is a series.
         self._recorder.event(
-            self._lease, controller=self._controller, type=kind, reason=reason, action=action, note=note
+            self._lease,
+            controller=self._controller,
+            type=kind,
+            reason=reason,
+            action=action,
+            note=note,
+            by_note=by_note,
         )
 
 

@@ -31,6 +31,7 @@ from berth.out_of_tree.lifecycle.connection import LATE_CALLS
 from berth.out_of_tree.lifecycle.wanted import AttachError, Wanted
 from berth.out_of_tree.recordings.recording import Extent
 from berth.snapshot.snapshot import Snapshot
+from berth.telemetry.metrics import SchedulerMetrics
 from berth.testing.handles import make_handle
 from berth_sdk import ArgumentError, Plugin
 from berth_sdk import testing as documents
@@ -357,8 +358,7 @@ async def test_unanswered_arguments_change_nothing(folder, monkeypatch):
 
 @reports(
     "arguments-refused",
-    condition="`ArgumentsAccepted` of the plugin (`berth plugin describe`), with its text",
-    event="of the scheduler's Lease: `PluginNotArgumentsAccepted`",
+    condition="`ArgumentsAccepted` of the plugin, with its text, as `describe` has it",
     metric="`berth_plugin_condition`",
     log="`plugin refuses arguments, goes on with those before`",
 )
@@ -372,6 +372,9 @@ async def test_refused_arguments_of_a_list(folder, caplog):
         connection.hang_up("the test says so")
         await until(lambda: connection.starts == 2)
         there = accepted(harness)
+        metrics = SchedulerMetrics()
+        metrics.watch_plugins(harness.attaching.conditions)
+        assert b'berth_plugin_condition{plugin="colours",type="ArgumentsAccepted"} 0.0' in metrics.text()
         fitting = await harness.fitting()
         await harness.attaching.attach(wanted(folder, "v1"))
 

@@ -194,6 +194,7 @@ async def test_handshake_problems(changes, says, caplog):
 
     assert f"plugin scripted: {says}" == harness.connection.last_error
     (configured,) = [each for each in harness.connection.conditions if each.kind is Kind.CONFIGURED]
+    assert "Configured" == configured.kind.value
     assert (False, "Refused", says) == (configured.holds, configured.reason, configured.message)
     assert f"plugin not connected plugin=scripted error=plugin scripted: {says}" in caplog.text
     assert [says] == list(plugin.requests("Configure")[0].handshake_errors)

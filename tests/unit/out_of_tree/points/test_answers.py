@@ -205,7 +205,6 @@ FAILING_SCORES = [
 
 @reports(
     "score-ignored",
-    metric="`berth_plugin_failures_ignored_total`",
     log="`plugin failure ignored`, at most one line in two seconds",
     answer="`berth plugin describe`: Last failures; `berth explain pod`: at the attempt",
 )
@@ -251,6 +250,7 @@ async def test_a_call_that_breaks_while_it_scores(code, caplog):
     assert ([0, 1, 0], [0, 0, 0]) == (codes.tolist(), raw.tolist())
     assert "no room" == harness.plugin.filter_status(state, 1).message
     assert f"FilterScore failed: {code.name}: scores: index out of range" in caplog.text
+    assert "plugin failure ignored plugin=scripted point=score" in caplog.text
 
 
 async def test_a_call_that_breaks_while_it_scores_where_scores_matter():

@@ -240,7 +240,7 @@ async def test_pre_bind():
 
 @reports(
     "pre-bind-fails",
-    condition="no PV controller: `binding volumes: context deadline exceeded` after bindTimeoutSeconds",
+    condition="no PV controller: `context deadline exceeded` after bindTimeoutSeconds",
 )
 @pytest.mark.parametrize(
     ("meanwhile", "text"),

@@ -6,7 +6,6 @@ import ssl
 import urllib.request
 
 from berth.client.resources import LEASES
-from berth.scheduler.leading.lease_condition import LEADING
 from tests.failures.reporting import reports
 from tests.unit.scheduler import test_plugins_at_work as plugins_at_work
 from tests.unit.scheduler.test_plugins_at_work import at_work
@@ -19,6 +18,9 @@ OWN = {
     "metadata": {"name": "berth-main-0", "namespace": "kube-system"},
     "spec": {"nodeName": "red", "containers": [{"name": "scheduler", "image": "berth"}]},
 }
+
+
+LEADING = "berth.dev/Leading"
 
 
 def leading(cluster):
@@ -39,7 +41,7 @@ def metrics(cluster):
 
 @reports(
     "lease-lost",
-    condition="`Leading` of the Scheduler, `berth.dev/Leading` of its pod, with the cause",
+    condition="`berth.dev/Leading` of the pod, with the cause",
     event="`LeaseNotRenewed` of the Lease, with the cause; `LeaderElection`: who stopped leading",
     metric="`berth_lease_failures`, `leader_election_master_status`",
     log="`lease not acquired or renewed`, with the number of tries, one line in two minutes",
@@ -65,6 +67,8 @@ async def test_a_lease_that_can_not_be_written(monkeypatch, caplog):
         shown = await asyncio.to_thread(metrics, cluster)
         (failures,) = re.findall(r'berth_lease_failures\{name="kube-scheduler"\} (\S+)', shown)
         assert float(failures) > 0
+        assert 'leader_election_master_status{name="kube-scheduler"} 0.0' in shown
+        await eventually(lambda: any("stopped leading" in each for each in cluster.notes("LeaderElection")))
 
         catalogue.add(leases)
         await eventually(lambda: leading(cluster) == ("True", "Leading", ""))

@@ -228,6 +228,7 @@ async def test_what_is_no_plugin(followed, caplog):
 
     complaints = [record.getMessage() for record in caplog.records]
     assert 2 == len(complaints)
+    assert all(line.startswith(f"directory of plugins path={here.folder} plugin=") for line in complaints)
     assert "is an in-tree plugin; choose another name: call the socket after its plugin" in complaints[0]
     assert "others may write to" in complaints[1]
 
@@ -310,7 +311,8 @@ async def test_attached_by_hand(followed):
 
 
 @reports(
-    "directory-away", log="that the directory can't be read, with the system's words; attached plugins stay"
+    "directory-away",
+    log="`directory of plugins`, once: `can't be read`, with the system's words; attached plugins stay",
 )
 async def test_a_directory_that_cannot_be_read(followed, caplog):
     """It is not an empty one."""
@@ -320,6 +322,7 @@ async def test_a_directory_that_cannot_be_read(followed, caplog):
     here.directory.use(read_plugin_list(HEAD + defaults("/nowhere/at/all"), "list").directory)
     with caplog.at_level(logging.WARNING):
         assert [] == await here.after(looks=2 * GONE_LOOKS)
+    assert 1 == caplog.text.count("directory of plugins path=/nowhere/at/all")
     assert 1 == caplog.text.count("can't be read: No such file or directory")
 
 

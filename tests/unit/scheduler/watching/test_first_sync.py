@@ -4,6 +4,7 @@ import asyncio
 from types import SimpleNamespace
 
 from berth.scheduler.watching.first_sync import FirstSync
+from berth.telemetry.metrics import SchedulerMetrics
 from tests.failures.reporting import reports
 
 
@@ -23,7 +24,7 @@ def mirror(plural, error="", *, errors=0, synced=False):
 @reports(
     "not-listed",
     metric="`berth_watch_errors_total` by kind",
-    answer="`/readyz?verbose`: `sched-handler-sync`, with each kind that is not listed and its cause",
+    answer="`/readyz/sched-handler-sync`: each kind that is not listed and its cause",
 )
 def test_kinds_that_are_not_listed():
     """The health check names each kind that is waited for, and what the API server said."""
@@ -39,5 +40,8 @@ def test_kinds_that_are_not_listed():
 
     assert text == first_sync.check()
     assert {"pods": 0.0, "nodes": 3.0, "services": 0.0} == first_sync.errors()
+    metrics = SchedulerMetrics()
+    metrics.watch_watches(first_sync.errors)
+    assert b'berth_watch_errors_total{resource="nodes"} 3.0' in metrics.text()
     first_sync.synced.set()
     assert "" == first_sync.check()
