@@ -11,6 +11,7 @@ from tests.hostile.arena import Arena, arena
 from tests.hostile.probes import Probes, resident_mebibytes
 
 Document = Mapping[str, Any]
+LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,8 @@ class Outcome:
     note: str
 
 
-async def play(case, *, nodes, seconds, settle_seconds, each_second, real=False):
-    """Play one row, and what came of it."""
+async def play(case, *, nodes, seconds, settle_seconds, each_second, patience_seconds=0.0, real=False):
+    """Play one row, and what came of it; up to `patience_seconds` more where pods of others wait."""
     nodes = min(nodes, case.max_nodes)
     with tempfile.TemporaryDirectory(prefix="hostile-", ignore_cleanup_errors=True) as folder:
         configuration, flags, stop = "", (), None
@@ -62,13 +63,14 @@ async def play(case, *, nodes, seconds, settle_seconds, each_second, real=False)
         try:
             around = {"configuration": configuration, "flags": flags, "real": real}
             async with arena(folder, nodes, objects=case.objects(nodes), **around) as made:
-                return await _measured(case, made, seconds, settle_seconds, each_second)
+                return await _measured(case, made, each_second, seconds, patience_seconds, settle_seconds)
         finally:
             if stop is not None:
                 await stop()
 
 
-async def _measured(case, made, seconds, settle_seconds, each_second):
+async def _measured(case, made, each_second, *seconds):
+    attack_seconds, patience_seconds, settle_seconds = seconds
     tasks = [asyncio.create_task(made.ordinary_pods(each_second))]
     tasks.append(asyncio.create_task(made.keep_running()))
     await asyncio.sleep(3)
@@ -76,7 +78,12 @@ async def _measured(case, made, seconds, settle_seconds, each_second):
     watching = asyncio.create_task(probes.watch())
     await asyncio.sleep(2)
     attack = asyncio.create_task(case.attack(made))
-    await asyncio.sleep(seconds)
+    await asyncio.sleep(attack_seconds)
+    submitted = frozenset(probes.submitted)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(patience_seconds):
+            while not submitted <= probes.bound:  # noqa: ASYNC110 - what a watch adds to
+                await asyncio.sleep(LOOK_SECONDS)
     attack.cancel()
     with suppress(asyncio.CancelledError):
         try:
@@ -84,7 +91,7 @@ async def _measured(case, made, seconds, settle_seconds, each_second):
         except Exception as error:  # noqa: BLE001 - the row is shown, and what became of its writer beside it
             made.notes["attack"] = f"{type(error).__name__}: {error}"
     gaps = [each.up_to_now() for each in (probes.health.gaps, probes.lease, probes.bindings, probes.api)]
-    bound, submitted, logged = len(probes.bound), len(probes.submitted), made.log_bytes - probes.log_before
+    bound, logged = len(probes.bound & submitted), made.log_bytes - probes.log_before
     with suppress(TimeoutError):
         async with asyncio.timeout(60):
             await made.remove_written()
@@ -100,7 +107,7 @@ async def _measured(case, made, seconds, settle_seconds, each_second):
         made.nodes,
         *gaps,
         bound=bound,
-        submitted=submitted,
+        submitted=len(submitted),
         mebibytes_before=probes.mebibytes_before,
         mebibytes_peak=probes.mebibytes_peak,
         mebibytes_after=after,

@@ -20,10 +20,11 @@ def test_every_row_has_a_name_of_its_own_and_says_what_is_done():
 
 @pytest.mark.parametrize("row", ["C2", "C3b", "C5", "W3"])
 async def test_the_others_go_on(row):
-    outcome = await play(CASES[row], nodes=30, seconds=6, settle_seconds=0, each_second=2)
+    waiting = {"settle_seconds": 0, "patience_seconds": 60}
+    outcome = await play(CASES[row], nodes=30, seconds=6, each_second=2, **waiting)
 
     assert outcome.ends == 0, outcome
-    assert outcome.bound >= outcome.submitted - 4, outcome
+    assert outcome.submitted == outcome.bound > 0, outcome
     assert outcome.ended_in is not None, outcome
 
 
