@@ -1,5 +1,6 @@
 """Settings of the whole suite."""
 
+import gc
 import os
 from contextlib import ExitStack
 
@@ -35,6 +36,18 @@ def pytest_configure(config):
     config.add_cleanup(watched.close)
     if getattr(config.option, "randomly_seed", None) == "default":
         config.option.randomly_seed = ORDER_SEED
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Leave modules and tests out of what is collected as garbage: looking at them takes 0.25 s each time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)

@@ -15,9 +15,9 @@ GANGS = 100
 SIZE = 30
 NODES = 6
 FLAGS = ("--feature-gates=GenericWorkload=true,GangScheduling=true",)
-# Gangs that wait look for room every few seconds, so that the last ones do not take long.
-PATIENT = CONFIGURATION + "podMaxBackoffSeconds: 3\n"
-WORKS_FOR = {"sandbox.berth.dev/run-seconds": "0.1"}
+# Gangs that wait look for room every second, so that the last ones do not take long.
+PATIENT = CONFIGURATION + "podMaxBackoffSeconds: 1\n"
+WORKS_FOR = {"sandbox.berth.dev/run-seconds": "0.02"}
 SCHEDULED = 'scheduler_podgroup_schedule_attempts_total{profile="default-scheduler",result="scheduled"}'
 
 

@@ -37,8 +37,7 @@ class Work(NamedTuple):
 
 def memory_of(step):
     """How many bytes more than before are in use at most, and once the step's result is dropped."""
-    gc.collect(0)
-    gc.freeze()  # What was there before is of no interest, and collecting would look at all of it.
+    gc.collect()
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
@@ -48,7 +47,6 @@ def memory_of(step):
         return max(peak - before, 0), max(kept - before, 0)
     finally:
         tracemalloc.stop()
-        gc.unfreeze()
 
 
 @contextmanager
