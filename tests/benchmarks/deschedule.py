@@ -18,12 +18,12 @@ import msgspec
 
 from berth.config.descheduling.policy_file import read_policy
 from berth.config.loading import load
-from berth.descheduling.budgets import Budgets
 from berth.descheduling.cluster import Cluster, read_files
 from berth.descheduling.planner import plan
 from berth.objects.node import Node
 from berth.objects.pod import NO_STATUS, Pod, PodStatus
 from berth.objects.workloads import PodDisruptionBudget
+from berth.simulation.disruption_budgets import Budgets
 from berth.simulation.engine import simulate
 from berth.simulation.one_by_one import without_post_filter
 from berth.simulation.options import Options

@@ -77,6 +77,7 @@ def run(
 
     from berth.queue.errors import EventRegistrationError  # noqa: PLC0415 (see above)
     from berth.simulation.changes import changed, evicted_by, read_changes  # noqa: PLC0415 (see above)
+    from berth.simulation.drain_messages import drain_messages  # noqa: PLC0415 (see above)
     from berth.simulation.engine import simulate as simulated  # noqa: PLC0415 (see above)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (see above)
     from berth.simulation.inputs import read_cluster  # noqa: PLC0415 (see above)
@@ -102,7 +103,8 @@ def run(
         if changes:
             before = summed_up(WITHOUT, simulated(read, replace(options, changes=())))
             evicted = sorted(pod.key for pod in evicted_by(read, cluster))
-            outcome = structs.replace(outcome, evicted=evicted, before=before)
+            drain = drain_messages(read, cluster)
+            outcome = structs.replace(outcome, evicted=evicted, before=before, drain=drain)
     except (SimulationError, EventRegistrationError) as error:
         fail(error)
     show(outcome, output, outcome_lines(outcome))

@@ -13,7 +13,6 @@ from berth.config.descheduling.policy import DefaultEvictorArgs
 from berth.config.descheduling.policy_file import USUAL_PROTECTIONS, compiled
 from berth.config.duration import parse_duration
 from berth.config.errors import PolicyError
-from berth.descheduling.budgets import Budgets
 from berth.descheduling.cluster import FAILED, Cluster
 from berth.descheduling.pod_facts import seconds_since
 from berth.framework.pluralize import pluralize
@@ -22,6 +21,7 @@ from berth.objects.pod import Pod
 from berth.objects.storage import PersistentVolumeClaim
 from berth.objects.workloads import Namespace
 from berth.simulation.admission import BUILT_IN
+from berth.simulation.disruption_budgets import Budgets
 from berth.simulation.kinds import PriorityClass
 
 EVICT: Final = "descheduler.alpha.kubernetes.io/evict"

@@ -19,9 +19,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from berth.config.descheduling.policy import Policy, Profile
-from berth.descheduling.budgets import Budgets, Limits
 from berth.descheduling.cluster import Cluster
 from berth.descheduling.evictor import Evictor
+from berth.descheduling.limits import Limits
 from berth.descheduling.plan import IdleStrategy, LeftAlone, Move, Plan
 from berth.descheduling.simulated_cluster import MAX_WAITING, SimulatedCluster, anew
 from berth.descheduling.strategies import READS_CONTAINERS, strategy_of
@@ -31,6 +31,7 @@ from berth.objects.pod_template import PodTemplate
 from berth.objects.selector_text import parse_label_selector
 from berth.objects.workloads import PodDisruptionBudget
 from berth.queue.pod_kinds import like
+from berth.simulation.disruption_budgets import Budgets
 from berth.simulation.engine import Simulation, after
 from berth.simulation.inputs import FINISHED_POD
 from berth.simulation.one_by_one import without_post_filter

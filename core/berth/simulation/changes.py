@@ -10,8 +10,8 @@
     profile FROM TO                        pods without a node that name one profile, given to another
     after SECONDS CHANGE                   the same later, in virtual time
 
-NODES is a name, `all`, or labels as KEY=VALUE,KEY=VALUE. Pods of a DaemonSet and static
-pods end with their node.
+NODES is a name, `all`, or labels as KEY=VALUE,KEY=VALUE. Pods of a DaemonSet and static pods end with their
+node, and those that are being deleted, which have another one in their place already.
 """
 
 import re
@@ -268,10 +268,18 @@ def _evict(cluster: Changed, nodes: Sequence[Node]) -> None:
         if pod.node_name not in names:
             continue
         cluster.remove(pod)
-        if belongs_to_node(pod):
+        if belongs_to_node(pod) or _has_successor(pod):
             continue
         metadata = replace(pod.metadata, uid=f"{pod.uid}-anew", deletion_timestamp=None)
         cluster.put(Pod(metadata=metadata, template=pod.template, status=NO_STATUS))
+
+
+def _has_successor(pod: Pod) -> bool:
+    """Whether the pod is on its way out, so that its controller has made another one in its place.
+
+    A StatefulSet makes it only once this one is gone.
+    """
+    return pod.terminating and all(owner.kind != "StatefulSet" for owner in pod.metadata.owner_references)
 
 
 def _label(text: str, words: list[str]) -> Act:

@@ -17,6 +17,7 @@ from berth.framework.status import Status
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.simulation.changes import evicted_by
+from berth.simulation.drain_messages import drain_messages
 from berth.simulation.engine import Simulation
 from berth.simulation.errors import InputError
 from berth.simulation.group_placing import GroupPlacing
@@ -82,6 +83,8 @@ class Fill(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """Pods of the cluster that lost their node to a change; they are placed before the first copy."""
     evicted_pending: list[PendingPod] = []
     """Those of them that fit on no other node."""
+    drain: dict[str, list[str]] = {}
+    """What `kubectl drain` says of pods on the nodes that a change drains, by its messages."""
     before: "Fill | None" = None
     """The same without `--what-if`, where it was given."""
     left_out: dict[str, int] = {}
@@ -123,7 +126,8 @@ def fill(
     as_it_is = found(cluster, ())
     if then is None:
         return as_it_is
-    return msgspec.structs.replace(found(then, evicted_by(cluster, then)), before=as_it_is)
+    changed = found(then, evicted_by(cluster, then))
+    return msgspec.structs.replace(changed, before=as_it_is, drain=drain_messages(cluster, then))
 
 
 def _weight(pod: Pod) -> int:

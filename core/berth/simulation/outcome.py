@@ -124,6 +124,8 @@ class Outcome(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
 
     evicted: list[str] = []
     """Pods that `--what-if` took from their nodes at the beginning."""
+    drain: dict[str, list[str]] = {}
+    """What `kubectl drain` says of pods on nodes that a change drains at the beginning, by its messages."""
     before: Summary | None = None
     """The same without `--what-if`, where it was given."""
 

@@ -54,6 +54,13 @@ def outcome_lines(outcome: Outcome) -> Iterator[str]:
     yield from _plugins(outcome.plugins)
 
 
+def _drain(messages: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """What kubectl says of the pods of drained nodes, a few of each message."""
+    for message, pods in messages.items():
+        more = f" and {len(pods) - MAX_PODS} more" if len(pods) > MAX_PODS else ""
+        yield f"kubectl drain: {message.rstrip('.')}: {', '.join(pods[:MAX_PODS])}{more}"
+
+
 def left_out_lines(left_out: Mapping[str, int]) -> Iterator[str]:
     """What of the input is no part of the answer."""
     yield from (f"left out: {count} {kind}" for kind, count in left_out.items())
@@ -67,6 +74,7 @@ def _changed(outcome: Outcome, before: Summary) -> Iterator[str]:
             f"{pluralize(len(outcome.evicted), 'pod')} evicted by --what-if: "
             f"{len(outcome.evicted) - len(pending)} placed on another node, {len(pending)} pending"
         )
+    yield from _drain(outcome.drain)
     yield ""
     yield from summary_lines([before, summed_up(WITH, outcome)])
 
@@ -79,6 +87,7 @@ def fill_lines(fill: Fill) -> Iterator[str]:
         placed = fill.evicted - len(fill.evicted_pending)
         evicted = pluralize(fill.evicted, "pod")
         yield f"before them {evicted} evicted by --what-if, {placed} placed on another node"
+    yield from _drain(fill.drain)
     if fill.before is not None:
         yield ""
         yield from side_by_side([(WITHOUT, _fill_columns(fill.before)), (WITH, _fill_columns(fill))])

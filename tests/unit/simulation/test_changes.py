@@ -6,7 +6,8 @@ from click.testing import CliRunner
 from berth.cli.simulate import simulate as command
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.simulation.changes import changed, read_changes
+from berth.simulation.changes import changed, evicted_by, read_changes
+from berth.simulation.drain_messages import OVER_BUDGET, SEVERAL_BUDGETS, drain_messages
 from berth.simulation.errors import ChangeError
 from tests.unit.simulation.kit import cluster, node, outcome, pod, written
 
@@ -53,6 +54,51 @@ def test_pods_of_a_node_that_goes_are_scheduled_anew(found, verb, nodes):
     assert [("default/waits", ""), ("default/p0", "")] == [
         (p.key, p.node_name) for p in left.of(Pod).values()
     ]
+
+
+@pytest.mark.parametrize(("kind", "left"), [("ReplicaSet", []), ("StatefulSet", ["default/p0"])])
+def test_pods_that_are_being_deleted_have_a_successor(tmp_path, kind, left):
+    """It is there, or waits; a StatefulSet makes it once the pod is gone."""
+    going = {**pod("p0", nodeName="n0"), "status": RUNNING}
+    going["metadata"] |= {
+        "deletionTimestamp": "2026-11-28T00:00:00Z",
+        "ownerReferences": [{"apiVersion": "apps/v1", "kind": kind, "name": "o", "controller": True}],
+    }
+
+    assert left == [*after(cluster(tmp_path, node("n0"), going), "drain n0").of(Pod)]
+
+
+@pytest.mark.parametrize(
+    ("budgets", "said"),
+    [
+        ([0], {OVER_BUDGET: ["default/p0", "default/p1"]}),
+        ([1], {OVER_BUDGET: ["default/p1"]}),
+        ([2], {}),
+        ([2, 2], {SEVERAL_BUDGETS: ["default/p0", "default/p1"]}),
+    ],
+)
+def test_budgets_of_drained_pods(tmp_path, budgets, said):
+    """What the Eviction API would refuse at first is named, and counts as evicted in the end."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "o", "controller": True}
+    pods = [{**pod(f"p{i}", nodeName="n0", labels={"a": "b"}), "status": RUNNING} for i in range(2)]
+    for each in pods:
+        each["metadata"]["ownerReferences"] = [owner]
+    guards = [
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": f"g{i}", "namespace": "default"},
+            "spec": {"selector": {"matchLabels": {"a": "b"}}},
+            "status": {"disruptionsAllowed": allowed},
+        }
+        for i, allowed in enumerate(budgets)
+    ]
+    before = cluster(tmp_path, node("n0"), *pods, *guards)
+    then = after(before, "drain n0")
+
+    assert said == drain_messages(before, then)
+    assert 2 == len(evicted_by(before, then))
+    assert {} == drain_messages(before, after(before, "remove-node n0"))
 
 
 def test_labels_and_taints(found):

@@ -128,12 +128,15 @@ def test_before_and_after_a_drain(tmp_path):
     text = CliRunner().invoke(command, ["fill", *files, *drain]).stdout
     assert text.startswith("3 more fit\nbefore them 1 pod evicted by --what-if, 1 placed on another node\n")
     lines = [re.sub(r" {2,}", "  ", line) for line in text.splitlines()]
+    assert (
+        "kubectl drain: Pods that declare no controller (use --force to override): default/held" == lines[2]
+    )
     assert [
         "variant  more fit  nodes in use",
         "without --what-if  7  2",
         "with --what-if  3  1",
         "the same in all: cpu % 100.00, memory % 0.00",
-    ] == lines[3:7]
+    ] == lines[4:8]
     assert "1 node in use" in lines
     assert "cpu  4  4  100.0" in lines
     found = json.loads(CliRunner().invoke(command, ["fill", *files, *drain, "-o", "json"]).stdout)

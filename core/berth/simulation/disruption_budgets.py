@@ -1,10 +1,9 @@
-"""How many evictions are left: of PodDisruptionBudgets, and of the policy's own limits."""
+"""How many evictions PodDisruptionBudgets still allow."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from berth.config.descheduling.policy import Policy
 from berth.objects.label_selector import InvalidSelectorError, Selector, compile_selector
 from berth.objects.pod import Pod
 from berth.objects.pod_template import PodTemplate
@@ -18,7 +17,7 @@ Source: pkg/registry/core/pod/storage/eviction.go canIgnorePDB (Kubernetes v1.36
 
 
 class Budgets:
-    """What PodDisruptionBudgets still allow, counted down while a plan grows.
+    """What PodDisruptionBudgets still allow, counted down as pods are evicted.
 
     Unlike in preemption, a budget with an empty selector covers all pods of its namespace, as for the
     Eviction API; one whose selector does not parse covers none.
@@ -67,32 +66,3 @@ class Budgets:
         """Count the pod's eviction."""
         for key in self.of(pod):
             self.left[key] -= 1
-
-
-class Limits:
-    """What the policy still allows, counted down while a plan grows."""
-
-    def __init__(self, policy: Policy) -> None:
-        self._most = {
-            "maxNoOfPodsToEvictTotal": policy.most,
-            "maxNoOfPodsToEvictPerNode": policy.max_per_node,
-            "maxNoOfPodsToEvictPerNamespace": policy.max_per_namespace,
-        }
-        self._taken: Counter[tuple[str, str]] = Counter()
-
-    def why_not(self, pods: Iterable[Pod]) -> str:
-        """Why these pods cannot all be evicted; empty where they can."""
-        wanted = Counter(key for pod in pods for key in self._counted_by(pod))
-        for key, count in wanted.items():
-            most = self._most[key[0]]
-            if most is not None and self._taken[key] + count > most:
-                return f"{key[0]} {most} is reached"
-        return ""
-
-    def take(self, pod: Pod) -> None:
-        """Count the pod's eviction."""
-        self._taken.update(self._counted_by(pod))
-
-    def _counted_by(self, pod: Pod) -> Iterator[tuple[str, str]]:
-        """The limits, and what each counts the pod by."""
-        return zip(self._most, ("", pod.node_name, pod.namespace), strict=True)
