@@ -122,7 +122,7 @@ class ClusterMachine(RuleBasedStateMachine):
         assert max(asked.values(), default=0) <= CORES, asked
 
     @invariant()
-    @precondition(lambda self: hasattr(self, "cluster") and not self.cluster.watch.held)
+    @precondition(lambda self: hasattr(self, "cluster") and not self.cluster.watch.lags(Pod))
     def every_pod_has_its_place(self):
         cluster = self.cluster
         lost = [
