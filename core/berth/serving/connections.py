@@ -85,6 +85,8 @@ class Connections:
         self._empty = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._pause: asyncio.TimerHandle | None = None
+        self._refused = False
+        """Whether the system gave no connection when it was asked last."""
         listener.setblocking(False)
 
     def __len__(self) -> int:
@@ -118,11 +120,16 @@ class Connections:
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            log.warning("connection not accepted error=%s", error)
+            if not self._refused:
+                log.warning("connection not accepted, clients wait until there is one error=%s", error)
+            self._refused = True
             self._close_idlest()
             self._loop.remove_reader(self._listener)
             self._pause = self._loop.call_later(PAUSE_SECONDS, self.begin)
         else:
+            if self._refused:
+                log.info("connections are accepted again")
+            self._refused = False
             accepted.setblocking(False)
             self._admit(accepted, address[0])
 
