@@ -16,7 +16,7 @@ from berth.client.watch import Source
 from tests.unit.client.conftest import FakeClock, eventually, transport_to
 from tests.unit.client.conftest import raw_server as served
 from tests.unit.client.test_chaos import Folded
-from tests.unit.client.test_reflector import STAY, Wire, bookmark, decode, event, page, pod, refusal
+from tests.unit.client.test_reflector import STAY, Wire, bookmark, decode, event, mirrored, page, pod, refusal
 
 TRUTH = [pod("p0", 9_001), pod("p1", 9_002)]
 EXPIRED = {"kind": "Status", "code": 410, "reason": "Expired"}
@@ -84,6 +84,17 @@ async def test_the_mirror_ends_up_with_the_truth(seed):
 
     assert TRUTH == sorted(mirror.objects(), key=lambda each: each["metadata"]["name"])
     assert 40 > mirror.statistics.lists - len(lists)
+
+
+async def test_a_page_that_is_followed_by_itself():
+    """Empty pages without end are an error of the list, which is asked for again after a pause."""
+    clock = FakeClock()
+    async with mirrored(clock, [page(7, token="t")] * 4 + [page(9, TRUTH[0])]) as (_, handler, wire):
+        await handler.until("synced")
+
+        assert [("add", "p0@9001"), ("synced",)] == handler.story
+        assert [None, "t", None, "t", None] == [query.get("continue") for query in wire.queries("list")]
+        assert 2 == len(clock.slept)
 
 
 def test_a_page_whose_items_are_no_objects_leaves_the_others():

@@ -7,9 +7,10 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from berth.client.connection import BodyStream, Response
-from berth.client.errors import DeadlineError
+from berth.client.errors import DeadlineError, ServerError
 from berth.client.resources import Resource
 from berth.client.transport import Query, Transport
 from berth.client.whole_list import ListPieces
@@ -19,6 +20,7 @@ BAD = 400
 PAGE_SIZE = 500
 # A page of a list may take this many times as long as another request.
 LIST_TIMES = 2
+SLOWEST_BYTES_A_SECOND = 65_536
 # A watch is ended by the server after its timeout; the connection is given up this much later.
 GRACE_SECONDS = 30.0
 # Bookmarks come about every minute; of a stream that is silent for this long nothing more is expected.
@@ -73,6 +75,7 @@ async def _paged(transport: Transport, source: Source, query: Query) -> AsyncGen
             page = await upcoming
             token = page.metadata.continue_
             if token:
+                _check_progress(token, query)
                 query.pop("resourceVersion", None)
                 query["continue"] = token
                 upcoming = asyncio.create_task(_page(transport, source, dict(query)))
@@ -86,6 +89,11 @@ async def _paged(transport: Transport, source: Source, query: Query) -> AsyncGen
             upcoming.exception()  # Seen by the loop above, or of no interest any more.
 
 
+def _check_progress(token: str, query: Query) -> None:
+    if token == query.get("continue"):
+        raise ServerError(HTTPStatus.OK, "", "a page of a list names itself as the one that follows")
+
+
 async def _pieces(transport: Transport, source: Source, query: Query) -> AsyncGenerator[Page, None]:
     path = source.resource.collection(source.namespace)
     seconds = LIST_TIMES * transport.request_seconds
@@ -93,8 +101,8 @@ async def _pieces(transport: Transport, source: Source, query: Query) -> AsyncGe
     try:
         if stream.status >= BAD:
             raise error_from(await _whole(stream))
-        pieces = ListPieces()
-        while data := await _read(stream, seconds):
+        pieces, pace = ListPieces(), _Pace(seconds)
+        while data := await pace.read(stream):
             if items := pieces.take(data):
                 yield Page(items=items)
         last = pieces.last()
@@ -107,12 +115,27 @@ async def _pieces(transport: Transport, source: Source, query: Query) -> AsyncGe
                 yield page
 
 
-async def _read(stream: BodyStream, seconds: float) -> bytes:
-    try:
-        async with asyncio.timeout(seconds):
-            return await stream.read()
-    except TimeoutError:
-        raise DeadlineError("the rest of a list did not come in time") from None
+class _Pace:
+    """How long a list of unknown length may still take: what comes at SLOWEST_BYTES_A_SECOND comes in time.
+
+    Only waiting counts, not what is done with the list meanwhile.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._most = self._left = seconds
+
+    async def read(self, stream: BodyStream) -> bytes:
+        """The next piece, nothing at the end. Raises: DeadlineError."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            async with asyncio.timeout(self._left):
+                data = await stream.read()
+        except TimeoutError:
+            raise DeadlineError("the rest of a list did not come in time") from None
+        left = self._left - (loop.time() - began) + len(data) / SLOWEST_BYTES_A_SECOND
+        self._left = min(left, self._most)
+        return data
 
 
 async def _page(transport: Transport, source: Source, query: Query) -> Page:

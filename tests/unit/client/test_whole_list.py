@@ -1,13 +1,17 @@
 """A list that is taken apart while it arrives: however its bytes are cut, items come once and in order."""
 
+import asyncio
 import json
 
 import msgspec
 import pytest
 
-from berth.client import whole_list
+from berth.client import watch, whole_list
+from berth.client.errors import DeadlineError
+from berth.client.resources import PODS
+from berth.client.watch import Source, pages
 from berth.client.whole_list import ListPieces
-from tests.unit.client.conftest import answer
+from tests.unit.client.conftest import answer, raw_server, read_request, transport_to
 from tests.unit.client.test_reflector import mirrored, page, pod, refusal
 
 PLAIN = [pod(f"p{i}", i) for i in range(5)]
@@ -103,6 +107,42 @@ async def test_a_server_that_limits_every_list_is_asked_for_the_rest(clock):
 
     assert handler.story == [("add", "a@1"), ("add", "b@2"), ("synced",)]
     assert [query.get("continue") for query in wire.queries("list")] == [None, "t1"]
+
+
+async def listed(serve):
+    """What comes of a list in one piece."""
+    async with raw_server(serve) as server, transport_to(server.url, request_seconds=0.1) as transport:
+        return [page async for page in pages(transport, Source(PODS), page_size=0)]
+
+
+async def test_a_list_that_trickles_has_a_deadline(monkeypatch):
+    """However steadily its bytes come, one after the other."""
+    monkeypatch.setattr(watch, "SLOWEST_BYTES_A_SECOND", 1_000_000)
+
+    async def serve(reader, writer):
+        await read_request(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+        while not reader.at_eof():
+            writer.write(b" ")
+            await asyncio.wait([asyncio.ensure_future(reader.read(1))], timeout=0.01)
+
+    with pytest.raises(DeadlineError, match="did not come in time"):
+        await listed(serve)
+
+
+async def test_a_long_list_has_the_time_that_it_takes(monkeypatch):
+    """Twice the deadline of a page, and at a good pace."""
+    monkeypatch.setattr(watch, "SLOWEST_BYTES_A_SECOND", 100)
+    data = written(PLAIN)
+
+    async def serve(reader, writer):
+        await read_request(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(data))
+        for at in range(0, len(data), 20):
+            writer.write(data[at : at + 20])
+            await asyncio.wait([asyncio.ensure_future(reader.read(1))], timeout=0.02)
+
+    assert len(PLAIN) == sum(len(page.items) for page in await listed(serve))
 
 
 @pytest.mark.parametrize("parts", [1_000, 8_000])
