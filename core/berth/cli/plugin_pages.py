@@ -1,7 +1,7 @@
 """What `berth plugin list` and `describe` print: of one process, and of the resources of a namespace."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from berth.config.out_of_tree.sidecars import FailurePolicy
@@ -51,15 +51,18 @@ def described_resource_lines(plugin: Json, schedulers: Iterable[Json]) -> list[s
         ),
         f"Profiles:    {', '.join(spec.get('profiles') or ()) or 'those that name it themselves'}",
         f"Shadow:      {_cell(spec.get('shadow', False))}",
-        f"Arguments:   {json.dumps(spec.get('arguments'))}",
-        "Failure policy:",
-        *(f"  {point}: {policy}" for point, policy in (spec.get("failurePolicy") or {}).items()),
+        f"Arguments:   {json.dumps(spec['arguments']) if 'arguments' in spec else 'none'}",
+        f"Failures:    {_policies(spec.get('failurePolicy') or {}) or 'as its extension points have it'}",
         "Schedulers:",
         *(f"  {_reported(one, metadata['name'])}" for one in schedulers),
         "Conditions:",
         *map(_condition, conditions),
         f"({_ONE_PROCESS})",
     ]
+
+
+def _policies(policies: Mapping[str, str]) -> str:
+    return ", ".join(f"{point} {policy}" for point, policy in policies.items())
 
 
 def _reported(scheduler: Json, name: str) -> str:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 EXIT_DIFFERENT = 1
 EXIT_PENDING = 3
+COPIES = 1_000_000
+"""So many copies are tried at most."""
 
 
 class Simulate(click.Group):
@@ -116,7 +118,7 @@ def run(
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @configured
 @RELEASE
-@click.option("--most", default=1_000_000, show_default=True, type=click.IntRange(1, 1_000_000))
+@click.option("--most", type=click.IntRange(1, COPIES), help="So many copies, and no more.")
 @click.option(
     "--by", "labels", multiple=True, metavar="LABEL", help="Count copies by this label of nodes. Repeatable."
 )
@@ -132,7 +134,7 @@ def fill(
     what_if: tuple[str, ...],
     output: str,
     release: str,
-    most: int,
+    most: int | None,
     labels: tuple[str, ...],
 ) -> None:
     """Say how many more copies of the pod in the file POD fit into a cluster.
@@ -141,8 +143,8 @@ def fill(
     cluster that have no node are left out, and no pod is preempted; those that --what-if takes from their
     nodes are placed first.
 
-    Exits with 0 where --most copies fit, with 3 where one did not, and with 2 where an input or the
-    configuration is wrong.
+    Exits with 0, with 3 where fewer than --most copies fit, and with 2 where an input or the configuration is
+    wrong.
     """
     from berth.simulation.changes import changed_at_once, read_changes  # noqa: PLC0415 (quick start)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start)
@@ -164,11 +166,11 @@ def fill(
         )
         pods, options = read_pods(pod_file, read), Options(*settings, seed=seed)
         then = changed_at_once(read, changes) if changes else None
-        found = filled(read, pods, options, most=most, labels=labels or POOLS, then=then)
+        found = filled(read, pods, options, most=most or COPIES, labels=labels or POOLS, then=then)
     except SimulationError as error:
         fail(error)
     show(found, output, fill_lines(found))
-    sys.exit(EXIT_PENDING if found.stopped_by else 0)
+    sys.exit(EXIT_PENDING if most is not None and found.stopped_by else 0)
 
 
 @simulate.command()

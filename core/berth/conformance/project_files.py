@@ -97,7 +97,7 @@ berth plugin verify unix:/tmp/{name}/plugin.sock
 A scheduler on this machine takes it as it is:
 
 ```sh
-berth plugin attach {name} --address unix:/tmp/{name}/plugin.sock --profile default-scheduler \
+berth plugin attach {name} --address unix:/tmp/{name}/plugin.sock --profile default-scheduler \\
     --server https://127.0.0.1:10259 --insecure-skip-tls-verify
 ```
 
