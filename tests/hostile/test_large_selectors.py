@@ -11,6 +11,8 @@ from berth.plugins.controller_selector import ControllerSelectors
 from berth.snapshot.placed_pods import PlacedPods
 from berth.snapshot.pod_info import PodInfo
 from berth.testing.builders import make_pod
+from tests.hostile.deciding import HOST, a_core, a_pod, place
+from tests.hostile.growth_rows.pods import terms_that_mean_everybody
 from tests.hostile.growth_rows.row import decoded, thing
 from tests.hostile.growth_rows.selectors import labels, owned, service, values
 from tests.hostile.whole_core import pod_document
@@ -96,3 +98,25 @@ def test_labels_of_a_selector_are_checked_in_one_go():
     selector = LabelSelector(labels(MANY))
 
     assert calls(lambda: compile_selector(selector)) < 2.1 * MANY
+
+
+def test_labels_of_a_namespace_are_hashed_once():
+    """Each cycle asks what placed pods' terms say of the pod, to which its namespace's labels belong."""
+    core = a_core()
+    place(core, a_pod("holder", **terms_that_mean_everybody(3)))
+    terms, said = core.snapshot.placed.terms, CountedLabels(labels(MANY))
+    asked = a_pod("asked")
+    found = [terms.known_about(asked, said, {HOST}, 1) for _ in range(3)]
+
+    assert said.read == 1
+    assert found[0] == found[2] == found[1] != {}
+
+
+class CountedLabels(dict):
+    """Labels that count how often all of them are read."""
+
+    read = 0
+
+    def items(self):
+        self.read += 1
+        return super().items()

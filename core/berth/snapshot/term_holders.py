@@ -14,15 +14,18 @@ import numpy as np
 
 from berth.objects.pod import Pod
 from berth.snapshot.affinity_terms import HeldTerm, HeldTerms, TermKind
-from berth.snapshot.bounded_cache import BoundedCache, size_of
+from berth.snapshot.bounded_cache import BoundedCache
 from berth.snapshot.columns import Ints
 from berth.snapshot.journal import Journal
 from berth.snapshot.pod_counts import LEAST_BYTES, Counts, Division, Sums, count_on, max_bytes
+from berth.snapshot.pod_info import PodClass, class_of
 from berth.snapshot.selector_index import BySelector
 
 MAX_ABOUT_BYTES = 16 << 20
 ENTRY_BYTES = 200
 """About what one weight takes."""
+LABEL_BYTES = 50
+"""About what a label takes; its text is that of the pod or the namespace."""
 
 MAX_ROWS_ADDED_UP = 64
 """Holders on so few nodes are added up each time: no column is kept for them."""
@@ -42,6 +45,31 @@ class _Known(NamedTuple):
 
     position: int
     about: About
+
+
+class _NamespaceLabels:
+    """The labels of a namespace, hashed once."""
+
+    __slots__ = ("_hash", "labels")
+
+    def __init__(self, labels: Mapping[str, str]) -> None:
+        self.labels = labels
+        self._hash = hash(frozenset(labels.items()))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, _NamespaceLabels) and self._hash == other._hash and self.labels == other.labels
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+class _Asking(NamedTuple):
+    """All that terms ask of a pod."""
+
+    pod_class: PodClass
+    namespace: _NamespaceLabels
 
 
 class _Holders:
@@ -67,6 +95,7 @@ class TermHolders:
         self._by_selector: BySelector[HeldTerm] = BySelector()
         self._changes: Journal[tuple[int, HeldTerms]] = Journal(size_of=lambda change: change[1].size_bytes)
         self._known: BoundedCache[Hashable, _Known] = BoundedCache(MAX_ABOUT_BYTES)
+        self._namespaces: BoundedCache[str, _NamespaceLabels] = BoundedCache(MAX_ABOUT_BYTES)
         self._label_keys_version = 0
         self.generation = 0
         """Grows whenever a pod that holds a term comes or goes."""
@@ -150,7 +179,7 @@ class TermHolders:
         Cost: one step for each term that may mean a pod with these labels, for the first pod of a class; for
         further ones one for each term that is held for the first time since.
         """
-        question = _question(pod, namespace_labels)
+        question = self._question(pod, namespace_labels)
         known, end = self._latest(question, keys_version), self._changes.end
         if known is not None and known.position == end:
             return known.about
@@ -182,15 +211,25 @@ class TermHolders:
         came = _followed(weights, changes)
         return weights, ((term, (held,)) for held in came for term in held.times)
 
+    def _question(self, pod: Pod, namespace_labels: Mapping[str, str]) -> "_Asking":
+        """All that terms ask of a pod; labels of which there are many are hashed once."""
+        known = self._namespaces[pod.namespace]
+        if known is None or known.labels is not namespace_labels:
+            self._namespaces.discard(pod.namespace)
+            known = _NamespaceLabels(namespace_labels)
+            self._namespaces.put(pod.namespace, known, LABEL_BYTES * len(namespace_labels))
+        return _Asking(pod.template.derived(class_of), known)
+
     def _latest(self, question: Hashable, keys_version: int) -> _Known | None:
         if keys_version != self._label_keys_version:
             self._known.clear()
             self._label_keys_version = keys_version
         return self._known[question]
 
-    def _remember(self, question: Hashable, known: _Known) -> None:
+    def _remember(self, question: "_Asking", known: _Known) -> None:
         self._known.discard(question)
-        size = size_of(question) + ENTRY_BYTES * sum(map(len, known.about.values()))
+        labels = len(question.pod_class.labels) + len(question.namespace.labels)
+        size = LABEL_BYTES * labels + ENTRY_BYTES * sum(map(len, known.about.values()))
         self._known.put(question, known, size)
 
     def in_domains(self, weights: Mapping[HeldTerms, int], division: Division) -> tuple[Ints, Ints]:
@@ -239,11 +278,6 @@ class TermHolders:
     def forget_sums(self) -> None:
         """Forget all sums: nodes may be in other domains now."""
         self._sums.forget()
-
-
-def _question(pod: Pod, namespace_labels: Mapping[str, str]) -> Hashable:
-    """All that terms ask of a pod."""
-    return pod.namespace, frozenset(pod.labels.items()), frozenset(namespace_labels.items())
 
 
 def _followed(weights: dict[str, Weights], changes: Iterable[tuple[int, HeldTerms]]) -> Collection[HeldTerms]:
