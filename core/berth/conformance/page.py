@@ -53,6 +53,9 @@ do.
 | answers that depend on the order of questions | `filter/order`, `score/order` |
 | arguments that are not checked | `configure/unknown-argument`, `configure/wrong-values` |
 
+Arguments that are wrong are sent over the protocol, so that the last one is found in every language. With the
+SDKs for Rust and Java it cannot be made: arguments are a type there, and what it does not name is refused.
+
 For each check there is a plugin that breaks just that (`tests/unit/conformance`): it fails that check
 and no other. The plugins of this repository, each SDK's template, and with each SDK a plugin that orders
 the queue and places pod groups pass all that apply to them, and so do

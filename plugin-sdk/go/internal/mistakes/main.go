@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,11 +57,37 @@ func orderMatters() scorer {
 	}
 }
 
+// unchecked decodes the arguments by hand: what it does not know it does not see.
+type unchecked struct{ Weight int64 }
+
+func (u *unchecked) Schema() []byte { return nil }
+
+func (u *unchecked) Take(_ berth.Profile, arguments []byte) []string {
+	if len(arguments) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(arguments, u); err != nil {
+		return []string{"arguments: " + err.Error()}
+	}
+	return nil
+}
+
+func (u *unchecked) Drop(string) {}
+
+func (u *unchecked) score(_ *corev1.Pod, nodes *berth.Nodes) []int64 {
+	return nodes.Scores(func(int, *corev1.Node) int64 { return u.Weight })
+}
+
 func main() {
 	name := os.Getenv("MISTAKE")
+	taking := &unchecked{Weight: 1}
 	scores := map[string]scorer{
 		"asked-only": appended, "too-short": tooShort, "negative": negative,
-		"keeps-state": keepsState(), "order-matters": orderMatters(),
+		"keeps-state": keepsState(), "order-matters": orderMatters(), "unchecked": taking.score,
 	}
-	berth.Main(&berth.Plugin{Name: name, ScoreNodes: scores[name], WantsPods: name == "negative"})
+	plugin := &berth.Plugin{Name: name, ScoreNodes: scores[name], WantsPods: name == "negative"}
+	if name == "unchecked" {
+		plugin.Arguments = taking
+	}
+	berth.Main(plugin)
 }
