@@ -24,7 +24,7 @@ from tests.release.images import RECIPES, images
 from tests.release.version import version
 
 SECONDS = 600
-EVERY = pytest.mark.skipif(not every(), reason="`make images-check` builds every image")
+EVERY = pytest.mark.skipif(not every(), reason="all images are built by `make images-check`")
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(bool(missing()), reason=missing())]
 
 

@@ -12,7 +12,10 @@ from tests.e2e.installation import BIN, KUSTOMIZE, Installation, node
 from tests.release.images import RECIPES
 from tests.release.version import version
 
-pytestmark = [pytest.mark.e2e, pytest.mark.skipif(not every(), reason="`make images-check` emulates")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(not every(), reason="other platforms are emulated by `make images-check`"),
+]
 
 
 @pytest.fixture(

@@ -1,11 +1,11 @@
 """A few rows against real processes: the scheduler is not started again, and other users' pods are bound."""
 
 import asyncio
-import os
 
 import pytest
 
 from berth.client.resources import PODS
+from tests.e2e.api_servers import api_server_called
 from tests.hostile.arena import arena, pod
 from tests.hostile.cases import CASES
 from tests.hostile.playing import play
@@ -18,6 +18,12 @@ def test_every_row_has_a_name_of_its_own_and_says_what_is_done():
     assert all(row == case.row for row, case in CASES.items())
 
 
+@pytest.fixture
+def real_api_server():
+    """Skips the test where there is none."""
+    return api_server_called("real")
+
+
 @pytest.mark.parametrize("row", ["C2", "C3b", "C5", "W3"])
 async def test_the_others_go_on(row):
     waiting = {"settle_seconds": 0, "patience_seconds": 60}
@@ -28,7 +34,7 @@ async def test_the_others_go_on(row):
     assert outcome.ended_in is not None, outcome
 
 
-@pytest.mark.skipif("KUBEBUILDER_ASSETS" not in os.environ, reason="needs kube-apiserver and etcd")
+@pytest.mark.usefixtures("real_api_server")
 @pytest.mark.parametrize("row", ["D1", "D2", "D3"])
 async def test_what_only_a_real_api_server_takes(row):
     outcome = await play(CASES[row], nodes=10, seconds=6, settle_seconds=0, each_second=2, real=True)
@@ -36,7 +42,7 @@ async def test_what_only_a_real_api_server_takes(row):
     assert outcome.ends == 0, outcome
 
 
-@pytest.mark.skipif("KUBEBUILDER_ASSETS" not in os.environ, reason="needs kube-apiserver and etcd")
+@pytest.mark.usefixtures("real_api_server")
 @pytest.mark.parametrize("row", ["D1", "D2", "D3"])
 async def test_a_standby_takes_over_beside_it(row, tmp_path):
     """What a scheduler has to list at its start: pods that were there and new ones are bound."""
