@@ -66,6 +66,8 @@ def _used(node):
     for each in ast.walk(node):
         if isinstance(each, ast.Constant) and isinstance(each.value, str | bytes):
             yield each.value if isinstance(each.value, str) else each.value.decode("utf-8", "replace")
+        elif isinstance(each, ast.Constant):
+            yield str(each.value)
         elif isinstance(each, ast.Name):
             yield each.id
         elif isinstance(each, ast.Attribute):

@@ -15,7 +15,8 @@ HEAD = """\
 
 Each row is a way in which a part can fail. Its other columns say where that can be seen, and the last one has
 the tests that bring the failure about and find it reported there. The page is made from these tests
-(`python -m tests.failures.page`); a test keeps it as this is, and fails for a row that no test holds.
+(`python -m tests.failures.page`); a test keeps it as this is, and fails for a row that no test holds, for a
+quotation that is not in its test, and for a warning or error that is logged and that no row quotes.
 
 *condition*: of the object that is named, `Pod` where none is. *event*: a Kubernetes Event of that object.
 *metric*: at `/metrics`. *log*: a line of the process, which has the fields that are left out here.

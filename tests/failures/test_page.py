@@ -48,6 +48,19 @@ def test_marks_say_what_their_tests_assert():
     assert {} == claimed
 
 
+def test_marks_quote_something():
+    """Each text of a mark has something that can be looked up, and is looked up by the test above."""
+    bare = {
+        mark.test: text
+        for held in marks().values()
+        for mark in held
+        for text in mark.texts.values()
+        if "`" not in text
+    }
+
+    assert {} == bare
+
+
 def _quoted(place):
     """What the marks quote of a place, without the names of metrics and the like in other columns."""
     texts = (mark.texts.get(place, "") for held in marks().values() for mark in held)

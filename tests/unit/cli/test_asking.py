@@ -12,7 +12,10 @@ from tests.failures.reporting import reports
 ADDRESS = "https://127.0.0.1:10259"
 
 
-@reports("answer-refused", answer="the command: why it has no answer, and what to do; exit status 2")
+@reports(
+    "answer-refused",
+    answer="the command: why it has no answer, and what helps, such as `--server`; exit status `2`",
+)
 @pytest.mark.parametrize(
     ("reason", "remedy"),
     [
@@ -32,7 +35,8 @@ def test_remedy(reason, remedy, monkeypatch, capsys):
 
     monkeypatch.setattr(asking.urllib.request, "urlopen", refused)
 
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit) as ended:
         Server(ADDRESS).ask("/plugins")
 
+    assert 2 == ended.value.code
     assert capsys.readouterr().err.rstrip().endswith(remedy)

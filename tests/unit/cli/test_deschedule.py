@@ -73,7 +73,9 @@ def test_bad_input(files, arguments, complaint):
     assert 1 == done.stderr.count("\n")
 
 
-@reports("deschedule-input", answer="the file of a policy that is not there; exit status 2")
+@reports(
+    "deschedule-input", answer="`No such file or directory`, with the file of the policy; exit status `2`"
+)
 def test_a_policy_that_there_is_not(files):
     """The file is named."""
     done = called(files, str(files / "cluster.json"), policy_file="absent.yaml")

@@ -101,7 +101,7 @@ async def test_decisions_are_bounded():
     assert {MAX_MESSAGE} == {len(each.message) for each in (*state.pending, *state.decisions)}
 
 
-@reports("plugin-on-live-page", answer="the live page, Last error of the plugin, cut to a bound")
+@reports("plugin-on-live-page", answer="the live page, the `error` of each of its `plugins`, cut to a bound")
 async def test_plugins_are_bounded():
     """In number, and in what each says."""
     cluster = Cluster(plugins=[line(f"p{i}", error="x" * 10_000) for i in range(2 * MAX_PLUGINS)])

@@ -127,7 +127,7 @@ async def test_the_root_leads_to_the_page():
     assert (302, "/live") == (status, headers["Location"])
 
 
-@reports("live-page-away", answer="the live page: which scheduler does not answer")
+@reports("live-page-away", answer="the live page: `502`, with the address of the scheduler, and the cause")
 async def test_a_scheduler_that_does_not_answer():
     """Is named."""
     async with (

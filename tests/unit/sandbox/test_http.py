@@ -313,7 +313,7 @@ async def test_kubeconfig(sandbox, tmp_path):
         sandbox.write_kubeconfig(path / "below")
 
 
-@reports("sandbox-breaks", log="`request failed`, with a traceback", answer="500, `InternalError`")
+@reports("sandbox-breaks", log="`request failed`, with a traceback", answer="`500`, `InternalError`")
 async def test_a_request_that_breaks(caplog):
     """A bug of the sandbox costs one request: the next one on the connection is answered."""
 

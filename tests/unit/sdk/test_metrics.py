@@ -61,7 +61,7 @@ def test_no_name_is_the_scheduler_s_too():
     assert set() == set.intersection(*names)
 
 
-@reports("sdk-page-breaks", log="`page failed`, with a traceback", answer="500, with the cause")
+@reports("sdk-page-breaks", log="`page failed`, with a traceback", answer="`500`, with the cause")
 async def test_pages(tmp_path, caplog):
     """Calls, verdicts, what is held and the author's own are at /metrics; how things stand is at /state."""
     plugin = Counting()

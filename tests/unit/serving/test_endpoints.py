@@ -247,7 +247,9 @@ def test_port_0_serves_nothing():
     assert listen("127.0.0.1", 0) is None
 
 
-@reports("port-taken", answer="the start ends: address, port and the flag to change")
+@reports(
+    "port-taken", answer="the start ends: `failed to listen on` that address, `choose another --secure-port`"
+)
 def test_port_in_use():
     """A port that is taken is named, with the remedy."""
     with socket.create_server(("127.0.0.1", 0)) as other:
@@ -299,7 +301,11 @@ async def test_too_many_unknown_clients(serve):
         assert (429, "1") == (response.status, response.headers["Retry-After"])
 
 
-@reports("page-breaks", log="`page not made`, with the path and the cause", answer="500, without the cause")
+@reports(
+    "page-breaks",
+    log="`page not made`, with the path and the cause",
+    answer="`500`, `internal server error`, without the cause",
+)
 async def test_a_page_that_breaks(serve, caplog):
     """It is a server error, with the cause in the log and not in the answer."""
     async with serve(make_endpoints(configuration=lambda: 1 / 0), review=allow_all) as client:

@@ -206,7 +206,7 @@ async def test_an_idle_fork():
     assert grpc.StatusCode.NOT_FOUND == code
 
 
-@reports("simulation-refused", answer="INVALID_ARGUMENT: the field, what was found there and what to give")
+@reports("simulation-refused", answer="`INVALID_ARGUMENT`: the field, what was found there and what to give")
 @pytest.mark.parametrize(
     ("request_", "text"),
     [
@@ -265,7 +265,7 @@ async def test_wrong_uploads(data):
     assert grpc.StatusCode.INVALID_ARGUMENT == code
 
 
-@reports("simulation-early", answer="UNAVAILABLE: the kind that was not read yet, and to try again")
+@reports("simulation-early", answer="`UNAVAILABLE`: the kind that `was not read yet; try again`")
 async def test_a_cluster_that_was_not_read_yet():
     """Before the first lists are there the caller is asked to try again."""
 
@@ -281,7 +281,7 @@ async def test_a_cluster_that_was_not_read_yet():
 @reports(
     "simulation-breaks",
     log="`a request has no answer`, with the cause",
-    answer="INTERNAL, without the cause; other calls are answered",
+    answer="`INTERNAL`, without the cause; other calls are answered",
 )
 async def test_what_went_wrong_stays_apart(caplog):
     """An error of the program ends one call: its text is in the log and not in the answer."""
