@@ -12,7 +12,7 @@ ARGS ?=
 # Images often set it: each of the thousand processes that the tests start would compile all of its modules.
 export PYTHONDONTWRITEBYTECODE :=
 # More than the cores of a small machine: many tests wait for leases, deadlines and processes.
-JOBS ?= 3
+JOBS ?= 4
 
 # What the checks say comes in one piece each, where make can do that.
 IN_ONE_PIECE := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)

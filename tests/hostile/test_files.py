@@ -68,18 +68,20 @@ def header():
 @pytest.mark.parametrize(
     ("lines", "says"),
     [
-        pytest.param(header() + b" " * (64 << 20), "more than 8388608 bytes", id="a line without end"),
-        pytest.param(header() + b"[" * 100_000 + b"\n", "no JSON", id="a deep line"),
-        pytest.param(header() + rb'{"a":"\ud800"}' + b"\n", "no JSON", id="half of a surrogate"),
-        pytest.param(header() + b'{"a":"\xff"}\n', "no JSON", id="no UTF-8"),
-        pytest.param(header() + b"{}\n" * 3, "apiVersion", id="no object"),
-        pytest.param(header(), "cut off", id="no end"),
+        pytest.param(
+            lambda: header() + b" " * (64 << 20), "more than 8388608 bytes", id="a line without end"
+        ),
+        pytest.param(lambda: header() + b"[" * 100_000 + b"\n", "no JSON", id="a deep line"),
+        pytest.param(lambda: header() + rb'{"a":"\ud800"}' + b"\n", "no JSON", id="half of a surrogate"),
+        pytest.param(lambda: header() + b'{"a":"\xff"}\n', "no JSON", id="no UTF-8"),
+        pytest.param(lambda: header() + b"{}\n" * 3, "apiVersion", id="no object"),
+        pytest.param(header, "cut off", id="no end"),
     ],
 )
 def test_a_packed_snapshot_that_is_none(tmp_path, pack, lines, says):
     """The error names the file and what to do; what unpacks without end is not unpacked to its end."""
     file = tmp_path / "snapshot.zst"
-    file.write_bytes(pack(lines))
+    file.write_bytes(pack(lines()))
 
     with pytest.raises(InputError, match=says) as caught:
         read_cluster([file])

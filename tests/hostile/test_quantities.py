@@ -40,32 +40,36 @@ MILLION = 1_000_000
     ("text", "amount"),
     [
         ("9" * 5_000, MAX_NANOS),
-        ("9" * MILLION, MAX_NANOS),
-        ("9" * MILLION + "Ei", MAX_NANOS),
-        ("-" + "9" * MILLION, -MAX_NANOS),
-        ("0" * MILLION, 0),
-        ("0" * MILLION + "1", 10**9),
-        ("0" * MILLION + "1." + "0" * MILLION, 10**9),
-        ("0" * MILLION + "1." + "0" * MILLION + "1", 10**9 + 1),
-        ("-1." + "0" * MILLION + "1", -(10**9)),
-        ("0." + "9" * MILLION, 10**9),
-        ("0." + "9" * MILLION + "Ki", 1024 * 10**9),
-        ("0." + "0" * MILLION + "1", 1),
-        ("0." + "0" * MILLION + "1e1000001", 10**9),
-        ("1" + "0" * MILLION + "e-1000000", 10**9),
+        ("NINES", MAX_NANOS),
+        ("NINESEi", MAX_NANOS),
+        ("-NINES", -MAX_NANOS),
+        ("ZEROS", 0),
+        ("ZEROS1", 10**9),
+        ("ZEROS1.ZEROS", 10**9),
+        ("ZEROS1.ZEROS1", 10**9 + 1),
+        ("-1.ZEROS1", -(10**9)),
+        ("0.NINES", 10**9),
+        ("0.NINESKi", 1024 * 10**9),
+        ("0.ZEROS1", 1),
+        ("0.ZEROS1e1000001", 10**9),
+        ("1ZEROSe-1000000", 10**9),
         ("1e99999999999", MAX_NANOS),
         ("1E+99999999999", MAX_NANOS),
-        ("1e" + "9" * MILLION, MAX_NANOS),
-        ("1e-" + "9" * MILLION, 1),
-        ("-1e-" + "9" * MILLION, 0),
-        ("1e-" + "0" * MILLION + "3", 10**6),
-        ("0e" + "9" * MILLION, 0),
+        ("1eNINES", MAX_NANOS),
+        ("1e-NINES", 1),
+        ("-1e-NINES", 0),
+        ("1e-ZEROS3", 10**6),
+        ("0eNINES", 0),
         (10**5_000, MAX_NANOS),
         (-(10**5_000), -MAX_NANOS),
     ],
-    ids=lambda value: str(value)[:12] if isinstance(value, str) else "number",
+    ids=lambda value: value[:12] if isinstance(value, str) else "number",
 )
 def test_an_amount_ends_at_64_bits(text, amount):
+    """ZEROS and NINES stand for a million of them, which no process keeps from its start on."""
+    if isinstance(text, str):
+        text = text.replace("ZEROS", "0" * MILLION).replace("NINES", "9" * MILLION)
+
     assert amount == nanos(text)
 
 
