@@ -168,7 +168,9 @@ class PodGroupCycle:
 
     async def _algorithm(self, question: GroupQuestion) -> GroupResult:
         if self.features.topology_aware:
-            result = await try_placements(self.ground, question, self.chance)
+            result = await try_placements(
+                self.ground, question, self.chance, clock=self.clock, metrics=self.metrics
+            )
         else:
             result = await try_as_planned(self.ground, question)
         if self.ground.counting is not None:

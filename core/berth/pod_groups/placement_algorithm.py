@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from berth.evaluation.placement_plugins import run_generate, run_placement_scores
+from berth.framework.clock import Clock
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import Placement, ProposedPlacement
@@ -17,6 +18,7 @@ from berth.framework.status import PluginError, failed, unschedulable
 from berth.pod_groups.group_algorithm import GroupQuestion, SchedulingContext
 from berth.pod_groups.group_result import GroupResult
 from berth.pod_groups.planned import try_as_planned
+from berth.pod_groups.pod_group_metrics import PodGroupMetrics
 from berth.snapshot.pod_group_states import PodGroupStates
 
 PLACEMENTS = "pod group placements"
@@ -24,12 +26,18 @@ NOTHING_PLACED = "nominated placement is feasible but no pending pod was schedul
 
 
 async def try_placements(
-    ground: SchedulingContext, question: GroupQuestion, chance: random.Random
+    ground: SchedulingContext,
+    question: GroupQuestion,
+    chance: random.Random,
+    *,
+    clock: Clock,
+    metrics: PodGroupMetrics,
 ) -> GroupResult:
     """The result of the placement that the group fits in best.
 
     What plugins say of placements goes into the first member's record.
     """
+    profile = question.framework.profile_name
     state, record = CycleState(), question.record_of(question.members[0])
     state.write(CycleRecord, record)
     state.write(PodGroupStates, question.states.copy_of(question.key))
@@ -38,10 +46,14 @@ async def try_placements(
     record.end(phase, found.status)
     if not found.status.ok:
         return GroupResult(found.status)
+    metrics.generated(len(found.placements), profile)
     nominated = _nominated(ground, question, found.placements)
     results: list[tuple[Placement, GroupResult]] = []
     for placement in sorted(found.placements, key=lambda each: each is not nominated):
+        started = clock.monotonic()
         result = await _try_one(ground, question, placement)
+        if not result.broken:
+            metrics.evaluated(clock.monotonic() - started, profile, feasible=result.status.ok)
         if placement is nominated:
             if result.status.ok and result.assignments:
                 return result

@@ -1,6 +1,6 @@
 """What the pod-group cycle counts; telemetry gives the numbers their names.
 
-Source: pkg/scheduler/metrics/metrics.go (Kubernetes v1.36).
+Source: pkg/scheduler/metrics/metrics.go (Kubernetes v1.36, v1.37).
 """
 
 from typing import Protocol
@@ -15,6 +15,12 @@ class PodGroupMetrics(Protocol):
     def decided(self, seconds: float) -> None:
         """The group algorithm came to a result: podgroup_scheduling_algorithm_duration_seconds."""
 
+    def generated(self, placements: int, profile: str) -> None:
+        """So many placements are to be tried: generated_placements_total."""
+
+    def evaluated(self, seconds: float, profile: str, *, feasible: bool) -> None:
+        """One was tried: placement_evaluations_total and placement_evaluation_duration_seconds."""
+
 
 class NoPodGroupMetrics:
     """No-op metrics."""
@@ -23,4 +29,10 @@ class NoPodGroupMetrics:
         """Nothing."""
 
     def decided(self, seconds: float) -> None:
+        """Nothing."""
+
+    def generated(self, placements: int, profile: str) -> None:
+        """Nothing."""
+
+    def evaluated(self, seconds: float, profile: str, *, feasible: bool) -> None:
         """Nothing."""

@@ -21,6 +21,8 @@ class Candidate:
     node_name: str
     victims: tuple[Pod, ...]
     pdb_violations: int = 0
+    group_disruptions: int = 0
+    """Of the units that go, groups or pods, how many are of pod groups."""
 
 
 def candidates_wanted(potential: int, percentage: int, absolute: int) -> int:

@@ -212,7 +212,8 @@ class DryRun:
     def _outcome(self, name: str, victims: Sequence[PodInfo], violations: int) -> DryRunResult:
         if not victims:
             return self.without_evictions(name)
-        return Candidate(name, tuple(info.pod for info in victims), violations)
+        grouped = sum(info.pod.spec.scheduling_group is not None for info in victims)
+        return Candidate(name, tuple(info.pod for info in victims), violations, grouped)
 
 
 async def _fits_or_not(trial: Trial, among: Mask) -> Mask:

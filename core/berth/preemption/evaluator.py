@@ -98,8 +98,12 @@ class Evaluator:
 
     async def preempt_for_group(self, request: GroupPreemptionRequest) -> PodGroupPostFilterResult:
         """Have victims evicted so that the whole group fits, or say why not."""
-        preemption = GroupPreemption(self._handle, self._budgets, self.seniority(), self._evictions)
-        return await preemption.run(request)
+        preemption = GroupPreemption(
+            self._handle, self._budgets, self.seniority(), self._evictions, self._metrics
+        )
+        result = await preemption.run(request)
+        self._metrics.attempted_for_group(str(result.status.code))
+        return result
 
     async def preempt(self, request: PreemptionRequest) -> PostFilterResult:
         """Nominate a node and have its victims evicted, or say why not."""
@@ -113,6 +117,16 @@ class Evaluator:
             return PostFilterResult(unschedulable(reason))
         if not len(self._handle.snapshot):
             return PostFilterResult(failed("no nodes available"))
+        started = self._handle.clock.monotonic()
+        found = await self._evaluate(request)
+        code = found.status.code if isinstance(found, PostFilterResult) else Code.SUCCESS
+        self._metrics.evaluated(alone(pod).kind, str(code), self._handle.clock.monotonic() - started)
+        if isinstance(found, PostFilterResult):
+            return found
+        return await self._nominate(request.plugin, pod, found)
+
+    async def _evaluate(self, request: PreemptionRequest) -> Candidate | PostFilterResult:
+        """The node to be nominated with its victims, or why there is none."""
         candidates = await self.candidates(request)
         return await self._choose(request, candidates) if candidates.found else _none_found(candidates)
 
@@ -154,7 +168,9 @@ class Evaluator:
         record = CycleRecord(request.pod, self._handle.profile_name, 0, b"", b"", 0, 0, 0)
         return Attempt(request.pod, self._handle.snapshot, request.state, record)
 
-    async def _choose(self, request: PreemptionRequest, candidates: Candidates) -> PostFilterResult:
+    async def _choose(
+        self, request: PreemptionRequest, candidates: Candidates
+    ) -> Candidate | PostFilterResult:
         try:
             left = await self._left_by_extenders(request, candidates.found)
         except PluginError as error:
@@ -162,8 +178,7 @@ class Evaluator:
         best = best_candidates(left, self.seniority())
         if not best:
             return PostFilterResult(unschedulable("no candidate node for preemption"))
-        chosen = best[self._handle.random.randrange(len(best))]
-        return await self._nominate(request.plugin, request.pod, chosen)
+        return best[self._handle.random.randrange(len(best))]
 
     async def evict(self, plugin: str, pod: Pod, node_name: str, victims: Sequence[Pod]) -> PostFilterResult:
         """Nominate that node and have these victims evicted, whom the plugin chose itself."""

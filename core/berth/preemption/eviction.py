@@ -25,7 +25,7 @@ from berth.preemption.candidates import Candidate
 from berth.preemption.departures import Departures
 from berth.preemption.eligibility import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
 from berth.preemption.preemption_metrics import PreemptionMetrics
-from berth.preemption.preemptor import Preemptor
+from berth.preemption.preemptor import PODGROUP, Preemptor
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class Evictions:
         if not staying:
             return
         victims = self._departures.begin(staying, preemptor.pods)
-        self._metrics.victims(len(candidate.victims))
+        self._metrics.chosen(preemptor.kind, candidate)
         self._preempting.add(preemptor.uid)
         eviction = _Eviction(self._handle, self._departures, plugin, preemptor, candidate.node_name)
         work = self._run(eviction, victims, staying)
@@ -78,7 +78,8 @@ class Evictions:
 
     async def carry_out(self, plugin: str, preemptor: Preemptor, candidate: Candidate) -> Status:
         """Evict the candidate's victims and wait for that; an error where one could not be evicted."""
-        self._metrics.victims(len(candidate.victims))
+        self._metrics.chosen(preemptor.kind, candidate)
+        started = self._handle.clock.monotonic()
         self._forget_those_heard_of()
         eviction = _Eviction(self._handle, self._departures, plugin, preemptor, candidate.node_name)
         victims = self._departures.begin(_staying(candidate.victims), preemptor.pods)
@@ -86,6 +87,8 @@ class Evictions:
             await eviction.evict_all(victims)
         finally:
             self._give_back(victims)
+        seconds = self._handle.clock.monotonic() - started
+        self._metrics.evicted(preemptor.kind, seconds, failed=eviction.error is not None, beside=False)
         if eviction.error is not None:
             return failed(eviction.error)
         await eviction.take_back_nominations()
@@ -109,7 +112,8 @@ class Evictions:
             if unsuccessful or not leaving:
                 self._forget(uid)
             self._give_back(victims)
-        self._metrics.evicted(self._handle.clock.monotonic() - started, failed=unsuccessful)
+        seconds = self._handle.clock.monotonic() - started
+        self._metrics.evicted(eviction.preemptor.kind, seconds, failed=unsuccessful, beside=True)
         # Where a victim had left, or another's eviction had failed, while PreEnqueue still held the preemptor
         # back, no event is to come any more.
         if unsuccessful or unheard:
@@ -214,7 +218,7 @@ class _Eviction:
         await self._handle.writer.delete_pod(victim)
 
     def _kind_in_words(self) -> str:
-        apart = self._handle.rules.groups_keep_the_nodes_found and self.preemptor.kind == "podgroup"
+        apart = self._handle.rules.groups_keep_the_nodes_found and self.preemptor.kind == PODGROUP
         return "pod group" if apart else self.preemptor.kind
 
     def _tell(self, victim: Pod, *, in_memory: bool) -> None:

@@ -17,7 +17,8 @@ from berth.preemption.candidates import Candidate
 from berth.preemption.eligibility import NEVER, leaves_for_another
 from berth.preemption.eviction import Evictions
 from berth.preemption.group_search import GroupSearch
-from berth.preemption.preemptor import Preemptor
+from berth.preemption.preemption_metrics import PreemptionMetrics
+from berth.preemption.preemptor import PODGROUP, Preemptor
 from berth.preemption.units import victim_units
 from berth.preemption.victims import Budgets, Seniority
 
@@ -33,6 +34,7 @@ class GroupPreemption:
     budgets: Budgets
     seniority: Seniority
     evictions: Evictions
+    metrics: PreemptionMetrics
 
     async def run(self, request: GroupPreemptionRequest) -> PodGroupPostFilterResult:
         """Have victims evicted so that the whole group fits, or say why not."""
@@ -42,7 +44,10 @@ class GroupPreemption:
             return PodGroupPostFilterResult(Status(Code.SUCCESS, (ONGOING,)), nominations(as_they_are))
         if self._never_preempts(request):
             return PodGroupPostFilterResult(unschedulable(NEVER))
+        started = self.handle.clock.monotonic()
         found = await self._search(request, whole_units=keeps_nodes)
+        code = found.code if isinstance(found, Status) else Code.SUCCESS
+        self.metrics.evaluated(PODGROUP, str(code), self.handle.clock.monotonic() - started)
         if isinstance(found, Status):
             return PodGroupPostFilterResult(found)
         preemptor = Preemptor(request.group, request.pods)

@@ -10,7 +10,7 @@ from itertools import compress
 from berth.framework.interface import GroupTrial
 from berth.framework.status import Status, unresolvable
 from berth.preemption.candidates import Candidate
-from berth.preemption.units import Unit
+from berth.preemption.units import Unit, candidate_of
 from berth.preemption.victims import Budgets, Seniority
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming preemptor")
@@ -46,7 +46,7 @@ class GroupSearch:
         violations = len(gone)
         gone += await self._have_to_go(list(compress(ordered, (not one for one in violates))))
         gone.sort(key=lambda unit: unit.importance(self.seniority))
-        return Candidate(THE_DOMAIN, tuple(info.pod for unit in gone for info in unit.pods), violations)
+        return candidate_of(THE_DOMAIN, gone, violations)
 
     async def _have_to_go(self, units: Sequence[Unit]) -> list[Unit]:
         """Those that cannot stay, looked at in order; the others are back.

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
 
+PODGROUP = "podgroup"
+
 
 @dataclass(frozen=True, slots=True)
 class Preemptor:
@@ -27,7 +29,7 @@ class Preemptor:
     @property
     def kind(self) -> str:
         """What users read that it is."""
-        return "podgroup" if isinstance(self.obj, PodGroup) else "pod"
+        return PODGROUP if isinstance(self.obj, PodGroup) else "pod"
 
     @property
     def scheduler_name(self) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from berth.framework.listers import Store
 from berth.objects.pod_groups import PodGroup
+from berth.preemption.candidates import Candidate
 from berth.preemption.victims import Seniority
 from berth.snapshot.pod_group_states import GroupKey, group_of
 from berth.snapshot.pod_info import PodInfo
@@ -26,6 +27,12 @@ class Unit:
         grouped = group_of(self.pods[0].pod) is not None
         size = len(self.pods) if grouped else 0
         return -self.priority, not grouped, -size, min(seniority.rank(info.pod) for info in self.pods)
+
+
+def candidate_of(name: str, gone: Sequence[Unit], violations: int) -> Candidate:
+    """The candidate of that name for which these units have to go, the most important first."""
+    grouped = sum(group_of(unit.pods[0].pod) is not None for unit in gone)
+    return Candidate(name, tuple(info.pod for unit in gone for info in unit.pods), violations, grouped)
 
 
 def victim_units(placed: Iterable[PodInfo], groups: Store[PodGroup], preemptor: PodGroup) -> list[Unit]:

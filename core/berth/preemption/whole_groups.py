@@ -21,7 +21,7 @@ from berth.objects.pod_groups import PodGroup
 from berth.preemption.candidates import Candidate
 from berth.preemption.screening import LowerPriorityPods
 from berth.preemption.trial import Trial, Turns
-from berth.preemption.units import Unit
+from berth.preemption.units import Unit, candidate_of
 from berth.preemption.victims import Budgets, Seniority
 from berth.snapshot.pod_group_states import GroupKey, PodGroupStates, group_of
 from berth.snapshot.pod_info import PodInfo
@@ -160,4 +160,4 @@ class UnitDryRun:
                 gone.append(unit)
                 violating += count
         gone.sort(key=lambda unit: unit.importance(self.seniority))
-        return Candidate(name, tuple(info.pod for unit in gone for info in unit.pods), violating)
+        return candidate_of(name, gone, violating)

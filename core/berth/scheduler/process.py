@@ -67,7 +67,7 @@ from berth.scheduler.pages.explain_access import ExplainAccess, published
 from berth.scheduler.pages.status_pages import StatusPages
 from berth.scheduler.process_options import ProcessOptions
 from berth.scheduler.process_recording import new_recording
-from berth.scheduler.scheduler import ASYNC_API_CALLS, GENERIC_WORKLOAD, Scheduler
+from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.secure_port import SecurePort
 from berth.scheduler.sidecars.out_of_tree_plugins import OutOfTreePlugins
 from berth.scheduler.sidecars.plugin_upkeep import PluginUpkeep
@@ -177,11 +177,7 @@ class Process:
         self.clock = SystemClock()
         self.tasks, self.background = RunningTasks(group), AsyncioBackground(group)
         self.attempts = AttemptLog()
-        self.metrics = SchedulerMetrics(
-            pod_groups=loaded.gates.enabled(GENERIC_WORKLOAD),
-            asynchronous_calls=loaded.gates.enabled(ASYNC_API_CALLS),
-            shared_claim_metric=loaded.gates.rules.shared_claim_metric,
-        )
+        self.metrics = SchedulerMetrics.following(loaded.gates)
         self.recorder = EventRecorder(Api(transports.events))
         lease_events = {shard.name: LeaseEvents(self.recorder, loaded, shard.name) for shard in self._shards}
         identity = new_identity()

@@ -27,6 +27,8 @@ POINT = exponential(0.0001, 2, 12)
 PLUGIN = exponential(0.00001, 1.5, 20)
 HINT = exponential(0.00001, 2, 12)
 LONG = exponential(0.01, 2, 20)
+PREEMPTION = exponential(0.001, 2, 16)
+UNITS = exponential(1, 2, 11)
 
 
 class Family(NamedTuple):
@@ -216,6 +218,70 @@ POD_GROUP_HISTOGRAMS = (
     ),
 )
 
+WORKLOAD_COUNTERS = (
+    Family(
+        "scheduler_workload_preemption_attempts_total",
+        ("result",),
+        "[ALPHA] Pod groups that asked for room.",
+    ),
+    Family(
+        "scheduler_preemption_pdb_violations_total",
+        ("preemptor",),
+        "[ALPHA] Disruption budgets that preemption violated.",
+    ),
+)
+
+WORKLOAD_HISTOGRAMS = (
+    Family("scheduler_workload_preemption_victims", (), "[ALPHA] Pods evicted for a pod group.", UNITS),
+    Family(
+        "scheduler_preemption_workload_disruptions",
+        ("preemptor",),
+        "[ALPHA] Groups, or pods of groups that go one by one, evicted for a preemptor.",
+        UNITS,
+    ),
+    Family(
+        "scheduler_preemption_evaluation_duration_seconds",
+        ("preemptor", "result"),
+        "[ALPHA] The search for victims.",
+        PREEMPTION,
+    ),
+    Family(
+        "scheduler_preemption_execution_duration_seconds",
+        ("preemptor", "result"),
+        "[ALPHA] The evictions for a preemptor.",
+        PREEMPTION,
+    ),
+)
+
+
+def placement_counters(more: tuple[str, ...]) -> tuple[Family, ...]:
+    """What is counted of placements, with these further labels."""
+    return (
+        Family(
+            "scheduler_generated_placements_total",
+            ("profile", *more),
+            "[ALPHA] Placements that pod groups may have.",
+        ),
+        Family(
+            "scheduler_placement_evaluations_total",
+            ("result", "profile", *more),
+            "[ALPHA] Placements that were tried, by whether the pod group fits.",
+        ),
+    )
+
+
+def placement_histograms(more: tuple[str, ...]) -> tuple[Family, ...]:
+    """What is measured of placements, with these further labels."""
+    return (
+        Family(
+            "scheduler_placement_evaluation_duration_seconds",
+            ("result", "profile", *more),
+            "[ALPHA] Trying a placement.",
+            ATTEMPT,
+        ),
+    )
+
+
 CALL_COUNTERS = (
     Family(
         "scheduler_async_api_call_execution_total",
@@ -246,7 +312,8 @@ CLAIMS_CREATED_BY_ANY = Family(
 class Families:
     """One process's counters and histograms, by name; those of pod groups and of calls where asked for.
 
-    `shared_claim_metric` is a rule of the release (berth.config.releases).
+    `shared_claim_metric` and `workloads` are rules of the release (berth.config.releases); `placements` are
+    the labels that counts of placements have beside result and profile, None where there are no such counts.
     """
 
     def __init__(
@@ -256,12 +323,21 @@ class Families:
         pod_groups: bool = False,
         asynchronous_calls: bool = False,
         shared_claim_metric: bool = False,
+        workloads: bool = False,
+        placements: Sequence[str] | None = None,
     ) -> None:
         counters, histograms = list(COUNTERS), list(HISTOGRAMS)
         counters.append(CLAIMS_CREATED_BY_ANY if shared_claim_metric else CLAIMS_CREATED)
         if pod_groups:
             counters += POD_GROUP_COUNTERS
             histograms += POD_GROUP_HISTOGRAMS
+        if workloads:
+            counters += WORKLOAD_COUNTERS
+            histograms += WORKLOAD_HISTOGRAMS
+        self.placement_labels = tuple(placements or ())
+        if placements is not None:
+            counters += placement_counters(self.placement_labels)
+            histograms += placement_histograms(self.placement_labels)
         if asynchronous_calls:
             counters += CALL_COUNTERS
             histograms += CALL_HISTOGRAMS

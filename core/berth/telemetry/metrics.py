@@ -5,6 +5,7 @@ resets, another may read the text meanwhile: what is read is copied in one step,
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Self
 
 from prometheus_client import (
     CollectorRegistry,
@@ -19,6 +20,7 @@ from prometheus_client.openmetrics.exposition import generate_latest as open_met
 from prometheus_client.registry import Collector
 
 from berth.cache.cache import Cache
+from berth.config.flags.feature_gates import FeatureGates
 from berth.framework.cycle_record import CycleRecord
 from berth.telemetry.call_metrics import PrometheusCallMetrics
 from berth.telemetry.claim_metrics import PrometheusClaimMetrics
@@ -41,8 +43,8 @@ class SchedulerMetrics:
     """What `/metrics` shows; `queue`, `preemption` and its other parts implement these packages' interfaces.
 
     `families` holds what is in no record. Pod groups and API calls show only where they are scheduled as such
-    (GenericWorkload) and made beside the cycles (SchedulerAsyncAPICalls). `shared_claim_metric` is a rule of
-    the release (berth.config.releases).
+    (GenericWorkload) and made beside the cycles (SchedulerAsyncAPICalls). What the others stand for is in
+    `metric_families.Families`.
     """
 
     def __init__(
@@ -51,10 +53,14 @@ class SchedulerMetrics:
         pod_groups: bool = False,
         asynchronous_calls: bool = False,
         shared_claim_metric: bool = False,
+        workloads: bool = False,
+        placements: Sequence[str] | None = None,
     ) -> None:
         self._with_pod_groups = pod_groups
         self._with_calls = asynchronous_calls
         self._with_shared_claim_metric = shared_claim_metric
+        self._with_workloads = workloads
+        self._placement_labels = placements
         self._state = StateCollector()
         self.requests = RequestCollector()
         self.informers = InformerCollector()
@@ -68,6 +74,19 @@ class SchedulerMetrics:
         self._records = RecordMetrics(self.families)
         self._events: dict[str, Series] = {}
         self._state.mirrored += _summed_up(self.queue, self._records)
+
+    @classmethod
+    def following(cls, gates: FeatureGates) -> Self:
+        """The metrics of a scheduler with these gates, as their release has them."""
+        rules, pod_groups = gates.rules, gates.enabled("GenericWorkload")
+        placed = rules.workload_metrics and gates.enabled("TopologyAwareWorkloadScheduling")
+        return cls(
+            pod_groups=pod_groups,
+            asynchronous_calls=gates.enabled("SchedulerAsyncAPICalls"),
+            shared_claim_metric=rules.shared_claim_metric,
+            workloads=rules.workload_metrics and pod_groups,
+            placements=(("type",) if rules.placements_count_by_type else ()) if placed else None,
+        )
 
     def on_record(self, record: CycleRecord) -> None:
         """Count a finished cycle."""
@@ -241,6 +260,8 @@ class SchedulerMetrics:
             pod_groups=self._with_pod_groups,
             asynchronous_calls=self._with_calls,
             shared_claim_metric=self._with_shared_claim_metric,
+            workloads=self._with_workloads,
+            placements=self._placement_labels,
         )
         registry.register(self._state)
         registry.register(self.requests)

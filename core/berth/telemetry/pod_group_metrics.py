@@ -1,10 +1,13 @@
 """The pod-group cycle's figures, as Prometheus wants them.
 
-Source: pkg/scheduler/metrics/metrics.go (Kubernetes v1.36).
+Source: pkg/scheduler/metrics/metrics.go (Kubernetes v1.36, v1.37).
 """
 
 from berth.pod_groups.pod_group_metrics import PodGroupMetrics
 from berth.telemetry.metric_families import Families
+
+POD_GROUP = "podgroup"
+"""The type of all groups that are tried: there are no trees of groups yet."""
 
 
 class PrometheusPodGroupMetrics(PodGroupMetrics):
@@ -28,3 +31,21 @@ class PrometheusPodGroupMetrics(PodGroupMetrics):
     def decided(self, seconds: float) -> None:
         """Observe how long the choice of nodes took."""
         self._families.histograms["scheduler_podgroup_scheduling_algorithm_duration_seconds"].observe(seconds)
+
+    def generated(self, placements: int, profile: str) -> None:
+        """Count placements that are to be tried."""
+        if counter := self._families.counters.get("scheduler_generated_placements_total"):
+            counter.labels(profile, *self._types()).inc(placements)
+
+    def evaluated(self, seconds: float, profile: str, *, feasible: bool) -> None:
+        """Count a placement that was tried."""
+        families = self._families
+        if counter := families.counters.get("scheduler_placement_evaluations_total"):
+            labels = ("feasible" if feasible else "infeasible", profile, *self._types())
+            counter.labels(*labels).inc()
+            families.histograms["scheduler_placement_evaluation_duration_seconds"].labels(*labels).observe(
+                seconds
+            )
+
+    def _types(self) -> tuple[str, ...]:
+        return (POD_GROUP,) if self._families.placement_labels else ()

@@ -86,10 +86,7 @@ class Cluster:
         self.pods_client = MemoryPods(self.api)
         self.recorder = Recorder()
         self.groups_client = MemoryPodGroups(self.api)
-        self.metrics = SchedulerMetrics(
-            pod_groups=loaded.gates.enabled("GenericWorkload"),
-            asynchronous_calls=loaded.gates.enabled("SchedulerAsyncAPICalls"),
-        )
+        self.metrics = SchedulerMetrics.following(loaded.gates)
         self.records = []
         self.pod_ready = asyncio.Event()
         background = AsyncioBackground(loop)

@@ -6,6 +6,7 @@ from berth.config.releases.release import RELEASES
 from berth.objects.pod_groups import PodGroup
 from tests.scenarios.pod_groups.kit import GANG, Groups, group
 from tests.unit.pod_groups.kit import apart, near
+from tests.unit.preemption.kit import budget
 
 IN_36, IN_37, IN_38 = RELEASES
 NEWER = [IN_37, IN_38]
@@ -378,6 +379,76 @@ async def test_a_group_is_evicted_for_a_group(release):
     assert 2 == len({cluster.nomination("a"), cluster.nomination("b")} & {"n0", "n1", "n2"})
     await cluster.tick(10)
     assert {"a", "b"} == cluster.bound.keys()
+
+
+def observed(cluster, name, **labels):
+    """How many values a histogram has, and their sum."""
+    return cluster.metric(f"{name}_count", **labels), cluster.metric(f"{name}_sum", **labels)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+async def test_what_is_counted_of_preemption_by_groups(release):
+    """From 1.37 on a group's victims apart from those of pods, units of groups, searches and evictions."""
+    newer = release in NEWER
+    cluster = crowded(release, nodes=3) if newer else crowded(release, "WorkloadAwarePreemption", nodes=3)
+    cluster.add_group("low", disruptionMode={"all": {}} if newer else "PodGroup")
+    for i in range(2):
+        cluster.add_member(f"low-{i}", "low", cpu="1", node_name=f"n{i}")
+    cluster.add_pod("alone", cpu="1", node_name="n2")
+    preempting(cluster, 3)
+    await cluster.run()
+    of_groups = {"preemptor": "podgroup"}
+
+    assert ["alone", "low-0", "low-1"] == evicted(cluster)
+    assert ((0, 0) if newer else (1, 3)) == observed(cluster, "preemption_victims")
+    assert ((1, 3) if newer else (0, 0)) == observed(cluster, "workload_preemption_victims")
+    assert ((1, 1) if newer else (0, 0)) == observed(cluster, "preemption_workload_disruptions", **of_groups)
+    assert newer == cluster.metric("workload_preemption_attempts_total", result="Success")
+    searches = observed(cluster, "preemption_evaluation_duration_seconds", **of_groups, result="Success")
+    evictions = observed(cluster, "preemption_execution_duration_seconds", **of_groups, result="success")
+    assert (newer, newer) == (searches[0], evictions[0])
+
+
+@pytest.mark.parametrize("release", RELEASES)
+async def test_what_is_counted_of_preemption_by_pods(release):
+    """Budgets that are violated, the search and the evictions from 1.37 on; victims in all."""
+    newer = release in NEWER
+    cluster = crowded(release, nodes=1)
+    cluster.add_pod("low", cpu="1", node_name="n0", labels={"app": "db"})
+    cluster.add(budget(selector={"app": "db"}))
+    cluster.add_pod("high", cpu="1", priority=10)
+    await cluster.run()
+    of_pods = {"preemptor": "pod"}
+
+    assert (["low"], (1, 1)) == (evicted(cluster), observed(cluster, "preemption_victims"))
+    assert newer == cluster.metric("preemption_pdb_violations_total", **of_pods)
+    searches = observed(cluster, "preemption_evaluation_duration_seconds", **of_pods, result="Success")
+    evictions = observed(cluster, "preemption_execution_duration_seconds", **of_pods, result="success")
+    assert (newer, newer) == (searches[0], evictions[0])
+
+
+@pytest.mark.parametrize(
+    ("release", "labels"), [(IN_36, None), (IN_37, {}), (IN_38, {"type": "podgroup"})], ids=str
+)
+async def test_what_is_counted_of_placements(release, labels):
+    """From 1.37 on, with TopologyAwareWorkloadScheduling; from 1.38 on by the type of what is placed."""
+    cluster = a_cluster(release, TOPOLOGY)
+    for rack, cpu in (("a", "1"), ("b", "2"), ("c", "2")):
+        cluster.add_node(f"n-{rack}", cpu=cpu, labels={RACK: rack})
+    cluster.add_group("g", 2, topology=RACK)
+    cluster.add_members("a", "b", cpu="1")
+    await cluster.run()
+    of = {"profile": "default-scheduler", **(labels or {})}
+    counted = [
+        cluster.metric("generated_placements_total", **of),
+        *(
+            cluster.metric("placement_evaluations_total", result=result, **of)
+            for result in ("feasible", "infeasible")
+        ),
+        observed(cluster, "placement_evaluation_duration_seconds", result="feasible", **of)[0],
+    ]
+
+    assert ([0] * 4 if labels is None else [3, 2, 1, 2]) == counted
 
 
 @pytest.mark.parametrize("release", NEWER)

@@ -1,4 +1,3 @@
-# ruff: noqa: ARG002 - fakes take the arguments of what they stand for
 """Victims are evicted beside the scheduling cycles, the last one last."""
 
 import asyncio
@@ -63,11 +62,12 @@ class Numbers:
     def attempted(self):
         raise NotImplementedError
 
-    def victims(self, count):
-        self.of_victims.append(count)
+    def chosen(self, _preemptor, candidate):
+        self.of_victims.append(len(candidate.victims))
 
-    def evicted(self, seconds, *, failed):
-        self.outcomes.append("failed" if failed else "done")
+    def evicted(self, _preemptor, _seconds, *, failed, beside):
+        if beside:
+            self.outcomes.append("failed" if failed else "done")
 
 
 class Scene:

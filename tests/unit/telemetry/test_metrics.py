@@ -12,10 +12,12 @@ from berth import telemetry
 from berth.cache.cache import Cache
 from berth.client.request_counts import BOUNDS, RequestCounts
 from berth.framework.status import SUCCESS, Code, Status, failed
+from berth.preemption.candidates import Candidate
 from berth.queue.queue_metrics import QueueMetrics
 from berth.queue.sub_queues import QueueSizes
 from berth.telemetry.metric_families import COUNTERS, HISTOGRAMS
 from berth.telemetry.metrics import SchedulerMetrics
+from berth.testing.builders import make_pod
 from tests.unit.telemetry.records import (
     MILLISECOND,
     SIDECAR_SPAN_ID,
@@ -172,9 +174,9 @@ def test_preemption_metrics():
     metrics.preemption.attempted()
     metrics.reset()
     metrics.preemption.attempted()
-    metrics.preemption.victims(3)
-    metrics.preemption.evicted(0.5, failed=False)
-    metrics.preemption.evicted(0.25, failed=True)
+    metrics.preemption.chosen("pod", Candidate("n0", (make_pod(),) * 3))
+    metrics.preemption.evicted("pod", 0.5, failed=False, beside=True)
+    metrics.preemption.evicted("pod", 0.25, failed=True, beside=True)
 
     assert {(): 1} == series(metrics, "scheduler_preemption_attempts_total")
     assert {(): 3} == series(metrics, "scheduler_preemption_victims_sum")

@@ -45,6 +45,11 @@ class Rules:
     shared_claim_metric: bool = False
     """Whether claims that are created count in dynamic_resource_allocation_resourceclaim_creates_total, which
     other components have, too; else in scheduler_resourceclaim_creates_total (#138542)."""
+    workload_metrics: bool = False
+    """Whether placements, and preemption by groups and of groups, are counted; and a group's victims apart
+    from those of pods (KEP-5732, KEP-5710)."""
+    placements_count_by_type: bool = False
+    """Whether the counts of placements name the type of the group that was placed (KEP-6012)."""
     informer_metrics: bool = False
     """Whether the mirrors of kinds of objects are shown by client-go's metrics of informers (#140511)."""
     selector_errors_name_the_device: bool = False
@@ -105,6 +110,7 @@ _OF_1_37: Final = replace(
     steps_keep_their_form=True,
     gated_pods_are_nominated=True,
     shared_claim_metric=True,
+    workload_metrics=True,
     informer_metrics=True,
     selector_errors_name_the_device=True,
     queues_groups=True,
@@ -121,6 +127,7 @@ _OF_1_38: Final = replace(
     capacity_names_are_qualified=True,
     shared_devices_stay_shared=True,
     extenders_may_name_all_victims=True,
+    placements_count_by_type=True,
     rejected_groups_name_plugins=True,
     names_pods_that_differ=True,
     tries_nominated_placements_first=True,
