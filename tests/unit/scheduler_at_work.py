@@ -98,8 +98,8 @@ def _list(names):
     return ", ".join(f"{{name: {name}}}" for name in names)
 
 
-async def eventually(claim):
+async def eventually(claim, seconds=60):
     """Let client and server talk until the claim holds."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(seconds):
         while not claim():  # noqa: ASYNC110 - looks into the server's state, which has no event
             await asyncio.sleep(0.01)
