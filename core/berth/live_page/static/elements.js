@@ -8,8 +8,9 @@ export const whole = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0
 export const byName = new Intl.Collator(undefined, { numeric: true }).compare;
 const short = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 3 });
 
-// Users write parts of texts: what hides, or turns the direction of writing, is shown as JSON writes it.
-const HIDDEN = /(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu;
+// Users write parts of texts: what hides, or turns the direction of writing, is shown as JSON writes it, and so are
+// marks upon four marks, which would cover the lines around them.
+const HIDDEN = /(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]|(?<=\p{M}{4})\p{M}/gu;
 const escaped = (found) =>
   found.split("").map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`).join("");
 
