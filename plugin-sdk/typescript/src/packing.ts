@@ -126,8 +126,9 @@ function rangeOf(points: Points, candidates: Mask | undefined): [number, number]
   for (let i = 0; i < points.length; i++) {
     if (candidates && !candidates[i]) continue;
     const value = points[i] as number | bigint;
-    if (typeof value !== "bigint" && !Number.isSafeInteger(value)) {
-      throw new ContractError(`a score is an integer, not ${value}`);
+    const fits = typeof value === "bigint" ? BigInt.asIntN(64, value) === value : Number.isSafeInteger(value);
+    if (!fits) {
+      throw new ContractError(`a score is an integer of 64 bits, not ${value}`);
     }
     if (value < (low as number)) low = value;
     if (value > (high as number)) high = value;

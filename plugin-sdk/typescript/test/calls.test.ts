@@ -96,7 +96,11 @@ for (const [claim, functions, expected] of [
 
 for (const [claim, score, expected] of [
   ["out of range", 101, /0 to 100 is the range/],
-  ["no integer", 0.5, /a score is an integer, not 0.5/],
+  ["no integer", 0.5, /a score is an integer of 64 bits, not 0.5/],
+  ["no number", NaN, /a score is an integer of 64 bits, not NaN/],
+  ["infinite", -Infinity, /a score is an integer of 64 bits, not -Infinity/],
+  ["larger than what is exact", 2 ** 53, /a score is an integer of 64 bits, not 9007199254740992/],
+  ["larger than 64 bits", 1e300, /a score is an integer of 64 bits, not 1e\+300/],
 ] as const) {
   test(`a score that is ${claim} fails the attempt`, async () => {
     await using host = await running(made({ score: () => score }), nodes);
@@ -104,6 +108,18 @@ for (const [claim, score, expected] of [
     await assert.rejects(
       host.score(pod),
       (error) => error instanceof Refused && expected.test(error.message),
+    );
+  });
+}
+
+for (const score of [2n ** 63n, -(2n ** 63n) - 1n]) {
+  test(`a score of ${score} fails the attempt`, async () => {
+    const scoreNodes = () => ({ points: nodes.map(() => score), normalization: Normalization.MIN_MAX });
+    await using host = await running(made({ scoreNodes: scoreNodes as never }), nodes);
+
+    await assert.rejects(
+      host.score(pod),
+      (error) => error instanceof Refused && /a score is an integer of 64 bits/.test(error.message),
     );
   });
 }

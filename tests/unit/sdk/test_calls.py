@@ -53,6 +53,33 @@ class Vectors(Plugin):
         return np.arange(len(nodes)) * -(1 << 40)
 
 
+NO_SCORES = [0.5, float("nan"), float("inf"), "7", None, 2**63, -(2**63) - 1]
+
+
+@pytest.mark.parametrize("score", NO_SCORES, ids=repr)
+@pytest.mark.parametrize("form", ["each node", "all nodes"])
+async def test_what_is_no_score(form, score):
+    """It fails the attempt with a text that says so: nothing is cut to an integer, nothing wraps around."""
+
+    class Each(Plugin):
+        name = "each"
+        normalization = Normalization.MIN_MAX
+
+        def score(self, _pod, _node):
+            return score
+
+    class All(Plugin):
+        name = "all"
+        normalization = Normalization.MIN_MAX
+
+        def score_nodes(self, _pod, nodes):
+            return nodes.scores(lambda _index, _node: score)
+
+    async with running(Each() if form == "each node" else All(), *NODES) as host:
+        with pytest.raises(Refused, match="integer of 64 bits"):
+            await host.score(RED)
+
+
 async def test_filter_per_node():
     """A node is turned down with the text its filter gave."""
     async with running(TeamNodes(), *NODES) as host:

@@ -141,6 +141,10 @@ def test_wrong_lengths_are_refused(unpack):
         pytest.param(Scores(np.array([1, 2]), Normalization.NONE), id="wrong length"),
         pytest.param(Scores(np.array([101]), Normalization.NONE), id="out of range"),
         pytest.param(Scores(np.array([-1]), Normalization.NONE), id="negative"),
+        pytest.param(Scores(np.array([np.nan]), Normalization.MIN_MAX), id="no number"),
+        pytest.param(Scores(np.array([np.inf]), Normalization.MIN_MAX), id="infinite"),
+        pytest.param(Scores(np.array([2**63], dtype=np.uint64), Normalization.MAX), id="unsigned"),
+        pytest.param(Scores(np.array([2**64], dtype=object), Normalization.MAX), id="larger than 64 bits"),
     ],
 )
 def test_scores_that_are_not_sent(scores):

@@ -1,5 +1,6 @@
 """All nodes of a generation, as a function that answers for them sees them."""
 
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -8,6 +9,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+from berth_sdk.errors import ContractError
 from berth_sdk.objects import Node
 from berth_sdk.outcomes import Reason, Verdicts
 from berth_sdk.packing import numbered
@@ -81,11 +83,15 @@ class Nodes(Sequence[Node]):
     def scores(self, score: Callable[[int, Node], int]) -> NDArray[np.int64]:
         """Return the answer of `score_nodes`: the score of each node that is asked about.
 
-        Shapes: result int64 (n,).
+        Shapes: result int64 (n,). Raises: ContractError: one of them is no integer of 64 bits.
         """
         points = np.zeros(len(self), np.int64)
         for index, node in self.asked():
-            points[index] = score(index, node)
+            answer = score(index, node)
+            try:
+                points[index] = operator.index(answer)
+            except (TypeError, OverflowError):
+                raise ContractError(f"a score is an integer of 64 bits, not {answer!r}") from None
         return points
 
     def entries(self) -> Iterable[tuple[int, Node]]:

@@ -157,6 +157,8 @@ def fill_scores(
         # in the narrow form, which is quicker.
         points, candidates = np.where(candidates, points, 0), None
         low, high = _range(points)
+    if high > _LONG.max:
+        raise ContractError(f"a score is an integer of 64 bits, not {high}")
     if normalization is Normalization.NONE and (low < 0 or high > MAX_SCORE):
         raise ContractError(
             f"scores from {low} to {high} without normalization: 0 to {MAX_SCORE} is the range"

@@ -242,15 +242,15 @@ def filter_each_node(plugin: Plugin, pod: Pod, nodes: Nodes) -> Verdicts:
 def score_each_node(plugin: Plugin, pod: Pod, nodes: Nodes) -> NDArray[np.int64]:
     """Return the scores of the per-node form.
 
-    Raises: ContractError: one of them is no integer.
+    Raises: ContractError: one of them is no integer of 64 bits.
     """
     points = np.zeros(nodes.entry_count, np.int64)
     for number, node in nodes.entries():
         answer = plugin.score(pod, node)
         try:
             points[number] = index(answer)
-        except TypeError:
-            raise ContractError(f"score answers an integer, not {answer!r}") from None
+        except (TypeError, OverflowError):
+            raise ContractError(f"score answers an integer of 64 bits, not {answer!r}") from None
     return points
 
 
