@@ -33,7 +33,7 @@ apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 clientConnection: {{kubeconfig: {kubeconfig}, qps: -1}}
 leaderElection:
-  resourceNamespace: berth-system
+  resourceNamespace: {leases}
   resourceName: {profile}
   leaseDuration: 60s
   renewDeadline: 50s
@@ -139,12 +139,13 @@ def cluster_viewer(user):
 
 
 @asynccontextmanager
-async def explaining(tmp_path, profiles, *objects, **process_options):
+async def explaining(tmp_path, profiles, *objects, leases="berth-system", **process_options):
     """A sandbox with a scheduler for each of the profiles, and an APIService in front of them all.
 
     Gives the sandbox, the schedulers' ports, and kubeconfigs: an administrator's, the developer Jane's, who
     may view namespace team-a, and the operator Oscar's, who may see nodes, profiles and queues. Two
-    schedulers of the same profile are replicas. The APIService is available, and each profile has a leader.
+    schedulers of the same profile are replicas. The APIService is available, and each profile has a leader,
+    whose lease is in the namespace `leases`.
     Further keywords are the processes' own options.
     """
     async with AsyncExitStack() as stack:
@@ -173,7 +174,7 @@ async def explaining(tmp_path, profiles, *objects, **process_options):
         ports = []
         for number, profile in enumerate(profiles):
             ports.append(free_port())
-            text = CONFIGURATION.format(kubeconfig=tmp_path / "scheduler", profile=profile)
+            text = CONFIGURATION.format(kubeconfig=tmp_path / "scheduler", profile=profile, leases=leases)
             serving = Serving(LOOPBACK, ports[-1], *map(str, files))
             options = ProcessOptions(
                 load(text, gates=GATES),

@@ -11,7 +11,6 @@ import click
 
 from berth.aggregated_api.kinds import DEFAULT_PROFILE, Kind
 from berth.cli.access import Access, asks_a_scheduler
-from berth.cli.asking import LOCAL
 from berth.cli.cluster import Cluster
 from berth.cli.failing import fail
 
@@ -27,8 +26,8 @@ _FORBIDDEN, _NOT_FOUND = 403, 404
 _NOT_INSTALLED = (
     "this cluster's API server serves no explanations: no scheduler is ready, or an administrator switched "
     "them off; kubectl get apiservice v1alpha1.explain.berth.dev shows it. Or ask the scheduler itself: "
-    "kubectl port-forward -n berth-system service/berth-main 10259, and "
-    f"--server {LOCAL} (docs/explain-access.md)"
+    "kubectl port-forward -n berth-system service/berth-main 10259, and --server https://localhost:10259 "
+    "--certificate-authority with its ConfigMap berth-main-ca (docs/explain-access.md)"
 )
 _MAY_NOT_IN_NAMESPACE = "; who may view a namespace may: bind ClusterRole view or berth-viewer there"
 _MAY_NOT = "; it shows pods of all namespaces: bind ClusterRole berth-cluster-viewer by a ClusterRoleBinding"

@@ -150,9 +150,8 @@ def _pending(state: State, nodes: Nodes | None) -> tuple[str, str]:
 def _remedy_for(plugin: str) -> str:
     if plugin.startswith(EXTENDER):
         return f"The {plugin} decides: see its log, or ask those who run it."
-    return (
-        REMEDIES.get(plugin) or f"The plugin {plugin} decides: berth plugin describe {plugin}, and its log."
-    )
+    describe = f"berth plugin describe {plugin} (-n NAMESPACE on a cluster)"
+    return REMEDIES.get(plugin) or f"The plugin {plugin} decides: its log, and {describe}."
 
 
 def _nominated(state: State) -> tuple[str, str]:

@@ -354,7 +354,15 @@ class Process:
     def _explain_access(self, reviews: Transport, identity: str) -> ExplainAccess:
         election = self._options.loaded.configuration.leader_election
         own = frozenset(lease_name(election.resource_name, shard.name) for shard in self._shards)
-        return ExplainAccess(reviews, election, identity, own, self._options.replica_token_file)
+        pod = OwnPod.from_environment(os.environ)
+        return ExplainAccess(
+            requests=reviews,
+            election=election,
+            identity=identity,
+            own_leases=own,
+            token_file=self._options.replica_token_file,
+            pod_namespace="" if pod is None else pod.namespace,
+        )
 
     def _new_pages(self, turns: LoopTurns, explain_access: ExplainAccess) -> StatusPages:
         return StatusPages(

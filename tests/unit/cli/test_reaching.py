@@ -154,7 +154,7 @@ async def test_without_an_api_service(jane):
 
     assert 2 == code
     assert "no scheduler is ready" in complaints
-    assert "--server https://127.0.0.1:10259" in complaints
+    assert "--server https://localhost:10259" in complaints
 
 
 async def test_completion(jane):

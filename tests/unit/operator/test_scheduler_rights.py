@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+import yaml
 
 from berth.aggregated_api.authentication_config import AuthenticationConfig
 from berth.aggregated_api.kinds import KINDS
@@ -15,7 +16,7 @@ from berth.config import load, parse_feature_gates
 from berth.config.releases.release import effective
 from berth.live_page.paths import STATE
 from berth.operator.rendering import Settings
-from berth.operator.rendering.rights import cluster_roles
+from berth.operator.rendering.rights import cluster_roles, lease_rules
 from berth.sandbox.access.identity import service_account
 from berth.sandbox.errors import ApiError
 from berth.sandbox.request import json_response
@@ -24,7 +25,7 @@ from berth.scheduler.process_options import ProcessOptions
 from berth.serving.access import Asked
 from berth.serving.delegated_access import DelegatedAccess
 from tests.unit.client.conftest import transport_to
-from tests.unit.operator.rights import bound, guarded, running, scheduler_roles
+from tests.unit.operator.rights import BASE, bound, granted, guarded, running, scheduler_roles
 from tests.unit.scheduler import test_devices_end_to_end as devices
 from tests.unit.scheduler import test_volumes_end_to_end as volumes
 from tests.unit.scheduler_at_work import eventually, node
@@ -236,3 +237,11 @@ def test_device_taint_rules_by_default(release, needed):
     loaded = load(CONFIGURATION.format(kubeconfig="k"), gates=parse_feature_gates([], effective(release)))
 
     assert needed == (TAINT_RULES in cluster_roles(loaded, [], Settings("x", release=release)))
+
+
+def test_the_lease_of_kube_scheduler():
+    """A scheduler that shares kube-scheduler's lease may do with it what it may with one of its own."""
+    file = BASE.parent / "components/lease-of-kube-scheduler/rights.yaml"
+    shared, *_ = yaml.safe_load_all(file.read_text())
+
+    assert granted([{"rules": lease_rules("kube-scheduler")}]) == granted([shared])

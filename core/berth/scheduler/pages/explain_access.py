@@ -52,6 +52,8 @@ class ExplainAccess:
     """Names of the leases for which this process campaigns."""
     token_file: str
     """What other replicas know this process by (berth.aggregated_api.replicas)."""
+    pod_namespace: str = ""
+    """The namespace of this process's pod and its replicas', not always the lease's; "" outside of pods."""
 
     def pages(
         self, here: Here, merged: Callable[[Sequence[Explanation], Sequence[str]], Explanation]
@@ -114,13 +116,16 @@ class ExplainAccess:
         return header
 
     async def _prove(self, leader: Leader) -> None:
-        """Raise OSError unless a pod of the schedulers' namespace has the address that the leader published.
+        """Raise OSError unless a pod of the schedulers' namespaces has the address that the leader published.
 
-        Who may write a lease can write any address into it, but gives no pod an address.
+        They are that of this process's pod, and that of the lease. Who may write a lease can write any
+        address into it, but gives no pod an address.
         """
         host = leader.published.address.rpartition(":")[0].strip("[]")
-        namespace = self.election.resource_namespace
+        namespaces = sorted({self.pod_namespace, self.election.resource_namespace} - {""})
         query: Query = {"fieldSelector": f"status.podIP={host}", "limit": 1}
-        body = await Api(self.requests).call("GET", PODS.collection(namespace), query=query)
-        if not decode_page(body).items:
-            raise OSError(f"no pod in namespace {namespace} has the address {host}")
+        for namespace in namespaces:
+            body = await Api(self.requests).call("GET", PODS.collection(namespace), query=query)
+            if decode_page(body).items:
+                return
+        raise OSError(f"no pod in namespace {' or '.join(namespaces)} has the address {host}")

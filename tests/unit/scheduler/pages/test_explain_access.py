@@ -114,6 +114,18 @@ async def test_who_may_explain_nothing(cluster):
         assert (await ask(url, explanation("team-a", "p"), token, **forged))[0] in (401, 403)
 
 
+async def test_a_lease_in_another_namespace(tmp_path, monkeypatch):
+    """In kube-scheduler's place the lease is in kube-system, and the replicas answer all the same."""
+    monkeypatch.setenv("POD_NAME", "schedulers")
+    monkeypatch.setenv("POD_NAMESPACE", "berth-system")
+    async with explaining(tmp_path, ["first", "first"], leases="kube-system") as cluster:
+        token = cluster.sandbox.access.issue(OSCAR)
+        for port in cluster.ports:
+            url = f"https://127.0.0.1:{port}"
+            code, document = await until_answered(url, kinds.QUEUE.path("", "first"), token)
+            assert (200, ["first"]) == (code, document["profiles"]), document
+
+
 @pytest.mark.parametrize("has_pod", [True, False])
 async def test_a_lease_that_names_another_server(cluster, has_pod):
     """It is sent no token where no pod has the address, and never one that the API server takes."""
