@@ -17,6 +17,11 @@ START_SECONDS = 300
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel has no /proc and no pidfd")
 
 
+def heeds_interrupts():
+    """Take interrupts, also where this suite was put into the background and ignores them."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.mark.parametrize(
     ("number", "workers"), [(signal.SIGINT, 0), (signal.SIGTERM, 0), (signal.SIGKILL, 0), (signal.SIGKILL, 1)]
 )
@@ -26,7 +31,11 @@ async def test_nothing_is_left(tmp_path, number, workers):
     command = ("-m", "pytest", f"-n{workers}", f"--basetemp={tmp_path / 'inner'}", never_ending.__file__)
     environment = {**os.environ, never_ending.NOTE: str(note)}
     tests = await asyncio.create_subprocess_exec(
-        sys.executable, *command, env=environment, stdout=asyncio.subprocess.DEVNULL
+        sys.executable,
+        *command,
+        env=environment,
+        stdout=asyncio.subprocess.DEVNULL,
+        preexec_fn=heeds_interrupts,
     )
     try:
         await eventually(
