@@ -70,7 +70,7 @@ class Change:
 
 def read_changes(given: Sequence[str]) -> list[Change]:
     """The changes of these expressions, and of files that have one a line. Raises: ChangeError."""
-    return [parsed(text) for each in given for text in _lines(each)]
+    return [change for each in given for change in _changes(each)]
 
 
 def changed(cluster: ClusterInput, changes: Sequence[Change]) -> ClusterInput:
@@ -113,23 +113,27 @@ class _InputChanged:
         self.cluster.of(type(obj)).pop(obj.key, None)
 
 
-def _lines(given: str) -> Iterator[str]:
+def _changes(given: str) -> Iterator[Change]:
     path = Path(given)
     try:
         is_file = path.is_file()
     except OSError:
         is_file = False
     if not is_file:
-        yield given
+        yield parsed(given)
         return
     with path.open("rb") as stream:
         data = stream.read(MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
         raise ChangeError(f"--what-if: {given}: more than {MAX_FILE_BYTES} bytes; give fewer changes")
-    for line in data.decode(errors="replace").splitlines():
+    for number, line in enumerate(data.decode("utf-8-sig", errors="replace").splitlines(), 1):
         text = line.partition("#")[0].strip()
-        if text:
-            yield text
+        try:
+            if text:
+                yield parsed(text)
+        except ChangeError as error:
+            what = str(error).removeprefix("--what-if: ")
+            raise ChangeError(f"--what-if: {given}:{number}: {what}") from None
 
 
 def parsed(text: str) -> Change:

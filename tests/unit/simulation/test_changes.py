@@ -177,3 +177,14 @@ def test_files_have_a_change_a_line(tmp_path):
     result = CliRunner().invoke(command, [str(there), "--what-if", str(file)])
 
     assert 0 == result.exit_code, result.output
+
+
+def test_a_wrong_line_of_a_file_is_named(tmp_path):
+    """A byte order mark and Windows' line ends are none."""
+    file = tmp_path / "changes.txt"
+    file.write_bytes("\ufeffcordon n0\r\n# no more\r\ndrain\r\n".encode())
+
+    with pytest.raises(ChangeError) as caught:
+        read_changes([str(file)])
+
+    assert f"--what-if: {file}:3: 'drain': give nodes: " in str(caught.value)

@@ -108,8 +108,12 @@ def read_plugin_list(source: bytes | str, file: str, *, commands: bool = False) 
     """
     try:
         document = read_document(source)
+        is_list = isinstance(document.value, Object) and document.value.last("kind") == PLUGIN_LIST
+        another = own_document(source, PLUGIN_LIST) if is_list else None
     except DecodeError as error:
         raise PluginListError(f"{file}: {error}") from None
+    if another is not None:
+        raise PluginListError(f"{file}: 2 documents of kind {PLUGIN_LIST}; put all entries into one")
     if document.duplicates:
         raise PluginListError(*(f"{file}: {duplicate}" for duplicate in document.duplicates))
     return _list(document.value, file, commands=commands)

@@ -257,6 +257,12 @@ def test_broken_list_beside_a_configuration(rest, error):
     assert raised.value.messages[0].startswith(error)
 
 
+def test_two_lists_in_a_file():
+    """Neither is passed over."""
+    with pytest.raises(PluginListError, match="f: 2 documents of kind PluginList; put all entries into one"):
+        read_plugin_list(f"{FULL}---\n{FULL}", "f")
+
+
 def test_args_for_a_profile():
     """A profile's own arguments win over the list's."""
     text = file(
