@@ -17,7 +17,7 @@ REMEDIES = {
     "VolumeBinding": "Look at the pod's claims and their volumes: kubectl describe pvc.",
     "VolumeRestrictions": "Look at the pod's claims, and at who uses them: kubectl describe pvc.",
     "VolumeZone": "The volumes are in other zones than the nodes: kubectl describe pv.",
-    "NodeVolumeLimits": "Free a volume on a node, or add a node.",
+    "NodeVolumeLimits": "Free a volume on a node, add a node, or start the driver where it is missing.",
     "DynamicResources": "Look at the claims, their classes and what drivers offer: "
     "kubectl get resourceclaims,deviceclasses,resourceslices.",
     "InterPodAffinity": "Look at the pods that the terms select, and where they are.",

@@ -10,7 +10,7 @@ from berth.objects.pod_template import PodTemplate
 from berth.objects.workloads import PodDisruptionBudget
 
 UNGUARDED: Final = frozenset({"Pending", "Succeeded", "Failed"})
-"""Phases in which a pod counts against no budget.
+"""Phases in which a pod counts against no budget, as does one that is being deleted.
 
 Source: pkg/registry/core/pod/storage/eviction.go canIgnorePDB (Kubernetes v1.36).
 """
@@ -49,7 +49,7 @@ class Budgets:
 
     def of(self, pod: Pod) -> Sequence[str]:
         """The keys of the budgets that an eviction of the pod counts against."""
-        return () if pod.status.phase in UNGUARDED else self.covering(pod)
+        return () if pod.terminating or pod.status.phase in UNGUARDED else self.covering(pod)
 
     def why_not(self, pods: Sequence[Pod]) -> str:
         """Why these pods cannot all be evicted; empty where they can."""

@@ -97,6 +97,10 @@ def test_budgets_of_drained_pods(tmp_path, budgets, said):
     then = after(before, "drain n0")
 
     assert said == drain_messages(before, then)
+    for each in pods:
+        each["metadata"]["deletionTimestamp"] = "2026-11-28T00:00:00Z"
+    going = cluster(tmp_path, node("n0"), *pods, *guards)
+    assert {} == drain_messages(going, after(going, "drain n0"))
     assert 2 == len(evicted_by(before, then))
     assert {} == drain_messages(before, after(before, "remove-node n0"))
 
