@@ -238,20 +238,35 @@ async def test_hundred_bad_specs(cluster):
     assert 100 <= len(REFUSED) + len(BAD_PLUGINS) + len(REPORTED)
 
 
-def test_uninstalled(tmp_path):
-    """Deleting an overlay leaves nothing of it, and all kinds with what others have of them."""
+@pytest.mark.parametrize("operator_first", [True, False], ids=["as documented", "all at once"])
+def test_uninstalled(tmp_path, operator_first):
+    """Deleting an overlay leaves nothing of it, all kinds with what others have of them, and a quiet log."""
     with operated(tmp_path, "all-plugins") as cluster:
         cluster.until(lambda: cluster.condition("Available")[0] == "True", "it is available")
         cluster.until(lambda: cluster.get("apiservice", EXPLAIN_API), "pods are explained")
         group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "spec": {"minMember": 2}}
         cluster.kubectl("create", "-f", "-", stdin=group | {"metadata": {"name": "theirs"}})
-        cluster.kubectl("delete", "-k", str(KUSTOMIZE / "overlays/all-plugins"))
+        before = len(log_of_operator(cluster))
+        if operator_first:
+            cluster.kubectl("delete", "schedulers,schedulerplugins", "--all", "-A")
+            cluster.processes[-1].terminate()
+            assert 0 == cluster.processes[-1].wait(20)
+        cluster.kubectl("delete", "--ignore-not-found", "-k", str(KUSTOMIZE / "overlays/all-plugins"))
         kinds = "clusterroles,clusterrolebindings,priorityclasses,namespaces"
         cluster.until(lambda: "berth" not in cluster.kubectl("get", kinds, "-o", "name"), "nothing is left")
         cluster.until(lambda: not cluster.get("apiservice", EXPLAIN_API), "the group of explanations goes")
 
         assert "theirs" == cluster.get("podgroup", "theirs", namespace="default")["metadata"]["name"]
         assert cluster.get("crd", "schedulers.berth.dev")
+        warned = [line for line in log_of_operator(cluster)[before:] if line[0] in "WE"]
+        meant = [line for line in warned if "rights are gone, as while Berth is uninstalled" in line]
+        assert (not warned) if operator_first else len(meant) <= 1, warned
+        assert [] == [line for line in warned if "reconcile failed" in line]
+
+
+def log_of_operator(cluster):
+    """What it has logged so far, line by line."""
+    return (cluster.folder / "operator.log").read_text().splitlines()
 
 
 def test_other_namespace(tmp_path):
