@@ -65,6 +65,7 @@ RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", namespaced
 DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", namespaced=False)
 DEVICE_TAINT_RULES = Resource("resource.k8s.io", "v1beta2", "devicetaintrules", namespaced=False)
 POD_GROUPS = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", namespaced=True)
+COMPOSITE_POD_GROUPS = Resource("scheduling.k8s.io", "v1alpha3", "compositepodgroups", namespaced=True)
 VERSIONS: Final[Mapping[Resource, tuple[str, ...]]] = MappingProxyType(
     {
         DEVICE_TAINT_RULES: ("v1", "v1beta2", "v1alpha3"),

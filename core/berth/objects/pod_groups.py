@@ -57,6 +57,7 @@ class PodGroupSpec(ApiObject, frozen=True):
     disruption_mode: str | DisruptionMode = ""
     priority: Int32 | None = None
     preemption_policy: str | None = None
+    parent_composite_pod_group_name: str = ""
 
     @property
     def disrupted_as_a_whole(self) -> bool:

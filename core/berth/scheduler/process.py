@@ -184,7 +184,11 @@ class Process:
         self.campaigns = self._new_campaigns(identity, transports.leases, lease_events, control)
         self.guard = write_guard(tuple(self.campaigns.values()))
         self.writers = Writers.over(
-            transports.requests, self.guard, self.background, server.served(POD_GROUPS)
+            transports.requests,
+            self.guard,
+            self.background,
+            server.served(POD_GROUPS),
+            trees=loaded.gates.enabled("CompositePodGroup"),
         )
         self.plugins = self._new_plugins(
             transports.requests, tracing, lease_events[self._shards[0].name].plugin_condition

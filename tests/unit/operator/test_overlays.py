@@ -25,6 +25,7 @@ PLUGINS = sorted(path.name for path in (KUSTOMIZE / "components/plugins").iterdi
 OURS = {"Scheduler", "SchedulerPlugin"}
 GROUPS = (
     "affinity",
+    "composite-pod-groups",
     "descheduling",
     "device-taint-rules",
     "dynamic-resources",

@@ -45,8 +45,9 @@ WITHOUT_DEVICES = """
 profiles:
 - plugins: {multiPoint: {disabled: [{name: DynamicResources}]}}
 """
-# Only watched and written with the gates GenericWorkload and DRADeviceTaintRules.
+# Only watched and written with the gates GenericWorkload, DRADeviceTaintRules and CompositePodGroup.
 POD_GROUPS, TAINT_RULES = "berth-scheduler-pod-groups", "berth-scheduler-device-taint-rules"
+TREES = "berth-scheduler-composite-pod-groups"
 
 
 def pod(name, cpu="100m", priority=None, **spec):
@@ -100,7 +101,7 @@ def bound_pods(sandbox):
 
 async def test_enough_and_none_to_spare(tmp_path):
     """In a life with volumes, devices, preemption and mishaps nothing is denied, and every right is used."""
-    gated = {POD_GROUPS, TAINT_RULES}
+    gated = {POD_GROUPS, TAINT_RULES, TREES}
     roles = [one for one in scheduler_roles("kube-scheduler") if one["metadata"]["name"] not in gated]
     async with guarded(tmp_path, "default", "main") as (sandbox, ledger, kubeconfig):
         sandbox.load(
@@ -245,3 +246,13 @@ def test_the_lease_of_kube_scheduler():
     shared, *_ = yaml.safe_load_all(file.read_text())
 
     assert granted([{"rules": lease_rules("kube-scheduler")}]) == granted([shared])
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_trees_of_groups(on):
+    """Their role is needed with their gate alone."""
+    needs = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
+    gates = parse_feature_gates([needs, f"CompositePodGroup={str(on).lower()}"], effective((1, 37)))
+    loaded = load(CONFIGURATION.format(kubeconfig="k"), gates=gates)
+
+    assert on == (TREES in cluster_roles(loaded, [], Settings("x", release=(1, 37))))

@@ -18,10 +18,15 @@ def server_of(minor):
 
 
 @pytest.mark.parametrize(
-    ("minor", "groups", "rules"), [(36, "v1alpha2", "v1beta2"), (37, "v1beta1", "v1"), (38, "v1beta1", "v1")]
+    ("minor", "groups", "trees", "rules"),
+    [
+        (36, "v1alpha2", set(), "v1beta2"),
+        (37, "v1beta1", {"v1alpha3"}, "v1"),
+        (38, "v1beta1", {"v1alpha3"}, "v1"),
+    ],
 )
-def test_what_is_served(minor, groups, rules):
-    """Version, PodGroups, Workloads and DeviceTaintRules are those of the release."""
+def test_what_is_served(minor, groups, trees, rules):
+    """Version, PodGroups, Workloads, CompositePodGroups and DeviceTaintRules are those of the release."""
     server = server_of(minor)
     _, version = server.get("/version")
     _, found = server.get("/apis")
@@ -30,7 +35,7 @@ def test_what_is_served(minor, groups, rules):
     _, devices = server.get(f"/apis/resource.k8s.io/{rules}")
 
     assert f"v1.{minor}.0+berth-sandbox" == version["gitVersion"]
-    assert {"v1", groups} == versions["scheduling.k8s.io"]
+    assert {"v1", groups} | trees == versions["scheduling.k8s.io"]
     assert {"podgroups", "podgroups/status", "workloads"} == {each["name"] for each in grouped["resources"]}
     assert "devicetaintrules" in {each["name"] for each in devices["resources"]}
 

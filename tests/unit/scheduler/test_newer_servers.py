@@ -3,6 +3,7 @@
 import aiohttp
 import pytest
 
+from berth.scheduler.writing.pod_group_writer import TREES_ARE_NOT_FOLLOWED
 from tests.unit.scheduler_at_work import eventually, node, scheduling
 
 GATES = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True}
@@ -186,6 +187,43 @@ def waiting(sandbox):
     """Whether pod a was told that it does not fit."""
     pod = sandbox.store.collection("pods").get("default/a").decode()
     return any(each["status"] == "False" for each in pod["status"].get("conditions", ()))
+
+
+def tree(name, parent=""):
+    """A CompositePodGroup, below another one."""
+    above = {"parentCompositePodGroupName": parent} if parent else {}
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "CompositePodGroup",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minGroupCount": 1}}, "workloadRef": {"name": "w"}, **above},
+    }
+
+
+@pytest.mark.parametrize("release", NEWER)
+async def test_a_tree_of_groups_says_that_it_is_not_followed(tmp_path, release):
+    """Each group above the pod group that is scheduled, up to the root; and only with the gate."""
+    gates = GATES | {"CompositePodGroup": True}
+    documents = (
+        node("n1"),
+        tree("root"),
+        tree("middle", "root"),
+        tree("apart"),
+        group("g", 1, parentCompositePodGroupName="middle"),
+        member("a", "g"),
+    )
+    async with scheduling(tmp_path / "k", *documents, release=release, gates=gates) as (sandbox, _):
+        trees = sandbox.store.collection("compositepodgroups.scheduling.k8s.io")
+
+        def of(name):
+            found = trees.get(f"default/{name}").decode().get("status", {}).get("conditions", ())
+            return [(each["type"], each["status"], each["reason"], each["message"]) for each in found]
+
+        await eventually(lambda: of("root"))
+        expected = ("CompositePodGroupInitiallyScheduled", "False", "SchedulerError", TREES_ARE_NOT_FOLLOWED)
+
+        assert {"a": "n1"} == nodes_of(sandbox)
+        assert [[expected], [expected], []] == [of(name) for name in ("root", "middle", "apart")]
 
 
 @pytest.mark.parametrize("release", [(1, 36), *NEWER])

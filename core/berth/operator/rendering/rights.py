@@ -13,6 +13,7 @@ from berth.scheduler.watching.needed_kinds import needed_groups
 
 _KUBE_SCHEDULERS_LEASE: Final = "lease-of-kube-scheduler"
 _POD_GROUPS_GATE: Final = "GenericWorkload"
+_TREES_GATE: Final = "CompositePodGroup"
 _TAINT_RULES_GATE: Final = "DRADeviceTaintRules"
 
 
@@ -21,6 +22,8 @@ def cluster_roles(loaded: Loaded, plugins: Sequence[Json], settings: Settings) -
     groups = needed_groups(loaded.profiles, out_of_tree=bool(plugins))
     if loaded.gates.enabled(_POD_GROUPS_GATE):
         groups |= {"pod-groups"}
+    if loaded.gates.enabled(_TREES_GATE):
+        groups |= {"composite-pod-groups"}
     if loaded.gates.enabled(_TAINT_RULES_GATE) and "dynamic-resources" in groups:
         groups |= {"device-taint-rules"}
     if _shares_lease(loaded):

@@ -253,7 +253,10 @@ _ALWAYS_ALIKE: Final[tuple[Resource, ...]] = (
 
 def built_in(shape: Shape) -> tuple[Resource, ...]:
     """Give what a server has before any definition is added to it."""
+    version, status = shape.trees_of_groups, ("status",)
+    trees = _of("scheduling.k8s.io", "compositepodgroups", "CompositePodGroup", version, subresources=status)
     return (
+        *((trees,) if version else ()),
         *_ALWAYS_ALIKE,
         _of("scheduling.k8s.io", "podgroups", "PodGroup", shape.pod_groups, subresources=("status",)),
         _of("scheduling.k8s.io", "workloads", "Workload", shape.pod_groups),

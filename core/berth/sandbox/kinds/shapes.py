@@ -19,6 +19,8 @@ class Shape:
     """The version of PodGroups and Workloads, as where their API is turned on."""
     device_taint_rules: str
     """The version of DeviceTaintRules."""
+    trees_of_groups: str = ""
+    """The version of CompositePodGroups, as where their API is turned on; none where there is none."""
     puts_unknown_paths_into_words: bool = False
     """Whether an unknown path below /apis is answered with a Status, instead of plain text."""
     says_what_was_written: bool = False
@@ -26,7 +28,7 @@ class Shape:
 
 
 _OF_1_36: Final = Shape(pod_groups="v1alpha2", device_taint_rules="v1beta2")
-_OF_1_37: Final = Shape(pod_groups="v1beta1", device_taint_rules="v1")
+_OF_1_37: Final = Shape(pod_groups="v1beta1", trees_of_groups="v1alpha3", device_taint_rules="v1")
 _OF_1_38: Final = replace(_OF_1_37, puts_unknown_paths_into_words=True, says_what_was_written=True)
 
 SHAPES: Final[Mapping[Release, Shape]] = MappingProxyType(

@@ -31,16 +31,19 @@ class Writers:
         may_write: WriteGuard,
         background: Background,
         pod_groups: Resource = POD_GROUPS,
+        *,
+        trees: bool = False,
     ) -> "Writers":
         """Writers that share a transport; what they cannot do at once, they do in the background.
 
-        `pod_groups` are PodGroups in the version that the API server has.
+        `pod_groups` are PodGroups in the version that the API server has; with `trees` the owner of a tree of
+        groups learns that it is not followed.
         """
         api = Api(transport)
         return cls(
             PodWriter(Pods(transport, may_write=may_write), background),
             ApiVolumeWriter(api, may_write=may_write),
             ApiClaimWriter(api, may_write=may_write),
-            ApiPodGroupWriter(api, pod_groups, may_write=may_write),
+            ApiPodGroupWriter(api, pod_groups, may_write=may_write, trees=trees),
             may_write,
         )
