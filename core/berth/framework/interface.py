@@ -417,7 +417,7 @@ class ScorePlugin(Plugin):
         return None
 
     def fetch_scores(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows) -> Awaitable[None]:
-        """Fetch the raw scores of these rows, as `FilterPlugin.bring_verdicts` does verdicts."""
+        """Fetch the raw scores of these rows, as `FilterPlugin.fetch_verdicts` does verdicts."""
         raise NotImplementedError
 
     def leaves_scores(self, state: CycleState) -> bool:
