@@ -7,7 +7,7 @@ from berth.framework.core_ports import CorePorts
 from berth.plugins.registry import IN_TREE
 from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.sidecars.plugin_source import InProcessPlugins
-from berth.testing.handles import ManualClock, RecordingRecorder, RecordingVolumeWriter, RecordingWriter
+from berth.testing.handles import ManualClock, RecordingRecorder, RecordingVolumeWriter, RememberingWriter
 from tests.fakes import Steps
 
 
@@ -15,7 +15,7 @@ class DefaultCore:
     """A scheduler without nodes, and the fakes around it."""
 
     def __init__(self, metrics=None, *, loaded=None, claims=None):
-        self.clock, self.writer, self.recorder = ManualClock(1e9), RecordingWriter(), RecordingRecorder()
+        self.clock, self.writer, self.recorder = ManualClock(1e9), RememberingWriter(), RecordingRecorder()
         self.background = Steps(self.clock)
         self.core = Scheduler(
             loaded or load(None),

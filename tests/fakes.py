@@ -47,7 +47,7 @@ from berth.framework.interface import (
     ScorePlugin,
 )
 from berth.framework.listers import Store
-from berth.framework.runtime import Framework, PluginSet
+from berth.framework.runtime import Framework, ProfilePlugins
 from berth.framework.status import SUCCESS, Code, Status
 from berth.plugins.priority_sort import PrioritySort
 from berth.queue.queue_profile import QueueProfile
@@ -55,7 +55,7 @@ from berth.queue.record_heap import whole
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_pod
-from berth.testing.handles import ManualClock, RecordingRecorder, RecordingWriter
+from berth.testing.handles import ManualClock, RecordingRecorder, RememberingWriter
 
 PROFILE = "default-scheduler"
 
@@ -261,7 +261,7 @@ def framework(**points: Any) -> Framework:
     if "score" in points:
         points["score"] = [s if isinstance(s, tuple) else (s, 1) for s in points["score"]]
     named = [p[0] if isinstance(p, tuple) else p for plugins in points.values() for p in plugins]
-    plugins = PluginSet(**points, by_name={p.name: p for p in named})
+    plugins = ProfilePlugins(**points, by_name={p.name: p for p in named})
     return Framework(PROFILE, plugins, percentage_of_nodes_to_score=percentage)
 
 
@@ -366,7 +366,7 @@ class Core:
     cache: Cache
     queue: SchedulingQueue
     unassigned: Store
-    writer: RecordingWriter
+    writer: RememberingWriter
     recorder: RecordingRecorder
     background: Steps
     waiting_pods: WaitingPods
@@ -417,7 +417,7 @@ def make_core(profile: Framework, *nodes, profiles=None, percentage=0, hints=Non
     clock, cache, unassigned = ManualClock(1000.0), Cache(), Store()
     for node in nodes:
         cache.add_node(node)
-    writer, recorder, background = RecordingWriter(), RecordingRecorder(), Steps(clock)
+    writer, recorder, background = RememberingWriter(), RecordingRecorder(), Steps(clock)
     queue_profiles = {name: hints or QueueProfile() for name in profiles or {PROFILE: profile}}
     ready = asyncio.Event()
     queue = SchedulingQueue(

@@ -5,14 +5,14 @@ from contextlib import suppress
 
 from berth.client.errors import RetryError
 from berth.client.resources import PODS
-from berth.client.watch import Source, pages, watch_lines
+from berth.client.watch import WatchSource, pages, watch_lines
 
 WATCH_SECONDS = 300
 
 
 async def current_pods(transport, resource=PODS):
     """The pods there are, or objects of another kind, and the version of the list."""
-    listed = [page async for page in pages(transport, Source(resource), page_size=0)]
+    listed = [page async for page in pages(transport, WatchSource(resource), page_size=0)]
     items = [json.loads(bytes(item)) for page in listed for item in page.items or ()]
     return items, listed[-1].metadata.resource_version
 
@@ -24,7 +24,7 @@ async def pod_events(transport, resource_version, resource=PODS):
     """
     while True:
         with suppress(RetryError):
-            async for lines in watch_lines(transport, Source(resource), resource_version, WATCH_SECONDS):
+            async for lines in watch_lines(transport, WatchSource(resource), resource_version, WATCH_SECONDS):
                 for event in map(json.loads, lines):
                     resource_version = event["object"]["metadata"]["resourceVersion"]
                     if event["type"] != "BOOKMARK":

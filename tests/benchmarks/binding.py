@@ -16,10 +16,10 @@ from pathlib import Path
 from berth.client.api import Api
 from berth.client.credentials import load_endpoint
 from berth.client.events import EventRecorder
-from berth.client.pods import Pods
+from berth.client.pods import PodWrites
 from berth.client.resources import PODS
 from berth.client.transport import Transport
-from berth.client.watch import Source, pages
+from berth.client.watch import WatchSource, pages
 from berth.client.write_guard import WriteGuard
 from berth.cycle.attempts import Attempts
 from berth.demo.files import RunFiles
@@ -36,7 +36,7 @@ from berth.scheduler.writing.event_recording import PodEvents
 from berth.scheduler.writing.pod_writer import PodWriter
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node
-from berth.testing.handles import RecordingRecorder, RecordingWriter, make_handle
+from berth.testing.handles import RecordingRecorder, RememberingWriter, make_handle
 from tests.benchmarks.end_to_end import READY_SECONDS
 from tests.benchmarks.tables import Table
 from tests.benchmarks.workloads import node_bytes, pod_template, read_pod
@@ -95,7 +95,7 @@ async def _pods(transport, count, label):
     for number, document in enumerate(documents):
         document["metadata"] = {"name": f"{name}-{number}", "namespace": "default", "labels": {"round": name}}
     await create_all(Api(transport), documents)
-    source = Source(PODS, label_selector=f"round={name}")
+    source = WatchSource(PODS, label_selector=f"round={name}")
     return [read_pod(raw) async for page in pages(transport, source) for raw in page.items]
 
 
@@ -106,13 +106,13 @@ class Committing:
         self.background = AsyncioBackground(group)
         self.recorder = EventRecorder(Api(transport))
         self.writing = group.create_task(self.recorder.run())
-        self.writer = PodWriter(Pods(transport, may_write=WriteGuard()), self.background)
+        self.writer = PodWriter(PodWrites(transport, may_write=WriteGuard()), self.background)
         self.ended = self.awaited = 0
         self.reached = asyncio.Event()
 
     async def measured(self, pods, what):
         """CPU microseconds of a pod."""
-        writer = RecordingWriter() if what == "nothing" else self.writer
+        writer = RememberingWriter() if what == "nothing" else self.writer
         recorder = PodEvents(self.recorder) if what.endswith("event") else RecordingRecorder()
         commit = self._commit(writer, recorder)
         self.ended, sent = 0, 0

@@ -18,7 +18,7 @@ import msgspec
 
 from berth.config.descheduling.policy_file import read_policy
 from berth.config.loading import load
-from berth.descheduling.cluster import Cluster, read_files
+from berth.descheduling.cluster import ClusterObjects, read_files
 from berth.descheduling.planner import plan
 from berth.objects.node import Node
 from berth.objects.pod import NO_STATUS, Pod, PodStatus
@@ -26,7 +26,7 @@ from berth.objects.workloads import PodDisruptionBudget
 from berth.simulation.disruption_budgets import Budgets
 from berth.simulation.engine import simulate
 from berth.simulation.one_by_one import without_post_filter
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from berth.simulation.timeline import ARRIVAL
 from tests.benchmarks.tables import Table
 from tests.chance.cluster import draw
@@ -85,7 +85,9 @@ def checked(seed, folder):
     running = _settled(cluster.objects, options)
     for move in found.moves:
         problems += _carried_out(running, move, options, _rules_of(policy))
-    left = Cluster(running, {}, {key: pod for key, pod in cluster.ended.items() if key not in moved(found)})
+    left = ClusterObjects(
+        running, {}, {key: pod for key, pod in cluster.ended.items() if key not in moved(found)}
+    )
     again = plan(left, policy, options, NOW)
     if not any(LIMITED in each.why for each in found.left_alone):
         problems += [f"moved again: {each.pod} by {each.strategy}: {each.found}" for each in again.moves]
@@ -221,7 +223,7 @@ def drawn(seed, folder):
             _own(each, each["metadata"]["name"])
     file = written(folder / f"d{seed}.json", *found.objects, *pods)
     read = read_policy(json.dumps(policy).encode(), "policy")
-    return read_files([file]), read, Options(load(json.dumps(found.configuration)), seed=seed)
+    return read_files([file]), read, SimulationOptions(load(json.dumps(found.configuration)), seed=seed)
 
 
 def _pack(configuration):

@@ -14,7 +14,7 @@ from berth.config.loading import load
 from berth.descheduling.cluster import read_files
 from berth.descheduling.planner import plan
 from berth.scheduler.loop.event_loop import collect_seldom
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from tests.benchmarks.tables import Table
 from tests.unit.descheduling.kit import node, policy, running
 from tests.unit.simulation.kit import written
@@ -83,7 +83,7 @@ def planned(name, nodes, pods, folder):
     chosen = read_policy(json.dumps(policy((name, args))).encode(), "policy")
     cluster = read_files([written(folder / "cluster.json", *documents(nodes, pods, spec))])
     started = time.process_time()
-    found = plan(cluster, chosen, Options(load(None)), NOW)
+    found = plan(cluster, chosen, SimulationOptions(load(None)), NOW)
     return found, time.process_time() - started
 
 

@@ -17,7 +17,7 @@ from berth.simulation.engine import simulate
 from berth.simulation.fill import copy_of, fill
 from berth.simulation.inputs import read_cluster, read_pods
 from berth.simulation.one_by_one import without_post_filter
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from tests.benchmarks.differing import compared
 from tests.benchmarks.tables import Table
 from tests.chance.affinity import affinity, spreading, tolerations
@@ -66,7 +66,7 @@ def timed(copies, nodes, folder):
     for name, spec in WORKLOADS.items():
         pods = read_pods(written(folder / "pod.json", pod("p", labels=APP, **spec)), cluster)
         started = time.process_time()
-        found = fill(cluster, pods, Options(load(None)), most=copies)
+        found = fill(cluster, pods, SimulationOptions(load(None)), most=copies)
         seconds = time.process_time() - started
         table.add(name, f"{found.count:,}", f"{seconds:.1f}", f"{1e6 * seconds / found.count:.0f}")
     return table
@@ -107,7 +107,7 @@ def drawn(seed, folder):
     made = pod("copy", cpu=f"{chance.randint(1, 20) * 50}m", labels={"app": chance.choice(APPS)}, **spec)
     cluster = read_cluster([written(folder / f"c{seed}.json", *cluster_drawn.objects)])
     (template,) = read_pods(written(folder / f"p{seed}.json", made), cluster)
-    options = without_post_filter(Options(load(json.dumps(cluster_drawn.configuration)), seed=seed))
+    options = without_post_filter(SimulationOptions(load(json.dumps(cluster_drawn.configuration)), seed=seed))
     names = [profile.scheduler_name for profile in options.loaded.profiles]
     template = template.with_spec(msgspec.structs.replace(template.spec, scheduler_name=names[0]))
     return cluster, template, options

@@ -25,7 +25,7 @@ import grpc.aio
 import uvloop
 
 from berth.config.out_of_tree.sidecars import SidecarSpec
-from berth.out_of_tree.transport.ttrpc import HEADER, REQUEST, RESPONSE, Frames, open_ttrpc
+from berth.out_of_tree.transport.ttrpc import HEADER, REQUEST, RESPONSE, TtrpcFrames, open_ttrpc
 from berth_plugin_proto import ttrpc_pb2
 from berth_sdk.sockets import private
 from tests.benchmarks.tables import Table, quantiles
@@ -204,7 +204,7 @@ class Answers(asyncio.Protocol):
     """Answers each frame as it is read."""
 
     def connection_made(self, transport):
-        self._transport, self._frames = transport, Frames(REQUEST)
+        self._transport, self._frames = transport, TtrpcFrames(REQUEST)
 
     def data_received(self, data):
         for stream, message in self._frames.feed(data):

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.framework.object_events import NODE_ADD
-from berth.framework.runtime import Framework, PluginSet
+from berth.framework.runtime import Framework, ProfilePlugins
 from berth.out_of_tree.lifecycle.attaching import Attaching
-from berth.out_of_tree.lifecycle.wanted import Wanted
+from berth.out_of_tree.lifecycle.wanted import DesiredPlugin
 from berth.out_of_tree.plugin_metrics import NoPluginMetrics
 from berth.plugins.priority_sort import PrioritySort
 from berth.queue.hints import build_hint_map
@@ -111,12 +111,12 @@ async def with_plugin():
                 for data in node_bytes(3):
                     core.cache.add_node(decode(data))
                 core.cache.update_snapshot(core.snapshot)
-                framework = Framework(PROFILE, PluginSet())
+                framework = Framework(PROFILE, ProfilePlugins())
                 handle = make_handle(core.snapshot)
                 attaching = Attaching(
                     host, {PROFILE: framework}, {PROFILE: handle}, lambda work, _: tasks.create_task(work)
                 )
-                await attaching.attach(Wanted(SidecarSpec(NAME, f"unix:{socket}"), (PROFILE,)))
+                await attaching.attach(DesiredPlugin(SidecarSpec(NAME, f"unix:{socket}"), (PROFILE,)))
                 waiting.wait_for(host.plugins[NAME, PROFILE])
                 waiting.plugin_pid = process.pid
                 yield waiting

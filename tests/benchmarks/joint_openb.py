@@ -24,7 +24,7 @@ from berth.sandbox.dataset import open_dataset
 from berth.sandbox.dataset.shapes import MILLI_GPU
 from berth.simulation.engine import simulate
 from berth.simulation.inputs import read_cluster
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from berth.simulation.plugin_settings import read_scheduler
 from berth.simulation.timeline import ARRIVAL, DURATION
 from tests.benchmarks.gpu_sharing_draw import SCHEDULER, drawn, milli_gpu
@@ -142,7 +142,7 @@ def outcome(experiment, way, seed, afterwards, *, retry):
         (folder / "scheduler.yaml").write_text(configuration(folder, way, seed, retry), encoding="utf-8")
         settings = read_scheduler(str(folder / "scheduler.yaml"), GATES if way.batched else "")
         ends = SPACING_SECONDS * len(experiment.pods) + afterwards
-        options = Options(*settings, seed=seed, max_seconds=ends)
+        options = SimulationOptions(*settings, seed=seed, max_seconds=ends)
         return simulate(read_cluster([folder / "cluster.json"]), options)
 
 

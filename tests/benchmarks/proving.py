@@ -20,7 +20,7 @@ from berth.client.credentials import load_endpoint
 from berth.client.reflector import Reflector
 from berth.client.resources import CONFIG_MAPS, NODES, PODS
 from berth.client.transport import Transport
-from berth.client.watch import Source, current_version, pages, split_lines
+from berth.client.watch import WatchSource, current_version, pages, split_lines
 from berth.client.wire import decode_head, decode_watch_event, encode
 from berth.demo.processes import Child
 from berth.sandbox.real.loading import load
@@ -89,7 +89,7 @@ async def measured(pods, rounds, server):
             await fill(endpoint, pods)
             which = "a real API server" if server.real else "the sandbox"
             headings = ["way", "least s", "p50 s", "most s", "MB"]
-            for source in (Source(NODES), Source(PODS)):
+            for source in (WatchSource(NODES), WatchSource(PODS)):
                 table = Table(f"{source.resource.plural} of {pods:,} pods' cluster, {which}", headings)
                 for name, way in WAYS.items():
                     samples = [await way(endpoint, source) for _ in range(rounds)]

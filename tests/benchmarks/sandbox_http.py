@@ -20,8 +20,8 @@ import click
 import msgspec
 from aiohttp import web
 
-from berth.sandbox import Options, serve
-from berth.sandbox.request import Request, Response
+from berth.sandbox import SandboxOptions, serve
+from berth.sandbox.request import CompleteAnswer, ReceivedRequest
 
 CONNECTIONS = 8
 ENGINES = ("httptools", "aiohttp")
@@ -47,12 +47,12 @@ def cpu_seconds():
 
 async def serve_engine(engine):
     """Serve until standard input ends; `/debug/cpu` shows the process's CPU seconds."""
-    sandbox = await serve(Options(kubelets=False))
+    sandbox = await serve(SandboxOptions(kubelets=False))
     handle = sandbox.api.handle
 
     def answer(request):
         if request.path == "/debug/cpu":
-            return Response(200, [str(cpu_seconds()).encode()])
+            return CompleteAnswer(200, [str(cpu_seconds()).encode()])
         return handle(request)
 
     sandbox.api.handle = answer
@@ -67,9 +67,9 @@ async def serve_aiohttp(answer):
 
     async def handler(raw):
         headers = {key.lower(): value for key, value in raw.headers.items()}
-        request = Request(raw.method, raw.path, dict(raw.query), headers, await raw.read())
+        request = ReceivedRequest(raw.method, raw.path, dict(raw.query), headers, await raw.read())
         found = answer(request)
-        if isinstance(found, Response):
+        if isinstance(found, CompleteAnswer):
             body = b"".join(found.parts)
             return web.Response(status=found.status, body=body, content_type="application/json")
         return await stream(raw, found)

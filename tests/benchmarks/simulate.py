@@ -29,7 +29,7 @@ from berth.sandbox.dataset import open_dataset
 from berth.scheduler.loop.event_loop import collect_seldom
 from berth.simulation.engine import simulate
 from berth.simulation.inputs import read_cluster
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from tests.benchmarks.gpu_sharing_run import READY_SECONDS, all_decided
 from tests.benchmarks.tables import Table
 from tests.unit.simulation.kit import written
@@ -72,7 +72,7 @@ def alone(objects, folder):
     collect_seldom()
     file = written(folder / "cluster.json", *objects.in_creation_order())
     started = time.process_time()
-    outcome = simulate(read_cluster([file]), Options(load(json.dumps(configuration())), seed=SEED))
+    outcome = simulate(read_cluster([file]), SimulationOptions(load(json.dumps(configuration())), seed=SEED))
     return outcome.placed_on, time.process_time() - started
 
 

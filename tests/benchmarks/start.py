@@ -22,7 +22,7 @@ import msgspec
 from berth.client.api import Api
 from berth.client.resources import NODES, PODS
 from berth.client.transport import Transport
-from berth.client.watch import Source, current_version, watch_lines
+from berth.client.watch import WatchSource, current_version, watch_lines
 from berth.client.wire import encode
 from berth.demo.processes import Child, program
 from berth.sandbox.free_port import free_port
@@ -223,7 +223,7 @@ async def started(folder, endpoint, command):
     configuration = folder / "scheduler.yaml"
     configuration.write_text(CONFIGURATION.format(kubeconfig=folder / "kubeconfig"))
     transport = Transport(endpoint)
-    since = await current_version(transport, Source(PODS))
+    since = await current_version(transport, WatchSource(PODS))
     flags = (f"--config={configuration}", "--bind-address=127.0.0.1", f"--secure-port={free_port()}")
     log = folder / "scheduler.log"
     environment = {
@@ -282,7 +282,7 @@ def resident_mebibytes(pid):
 
 async def first_binding(transport, since):
     """Return once a pod that waited is on a node."""
-    watched = watch_lines(transport, Source(PODS), since, BINDING_WATCH_SECONDS)
+    watched = watch_lines(transport, WatchSource(PODS), since, BINDING_WATCH_SECONDS)
     async for lines in watched:
         for line in lines:
             if msgspec.json.decode(line)["object"].get("spec", {}).get("nodeName"):

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import click
 
-from berth.sandbox import Options, serve
+from berth.sandbox import SandboxOptions, serve
 from tests.benchmarks.tables import Table, quantiles
 from tests.benchmarks.workloads import node_bytes
 from tests.e2e.failover_storm import ZONE, ZONES, Replicas, broken_rules, workload
@@ -208,7 +208,7 @@ async def fill(path, pods):
     """Nodes, and ten pods for each that run on them, in a sandbox's data file."""
     nodes = [json.loads(data) for data in node_bytes(pods // 10)]
     names = [each["metadata"]["name"] for each in nodes]
-    async with await serve(Options(kubelets=False, data_file=path)) as sandbox:
+    async with await serve(SandboxOptions(kubelets=False, data_file=path)) as sandbox:
         sandbox.load({"apiVersion": "v1", "kind": "Node", **each} for each in nodes)
         sandbox.load(
             {**pod(f"old-{i}", nodeName=names[i % len(names)]), "status": {"phase": "Running"}}

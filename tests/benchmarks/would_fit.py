@@ -20,8 +20,8 @@ from berth.simulation.fitting import would_fit
 from berth.simulation.inputs import ClusterInput, read_cluster, read_objects
 from berth.simulation.kinds import KINDS
 from berth.simulation.one_by_one import without_post_filter
-from berth.simulation.options import Options
-from berth.simulation.shapes import Shape
+from berth.simulation.options import SimulationOptions
+from berth.simulation.shapes import AddableNode
 from tests.benchmarks.differing import compared
 from tests.benchmarks.tables import Table
 from tests.chance.cluster import draw
@@ -64,14 +64,15 @@ def timed(pods, nodes, folder):
     fillers = [pod(f"f{i}", cpu="8", nodeName=f"n{i}") for i in range(nodes)]
     cluster = read_cluster([written(folder / "cluster.json", *machines, *fillers)])
     shapes = [
-        Shape(f"cpu{cpu}", cluster_node(folder, node(f"cpu{cpu}", cpu=str(cpu))), pods) for cpu in (4, 8, 16)
+        AddableNode(f"cpu{cpu}", cluster_node(folder, node(f"cpu{cpu}", cpu=str(cpu))), pods)
+        for cpu in (4, 8, 16)
     ]
     table = Table("would fit, three shapes", ["pods", "of each kind", "nodes", "CPU s"])
     for kinds in (1, TEMPLATES, pods):
         asking = [pod(f"p{i}", labels={"app": f"a{i % kinds}"}) for i in range(pods)]
         wanted = [*read_cluster([written(folder / "pods.json", *asking)]).of(Pod).values()]
         started = time.process_time()
-        found = would_fit(cluster, wanted, shapes, Options(load(None)))
+        found = would_fit(cluster, wanted, shapes, SimulationOptions(load(None)))
         seconds = time.process_time() - started
         table.add(f"{pods:,}", f"{pods // kinds:,}", f"{nodes:,}", f"{seconds:.1f}")
         assert not found.mixture.left
@@ -166,12 +167,12 @@ def drawn_groups(seed, folder):
     pods = read_objects([json.dumps(each).encode() for each in asking], "pods", cluster).of(Pod).values()
     models = random_groups.Drawn(f"would-fit-{seed}-shapes").objects
     nodes = read_cluster([written(folder / f"s{seed}.json", *models)]).of(Node).values()
-    shapes = [Shape(f"shape-{i}", renamed(each, f"shape-{i}"), MOST) for i, each in enumerate(nodes)]
+    shapes = [AddableNode(f"shape-{i}", renamed(each, f"shape-{i}"), MOST) for i, each in enumerate(nodes)]
     gates = [*random_groups.GATES[:2], *(gate for gate in found.gates if gate != PREEMPTION)]
     profile = {"schedulerName": "default-scheduler", "plugins": FULLEST, "pluginConfig": [MOST_ALLOCATED]}
     text = json.dumps(profiles(profile))
     loaded = load(text, gates=FeatureGates(dict.fromkeys(gates, True)))
-    options = Options(loaded, seed=seed, max_seconds=GANGS_SECONDS)
+    options = SimulationOptions(loaded, seed=seed, max_seconds=GANGS_SECONDS)
     return cluster, list(pods), shapes[:3], without_post_filter(options)
 
 
@@ -193,6 +194,6 @@ def drawn_alone(seed, folder):
         if each["kind"] == "Node"
     ]
     models = read_cluster([written(folder / f"s{seed}.json", *others)]).of(Node).values()
-    shapes = [Shape(f"shape-{i}", renamed(each, f"shape-{i}"), MOST) for i, each in enumerate(models)]
-    options = Options(load(json.dumps(cluster_drawn.configuration)), seed=seed)
+    shapes = [AddableNode(f"shape-{i}", renamed(each, f"shape-{i}"), MOST) for i, each in enumerate(models)]
+    options = SimulationOptions(load(json.dumps(cluster_drawn.configuration)), seed=seed)
     return cluster, pods, shapes, without_post_filter(options)

@@ -14,7 +14,7 @@ from berth.config.loading import load
 from berth.objects.pod import Pod
 from berth.simulation.engine import after
 from berth.simulation.inputs import read_cluster
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from berth.simulation.outcome import ERROR
 from berth.simulation.scores import node_scores
 from tests.chance.documents import documents_of
@@ -122,4 +122,6 @@ class Asked:
         async def asked(simulation):
             return await node_scores(simulation.core, pod, names)
 
-        return after(cluster.running(), Options(load(self._configuration.read_text(encoding="utf-8"))), asked)
+        return after(
+            cluster.running(), SimulationOptions(load(self._configuration.read_text(encoding="utf-8"))), asked
+        )

@@ -16,7 +16,7 @@ from berth.client.errors import ConflictError, RetryError
 from berth.client.reflector import Reflector
 from berth.client.resources import PODS
 from berth.client.transport import Transport
-from berth.client.watch import Source
+from berth.client.watch import WatchSource
 from berth.demo.processes import Child, program
 from berth.demo.surface import LOOPBACK, Surface
 from berth.sandbox.kubeconfig import kubeconfig_text
@@ -250,7 +250,7 @@ class FaultyCluster:
         port = await self.proxy.ask("listen", name=DIRECT)
         transport = Transport(endpoint_of(f"http://{LOOPBACK}:{port}"))
         self.api = Api(transport)
-        reflector = Reflector(transport, Source(PODS), msgspec.json.decode, self.witness)
+        reflector = Reflector(transport, WatchSource(PODS), msgspec.json.decode, self.witness)
         watching = asyncio.create_task(reflector.run())
         try:
             yield

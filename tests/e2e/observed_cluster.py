@@ -7,7 +7,7 @@ import msgspec
 
 from berth.client.resources import PODS
 from berth.framework.clock import SYSTEM_CLOCK
-from berth.observer.files import Bounds, RotatingFiles
+from berth.observer.files import FileBounds, RotatingFiles
 from berth.observer.observing import Observer
 from tests.e2e.default_cluster import CONFIGURATION, default_cluster
 from tests.unit.observer.kit import a_node
@@ -51,7 +51,12 @@ async def observed(folder, scheduler, count, *, in_turn, nodes=12, seed=1):
     async with default_cluster(folder, machines, JSON, scheduler=scheduler) as cluster:
         observer = Observer(cluster.transport)
         files = RotatingFiles(
-            recordings, Bounds(1 << 30, 1), SYSTEM_CLOCK, observer.listing, version="test", anonymized=False
+            recordings,
+            FileBounds(1 << 30, 1),
+            SYSTEM_CLOCK,
+            observer.listing,
+            version="test",
+            anonymized=False,
         )
         running = asyncio.create_task(observer.run(files))
         await cluster.reach(lambda: running.done() or files.files)

@@ -47,9 +47,9 @@ async def serve(name, journal, arguments):
 
 async def listen(arguments):
     """Listen as the API server."""
-    from berth.sandbox.api import Api  # noqa: PLC0415 (etcd's has no use for it)
-    from berth.sandbox.http import Connection  # noqa: PLC0415 (the same)
-    from berth.sandbox.store import Store  # noqa: PLC0415 (the same)
+    from berth.sandbox.api import SandboxApi  # noqa: PLC0415 (etcd's has no use for it)
+    from berth.sandbox.http import HttpConnection  # noqa: PLC0415 (the same)
+    from berth.sandbox.store import SandboxStore  # noqa: PLC0415 (the same)
 
     parser = argparse.ArgumentParser()
     for flag in ("bind-address", "secure-port", "tls-cert-file", "tls-private-key-file"):
@@ -57,9 +57,12 @@ async def listen(arguments):
     reported, _ = parser.parse_known_args(arguments)
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(reported.tls_cert_file, reported.tls_private_key_file)
-    api, connections = Api(Store(), time.time), set()
+    api, connections = SandboxApi(SandboxStore(), time.time), set()
     await asyncio.get_running_loop().create_server(
-        lambda: Connection(api.handle, connections), reported.bind_address, int(reported.secure_port), ssl=tls
+        lambda: HttpConnection(api.handle, connections),
+        reported.bind_address,
+        int(reported.secure_port),
+        ssl=tls,
     )
 
 

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 import pytest
 
 from berth.sandbox.free_port import free_port
-from berth.sandbox.journal import Journal
-from berth.sandbox.store import Store
+from berth.sandbox.journal import StoreJournal
+from berth.sandbox.store import SandboxStore
 from tests.go_toolchain import CLIENT_GO, CLIENT_GO_FLAGS, run_go
 
 pytestmark = pytest.mark.e2e
@@ -137,8 +137,8 @@ def test_reconnect(program, tmp_path):
 
 def lose(data, *keys):
     """Delete pods of a sandbox that does not run."""
-    store = Store()
-    journal = Journal.open(data, store)
+    store = SandboxStore()
+    journal = StoreJournal.open(data, store)
     pods = store.collection("pods")
     for key in keys:
         pods.delete(key, pods.get(key).decode())

@@ -13,7 +13,7 @@ from berth.config import load
 from berth.config.duration import Duration
 from berth.config.out_of_tree.sidecars import SidecarSpec, catalogue_of
 from berth.demo.processes import program
-from berth.sandbox import Options, serve
+from berth.sandbox import SandboxOptions, serve
 from berth.sandbox.free_port import free_port
 from berth.scheduler.process import run
 from berth.scheduler.process_options import ProcessOptions, Serving
@@ -37,7 +37,7 @@ def pod(name, labels=None, **spec):
 @asynccontextmanager
 async def at_work(tmp_path, *documents, extenders=(), sidecars=()):
     """A scheduler on a sandbox with these objects; gives what runs `berth`, and the scheduler's core."""
-    async with await serve(Options()) as sandbox:
+    async with await serve(SandboxOptions()) as sandbox:
         sandbox.load(documents)
         sandbox.write_kubeconfig(tmp_path / "kubeconfig")
         enabled = [{"name": spec.name} for spec in sidecars]

@@ -9,7 +9,7 @@ from berth.config.releases.gate_history import HISTORY, NOT_COVERED
 from berth.config.releases.release import RELEASES, effective, shown
 from berth.demo.processes import Child, program
 from berth.demo.surface import Surface
-from berth.sandbox import Options, serve
+from berth.sandbox import SandboxOptions, serve
 from tests.failures.reporting import reports
 
 pytestmark = pytest.mark.e2e
@@ -38,7 +38,7 @@ def command(kubeconfig, *flags):
 
 async def says(folder, release, *flags):
     """What the process says as it ends by itself, and its exit status."""
-    async with await serve(Options(release=release)) as sandbox:
+    async with await serve(SandboxOptions(release=release)) as sandbox:
         sandbox.write_kubeconfig(folder / "kubeconfig")
         process = await asyncio.create_subprocess_exec(
             *command(folder / "kubeconfig", "--secure-port=0", *flags),
@@ -53,7 +53,7 @@ async def says(folder, release, *flags):
 async def started(folder, release, *flags):
     """The log of a process that got as far as being ready."""
     surface, log = Surface.free(), folder / "log"
-    async with await serve(Options(release=release)) as sandbox:
+    async with await serve(SandboxOptions(release=release)) as sandbox:
         sandbox.write_kubeconfig(folder / "kubeconfig")
         child = await Child.start(
             "scheduler", command(folder / "kubeconfig", f"--secure-port={surface.port}", *flags), log

@@ -15,7 +15,7 @@ from berth.client.credentials import load_endpoint
 from berth.client.reflector import Reflector
 from berth.client.resources import EVENTS
 from berth.client.transport import Transport
-from berth.client.watch import Source
+from berth.client.watch import WatchSource
 from berth.sandbox.real.assets import find_assets
 from berth.sandbox.real.cluster import RealCluster, RealOptions
 from tests.e2e.api_servers import api_server_called
@@ -52,7 +52,7 @@ class Watching(Reflector):
 
 async def watched_again(transport: Transport, cluster):
     """Watch for a second, compact meanwhile, and watch on; gives the mirror after its second list."""
-    mirror = Watching(transport, Source(EVENTS, "", "reason=FailedMount"), decode, Recorder())
+    mirror = Watching(transport, WatchSource(EVENTS, "", "reason=FailedMount"), decode, Recorder())
     running = asyncio.create_task(mirror.run())
     await mirror.opened.wait()
     await compact(cluster)

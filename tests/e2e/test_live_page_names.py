@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 
 from berth.live_page.collecting import Collected
-from berth.live_page.node_map import Nodes
+from berth.live_page.node_map import MappedNodes
 from tests.chromium import browser
 from tests.e2e.test_live_page import WIDER
 from tests.unit.live_page.states import Scene, collected, served
@@ -50,7 +50,7 @@ def moment(text):
         for each in base.state.resources
     ]
     attempts = [msgspec.structs.replace(each, profile=text, node=text) for each in base.state.attempts]
-    nodes = msgspec.json.decode(base.nodes, type=Nodes)
+    nodes = msgspec.json.decode(base.nodes, type=MappedNodes)
     names = [f"{i:02}{text}" for i in range(len(nodes.names))]
     state = msgspec.structs.replace(base.state, resources=resources, attempts=attempts)
     return Collected(state, msgspec.json.encode(msgspec.structs.replace(nodes, names=names)))

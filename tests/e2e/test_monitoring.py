@@ -20,9 +20,9 @@ from berth.operator.conditions import (
     LEADING,
     PLUGINS_READY,
     PROGRESSING,
-    Condition,
+    StatusCondition,
 )
-from berth.operator.kinds import Key
+from berth.operator.kinds import SchedulerKey
 from berth.operator.metrics import OperatorMetrics
 from berth.sandbox.free_port import free_port
 from berth.telemetry.metric_families import COUNTERS, HISTOGRAMS
@@ -107,7 +107,7 @@ def of_an_operator():
     """What an operator exports that has looked at a Scheduler."""
     metrics = OperatorMetrics()
     metrics.explain_api(unreachable=False)
-    metrics.conditions(Key("n", "a"), [Condition("Available", True, "ReplicasAvailable", "")])
+    metrics.conditions(SchedulerKey("n", "a"), [StatusCondition("Available", True, "ReplicasAvailable", "")])
     return metrics.text().decode()
 
 

@@ -13,7 +13,7 @@ from berth.client.transport import Transport
 from berth.config.loading import load
 from berth.demo.submission import create_all
 from berth.observer.replay import replay_observed
-from berth.sandbox import Options, serve
+from berth.sandbox import SandboxOptions, serve
 from berth.simulation.packed_lines import unpacked
 from tests.e2e.observed_cluster import observed
 from tests.kube_scheduler import EITHER
@@ -48,7 +48,7 @@ def written(folder):
 
 async def test_what_was_bound_in_a_recorded_cluster_is_compared(tmp_path):
     recordings, kubeconfig = tmp_path / "recordings", tmp_path / "kubeconfig"
-    async with await serve(Options(kubelets=False)) as sandbox:
+    async with await serve(SandboxOptions(kubelets=False)) as sandbox:
         sandbox.write_kubeconfig(kubeconfig)
         transport = Transport(load_endpoint(master=sandbox.url))
         api = Api(transport)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from berth.explain import proposals
-from berth.explain.explainer import UnknownPodError, Wanted
+from berth.explain.explainer import ExplainOptions, UnknownPodError
 from berth.explain.node_edits import Exchanged
 from berth.framework.status import Code, Status
 from berth.objects.taint import Taint
@@ -161,7 +161,7 @@ async def test_explaining_changes_nothing():
         len(cluster.api.calls),
     )
 
-    found = await cluster.explain(wanted=Wanted(all_reasons=True))
+    found = await cluster.explain(wanted=ExplainOptions(all_reasons=True))
     await cluster.run()
 
     assert found.proposals

@@ -3,7 +3,7 @@
 import pytest
 
 from berth.explain import volume_places
-from berth.explain.volume_places import VolumePlaces
+from berth.explain.volume_places import ExplainedVolumes
 from berth.framework.store import Store
 from berth.testing.builders import make_pod
 from berth.testing.storage import claim_volume, make_claim, make_class, make_volume
@@ -18,7 +18,7 @@ def places(*objects, claims=("c",)):
     stores = Store(), Store()
     for one in objects:
         stores[type(one).__name__ == "PersistentVolume"].put(one)
-    return VolumePlaces(*stores).of(make_pod("p", volumes=tuple(map(claim_volume, claims))))
+    return ExplainedVolumes(*stores).of(make_pod("p", volumes=tuple(map(claim_volume, claims))))
 
 
 BOUND = make_claim("c", volume_name="v")

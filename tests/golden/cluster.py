@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from berth.cache.cache import Cache
-from berth.config.loading import Loaded, load
+from berth.config.loading import LoadedConfig, load
 from berth.evaluation.cached_evaluation import CachedEvaluation
 from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.evaluation.node_plugins import NodePlugins
@@ -167,5 +167,5 @@ def _add_profiles(cluster: Cluster, config: dict[str, Any] | None) -> None:
 
 
 @cache
-def _loaded(text: str | None) -> Loaded:
+def _loaded(text: str | None) -> LoadedConfig:
     return load(text)

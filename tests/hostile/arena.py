@@ -15,7 +15,7 @@ from berth.client.credentials import load_endpoint
 from berth.client.errors import ClientError, NotFoundError
 from berth.client.resources import LEASES, PODS, Resource
 from berth.client.transport import Transport
-from berth.client.watch import Source, watch_lines
+from berth.client.watch import WatchSource, watch_lines
 from berth.client.wire import bounded
 from berth.demo.processes import Child, program
 from berth.demo.surface import LOOPBACK, Surface
@@ -209,7 +209,7 @@ class Arena:
         # From a list on: an API server on etcd 3.4 sends no events of what is there already.
         listed = bounded(json.loads)(await self.api.call("GET", PODS.collection("default")))
         version = listed["metadata"]["resourceVersion"]
-        source = Source(PODS, label_selector="written-by=another-user")
+        source = WatchSource(PODS, label_selector="written-by=another-user")
         while True:
             with suppress(ClientError):
                 async for lines in watch_lines(self.transport, source, version, 3600):

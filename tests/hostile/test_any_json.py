@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from berth.client import resources
 from berth.client.legible import legible, unfolded
 from berth.client.reflector import Reflector
-from berth.client.watch import Source
+from berth.client.watch import WatchSource
 from berth.client.whole_list import ListPieces
 from berth.client.wire import bounded, decode_page, encode
 from berth.objects.decode import decoder
@@ -148,7 +148,7 @@ KINDS = [
 @settings(max_examples=60, deadline=None)
 def test_what_holds_it_is_taken_in_and_its_end_is_seen(resource, decode, written, value):
     seen = Seen()
-    mirror = Reflector(None, Source(resource), decode, seen)
+    mirror = Reflector(None, WatchSource(resource), decode, seen)
     items = [written("a", 1, b"{}"), written("hostile", 2, value), written("b", 3, b"{}")]
     page = b'{"metadata":{"resourceVersion":"3"},"items":[%s]}' % b",".join(items)
 

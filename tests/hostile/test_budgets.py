@@ -1,7 +1,7 @@
 """Disruption budgets are a user's, as the pods are that they mean; preemption looks at both."""
 
 from berth.framework.listers import Store
-from berth.preemption.victims import Budgets
+from berth.preemption.victims import CompiledBudgets
 from berth.snapshot.pod_info import PodInfo
 from tests.hostile.work import calls
 from tests.unit.preemption.kit import budget, placed
@@ -15,7 +15,7 @@ def splitting(count):
     store = Store()
     for i in range(count):
         store.put(budget(f"b{i}", WEB))
-    budgets = Budgets(store)
+    budgets = CompiledBudgets(store)
     budgets.split(VICTIMS[:1])  # Pods that are labelled so are known now.
     return lambda: budgets.split(VICTIMS)
 

@@ -13,7 +13,7 @@ import pytest
 from berth.aggregated_api import kinds
 from berth.client import Api, LeaderElector, LeaseSettings, Transport, load_endpoint
 from berth.config import load
-from berth.sandbox import Options, serve
+from berth.sandbox import SandboxOptions, serve
 from berth.sandbox.free_port import free_port
 from berth.scheduler import process
 from berth.scheduler.loop.loop_turns import LoopTurns
@@ -99,7 +99,7 @@ class Scheduler(threading.Thread):
 
 @asynccontextmanager
 async def scheduling(tmp_path):
-    async with await serve(Options(kubelets=False)) as sandbox:
+    async with await serve(SandboxOptions(kubelets=False)) as sandbox:
         sandbox.write_kubeconfig(tmp_path / "kubeconfig")
         scheduler = Scheduler(tmp_path / "kubeconfig", sandbox)
         scheduler.start()

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from berth.explain.edits import EDITORS
-from berth.explain.volume_places import MAX_VOLUMES, VolumePlaces
+from berth.explain.volume_places import MAX_VOLUMES, ExplainedVolumes
 from berth.framework.hypothetical_pod import HypotheticalPod
 from berth.framework.store import Store
 from berth.objects.label_selector import LabelSelector, Requirement
@@ -97,7 +97,7 @@ def test_the_place_of_one_more_node_among_many_volumes():
             claims.put(make_claim(f"c{i}"))
             volumes.put(make_volume(f"v{i}", near={"zone": ["a"]}))
         pod = make_pod("p", volumes=tuple(claim_volume(f"c{i}") for i in range(50)))
-        return lambda: VolumePlaces(claims, volumes).of(pod)
+        return lambda: ExplainedVolumes(claims, volumes).of(pod)
 
     few, many = calls(looked(2 * MAX_VOLUMES)), calls(looked(4 * MAX_VOLUMES))
     assert many < 1.1 * few

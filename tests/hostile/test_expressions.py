@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from berth.cel import CELError, program
 from berth.cel import patterns as cel_patterns
 from berth.objects.devices import DeviceSpec
-from berth.plugins.dynamic_resources.inventory import Device, DeviceId, SelectorError
+from berth.plugins.dynamic_resources.inventory import Device, DeviceId, DeviceSelectorError
 from tests.hostile.work import calls
 
 LIMIT = 2_000
@@ -249,7 +249,7 @@ def test_compiled_patterns_that_are_kept_are_bounded_in_number_and_bytes():
 def test_a_device_selector_fails_in_upstreams_words(expression, problem):
     device = Device(DeviceId("driver", "pool", "device"), DeviceSpec(name="device"), None)
 
-    with pytest.raises(SelectorError) as raised:
+    with pytest.raises(DeviceSelectorError) as raised:
         device.matches(expression)
 
     assert problem == str(raised.value)

@@ -12,7 +12,7 @@ import pytest
 
 from berth.client.reflector import Reflector
 from berth.client.resources import PODS
-from berth.client.watch import Source
+from berth.client.watch import WatchSource
 from tests.unit.client.conftest import FakeClock, eventually, transport_to
 from tests.unit.client.conftest import raw_server as served
 from tests.unit.client.test_chaos import Folded
@@ -68,7 +68,7 @@ async def test_the_mirror_ends_up_with_the_truth(seed):
     wire = Wire([*lists, *[truth] * 40], [*watches, *[[event("ERROR", EXPIRED)]] * (len(lists) + 1), [STAY]])
     async with served(wire.serve) as server, transport_to(server.url) as transport:
         mirror = Reflector(
-            transport, Source(PODS), decode, folded, clock=clock, sleep=clock.sleep, rng=Random(seed)
+            transport, WatchSource(PODS), decode, folded, clock=clock, sleep=clock.sleep, rng=Random(seed)
         )
 
         def settled():
@@ -99,7 +99,7 @@ async def test_a_page_that_is_followed_by_itself():
 
 def test_a_page_whose_items_are_no_objects_leaves_the_others():
     folded = Folded()
-    mirror = Reflector(None, Source(PODS), decode, folded)
+    mirror = Reflector(None, WatchSource(PODS), decode, folded)
     for raw in (b"null", b"7", b'"x"', b"[]", b'{"metadata":[]}', json.dumps(pod("p0", 1)).encode()):
         mirror._take_listed(raw, {})
 

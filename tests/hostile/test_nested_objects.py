@@ -11,7 +11,7 @@ import pytest
 
 from berth.client.reflector import Reflector
 from berth.client.resources import PODS, RESOURCE_CLAIMS
-from berth.client.watch import Source
+from berth.client.watch import WatchSource
 from berth.objects.decode import decoder
 from berth.objects.pod_decoding import decode_pod
 from berth.objects.resource_claims import ResourceClaim
@@ -95,7 +95,7 @@ async def test_the_objects_beside_it_arrive(resource, decode, field, holding, *,
 
     names = Names()
     async with raw_server(serve) as server, transport_to(server.url) as transport:
-        reflector = Reflector(transport, Source(resource), decode, names)
+        reflector = Reflector(transport, WatchSource(resource), decode, names)
         task = asyncio.create_task(reflector.run())
         try:
             await names.until("ordinary", task)

@@ -8,7 +8,7 @@ from berth.objects.label_selector import LabelSelector, Requirement
 from berth.objects.node_selector import NodeAffinity, NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
 from berth.objects.pod_spec import Affinity, TopologySpreadConstraint
 from berth.objects.taint import Taint, Toleration
-from berth.plugins.node_resources_fit.hints import NODE_EVENTS, Hints
+from berth.plugins.node_resources_fit.hints import NODE_EVENTS, FitHints
 from berth.plugins.node_resources_fit.patterns import Patterns
 from berth.snapshot.snapshot import MAX_ANSWER_BYTES
 from tests.hostile.cluster import Cluster, changed, waiting
@@ -157,7 +157,9 @@ def test_an_event_reads_a_node_once_for_all_waiting_pods():
         old = changed(made.core.snapshot.nodes[0], status=offers)
         new = changed(old, status={"allocatable": offers["allocatable"] | {"example.com/more": "1"}})
         hint = next(
-            h.hint for h in Hints(None, resizes_count_by_pod=False).registrations() if h.event is NODE_EVENTS
+            h.hint
+            for h in FitHints(None, resizes_count_by_pod=False).registrations()
+            if h.event is NODE_EVENTS
         )
         hint(waiting(), old, new)
         made.close()

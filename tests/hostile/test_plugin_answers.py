@@ -15,7 +15,7 @@ from berth.out_of_tree.errors import ProtocolError, SidecarError
 from berth.out_of_tree.extender import wire
 from berth.out_of_tree.extender.errors import ReplyError
 from berth.out_of_tree.lifecycle import connection
-from berth.out_of_tree.lifecycle.conditions import Kind
+from berth.out_of_tree.lifecycle.conditions import ConditionType
 from berth.out_of_tree.lifecycle.report import description
 from berth.out_of_tree.limits import (
     CYCLE_REASONS,
@@ -195,7 +195,9 @@ async def test_a_long_refusal_is_cut(caplog):
         async with hosted(plugin) as harness:
             await until(lambda: harness.connection.refusal)
             await until(lambda: caplog.messages)
-            [condition] = [each for each in harness.connection.conditions if each.kind is Kind.CONFIGURED]
+            [condition] = [
+                each for each in harness.connection.conditions if each.kind is ConditionType.CONFIGURED
+            ]
 
     assert "9984 further errors" in harness.connection.refusal or harness.connection.refusal.endswith("…")
     assert len(condition.message.encode()) <= REFUSAL_BYTES

@@ -16,7 +16,7 @@ from berth.client.errors import RelistError
 from berth.client.legible import legible
 from berth.client.quarantined_objects import LONGEST_SHOWN, NotTaken
 from berth.client.reflector import Reflector
-from berth.client.watch import Source
+from berth.client.watch import WatchSource
 from berth.client.wire import Meta, decode_head, decode_page, decode_watch_event, encode
 from berth.event_handlers.nodes import NodeHandler
 from berth.event_handlers.pods import PodHandler
@@ -125,8 +125,8 @@ class Scene:
             gang_scheduling=True,
         )
         nodes = NodeHandler(queue, cache, clock=clock)
-        self.nodes = Reflector(None, Source(resources.NODES), decoder(Node), nodes, fatal=FATAL)
-        self.pods = Reflector(None, Source(resources.PODS), decode_pod, pods, fatal=FATAL)
+        self.nodes = Reflector(None, WatchSource(resources.NODES), decoder(Node), nodes, fatal=FATAL)
+        self.pods = Reflector(None, WatchSource(resources.PODS), decode_pod, pods, fatal=FATAL)
         self.snapshot = Snapshot()
 
     def tell(self, kind, document):
@@ -340,7 +340,7 @@ def test_a_claim_with_deep_parameters_is_taken_in():
     store = Store()
     mirror = Reflector(
         None,
-        Source(resources.RESOURCE_CLAIMS),
+        WatchSource(resources.RESOURCE_CLAIMS),
         decoder(next(w.kind for w in LOOKED_UP if w.resource == resources.RESOURCE_CLAIMS)),
         resource_handler("", store, Queue(), {}, clock=ManualClock()),
     )
@@ -472,7 +472,7 @@ class AnyKind:
             handler = resource_handler(
                 watched.events, watched.store(self.listers), scene.queue, wanted, clock=ManualClock()
             )
-            source = Source(watched.resource)
+            source = WatchSource(watched.resource)
             self.mirrors[watched.resource.plural] = Reflector(None, source, decoder(watched.kind), handler)
 
     def sizes(self):

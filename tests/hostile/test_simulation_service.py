@@ -8,8 +8,8 @@ import zstandard
 
 from berth.simulation import snapshot_file
 from berth.simulation.changes import changed_at_once, parsed
-from berth.simulation_service.forks import Version
-from berth.simulation_service.limits import Limits
+from berth.simulation_service.forks import ForkVersion
+from berth.simulation_service.limits import ServiceLimits
 from berth.simulation_service.service import applied
 from berth_simulation_proto import simulation_pb2 as pb
 from tests.hostile.work import growth
@@ -26,7 +26,7 @@ from tests.unit.simulation_service.kit import (
 from tests.unit.simulation_service.test_service import LIVE, asking, refused, shape
 
 MEBIBYTE = 1 << 20
-FEW = Limits(
+FEW = ServiceLimits(
     forks=2,
     forks_of_all=3,
     nodes=3,
@@ -160,7 +160,7 @@ def test_nodes_that_go_are_looked_up_once():
     """Removing many nodes from a fork of many pods costs as much as there are of both together."""
 
     def removing(count):
-        there = Version(cluster_of(*(pod(f"p{i}", nodeName="other") for i in range(count))))
+        there = ForkVersion(cluster_of(*(pod(f"p{i}", nodeName="other") for i in range(count))))
         names = [pb.ObjectName(api_version="v1", kind="Node", name=f"n{i}") for i in range(count)]
         return lambda: applied(there, pb.ApplyToForkRequest(remove=names))
 
@@ -178,7 +178,7 @@ async def test_a_message_is_bounded():
 
 async def test_requests_at_a_time_are_bounded():
     """A client that has as many requests under way as it may have gets no further one."""
-    async with served(limits=Limits(waiting=1)) as at:
+    async with served(limits=ServiceLimits(waiting=1)) as at:
         async with at.queries.of("one"):
             with pytest.raises(Exception, match="requests at a time: found 2; at most 1"):
                 await at.service.would_fit("one", asking(1))
@@ -195,7 +195,7 @@ async def test_an_answer_that_takes_too_long():
             self.seconds += 1
             return self.seconds
 
-    async with served(limits=Limits(request_seconds=20), clock=Hurrying()) as at:
+    async with served(limits=ServiceLimits(request_seconds=20), clock=Hurrying()) as at:
         code, text = await refused(at.simulation.WouldFit(asking(40, shape("s", "1", most=1000))))
 
     assert grpc.StatusCode.DEADLINE_EXCEEDED == code

@@ -6,7 +6,7 @@ import pytest
 
 from berth.out_of_tree import limits
 from berth.out_of_tree.errors import CallFailedError, SidecarError
-from berth.out_of_tree.transport.ttrpc import HEADER, REQUEST, RESPONSE, Frames
+from berth.out_of_tree.transport.ttrpc import HEADER, REQUEST, RESPONSE, TtrpcFrames
 from berth_plugin_proto import ttrpc_pb2
 from tests.hostile.work import growth, kept_bytes
 from tests.unit.out_of_tree.scripted import framed, hosted, until
@@ -106,7 +106,7 @@ async def test_a_plugin_that_never_reads_is_hung_up_on():
 
 def in_bytes(size):
     """A frame of that many bytes, brought one at a time."""
-    data, frames = HEADER.pack(size, 1, RESPONSE, 0) + bytes(size), Frames(RESPONSE)
+    data, frames = HEADER.pack(size, 1, RESPONSE, 0) + bytes(size), TtrpcFrames(RESPONSE)
     return lambda: [found for at in range(len(data)) for found in frames.feed(data[at : at + 1])]
 
 
@@ -117,7 +117,7 @@ def test_a_frame_byte_by_byte():
 
 def test_no_more_than_a_frame_is_kept():
     """What is not whole is kept once, and what was whole is not."""
-    frames = Frames(RESPONSE)
+    frames = TtrpcFrames(RESPONSE)
     whole, half = HEADER.pack(1000, 1, RESPONSE, 0) + bytes(1000), HEADER.pack(1000, 1, RESPONSE, 0)
 
     def feed():

@@ -4,13 +4,13 @@ import pytest
 
 from berth.client.credentials import load_endpoint
 from berth.client.transport import Transport
-from berth.sandbox import Options, serve
+from berth.sandbox import SandboxOptions, serve
 
 
 @pytest.fixture
 async def transport():
     """Connections to a sandbox without kubelets."""
-    async with await serve(Options(kubelets=False)) as running:
+    async with await serve(SandboxOptions(kubelets=False)) as running:
         connections = Transport(load_endpoint(master=running.url))
         yield connections
         await connections.aclose()

@@ -16,8 +16,8 @@ from berth.aggregated_api.replicas import AUDIENCE
 from berth.config import load
 from berth.config.flags.feature_gates import FeatureGates
 from berth.operator.certificates import Authorities
-from berth.sandbox import Options, serve
-from berth.sandbox.access.attributes import User
+from berth.sandbox import SandboxOptions, serve
+from berth.sandbox.access.attributes import SandboxUser
 from berth.sandbox.access.identity import service_account
 from berth.sandbox.free_port import LOOPBACK, free_port
 from berth.scheduler.process import run
@@ -26,8 +26,8 @@ from tests.unit.operator.rights import bound, documents, scheduler_roles
 from tests.unit.scheduler_at_work import eventually, node
 
 SERVICE = "berth-explain"
-JANE = User("jane", ("system:authenticated",))
-OSCAR = User("oscar", ("system:authenticated",))
+JANE = SandboxUser("jane", ("system:authenticated",))
+OSCAR = SandboxUser("oscar", ("system:authenticated",))
 CONFIGURATION = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -117,7 +117,7 @@ def viewer(user, namespace):
         "kind": "RoleBinding",
         "metadata": {"name": "view", "namespace": namespace},
         "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "view"},
-        "subjects": [{"kind": "User", "name": user.name}],
+        "subjects": [{"kind": "SandboxUser", "name": user.name}],
     }
 
 
@@ -134,7 +134,7 @@ def cluster_viewer(user):
         "kind": "ClusterRoleBinding",
         "metadata": {"name": "cluster-view"},
         "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "berth-cluster-viewer"},
-        "subjects": [{"kind": "User", "name": user.name}],
+        "subjects": [{"kind": "SandboxUser", "name": user.name}],
     }
 
 
@@ -149,7 +149,7 @@ async def explaining(tmp_path, profiles, *objects, leases="berth-system", **proc
     Further keywords are the processes' own options.
     """
     async with AsyncExitStack() as stack:
-        sandbox = await stack.enter_async_context(await serve(Options(rbac=True)))
+        sandbox = await stack.enter_async_context(await serve(SandboxOptions(rbac=True)))
         account = service_account("berth-system", "berth-main")
         own = scheduler_roles(*sorted(set(profiles)))
         bindings = [bound(one["metadata"]["name"], account) for one in own]

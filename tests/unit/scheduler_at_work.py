@@ -8,7 +8,7 @@ from berth.config import load
 from berth.config.flags.feature_gates import FeatureGates
 from berth.config.out_of_tree.sidecars import SidecarSpec, catalogue_of
 from berth.config.releases.release import DEFAULT, effective
-from berth.sandbox import Options, serve
+from berth.sandbox import SandboxOptions, serve
 from berth.scheduler.process import run
 from berth.scheduler.process_options import ProcessOptions
 
@@ -69,7 +69,7 @@ async def scheduling(
         )
     elif profiles:
         text += f"profiles: {json.dumps(profiles)}\n"
-    async with await serve(options or Options(release=release)) as sandbox:
+    async with await serve(options or SandboxOptions(release=release)) as sandbox:
         for kind in unserved:
             catalogue = sandbox.api.catalogue
             catalogue.remove(catalogue.get(kind.group, kind.version, kind.plural))

@@ -24,7 +24,7 @@ READ_SECONDS = 60.0
 FIRST_READ_SECONDS = 5.0
 
 
-class Reader(Protocol):
+class ConfigMapReader(Protocol):
     """The part of the API client that is used here."""
 
     async def get(self, resource: Resource, namespace: str, name: str) -> bytes:
@@ -38,7 +38,7 @@ class _ConfigMap(msgspec.Struct):
 class AuthenticationConfig:
     """`trust` is what the ConfigMap said when it was last read, and empty before."""
 
-    def __init__(self, api: Reader) -> None:
+    def __init__(self, api: ConfigMapReader) -> None:
         self.trust: Trust = NO_TRUST
         self._api = api
         self._data: dict[str, str] = {}

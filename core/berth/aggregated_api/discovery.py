@@ -7,7 +7,7 @@ import hashlib
 
 import msgspec
 
-from berth.aggregated_api.kinds import GROUP, GROUP_VERSION, KINDS, ROOT, VERSION, Json, Kind
+from berth.aggregated_api.kinds import GROUP, GROUP_VERSION, KINDS, ROOT, VERSION, ExplainKind, Json
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
@@ -32,7 +32,7 @@ API_RESOURCES: Json = {
 }
 
 
-def _group_version_kind(kind: Kind) -> Json:
+def _group_version_kind(kind: ExplainKind) -> Json:
     return {"group": GROUP, "version": VERSION, "kind": kind.name}
 
 
@@ -66,11 +66,11 @@ AGGREGATED_GROUPS: Json = {
 _INFO: Json = {"title": "Berth explanations", "version": VERSION}
 
 
-def _schema_name(kind: Kind) -> str:
+def _schema_name(kind: ExplainKind) -> str:
     return f"dev.berth.explain.{VERSION}.{kind.name}"
 
 
-def _schema(kind: Kind) -> Json:
+def _schema(kind: ExplainKind) -> Json:
     # What a document holds is docs/explain.md's: clients that validate by schema take all of it.
     return {
         "type": "object",
@@ -84,7 +84,7 @@ def _schema(kind: Kind) -> Json:
     }
 
 
-def _operations(kind: Kind) -> Json:
+def _operations(kind: ExplainKind) -> Json:
     schema = {"$ref": f"#/components/schemas/{_schema_name(kind)}"}
     return {
         "parameters": [

@@ -18,7 +18,7 @@ DEFAULT_PROFILE = "default-scheduler"
 Json = dict[str, Any]
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A column of a Table, and where its cell is found in the document."""
 
     name: str
@@ -27,7 +27,7 @@ class Column(NamedTuple):
     type: str = "string"
 
 
-class Kind(NamedTuple):
+class ExplainKind(NamedTuple):
     """A kind of documents; each is named like the object that it is about."""
 
     name: str
@@ -37,7 +37,7 @@ class Kind(NamedTuple):
     """What the object is, with its article."""
     namespaced: bool
     about: str
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
 
     def path(self, namespace: str, name: str) -> str:
         """Where the document about one object is."""
@@ -63,13 +63,13 @@ def _field(*names: str) -> Callable[[Json], Any]:
     return cell
 
 
-def _amount(name: str, about: str, *fields: str) -> Column:
-    return Column(name, about, _field(*fields), "integer")
+def _amount(name: str, about: str, *fields: str) -> TableColumn:
+    return TableColumn(name, about, _field(*fields), "integer")
 
 
-_CAUSE = Column("Cause", "Why it is so.", _field("cause"))
+_CAUSE = TableColumn("Cause", "Why it is so.", _field("cause"))
 
-POD = Kind(
+POD = ExplainKind(
     "Explanation",
     "podexplanations",
     "podexplanation",
@@ -77,12 +77,12 @@ POD = Kind(
     namespaced=True,
     about="Why a pod is on its node, or on none.",
     columns=(
-        Column("Scheduler", "The profile that schedules it.", _field("profile")),
-        Column("State", "Where it stands on its way to a node.", _field("state", "kind")),
+        TableColumn("Scheduler", "The profile that schedules it.", _field("profile")),
+        TableColumn("State", "Where it stands on its way to a node.", _field("state", "kind")),
         _CAUSE,
     ),
 )
-POD_GROUP = Kind(
+POD_GROUP = ExplainKind(
     "PodGroupExplanation",
     "podgroupexplanations",
     "podgroupexplanation",
@@ -96,7 +96,7 @@ POD_GROUP = Kind(
         _CAUSE,
     ),
 )
-NODE = Kind(
+NODE = ExplainKind(
     "NodeExplanation",
     "nodeexplanations",
     "nodeexplanation",
@@ -110,7 +110,7 @@ NODE = Kind(
         _CAUSE,
     ),
 )
-PROFILE = Kind(
+PROFILE = ExplainKind(
     "ProfileExplanation",
     "profileexplanations",
     "profileexplanation",
@@ -119,7 +119,7 @@ PROFILE = Kind(
     about="What the pods of a profile met that were tried lately.",
     columns=(_amount("Pods", "The pods that were tried lately.", "pods"), _CAUSE),
 )
-QUEUE = Kind(
+QUEUE = ExplainKind(
     "QueueOverview",
     "queues",
     "queue",

@@ -15,10 +15,10 @@ from berth.aggregated_api.discovery import (
     wants_table,
 )
 from berth.aggregated_api.errors import NoSuchObjectError, UnavailableError
-from berth.aggregated_api.kinds import GROUP, GROUP_VERSION, KINDS, PROFILE, QUEUE, Json, Kind
+from berth.aggregated_api.kinds import GROUP, GROUP_VERSION, KINDS, PROFILE, QUEUE, ExplainKind, Json
 from berth.aggregated_api.replicas import SENT_ON_BY
 from berth.aggregated_api.request_info import is_name, is_profile_name
-from berth.aggregated_api.routing import Asked, Explanation
+from berth.aggregated_api.routing import ExplainRequest, Explanation
 from berth.aggregated_api.status import http_status
 from berth.aggregated_api.text_pages import PAGES
 
@@ -30,7 +30,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Explain(Protocol):
     """Explains an object."""
 
-    async def __call__(self, asked: Asked, *, was_sent_on: bool) -> Explanation:
+    async def __call__(self, asked: ExplainRequest, *, was_sent_on: bool) -> Explanation:
         """What is known of it. Raises: NoSuchObjectError, UnavailableError."""
 
 
@@ -50,10 +50,10 @@ class ExplainPages:
             for path in (*sorted(lists), kind.template):
                 router.add_route("*", path, partial(_not_allowed, kind))
 
-    async def _get(self, kind: Kind, request: web.Request) -> web.Response:
+    async def _get(self, kind: ExplainKind, request: web.Request) -> web.Response:
         namespace, name = request.match_info.get("namespace", ""), request.match_info["name"]
         details: Json = {"name": name, "group": GROUP, "kind": kind.resource}
-        asked = Asked(kind, namespace, name, dict(request.query))
+        asked = ExplainRequest(kind, namespace, name, dict(request.query))
         try:
             found = await self._found(asked, was_sent_on=SENT_ON_BY in request.headers)
         except NoSuchObjectError as error:
@@ -77,7 +77,7 @@ class ExplainPages:
             return _json(_table(kind, explanation))
         return _json(explanation)
 
-    async def _found(self, asked: Asked, *, was_sent_on: bool) -> Explanation:
+    async def _found(self, asked: ExplainRequest, *, was_sent_on: bool) -> Explanation:
         may_be_named = is_profile_name if asked.kind in (PROFILE, QUEUE) else is_name
         if not (may_be_named(asked.name) and (is_name(asked.namespace) or not asked.kind.namespaced)):
             raise NoSuchObjectError(f"{asked.kind.subject} may not have that name")
@@ -94,7 +94,7 @@ def _discovery(path: str, document: Json) -> Handler:
     return answer
 
 
-async def _not_allowed(kind: Kind, request: web.Request) -> web.Response:
+async def _not_allowed(kind: ExplainKind, request: web.Request) -> web.Response:
     if request.method in ("GET", "HEAD"):
         where = " -n NAMESPACE" if kind.namespaced else ""
         remedy = f"name {kind.subject}, as in kubectl get {kind.singular}.{GROUP} NAME{where}"
@@ -108,7 +108,7 @@ def _json(document: Json) -> web.Response:
     return web.Response(body=msgspec.json.encode(document), content_type="application/json")
 
 
-def _table(kind: Kind, explanation: Json) -> Json:
+def _table(kind: ExplainKind, explanation: Json) -> Json:
     """The explanation in a row, as `kubectl get` prints it."""
     metadata = explanation["metadata"]
     name = {"name": "Name", "type": "string", "format": "name", "description": f"The name of {kind.subject}."}

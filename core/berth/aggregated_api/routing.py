@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from berth.aggregated_api.errors import NoSuchObjectError, UnavailableError
-from berth.aggregated_api.kinds import DEFAULT_PROFILE, NODE, POD, POD_GROUP, PROFILE, QUEUE, Kind
+from berth.aggregated_api.kinds import DEFAULT_PROFILE, NODE, POD, POD_GROUP, PROFILE, QUEUE, ExplainKind
 from berth.aggregated_api.leaders import Leader
 from berth.client.errors import ClientError, NotFoundError
 from berth.client.resources import PODS, Resource
@@ -39,16 +39,16 @@ Explanation = Any
 """A document, or what is encoded as one."""
 
 
-class Asked(NamedTuple):
+class ExplainRequest(NamedTuple):
     """What is to be explained, and how, as the request's query says; of what has no namespace it is ""."""
 
-    kind: Kind
+    kind: ExplainKind
     namespace: str
     name: str
     query: Mapping[str, str] = {}
 
 
-class Reader(Protocol):
+class ObjectReader(Protocol):
     """The part of the API client that is used here."""
 
     async def get(self, resource: Resource, namespace: str, name: str) -> bytes:
@@ -77,7 +77,7 @@ class Here(Protocol):
     async def profile_of_group(self, namespace: str, name: str) -> str:
         """The profile of the group's pods; "" where no pod of it is known."""
 
-    async def explain(self, asked: Asked) -> Explanation:
+    async def explain(self, asked: ExplainRequest) -> Explanation:
         """What is known here. Raises: LookupError."""
 
 
@@ -93,16 +93,16 @@ class _Pod(msgspec.Struct):
 class Routing:
     """Finds who answers, and has them answer."""
 
-    pods: Reader
+    pods: ObjectReader
     here: Here
     own_leases: Container[str]
     """Names of the leases for which this process campaigns: no other one speaks for its profiles."""
     leaders: Callable[[], Awaitable[list[Leader]]]
-    send_on: Callable[[Leader, Asked], Awaitable[Explanation]]
+    send_on: Callable[[Leader, ExplainRequest], Awaitable[Explanation]]
     merged: Callable[[Sequence[Explanation], Sequence[str]], Explanation]
     """Answers about one node, and what kept others from answering, in one document."""
 
-    async def explain(self, asked: Asked, *, was_sent_on: bool) -> Explanation:
+    async def explain(self, asked: ExplainRequest, *, was_sent_on: bool) -> Explanation:
         """What the schedulers that it concerns know of the object.
 
         Raises: NoSuchObjectError; UnavailableError where the scheduler that knows can't be asked.
@@ -145,7 +145,7 @@ class Routing:
             return [one for one in saying if one.lease in self.own_leases]
         return saying[:1]
 
-    async def _profile(self, asked: Asked) -> str:
+    async def _profile(self, asked: ExplainRequest) -> str:
         if asked.kind is POD_GROUP:
             return await self.here.profile_of_group(asked.namespace, asked.name)
         if asked.kind is not POD:
@@ -171,7 +171,7 @@ class Routing:
         found.pop(self.here.identity, None)
         return list(found.values())[:MAX_ASKED]
 
-    async def _here(self, asked: Asked, profile: str) -> Explanation:
+    async def _here(self, asked: ExplainRequest, profile: str) -> Explanation:
         try:
             return await self.here.explain(asked)
         except LookupError as error:
@@ -183,7 +183,7 @@ class Routing:
                 f'pod "{asked.name}" has the schedulerName "{profile}", which no scheduler of Berth serves'
             ) from error
 
-    async def _first_that_knows(self, asked: Asked, *, was_sent_on: bool) -> Explanation:
+    async def _first_that_knows(self, asked: ExplainRequest, *, was_sent_on: bool) -> Explanation:
         """The answer of this scheduler or, where it knows nothing of the object, of another one."""
         try:
             return await self.here.explain(asked)
@@ -193,7 +193,7 @@ class Routing:
                     return await self.send_on(leader, asked)
             raise NoSuchObjectError(str(error)) from error
 
-    async def _of_all(self, asked: Asked, *, was_sent_on: bool) -> Explanation:
+    async def _of_all(self, asked: ExplainRequest, *, was_sent_on: bool) -> Explanation:
         """The answers of all leaders, put together; what kept one from answering is part of it."""
         asking: list[Awaitable[Explanation]] = []
         if self.here.leads_any():

@@ -15,7 +15,7 @@ import msgspec
 from berth.aggregated_api.errors import NoSuchObjectError, UnavailableError
 from berth.aggregated_api.leaders import Leader
 from berth.aggregated_api.replicas import SENT_ON_BY
-from berth.aggregated_api.routing import Asked, Explanation
+from berth.aggregated_api.routing import ExplainRequest, Explanation
 from berth.client.errors import ClientError
 
 ANSWER_SECONDS = 25.0
@@ -40,7 +40,7 @@ class SendingOn:
         self._answer_seconds = answer_seconds
         self._authorization = authorization
 
-    async def __call__(self, leader: Leader, asked: Asked) -> Explanation:
+    async def __call__(self, leader: Leader, asked: ExplainRequest) -> Explanation:
         """The leader's answer. Raises: NoSuchObjectError, UnavailableError."""
         path = asked.kind.path(asked.namespace, asked.name)
         return _explanation(*await self.get(leader, path, asked.query), _named(leader))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from berth.aggregated_api.kinds import NODE, POD, POD_GROUP, PROFILE, QUEUE, Kind
+from berth.aggregated_api.kinds import NODE, POD, POD_GROUP, PROFILE, QUEUE, ExplainKind
 from berth.framework.pluralize import pluralize
 from berth.out_of_tree.queueing.requeue_events import REQUEUE_EVENT_SUFFIX
 
@@ -218,7 +218,7 @@ def _counts(title: str, counts: list[Json]) -> Iterator[str]:
         yield f"  {count['pods']:>5}  {count['what']}  ({', '.join(count['examples'])})"
 
 
-PAGES: Final[Mapping[Kind, Callable[[Json], Iterable[str]]]] = {
+PAGES: Final[Mapping[ExplainKind, Callable[[Json], Iterable[str]]]] = {
     POD: partial(page, wide=False),
     POD_GROUP: pod_group_page,
     NODE: node_page,

@@ -47,7 +47,7 @@ PRE_BIND_MOMENT_SECONDS = 2.0
 OnFailure = Callable[[QueuedPodInfo, Status, NominatingInfo | None], None]
 
 
-class Binding(NamedTuple):
+class PodBinding(NamedTuple):
     """One pod on its way from assumed to bound; `ended` is called once, with what came of it."""
 
     framework: Framework
@@ -77,7 +77,7 @@ class BindingCycle:
     announces: bool = True
     clock: Clock = SYSTEM_CLOCK
 
-    def begin(self, binding: Binding) -> None:
+    def begin(self, binding: PodBinding) -> None:
         """Bind the assumed pod to the node it names; what fails is undone and goes back to the queue."""
         self.at_work[OPERATION] += 1
         framework, attempt, _, assumed, _ = binding
@@ -91,10 +91,10 @@ class BindingCycle:
         self.queue.done(assumed.uid)
         framework.begin_bind(binder, attempt.state, assumed, attempt.record, partial(self._bound, binding))
 
-    def _spawn(self, binding: Binding, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, binding: PodBinding, work: Coroutine[Any, Any, None]) -> None:
         self.background.spawn(work, f"binding of {binding.assumed.key}")
 
-    def _bound(self, binding: Binding, status: Status) -> None:
+    def _bound(self, binding: PodBinding, status: Status) -> None:
         """End the binding, at once where nothing has to be waited for."""
         if not status.ok or binding.framework.wants_post_bind(binding.attempt.state):
             self._spawn(binding, self._conclude(binding, status))
@@ -106,7 +106,7 @@ class BindingCycle:
         self.at_work[OPERATION] -= 1
         binding.ended(status)
 
-    async def _run(self, binding: Binding, pre_flight: Status) -> None:
+    async def _run(self, binding: PodBinding, pre_flight: Status) -> None:
         try:
             status = await self._until_bound(binding, pre_flight)
         except Exception as error:
@@ -114,7 +114,7 @@ class BindingCycle:
             status = failed(error)
         await self._conclude(binding, status)
 
-    async def _conclude(self, binding: Binding, status: Status) -> None:
+    async def _conclude(self, binding: PodBinding, status: Status) -> None:
         framework, attempt, info, assumed, ended = binding
         try:
             if status.ok:
@@ -127,10 +127,10 @@ class BindingCycle:
             self.at_work[OPERATION] -= 1
         ended(status)
 
-    def _tell(self, binding: Binding) -> None:
+    def _tell(self, binding: PodBinding) -> None:
         assumed = binding.assumed
         note = f"Successfully assigned {assumed.key} to {assumed.node_name}"
-        self.recorder.event(binding.info.pod, "Normal", "Scheduled", "Binding", note)
+        self.recorder.event(binding.info.pod, "Normal", "Scheduled", "PodBinding", note)
 
     def activate(self, attempt: Attempt) -> None:
         """Bring back the pods that plugins asked for in this attempt."""
@@ -170,7 +170,7 @@ class BindingCycle:
         if released and status.rejected:
             self.queue.move_all(ASSIGNED_POD_DELETE, assumed, None, lambda pod: pod.uid != assumed.uid)
 
-    async def _until_bound(self, binding: Binding, pre_flight: Status) -> Status:
+    async def _until_bound(self, binding: PodBinding, pre_flight: Status) -> Status:
         framework, attempt, _, assumed, _ = binding
         node_name = assumed.node_name
         if not (pre_flight.ok or pre_flight.skip):
@@ -262,7 +262,7 @@ class BindingCycle:
         if under_way.plugins:
             plugins = ", ".join(under_way.plugins)
             note = f"Node {assumed.node_name} was chosen; waiting in PreBind for {plugins}"
-            self.recorder.event(assumed, "Normal", REASON_WAITING, "Binding", note)
+            self.recorder.event(assumed, "Normal", REASON_WAITING, "PodBinding", note)
             under_way.shown = self.background.outcome()
             self.background.spawn(
                 self._show_pre_bind(assumed, note, under_way.shown), f"status of {assumed.key}"
@@ -283,7 +283,7 @@ class BindingCycle:
         if plugins:
             each = [f"{plugin} ({waiting.messages.get(plugin) or 'no reason given'})" for plugin in plugins]
             note = f"Node {assumed.node_name} was chosen; waiting at Permit for {', '.join(each)}"
-            self.recorder.event(assumed, "Normal", "WaitingAtPermit", "Binding", note)
+            self.recorder.event(assumed, "Normal", "WaitingAtPermit", "PodBinding", note)
 
     async def _side_by_side(self, runs: Sequence[Coroutine[Any, Any, Status]]) -> Status:
         """The first failure, upon which the others are cancelled; success where all succeed."""

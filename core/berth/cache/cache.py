@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable
 
 from berth.cache.errors import CacheCorruptedError, PodStateError
-from berth.cache.trials import Trials
+from berth.cache.trials import SnapshotTrials
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.snapshot.node_info import NodeInfo
@@ -46,7 +46,7 @@ class Cache:
         self._changed: dict[str, NodeInfo] = {}
         self._removed: dict[str, None] = {}
         self._pod_steps: list[tuple[int, PodInfo]] = []
-        self._trials = Trials()
+        self._trials = SnapshotTrials()
         self.version = 0
         """How many updates brought the snapshot something; trials count for none."""
         self.followers: list[Callable[[SnapshotStep], None]] = []

@@ -17,7 +17,7 @@ class _Trial(NamedTuple):
     before: RowState
 
 
-class Trials:
+class SnapshotTrials:
     """The trials that stand, as a stack over one snapshot, whose rows stay where they are meanwhile."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ pkg/cel/library/cost.go (Kubernetes v1.36).
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from berth.cel.metering import Run
+from berth.cel.metering import Evaluation
 from berth.cel.values import BYTES_FOR_WORK, Quantity, Semver
 
 Charge = Callable[..., None]
@@ -35,32 +35,32 @@ def tenth(amount: int) -> int:
     return -(-amount // 10)
 
 
-def one(run: Run, *arguments: Any) -> None:
+def one(run: Evaluation, *arguments: Any) -> None:
     """A step that costs the same whatever it is given."""
     del arguments
     run.spend(1)
 
 
-def _free(run: Run, *arguments: Any) -> None:
+def _free(run: Evaluation, *arguments: Any) -> None:
     del run, arguments
 
 
-def _through_first(run: Run, first: Any, *others: Any) -> None:
+def _through_first(run: Evaluation, first: Any, *others: Any) -> None:
     del others
     run.spend(tenth(size(first)))
 
 
-def _linear(run: Run, first: Any, *others: Any) -> None:
+def _linear(run: Evaluation, first: Any, *others: Any) -> None:
     """One step for cel-go, and as much work as the argument is long."""
     del others
     run.spend(1, size(first))
 
 
-def _equality(run: Run, left: Any, right: Any) -> None:
+def _equality(run: Evaluation, left: Any, right: Any) -> None:
     run.spend(1 if isinstance(left, _AT_ONCE) else tenth(min(size(left), size(right))))
 
 
-def _contains(run: Run, text: Any, part: Any) -> None:
+def _contains(run: Evaluation, text: Any, part: Any) -> None:
     run.spend(tenth(size(text)) * tenth(size(part)), size(text) // BYTES_FOR_WORK)
 
 
@@ -68,30 +68,30 @@ def _element(value: Any) -> int:
     return len(value) // 10 if isinstance(value, str | bytes) else 1
 
 
-def _traversed(run: Run, first: Any, *others: Any) -> None:
+def _traversed(run: Evaluation, first: Any, *others: Any) -> None:
     del others
     run.spend(sum(map(_element, first)) if isinstance(first, list) else _element(first), size(first))
 
 
-def _replaced(run: Run, text: Any, old: Any, new: Any, limit: Any = -1) -> None:
+def _replaced(run: Evaluation, text: Any, old: Any, new: Any, limit: Any = -1) -> None:
     run.spend(tenth(2 * size(text)))
     times = text.count(old) if limit < 0 else min(limit, size(text) + 1)
     run.toil(size(text) + times * size(new))
 
 
-def _split(run: Run, text: Any, *others: Any) -> None:
+def _split(run: Evaluation, text: Any, *others: Any) -> None:
     del others
     run.spend(tenth(2 * size(text)), size(text) * TEXT_WORK)
 
 
-def _joined(run: Run, parts: Any, separator: Any = "") -> None:
+def _joined(run: Evaluation, parts: Any, separator: Any = "") -> None:
     run.toil(size(parts))
     result = sum(map(size, parts)) + size(separator) * max(size(parts) - 1, 0)
     run.spend(tenth(2 * result))
 
 
 def _sets(factor: int) -> Charge:
-    def charge(run: Run, left: Any, right: Any) -> None:
+    def charge(run: Evaluation, left: Any, right: Any) -> None:
         pairs = size(left) * size(right) * factor
         run.spend(1 + pairs, pairs)
 
@@ -135,7 +135,7 @@ FUNCTION_COSTS: Mapping[str, Charge] = {
 """By name, also of methods; what is not here costs one."""
 
 
-def _put_together(run: Run, left: Any, right: Any, *, typed: bool) -> None:
+def _put_together(run: Evaluation, left: Any, right: Any, *, typed: bool) -> None:
     if isinstance(left, str | bytes) and isinstance(right, str | bytes):
         both = len(left) + len(right)
         run.spend(tenth(both) if typed else 1, both)
@@ -145,7 +145,7 @@ def _put_together(run: Run, left: Any, right: Any, *, typed: bool) -> None:
         run.spend(1)
 
 
-def _ordered(run: Run, left: Any, right: Any, *, typed: bool) -> None:
+def _ordered(run: Evaluation, left: Any, right: Any, *, typed: bool) -> None:
     if isinstance(left, str | bytes) and isinstance(right, str | bytes):
         shorter = min(len(left), len(right))
         run.spend(tenth(shorter) if typed else min(1, shorter), shorter // BYTES_FOR_WORK)
@@ -153,7 +153,7 @@ def _ordered(run: Run, left: Any, right: Any, *, typed: bool) -> None:
         run.spend(1)
 
 
-def _membership(run: Run, value: Any, container: Any, *, typed: bool) -> None:
+def _membership(run: Evaluation, value: Any, container: Any, *, typed: bool) -> None:
     if isinstance(container, list):
         run.spend(len(container) if typed else min(1, len(container)), len(container))
     else:

@@ -13,14 +13,14 @@ from typing import Any
 
 from berth.cel import patterns
 from berth.cel.errors import EvaluationError
-from berth.cel.metering import Run
+from berth.cel.metering import Evaluation
 from berth.cel.operators import add, compare_amounts, contained, differ, same
 from berth.cel.values import (
     NONE,
+    CelDuration,
     OptionalValue,
     Quantity,
     Semver,
-    Span,
     UInt,
     comparable,
     equal,
@@ -107,20 +107,20 @@ _FALSE_WORDS = ("0", "f", "false", "F", "FALSE", "False")
 # Regular expressions are paid for here: what one costs is known once it is compiled.
 
 
-def matches(run: Run, text: str, pattern: str) -> bool:
+def matches(run: Evaluation, text: str, pattern: str) -> bool:
     """Whether the pattern is found anywhere in the text."""
     program, encoded = _pattern(run, text, pattern)
     return program.find(encoded) is not None
 
 
-def find(run: Run, text: str, pattern: str) -> str:
+def find(run: Evaluation, text: str, pattern: str) -> str:
     """The first place that matches, empty where none does."""
     program, encoded = _pattern(run, text, pattern)
     found = program.find(encoded)
     return encoded[slice(*found)].decode() if found else ""
 
 
-def find_all(run: Run, text: str, pattern: str, limit: int = -1) -> list[str]:
+def find_all(run: Evaluation, text: str, pattern: str, limit: int = -1) -> list[str]:
     """The places that match, in order, at most that many; an empty one right behind another is none.
 
     Source: Go's regexp, "All".
@@ -141,7 +141,7 @@ def find_all(run: Run, text: str, pattern: str, limit: int = -1) -> list[str]:
     return places
 
 
-def _pattern(run: Run, text: str, pattern: str) -> tuple[patterns.Pattern, bytes]:
+def _pattern(run: Evaluation, text: str, pattern: str) -> tuple[patterns.Pattern, bytes]:
     """The compiled pattern and the encoded text, once a search of the one in the other is paid for."""
     searched = -(-(1 + len(_of(str, text))) // 10)
     run.spend(searched * -(-len(_of(str, pattern)) // 4))
@@ -204,14 +204,14 @@ def _case(upper: bool) -> Function:
     return lambda text: _of(str, text).translate(table)
 
 
-def index_of(run: Run, value: Any, wanted: Any, start: int = 0) -> int:
+def index_of(run: Evaluation, value: Any, wanted: Any, start: int = 0) -> int:
     """Where a text or an element is found first, -1 where nowhere."""
     if isinstance(value, list):
         return next((i for i, element in enumerate(value) if equal(element, wanted, run.toil)), -1)
     return int(_of(str, value).find(_of(str, wanted), start))
 
 
-def last_index_of(run: Run, value: Any, wanted: Any, end: int | None = None) -> int:
+def last_index_of(run: Evaluation, value: Any, wanted: Any, end: int | None = None) -> int:
     """Where a text or an element is found last, -1 where nowhere."""
     if isinstance(value, list):
         places = range(len(value) - 1, -1, -1)
@@ -257,7 +257,7 @@ def greatest(values: list[Any]) -> Any:
     return max(_checked(values))
 
 
-def includes(run: Run, value: Any, wanted: Any) -> bool:
+def includes(run: Evaluation, value: Any, wanted: Any) -> bool:
     """Whether a list has that element, or a single value is that one; of any types.
 
     Source: dynamic-resource-allocation cel/compile.go includesFunc (Kubernetes v1.36).
@@ -265,17 +265,17 @@ def includes(run: Run, value: Any, wanted: Any) -> bool:
     return contained(run, wanted, value if isinstance(value, list) else [value])
 
 
-def has_all(run: Run, values: list[Any], wanted: list[Any]) -> bool:
+def has_all(run: Evaluation, values: list[Any], wanted: list[Any]) -> bool:
     """Whether every wanted element is there."""
     return all(contained(run, element, _of(list, values)) for element in _of(list, wanted))
 
 
-def same_elements(run: Run, left: list[Any], right: list[Any]) -> bool:
+def same_elements(run: Evaluation, left: list[Any], right: list[Any]) -> bool:
     """Whether both lists have the same elements."""
     return has_all(run, left, right) and has_all(run, right, left)
 
 
-def has_any(run: Run, left: list[Any], right: list[Any]) -> bool:
+def has_any(run: Evaluation, left: list[Any], right: list[Any]) -> bool:
     """Whether the lists have an element in common."""
     return any(contained(run, element, _of(list, right)) for element in _of(list, left))
 
@@ -303,9 +303,9 @@ def is_semver(text: str, normalize: bool = False) -> bool:
     return _parses(lambda: Semver.parse(_of(str, text), normalize=_of(bool, normalize)))
 
 
-def duration(value: Any) -> Span:
+def duration(value: Any) -> CelDuration:
     """The span of time that the text stands for."""
-    return value if isinstance(value, Span) else Span.parse(_of(str, value))
+    return value if isinstance(value, CelDuration) else CelDuration.parse(_of(str, value))
 
 
 def _parses(read: Callable[[], object]) -> bool:
@@ -419,8 +419,8 @@ METHODS: Mapping[str, Function] = {
     "isInteger": is_integer,
     "asInteger": as_integer,
     "asApproximateFloat": lambda value: _of(Quantity, value).nanos / NANOS,
-    "getSeconds": lambda value: _of(Span, value).nanos // NANOS,
-    "getMilliseconds": lambda value: _of(Span, value).nanos // 1_000_000,
+    "getSeconds": lambda value: _of(CelDuration, value).nanos // NANOS,
+    "getMilliseconds": lambda value: _of(CelDuration, value).nanos // 1_000_000,
     "major": lambda value: _of(Semver, value).major,
     "minor": lambda value: _of(Semver, value).minor,
     "patch": lambda value: _of(Semver, value).patch,

@@ -11,12 +11,12 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any
 
 from berth.cel.errors import EvaluationError, SyntaxProblemError
-from berth.cel.metering import Run
+from berth.cel.metering import Evaluation
 from berth.cel.operators import truth
-from berth.cel.syntax import Call, Listing, Literal, Mapped, Name, Node, count
+from berth.cel.syntax import CallExpr, IdentExpr, Listing, Literal, Mapped, Node, count
 from berth.cel.values import NONE, OptionalValue, type_name
 
-Compiled = Callable[[Run], Any]
+Compiled = Callable[[Evaluation], Any]
 
 
 class Scope:
@@ -54,7 +54,7 @@ class Scope:
 Compiling = Generator[tuple[Node, Scope], Compiled, Any]
 """Makes a closure: gives the nodes below that it needs, each with its scope, and is sent their closures."""
 
-Macro = Callable[[Compiled, Call, Scope], Compiling]
+Macro = Callable[[Compiled, CallExpr, Scope], Compiling]
 
 
 def each(nodes: Iterable[Node], scope: Scope) -> Compiling:
@@ -84,24 +84,24 @@ def optional_value(value: Any) -> OptionalValue:
     return value
 
 
-def bind(node: Call, scope: Scope) -> Compiling:
+def bind(node: CallExpr, scope: Scope) -> Compiling:
     """`cel.bind(name, value, expression)`."""
     match node.arguments:
-        case (Name(name), value, body):
+        case (IdentExpr(name), value, body):
             inner, (slot,) = scope.with_names([name])
             bound, result = (yield value, scope), (yield body, inner)
         case _:
             raise SyntaxProblemError("cel.bind() takes a name, a value and an expression")
 
-    def evaluate(run: Run) -> Any:
+    def evaluate(run: Evaluation) -> Any:
         run.slots[slot] = bound(run)
         return result(run)
 
     return evaluate
 
 
-def _names(node: Call, how_many: int) -> list[str]:
-    names = [argument.name for argument in node.arguments[:how_many] if isinstance(argument, Name)]
+def _names(node: CallExpr, how_many: int) -> list[str]:
+    names = [argument.name for argument in node.arguments[:how_many] if isinstance(argument, IdentExpr)]
     if len(names) != how_many:
         raise SyntaxProblemError(f"{node.function}() takes names first")
     return names
@@ -126,7 +126,7 @@ class _Loop:
         self.bodies = bodies
         self.work = work
 
-    def bind(self, run: Run, element: Any) -> None:
+    def bind(self, run: Evaluation, element: Any) -> None:
         """Let the expressions see the element."""
         if len(self.slots) == 1:
             run.slots[self.slots[0]] = element
@@ -134,7 +134,7 @@ class _Loop:
             run.slots[self.slots[0]], run.slots[self.slots[1]] = element
 
 
-def _loop(node: Call, names: int, scope: Scope) -> Compiling:
+def _loop(node: CallExpr, names: int, scope: Scope) -> Compiling:
     inner, slots = scope.with_names(_names(node, names))
     bodies = node.arguments[names:]
     return _Loop(slots, (yield from each(bodies, inner)), _ELEMENT_WORK + sum(map(count, bodies)))
@@ -144,11 +144,11 @@ def _quantified(names: int, *, decided: bool) -> Macro:
     """`all` and `exists`: an element that decides makes up for errors on others."""
     each = _EXISTS if decided else _ALL
 
-    def macro(target: Compiled, node: Call, scope: Scope) -> Compiling:
+    def macro(target: Compiled, node: CallExpr, scope: Scope) -> Compiling:
         loop = yield from _loop(node, names, scope)
         condition, work = loop.bodies[0], loop.work
 
-        def evaluate(run: Run) -> bool:
+        def evaluate(run: Evaluation) -> bool:
             failure: EvaluationError | None = None
             for element in _elements(target(run), names):
                 run.spend(each, work)
@@ -170,11 +170,11 @@ def _quantified(names: int, *, decided: bool) -> Macro:
 
 
 def _exactly_one(names: int) -> Macro:
-    def macro(target: Compiled, node: Call, scope: Scope) -> Compiling:
+    def macro(target: Compiled, node: CallExpr, scope: Scope) -> Compiling:
         loop = yield from _loop(node, names, scope)
         condition, work = loop.bodies[0], loop.work
 
-        def evaluate(run: Run) -> bool:
+        def evaluate(run: Evaluation) -> bool:
             found = 0
             for element in _elements(target(run), names):
                 run.spend(0, work)
@@ -191,13 +191,13 @@ def _exactly_one(names: int) -> Macro:
 
 
 def _transformed(names: int, *, filtered: bool) -> Macro:
-    def macro(target: Compiled, node: Call, scope: Scope) -> Compiling:
+    def macro(target: Compiled, node: CallExpr, scope: Scope) -> Compiling:
         loop = yield from _loop(node, names, scope)
         condition = loop.bodies[0] if filtered else _always
         value, work = loop.bodies[-1], loop.work
         made = _MADE_OF_A_CONSTANT if isinstance(node.arguments[-1], _CONSTANTS) else _MADE
 
-        def evaluate(run: Run) -> list[Any]:
+        def evaluate(run: Evaluation) -> list[Any]:
             found = []
             for element in _elements(target(run), names):
                 run.spend(0, work)
@@ -216,16 +216,16 @@ def _transformed(names: int, *, filtered: bool) -> Macro:
 _CONSTANTS = (Literal, Listing, Mapped)
 
 
-def _always(run: Run) -> bool:
+def _always(run: Evaluation) -> bool:
     del run
     return True
 
 
-def _filter(target: Compiled, node: Call, scope: Scope) -> Compiling:
+def _filter(target: Compiled, node: CallExpr, scope: Scope) -> Compiling:
     loop = yield from _loop(node, 1, scope)
     condition, work = loop.bodies[0], loop.work
 
-    def evaluate(run: Run) -> list[Any]:
+    def evaluate(run: Evaluation) -> list[Any]:
         found = []
         for element in _elements(target(run), 1):
             run.spend(0, work)
@@ -240,11 +240,11 @@ def _filter(target: Compiled, node: Call, scope: Scope) -> Compiling:
 
 
 def _opt_map(*, flat: bool) -> Macro:
-    def macro(target: Compiled, node: Call, scope: Scope) -> Compiling:
+    def macro(target: Compiled, node: CallExpr, scope: Scope) -> Compiling:
         loop = yield from _loop(node, 1, scope)
         value = loop.bodies[0]
 
-        def evaluate(run: Run) -> OptionalValue:
+        def evaluate(run: Evaluation) -> OptionalValue:
             held = optional_value(target(run))
             run.cost += 1
             if not held.present:

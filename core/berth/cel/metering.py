@@ -30,7 +30,7 @@ def look_at_nothing() -> None:
     """Let the evaluation go on to its limits."""
 
 
-class Run:
+class Evaluation:
     """The state of one evaluation. `slots` holds what macros bind, at places given out when compiling."""
 
     __slots__ = (

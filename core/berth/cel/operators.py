@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from berth.cel.errors import EvaluationError
-from berth.cel.metering import Run
+from berth.cel.metering import Evaluation
 from berth.cel.values import (
     Quantity,
     Semver,
@@ -95,7 +95,7 @@ def negate(value: Any) -> Any:
     raise EvaluationError(f"no such overload: -{type_name(value)}")
 
 
-def contained(run: Run, value: Any, container: Any) -> bool:
+def contained(run: Evaluation, value: Any, container: Any) -> bool:
     """Whether a list has the element, or a map the key."""
     if isinstance(container, dict):
         return value in container
@@ -104,12 +104,12 @@ def contained(run: Run, value: Any, container: Any) -> bool:
     raise EvaluationError(f"no such overload: in {type_name(container)}")
 
 
-def same(run: Run, left: Any, right: Any) -> bool:
+def same(run: Evaluation, left: Any, right: Any) -> bool:
     """Whether both are equal."""
     return equal(left, right, run.toil)
 
 
-def differ(run: Run, left: Any, right: Any) -> bool:
+def differ(run: Evaluation, left: Any, right: Any) -> bool:
     """Whether they are not."""
     return not equal(left, right, run.toil)
 

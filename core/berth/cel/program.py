@@ -14,17 +14,17 @@ from berth.cel.costs import FUNCTION_COSTS, LIST_COST, MAP_COST, Charge, one, op
 from berth.cel.errors import CELError, EvaluationError, SyntaxProblemError
 from berth.cel.functions import FUNCTIONS, METERED, METHODS, NAMESPACED
 from berth.cel.macros import MACROS, Compiled, Compiling, Scope, bind, each, optional_value
-from berth.cel.metering import COST_LIMIT, Look, Run, look_at_nothing
+from berth.cel.metering import COST_LIMIT, Evaluation, Look, look_at_nothing
 from berth.cel.operators import OPERATORS, truth
 from berth.cel.program_cache import ProgramCache
 from berth.cel.syntax import (
     MAX_LENGTH,
-    Call,
+    CallExpr,
+    IdentExpr,
     Index,
     Listing,
     Literal,
     Mapped,
-    Name,
     Node,
     Select,
     children,
@@ -66,14 +66,14 @@ class MeteredProgram:
 
     def value(self, variables: Variables, look: Look = look_at_nothing) -> Any:
         """The expression's value; what `look` raises ends it. Raises: EvaluationError, CostLimitError."""
-        run = Run(variables, self._slots, self._cost_limit, look)
+        run = Evaluation(variables, self._slots, self._cost_limit, look)
         value = self._compiled(run)
         run.spend(0)
         return value
 
     def cost(self, variables: Variables) -> int:
         """What an evaluation costs. Raises: EvaluationError, CostLimitError."""
-        run = Run(variables, self._slots, self._cost_limit)
+        run = Evaluation(variables, self._slots, self._cost_limit)
         self._compiled(run)
         return run.cost
 
@@ -119,13 +119,13 @@ def _compiled(node: Node, scope: Scope) -> Compiling:
     match node:
         case Literal(value):
             return lambda _: value
-        case Name(name):
+        case IdentExpr(name):
             return _name(name, scope)
         case Select(operand, field, optional):
             return _select((yield operand, scope), field, _steps(operand), optional=optional)
         case Index(operand, index, _):
             return _index(node, (yield operand, scope), (yield index, scope))
-        case Call():
+        case CallExpr():
             return (yield from _call(node, scope))
     parts = yield from each(children(node), scope)
     build = _list(node, parts) if isinstance(node, Listing) else _map(node, parts)
@@ -136,13 +136,13 @@ def _name(name: str, scope: Scope) -> Compiled:
     slot = scope.slot(name)
     if slot is not None:
 
-        def bound(run: Run) -> Any:
+        def bound(run: Evaluation) -> Any:
             run.cost += 1
             return run.slots[slot]
 
         return bound
 
-    def variable(run: Run) -> Any:
+    def variable(run: Evaluation) -> Any:
         run.cost += 1
         try:
             return run.variables[name]
@@ -154,7 +154,9 @@ def _name(name: str, scope: Scope) -> Compiled:
 
 def _is_attribute(node: Node) -> bool:
     """Whether cel-go plans the node as a path from a variable."""
-    return isinstance(node, Name | Select | Index) or (isinstance(node, Call) and node.function == "_?_:_")
+    return isinstance(node, IdentExpr | Select | Index) or (
+        isinstance(node, CallExpr) and node.function == "_?_:_"
+    )
 
 
 def _steps(operand: Node) -> int:
@@ -176,7 +178,7 @@ def _is_constant(node: Node) -> bool:
 def _list(node: Listing, elements: list[Compiled]) -> Compiled:
     parts = [(optional, element) for (optional, _), element in zip(node.elements, elements, strict=True)]
 
-    def build(run: Run) -> list[Any]:
+    def build(run: Evaluation) -> list[Any]:
         found = []
         for optional, element in parts:
             value = element(run)
@@ -196,7 +198,7 @@ def _map(node: Mapped, sides: list[Compiled]) -> Compiled:
         for entry, pair in zip(node.entries, zip(sides[::2], sides[1::2], strict=True), strict=True)
     ]
 
-    def build(run: Run) -> dict[Any, Any]:
+    def build(run: Evaluation) -> dict[Any, Any]:
         found = {}
         for optional, key, element in parts:
             name, value = key(run), element(run)
@@ -215,14 +217,14 @@ def _map(node: Mapped, sides: list[Compiled]) -> Compiled:
 def _folded(build: Compiled) -> Compiled:
     """Build what is made of constants once, as cel-go does; what cannot be built fails in the evaluation."""
     try:
-        value = build(Run({}, 0, COST_LIMIT))
+        value = build(Evaluation({}, 0, COST_LIMIT))
     except CELError:
         return build
     return lambda _: value
 
 
 def _select(operand: Compiled, field: str, cost: int, *, optional: bool) -> Compiled:
-    def select(run: Run) -> Any:
+    def select(run: Evaluation) -> Any:
         value = operand(run)
         if optional or isinstance(value, OptionalValue):
             return _if_present(run, value, field)
@@ -241,7 +243,7 @@ def _field(value: Any, field: str) -> Any:
         raise EvaluationError(f"no such key: {field}") from None
 
 
-def _if_present(run: Run, value: Any, key: Any) -> OptionalValue:
+def _if_present(run: Evaluation, value: Any, key: Any) -> OptionalValue:
     if isinstance(value, OptionalValue):
         if not value.present:
             return NONE
@@ -262,9 +264,9 @@ def _if_present(run: Run, value: Any, key: Any) -> OptionalValue:
 def _index(node: Index, operand: Compiled, index: Compiled) -> Compiled:
     optional = node.optional
     # An index that is itself a path is a step of this one: it was counted when it was looked up.
-    cost = _steps(node.operand) - isinstance(node.index, Name | Select | Index)
+    cost = _steps(node.operand) - isinstance(node.index, IdentExpr | Select | Index)
 
-    def entry(run: Run) -> Any:
+    def entry(run: Evaluation) -> Any:
         value, key = operand(run), index(run)
         if isinstance(key, str | bytes):
             run.work += len(key) // BYTES_FOR_WORK
@@ -294,7 +296,7 @@ def _is_position(key: Any) -> bool:
     return is_number(key) and (isinstance(key, int) or key.is_integer())
 
 
-def _call(node: Call, scope: Scope) -> Compiling:
+def _call(node: CallExpr, scope: Scope) -> Compiling:
     if node.target is not None:
         return (yield from _method(node, node.target, scope))
     if node.function == "has":
@@ -309,7 +311,7 @@ def _call(node: Call, scope: Scope) -> Compiling:
     return _function(node, arguments)
 
 
-def _function(node: Call, arguments: list[Compiled]) -> Compiled:
+def _function(node: CallExpr, arguments: list[Compiled]) -> Compiled:
     function = FUNCTIONS.get(node.function)
     if function is None:
         raise SyntaxProblemError(f"undeclared reference to '{node.function}'")
@@ -325,9 +327,9 @@ def _cost(name: str) -> Charge:
     return FUNCTION_COSTS.get(name, one)
 
 
-def _operator(node: Call, arguments: list[Compiled]) -> Compiled:
+def _operator(node: CallExpr, arguments: list[Compiled]) -> Compiled:
     if node.function == "in" and isinstance(node.arguments[1], Listing) and _is_constant(node.arguments[1]):
-        container = arguments[1](Run({}, 0, COST_LIMIT))
+        container = arguments[1](Evaluation({}, 0, COST_LIMIT))
         if all(isinstance(element, str | int | float) for element in container):
             return _member_of(arguments[0], container)
     charge = operator_charge(node.function, typed=any(map(_is_typed, node.arguments)))
@@ -339,9 +341,9 @@ def _is_typed(node: Node) -> bool:
     match node:
         case Literal() | Listing() | Mapped():
             return True
-        case Call(function, None, arguments):
+        case CallExpr(function, None, arguments):
             return (function in FUNCTIONS and function != "dyn") or any(map(_is_typed, arguments))
-        case Call(function, _, _):
+        case CallExpr(function, _, _):
             return function in METHODS and function not in ("value", "orValue", "min", "max", "sum", "or")
     return False
 
@@ -351,7 +353,7 @@ def _member_of(value: Compiled, constants: list[Any]) -> Compiled:
     numbers = frozenset(c for c in constants if is_number(c))
     others = frozenset((type(c), c) for c in constants if not is_number(c))
 
-    def member(run: Run) -> bool:
+    def member(run: Evaluation) -> bool:
         found = value(run)
         if is_number(found):
             return found in numbers
@@ -363,7 +365,7 @@ def _member_of(value: Compiled, constants: list[Any]) -> Compiled:
 def _applied(name: str, function: Callable[..., Any], charge: Charge, arguments: list[Compiled]) -> Compiled:
     metered = function in METERED
 
-    def apply(run: Run) -> Any:
+    def apply(run: Evaluation) -> Any:
         values = []
         for argument in arguments:
             values.append(argument(run))  # noqa: PERF401 - a comprehension takes a frame of its own
@@ -380,7 +382,7 @@ def _applied(name: str, function: Callable[..., Any], charge: Charge, arguments:
 def _lazy(arguments: list[Compiled], *, decided: bool) -> Compiled:
     """`&&` and `||`: a side that decides makes up for an error on another."""
 
-    def evaluate(run: Run) -> bool:
+    def evaluate(run: Evaluation) -> bool:
         failure: EvaluationError | None = None
         for argument in arguments:
             try:
@@ -395,12 +397,12 @@ def _lazy(arguments: list[Compiled], *, decided: bool) -> Compiled:
     return evaluate
 
 
-def _ternary(node: Call, arguments: list[Compiled]) -> Compiled:
+def _ternary(node: CallExpr, arguments: list[Compiled]) -> Compiled:
     condition, then, otherwise = arguments
     # A path becomes a part of the conditional: cel-go does not count its variable.
     saved_then, saved_otherwise = (int(_is_path(branch)) for branch in node.arguments[1:])
 
-    def choose(run: Run) -> Any:
+    def choose(run: Evaluation) -> Any:
         if truth(condition(run)):
             run.cost -= saved_then
             return then(run)
@@ -413,10 +415,10 @@ def _ternary(node: Call, arguments: list[Compiled]) -> Compiled:
 def _is_path(node: Node) -> bool:
     while isinstance(node, Select | Index):
         node = node.operand
-    return isinstance(node, Name)
+    return isinstance(node, IdentExpr)
 
 
-def _has(node: Call, scope: Scope) -> Compiling:
+def _has(node: CallExpr, scope: Scope) -> Compiling:
     match node.arguments:
         case (Select(operand, field, _),):
             container = yield operand, scope
@@ -425,7 +427,7 @@ def _has(node: Call, scope: Scope) -> Compiling:
     # Kubernetes counts a presence test as nothing (PresenceTestHasCost).
     saved = int(_is_path(operand))
 
-    def has(run: Run) -> bool:
+    def has(run: Evaluation) -> bool:
         value = container(run)
         run.cost -= saved
         if isinstance(value, OptionalValue):
@@ -437,8 +439,8 @@ def _has(node: Call, scope: Scope) -> Compiling:
     return has
 
 
-def _method(node: Call, target: Node, scope: Scope) -> Compiling:
-    if isinstance(target, Name):
+def _method(node: CallExpr, target: Node, scope: Scope) -> Compiling:
+    if isinstance(target, IdentExpr):
         if (target.name, node.function) == ("cel", "bind"):
             return (yield from bind(node, scope))
         full_name = f"{target.name}.{node.function}"

@@ -46,7 +46,7 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class IdentExpr:
     """A variable."""
 
     name: str
@@ -71,7 +71,7 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallExpr:
     """A function or an operator, called as a method where there is a target."""
 
     function: str
@@ -93,7 +93,7 @@ class Mapped:
     entries: "tuple[tuple[bool, Node, Node], ...]"
 
 
-Node = Literal | Name | Select | Index | Call | Listing | Mapped
+Node = Literal | IdentExpr | Select | Index | CallExpr | Listing | Mapped
 
 
 Step = Generator["Step", Any, Any]
@@ -124,7 +124,7 @@ def children(node: Node) -> tuple[Node, ...]:
             return (operand,)
         case Index(operand, index, _):
             return (operand, index)
-        case Call(_, target, arguments):
+        case CallExpr(_, target, arguments):
             return arguments if target is None else (target, *arguments)
         case Listing(elements):
             return tuple(element for _, element in elements)
@@ -194,7 +194,7 @@ class _Parser:
             then = yield from self._binary(1)
             self._expect(":")
             otherwise = yield self._expression()
-            node = Call("_?_:_", None, (node, then, otherwise))
+            node = CallExpr("_?_:_", None, (node, then, otherwise))
         return node
 
     def _binary(self, least: int) -> Step:
@@ -205,7 +205,7 @@ class _Parser:
             # One node for a chain of these: cel-go balances it, so that its length is not depth.
             while operator in _CHAINED and self._take(operator):
                 operands.append((yield from self._binary(level + 1)))
-            node = Call(operator, None, tuple(operands))
+            node = CallExpr(operator, None, tuple(operands))
         return node
 
     def _level(self) -> int:
@@ -246,7 +246,7 @@ class _Parser:
             raise self._unexpected(token)
         if not optional and self._take("("):
             arguments = yield from self._arguments(")")
-            return Call(token.value, node, arguments)
+            return CallExpr(token.value, node, arguments)
         return Select(node, token.value, optional)
 
     def _primary(self) -> Step:
@@ -277,8 +277,8 @@ class _Parser:
             raise SyntaxProblemError("`in` needs a value before it")
         if self._take("("):
             arguments = yield from self._arguments(")")
-            return Call(name, None, arguments)
-        return Name(name)
+            return CallExpr(name, None, arguments)
+        return IdentExpr(name)
 
     def _arguments(self, end: str) -> Step:
         found: list[Node] = []
@@ -343,5 +343,5 @@ def _signed(node: Node, signs: Sequence[str]) -> Node:
     """The node with its signs: as in cel-go's parser, two equal ones cancel each other out."""
     for sign, run in groupby(reversed(signs)):
         if sum(1 for _ in run) % 2:
-            node = Call(sign, None, (node,))
+            node = CallExpr(sign, None, (node,))
     return node

@@ -61,13 +61,13 @@ class Quantity:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Span:
+class CelDuration:
     """A span of time. Units: nanos, nanoseconds."""
 
     nanos: int
 
     @classmethod
-    def parse(cls, text: str) -> "Span":
+    def parse(cls, text: str) -> "CelDuration":
         """The span that the text stands for. Raises: EvaluationError."""
         try:
             return cls(int(parse_duration(text)))
@@ -238,7 +238,7 @@ def comparable(left: Any, right: Any) -> bool:
     """Whether an order is defined between the two."""
     if is_number(left) and is_number(right):
         return True
-    return type(left) is type(right) and isinstance(left, str | bytes | bool | Span)
+    return type(left) is type(right) and isinstance(left, str | bytes | bool | CelDuration)
 
 
 def type_name(value: Any) -> str:
@@ -259,7 +259,7 @@ _TYPE_NAMES: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (list, "list"),
     (dict, "map"),
     (Quantity, "kubernetes.Quantity"),
-    (Span, "google.protobuf.Duration"),
+    (CelDuration, "google.protobuf.Duration"),
     (Semver, "kubernetes.Semver"),
     (OptionalValue, "optional_type"),
 )

@@ -14,7 +14,7 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 from berth.cli.asking import LOCAL, Server, asks_a_server
-from berth.cli.cluster import Cluster, asks_a_cluster
+from berth.cli.cluster import KubeconfigCluster, asks_a_cluster
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,11 +25,11 @@ _NO_CLUSTER = (
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ServerAccess:
     """The secure port that was named, if any, and the cluster."""
 
     server: Server
-    cluster: Cluster
+    cluster: KubeconfigCluster
 
     def port(self) -> Server | None:
         """The secure port to ask, with the token to show it; None where the API server is asked.
@@ -54,7 +54,7 @@ def asks_a_scheduler(command: F) -> F:
     """The options that name a cluster or a secure port, and who asks; they come as one argument, `access`."""
 
     @wraps(command)
-    def asked(*, server: Server, cluster: Cluster, **others: Any) -> Any:
-        return command(access=Access(server, cluster), **others)
+    def asked(*, server: Server, cluster: KubeconfigCluster, **others: Any) -> Any:
+        return command(access=ServerAccess(server, cluster), **others)
 
     return cast("F", asks_a_server(asks_a_cluster(asked)))

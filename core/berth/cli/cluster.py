@@ -30,7 +30,7 @@ _IN_A_POD = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_MASTER")
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class KubeconfigCluster:
     """The kubeconfig of a user, and a context of it; that of kubectl where none is named."""
 
     kubeconfig: str = ""
@@ -118,7 +118,7 @@ def asks_a_cluster(command: F) -> F:
 
     @wraps(command)
     def asked(*, kubeconfig: str, context: str, **others: Any) -> Any:
-        return command(cluster=Cluster(kubeconfig, context), **others)
+        return command(cluster=KubeconfigCluster(kubeconfig, context), **others)
 
     for option in (
         click.option("--context", default="", help="The kubeconfig's context, if not the current one."),

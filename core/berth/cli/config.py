@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 if TYPE_CHECKING:
-    from berth.config import Loaded, ResolvedProfile
+    from berth.config import LoadedConfig, ResolvedProfile
     from berth.config.out_of_tree.sidecars import SidecarSpec
 
 _FILE = click.argument("file", type=click.Path(path_type=Path))
@@ -83,7 +83,7 @@ def to_crd(
     click.echo("---\n".join(map(yaml_text, found.documents)), nl=False)
 
 
-def _load(file: Path, plugins: Path | None, feature_gates: tuple[str, ...]) -> "Loaded":
+def _load(file: Path, plugins: Path | None, feature_gates: tuple[str, ...]) -> "LoadedConfig":
     # Imported here so that `berth --help` stays quick.
     from berth.config import ConfigError, load, parse_feature_gates  # noqa: PLC0415 (quick start)
     from berth.config.complaints import complaint_lines  # noqa: PLC0415 (quick start)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from berth.cli.cluster import Cluster, asks_a_cluster
+from berth.cli.cluster import KubeconfigCluster, asks_a_cluster
 from berth.cli.failing import fail
 from berth.cli.simulated_scheduler import (
     CONFIG,
@@ -22,8 +22,8 @@ from berth.cli.simulating import OUTPUT, show
 if TYPE_CHECKING:
     from berth.client.transport import Transport
     from berth.config.descheduling.policy import Policy
-    from berth.descheduling.cluster import Cluster as Descheduled
-    from berth.descheduling.plan import Plan
+    from berth.descheduling.cluster import ClusterObjects
+    from berth.descheduling.plan import DeschedulePlan
     from berth.simulation.plugin_settings import SchedulerSettings
 
 EXIT_REFUSED = 3
@@ -66,7 +66,7 @@ def deschedule(
     *,
     inputs: tuple[str, ...],
     policy_file: Path,
-    cluster: Cluster,
+    cluster: KubeconfigCluster,
     config_file: str,
     feature_gates: str,
     release: str,
@@ -93,7 +93,7 @@ def deschedule(
 
     if inputs and execute:
         fail("--execute: INPUT is no cluster to evict from; leave INPUT out")
-    if inputs and cluster != Cluster():
+    if inputs and cluster != KubeconfigCluster():
         fail("--kubeconfig and --context have no meaning here: leave them or INPUT out")
     try:
         settings = read_scheduler(config_file, feature_gates, release=release)
@@ -101,7 +101,7 @@ def deschedule(
         if inputs:
             planning.show(planning.plan(read_files(inputs)))
             return
-        pace = Pace(max_per_minute, patience_seconds) if execute else None
+        pace = EvictionPace(max_per_minute, patience_seconds) if execute else None
         with cluster.asked():
             refused = asyncio.run(planning.live(cluster, pace))
     except (SimulationError, ConfigError, EventRegistrationError) as error:
@@ -109,7 +109,7 @@ def deschedule(
     sys.exit(EXIT_REFUSED if refused else 0)
 
 
-class Pace(NamedTuple):
+class EvictionPace(NamedTuple):
     """How fast pods are evicted. Units: seconds."""
 
     max_per_minute: float
@@ -124,22 +124,22 @@ class _Planning:
     settings: "SchedulerSettings"
     output: str
 
-    def plan(self, cluster: "Descheduled") -> "Plan":
+    def plan(self, cluster: "ClusterObjects") -> "DeschedulePlan":
         """The plan for the cluster as it is now. Raises: SimulationError."""
         from berth.descheduling.planner import plan  # noqa: PLC0415 (quick start)
         from berth.framework.clock import SYSTEM_CLOCK  # noqa: PLC0415 (quick start)
-        from berth.simulation.options import Options  # noqa: PLC0415 (quick start)
+        from berth.simulation.options import SimulationOptions  # noqa: PLC0415 (quick start)
 
         now = datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC)
-        return plan(cluster, self.policy, Options(*self.settings), now)
+        return plan(cluster, self.policy, SimulationOptions(*self.settings), now)
 
-    def show(self, plan: "Plan") -> None:
+    def show(self, plan: "DeschedulePlan") -> None:
         """Print the plan."""
         from berth.descheduling.text import plan_lines  # noqa: PLC0415 (quick start)
 
         show(plan, self.output, plan_lines(plan))
 
-    async def live(self, cluster: Cluster, pace: Pace | None) -> bool:
+    async def live(self, cluster: KubeconfigCluster, pace: EvictionPace | None) -> bool:
         """Plan for a live cluster, and evict at that pace; whether an eviction was refused.
 
         Raises: SimulationError, ClientError.
@@ -157,9 +157,9 @@ class _Planning:
         finally:
             await transport.aclose()
 
-    async def _execute(self, transport: "Transport", plan: "Plan", pace: Pace) -> bool:
+    async def _execute(self, transport: "Transport", plan: "DeschedulePlan", pace: EvictionPace) -> bool:
         from berth.client.api import Api  # noqa: PLC0415 (quick start)
-        from berth.descheduling.eviction import Evicting, Evictions  # noqa: PLC0415 (quick start)
+        from berth.descheduling.eviction import Evicting, PlanEvictions  # noqa: PLC0415 (quick start)
         from berth.descheduling.text import done_lines  # noqa: PLC0415 (quick start)
 
         evicting = Evicting(
@@ -169,7 +169,7 @@ class _Planning:
             patience_seconds=pace.patience_seconds,
             grace_period_seconds=self.policy.grace_period_seconds,
         )
-        found = Evictions(evictions=await evicting.carry_out(plan))
+        found = PlanEvictions(evictions=await evicting.carry_out(plan))
         show(found, self.output, done_lines(found.evictions))
         return found.any_refused
 

@@ -4,7 +4,7 @@ import asyncio
 
 import click
 
-from berth.cli.access import Access, asks_a_scheduler
+from berth.cli.access import ServerAccess, asks_a_scheduler
 from berth.cli.asking import LOCAL
 from berth.cli.failing import fail
 
@@ -17,7 +17,7 @@ from berth.cli.failing import fail
     help="Port of loopback to serve the page on; 0 takes a free one.",
 )
 @asks_a_scheduler
-def live(*, access: Access, port: int) -> None:
+def live(*, access: ServerAccess, port: int) -> None:
     """Serve a scheduler's live page on loopback until interrupted; prints the address to open.
 
     The scheduler has to run with --live-page. It is asked at its secure port, --server or that of this

@@ -115,7 +115,7 @@ def operator(
     from berth.client.errors import FatalError  # noqa: PLC0415 (see above)
     from berth.client.leases import LeaseSettings  # noqa: PLC0415 (see above)
     from berth.operator.process import OperatorSettings  # noqa: PLC0415 (see above)
-    from berth.operator.rendering import Settings  # noqa: PLC0415 (see above)
+    from berth.operator.rendering import SchedulerDefaults  # noqa: PLC0415 (see above)
     from berth.scheduler.loop.event_loop import run  # noqa: PLC0415 (see above)
     from berth.serving.errors import StartError  # noqa: PLC0415 (see above)
     from berth.telemetry.logs import configure_logs  # noqa: PLC0415 (see above)
@@ -127,7 +127,7 @@ def operator(
             where = namespace or _own_namespace()
             lease = LeaseSettings(where, LEASE, lease_seconds, renew_seconds, retry_seconds)
         settings = OperatorSettings(
-            Settings(
+            SchedulerDefaults(
                 scheduler_image,
                 role=scheduler_role,
                 affinity_role=affinity_role,

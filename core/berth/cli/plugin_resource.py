@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from berth.cli.cluster import Cluster
+from berth.cli.cluster import KubeconfigCluster
 from berth.cli.failing import fail
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Keeper:
     the program with the API server's words where that fails.
     """
 
-    cluster: Cluster
+    cluster: KubeconfigCluster
     namespace: str = ""
     scheduler: str = ""
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from berth.cli.access import Access, asks_a_scheduler
+from berth.cli.access import ServerAccess, asks_a_scheduler
 from berth.cli.asking import Server
 from berth.cli.failing import fail
 from berth.cli.plugin_resource import Keeper
@@ -40,7 +40,7 @@ def asks_for_plugins(command: F) -> F:
     @wraps(command)
     @click.pass_context
     def asked(
-        context: click.Context, /, *, access: Access, namespace: str, scheduler: str = "", **others: Any
+        context: click.Context, /, *, access: ServerAccess, namespace: str, scheduler: str = "", **others: Any
     ) -> Any:
         target = _target(context, access, namespace, scheduler)
         return command(target=target, **others)
@@ -48,7 +48,7 @@ def asks_for_plugins(command: F) -> F:
     return cast("F", asks_a_scheduler(_NAMESPACE(asked)))
 
 
-def one_process(access: Access, what: str) -> Server:
+def one_process(access: ServerAccess, what: str) -> Server:
     """The secure port that was named; ends the program where only a cluster is known.
 
     `what` says what is of one process.
@@ -63,7 +63,7 @@ def one_process(access: Access, what: str) -> Server:
     return port
 
 
-def _target(context: click.Context, access: Access, namespace: str, scheduler: str) -> Target:
+def _target(context: click.Context, access: ServerAccess, namespace: str, scheduler: str) -> Target:
     if namespace or scheduler:
         source = context.get_parameter_source("server")
         if source is click.core.ParameterSource.COMMANDLINE:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from berth.aggregated_api.kinds import DEFAULT_PROFILE, Kind
-from berth.cli.access import Access, asks_a_scheduler
-from berth.cli.cluster import Cluster
+from berth.aggregated_api.kinds import DEFAULT_PROFILE, ExplainKind
+from berth.cli.access import ServerAccess, asks_a_scheduler
+from berth.cli.cluster import KubeconfigCluster
 from berth.cli.failing import fail
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ _MAY_NOT = "; it shows pods of all namespaces: bind ClusterRole berth-cluster-vi
 class Explanations:
     """Where explanations come from; every method ends the program with one line where that fails."""
 
-    access: Access
+    access: ServerAccess
 
-    def of(self, kind: Kind, name: str, namespace: str = "", **query: Any) -> Any:
+    def of(self, kind: ExplainKind, name: str, namespace: str = "", **query: Any) -> Any:
         """The document about an object; without a namespace it is in that of the kubeconfig's context."""
         from berth.client.errors import AnsweredError  # noqa: PLC0415 (quick start of the other verbs)
 
@@ -50,7 +50,7 @@ class Explanations:
             except AnsweredError as error:
                 fail(_words(kind, error))
 
-    def of_profile(self, kind: Kind, name: str | None) -> Any:
+    def of_profile(self, kind: ExplainKind, name: str | None) -> Any:
         """The document about a profile; without a name it is default-scheduler, or else the only one."""
         from berth.client.errors import AnsweredError  # noqa: PLC0415 (quick start of the other verbs)
 
@@ -84,7 +84,7 @@ class Explanations:
         return json.loads(asyncio.run(self.access.cluster.ask(got)))
 
 
-def _words(kind: Kind, error: "AnsweredError") -> str:
+def _words(kind: ExplainKind, error: "AnsweredError") -> str:
     """What was refused, and what to do."""
     if error.status == _NOT_FOUND and kind.resource not in error.message:
         return _NOT_INSTALLED
@@ -100,7 +100,7 @@ def asks_for_explanations(command: F) -> F:
     """
 
     @wraps(command)
-    def asked(*, access: Access, **others: Any) -> Any:
+    def asked(*, access: ServerAccess, **others: Any) -> Any:
         return command(explanations=Explanations(access), **others)
 
     return cast("F", asks_a_scheduler(asked))
@@ -136,8 +136,8 @@ def _names_in_namespace(ctx: click.Context, root: str, resource: str, incomplete
     return _names(ctx, f"{root}/namespaces/{namespace}/{resource}", incomplete)
 
 
-def _cluster(ctx: click.Context) -> Cluster:
-    return Cluster(ctx.params.get("kubeconfig") or "", ctx.params.get("context") or "")
+def _cluster(ctx: click.Context) -> KubeconfigCluster:
+    return KubeconfigCluster(ctx.params.get("kubeconfig") or "", ctx.params.get("context") or "")
 
 
 def _names(ctx: click.Context, path: str, incomplete: str) -> list[str]:

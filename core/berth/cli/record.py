@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from berth.cli.cluster import Cluster, asks_a_cluster
+from berth.cli.cluster import KubeconfigCluster, asks_a_cluster
 from berth.cli.failing import fail
 from berth.cli.snapshot import anonymizer_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from berth.observer.files import Bounds
+    from berth.observer.files import FileBounds
     from berth.simulation.anonymize import Anonymizer
 
 MEBIBYTE = 1 << 20
@@ -50,7 +50,7 @@ MEBIBYTE = 1 << 20
 def record(
     *,
     folder: Path,
-    cluster: Cluster,
+    cluster: KubeconfigCluster,
     max_mebibytes: int,
     max_files: int,
     seconds: float | None,
@@ -66,12 +66,12 @@ def record(
     not be written.
     """
     # Imported here so that the other verbs start quickly.
-    from berth.observer.files import Bounds  # noqa: PLC0415 (see above)
+    from berth.observer.files import FileBounds  # noqa: PLC0415 (see above)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (see above)
 
     if key_file is not None and not anonymize:
         fail("--key-file has no meaning here: add --anonymize")
-    bounds = Bounds(max_mebibytes * MEBIBYTE, max_files)
+    bounds = FileBounds(max_mebibytes * MEBIBYTE, max_files)
     anonymizer = anonymizer_of(key_file) if anonymize else None
     try:
         with cluster.asked():
@@ -82,8 +82,8 @@ def record(
 
 async def _record(
     folder: Path,
-    cluster: Cluster,
-    bounds: "Bounds",
+    cluster: KubeconfigCluster,
+    bounds: "FileBounds",
     seconds: float | None,
     anonymizer: "Anonymizer | None",
 ) -> None:

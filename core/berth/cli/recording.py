@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from berth.cli.access import Access, asks_a_scheduler
+from berth.cli.access import ServerAccess, asks_a_scheduler
 from berth.cli.failing import EXIT_FAILED, fail
 from berth.cli.plugin_target import one_process
 
@@ -33,7 +33,7 @@ _file = click.Path(path_type=Path, exists=True, dir_okay=False)
 )
 def record(
     name: str,
-    access: Access,
+    access: ServerAccess,
     *,
     output: Path,
     cycles: int | None,
@@ -111,10 +111,10 @@ def replay(file: Path, address: str, *, output: str, show: int, **given: Any) ->
     Exit code 0: every answer is the same; 1: some differ; 2: there was nothing to compare.
     """
     from berth.cli.verification import tls_of  # noqa: PLC0415 (as below)
-    from berth.replay import Options, ReplayError, as_json, as_text  # noqa: PLC0415 (the other verbs start quickly)
+    from berth.replay import ReplayError, ReplayOptions, as_json, as_text  # noqa: PLC0415 (the other verbs start quickly)
     from berth.replay import replay as run  # noqa: PLC0415 (as above)
 
-    options = Options(
+    options = ReplayOptions(
         address,
         tls=tls_of(given["ca"], given["cert"], given["key"]),
         ignore=frozenset(given["ignore"]),

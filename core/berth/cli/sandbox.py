@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from berth.sandbox import Options
+    from berth.sandbox import SandboxOptions
     from berth.sandbox.real import RealOptions
 
 DEFAULT_KUBECONFIG = Path("run/sandbox.kubeconfig")
@@ -104,7 +104,7 @@ def up(
     """Serve until interrupted; prints one line when ready."""
     # Imported here so that the other verbs start quickly.
     from berth.config.releases.release import named  # noqa: PLC0415 (see above)
-    from berth.sandbox import Options, SandboxError  # noqa: PLC0415 (see above)
+    from berth.sandbox import SandboxError, SandboxOptions  # noqa: PLC0415 (see above)
     from berth.sandbox.containers import Images  # noqa: PLC0415 (see above)
     from berth.sandbox.dataset import DatasetError  # noqa: PLC0415 (see above)
     from berth.scheduler.loop.event_loop import run  # noqa: PLC0415 (see above)
@@ -122,7 +122,7 @@ def up(
             asyncio.run(_serve_real(found, kubeconfig, sources))
             return
         _refuse({"--assets": assets, "--pod-groups": pod_groups}, "add --real")
-        options = Options(
+        options = SandboxOptions(
             port=port, rbac=rbac, images=Images.parse(images), release=named(release), **settings
         )
         run(_serve(options, kubeconfig, sources))
@@ -161,7 +161,7 @@ def _tell_ready(url: str, kubeconfig: Path, loaded: int) -> None:
     click.echo(f"sandbox ready at {url} (loopback only), {loaded} objects loaded; try: {try_it}")
 
 
-async def _serve(options: "Options", kubeconfig: Path, sources: tuple[Path, ...]) -> None:
+async def _serve(options: "SandboxOptions", kubeconfig: Path, sources: tuple[Path, ...]) -> None:
     from berth.sandbox import serve  # noqa: PLC0415 (quick start of the other verbs)
     from berth.sandbox.dataset import open_dataset  # noqa: PLC0415 (quick start of the other verbs)
 

@@ -83,7 +83,7 @@ def run(
     from berth.simulation.engine import simulate as simulated  # noqa: PLC0415 (see above)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (see above)
     from berth.simulation.inputs import read_cluster  # noqa: PLC0415 (see above)
-    from berth.simulation.options import Options  # noqa: PLC0415 (see above)
+    from berth.simulation.options import SimulationOptions  # noqa: PLC0415 (see above)
     from berth.simulation.outcome import WITHOUT, summed_up  # noqa: PLC0415 (see above)
     from berth.simulation.text import outcome_lines  # noqa: PLC0415 (see above)
 
@@ -98,7 +98,7 @@ def run(
             release=release,
         )
         cluster = changed(read, changes)
-        options = Options(*settings, seed=seed, changes=changes)
+        options = SimulationOptions(*settings, seed=seed, changes=changes)
         if max_seconds is not None:
             options = replace(options, max_seconds=max_seconds)
         outcome = simulated(cluster, options)
@@ -151,7 +151,7 @@ def fill(
     from berth.simulation.fill import POOLS  # noqa: PLC0415 (quick start)
     from berth.simulation.fill import fill as filled  # noqa: PLC0415 (quick start)
     from berth.simulation.inputs import read_cluster, read_pods  # noqa: PLC0415 (quick start)
-    from berth.simulation.options import Options  # noqa: PLC0415 (quick start)
+    from berth.simulation.options import SimulationOptions  # noqa: PLC0415 (quick start)
     from berth.simulation.text import fill_lines  # noqa: PLC0415 (quick start)
 
     try:
@@ -164,7 +164,7 @@ def fill(
             objects=_objects(config_file, read, inputs),
             release=release,
         )
-        pods, options = read_pods(pod_file, read), Options(*settings, seed=seed)
+        pods, options = read_pods(pod_file, read), SimulationOptions(*settings, seed=seed)
         then = changed_at_once(read, changes) if changes else None
         found = filled(read, pods, options, most=most or COPIES, labels=labels or POOLS, then=then)
     except SimulationError as error:

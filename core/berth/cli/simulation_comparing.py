@@ -12,10 +12,10 @@ from berth.cli.simulating import configured_but_for_file, show
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from berth.simulation.compare import Comparison
-    from berth.simulation.outcome import Summary
+    from berth.simulation.compare import VariantComparison
+    from berth.simulation.outcome import SimulationSummary
     from berth.simulation.plugin_settings import SchedulerSettings
-    from berth.simulation.sweep import Run, Subject, Work
+    from berth.simulation.sweep import SweepInput, SweepRun, Work
 
 
 @click.command()
@@ -83,7 +83,7 @@ def compare(
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start)
     from berth.simulation.plots import plot  # noqa: PLC0415 (quick start)
     from berth.simulation.plugin_settings import check_ways_used, files_of  # noqa: PLC0415 (quick start)
-    from berth.simulation.sweep import Subject, in_processes, on_dask, runs_of  # noqa: PLC0415 (quick start)
+    from berth.simulation.sweep import SweepInput, in_processes, on_dask, runs_of  # noqa: PLC0415 (quick start)
     from berth.simulation.text import comparison_lines  # noqa: PLC0415 (quick start)
 
     if len(set(configurations)) != len(configurations):
@@ -101,7 +101,7 @@ def compare(
         if axes:
             if dask or jobs > 1:
                 _refuse_shared(schedulers.values())
-            subject = Subject(inputs, feature_gates, what_if, plugins_file, ways, release)
+            subject = SweepInput(inputs, feature_gates, what_if, plugins_file, ways, release)
             work = in_processes(jobs) if dask is None else on_dask(dask)
             summaries = _swept(subject, runs_of(configurations, axes, seed), results, work, output)
         else:
@@ -115,8 +115,8 @@ def compare(
 
 
 def _swept(
-    subject: "Subject", runs: "Sequence[Run]", results: Path | None, work: "Work", output: str
-) -> "list[Summary]":
+    subject: "SweepInput", runs: "Sequence[SweepRun]", results: Path | None, work: "Work", output: str
+) -> "list[SimulationSummary]":
     from berth.simulation.sweep import sweep  # noqa: PLC0415 (quick start)
     from berth.simulation.text import summary_lines  # noqa: PLC0415 (quick start)
 
@@ -140,12 +140,15 @@ def _compared(
     what_if: tuple[str, ...],
     seed: int,
     explained: int,
-) -> "Comparison":
+) -> "VariantComparison":
     from berth.simulation.changes import changed, read_changes  # noqa: PLC0415 (quick start)
     from berth.simulation.compare import compare as compared  # noqa: PLC0415 (quick start)
     from berth.simulation.inputs import read_cluster  # noqa: PLC0415 (quick start)
-    from berth.simulation.options import Options  # noqa: PLC0415 (quick start)
+    from berth.simulation.options import SimulationOptions  # noqa: PLC0415 (quick start)
 
     changes = read_changes(what_if)
-    variants = {name: Options(*settings, seed=seed, changes=changes) for name, settings in schedulers.items()}
+    variants = {
+        name: SimulationOptions(*settings, seed=seed, changes=changes)
+        for name, settings in schedulers.items()
+    }
     return compared(changed(read_cluster(inputs, seed=seed), changes), variants, explained=explained)

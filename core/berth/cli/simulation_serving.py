@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from berth.cli.cluster import Cluster, asks_a_cluster
+from berth.cli.cluster import KubeconfigCluster, asks_a_cluster
 from berth.cli.failing import fail
 from berth.cli.simulated_scheduler import (
     CONFIG,
@@ -18,7 +18,7 @@ from berth.cli.simulated_scheduler import (
 )
 
 if TYPE_CHECKING:
-    from berth.simulation.options import Options
+    from berth.simulation.options import SimulationOptions
     from berth.simulation_service.forks import Base
     from berth.simulation_service.server import Tls
 
@@ -40,7 +40,7 @@ def serve(
     *,
     inputs: tuple[str, ...],
     listen: str,
-    cluster: Cluster,
+    cluster: KubeconfigCluster,
     config_file: str,
     feature_gates: str,
     release: str,
@@ -57,7 +57,7 @@ def serve(
     Exits with 0, or with 2 where an input, the configuration or the address is wrong.
     """
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start of the other verbs)
-    from berth.simulation.options import Options  # noqa: PLC0415 (quick start)
+    from berth.simulation.options import SimulationOptions  # noqa: PLC0415 (quick start)
     from berth.simulation.plugin_settings import check_in_process  # noqa: PLC0415 (quick start)
     from berth.simulation_service.errors import AddressError  # noqa: PLC0415 (quick start)
     from berth.simulation_service.server import Tls  # noqa: PLC0415 (quick start)
@@ -66,7 +66,7 @@ def serve(
         fail("--tls-cert and --tls-key belong together, and --client-ca to them: give what is lacking")
     tls = Tls(tls_cert, tls_key, client_ca) if tls_cert else None
     settings = read_scheduler(config_file, feature_gates, release=release)
-    options = Options(settings.loaded, seed=seed, plugins=settings.plugins)
+    options = SimulationOptions(settings.loaded, seed=seed, plugins=settings.plugins)
     try:
         check_in_process(options.loaded, options.plugins)
         with cluster.asked():
@@ -76,22 +76,26 @@ def serve(
 
 
 async def _serve(
-    listen: str, tls: "Tls | None", options: "Options", inputs: tuple[str, ...], cluster: Cluster
+    listen: str,
+    tls: "Tls | None",
+    options: "SimulationOptions",
+    inputs: tuple[str, ...],
+    cluster: KubeconfigCluster,
 ) -> None:
     from berth.framework.clock import SYSTEM_CLOCK  # noqa: PLC0415 (quick start)
     from berth.simulation_service.expander import Expander  # noqa: PLC0415 (quick start)
     from berth.simulation_service.forks import Forks  # noqa: PLC0415 (quick start)
-    from berth.simulation_service.limits import Limits  # noqa: PLC0415 (quick start)
+    from berth.simulation_service.limits import ServiceLimits  # noqa: PLC0415 (quick start)
     from berth.simulation_service.queries import Queries  # noqa: PLC0415 (quick start)
     from berth.simulation_service.server import serve as served  # noqa: PLC0415 (quick start)
-    from berth.simulation_service.service import Service  # noqa: PLC0415 (quick start)
+    from berth.simulation_service.service import SimulationService  # noqa: PLC0415 (quick start)
 
-    stop, limits = asyncio.Event(), Limits()
+    stop, limits = asyncio.Event(), ServiceLimits()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with _of_files(inputs, options.seed) if inputs else _followed(cluster) as base:
         queries, forks = Queries(limits, SYSTEM_CLOCK), Forks(limits, SYSTEM_CLOCK)
-        service = Service(options, base, forks, queries, limits)
+        service = SimulationService(options, base, forks, queries, limits)
         expander = Expander(options, base, queries, limits)
         server, address = await served(listen, tls, service, expander, limits)
         click.echo(f"serving berth.simulation.v1 and grpcplugin.Expander at {address}")
@@ -109,7 +113,7 @@ async def _of_files(inputs: tuple[str, ...], seed: int) -> "AsyncIterator[Base]"
 
 
 @asynccontextmanager
-async def _followed(cluster: Cluster) -> "AsyncIterator[Base]":
+async def _followed(cluster: KubeconfigCluster) -> "AsyncIterator[Base]":
     from berth.client.transport import Transport  # noqa: PLC0415 (quick start)
     from berth.simulation_service.live_cluster import LiveCluster  # noqa: PLC0415 (quick start)
 

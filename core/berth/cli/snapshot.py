@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from berth.cli.cluster import Cluster, asks_a_cluster
+from berth.cli.cluster import KubeconfigCluster, asks_a_cluster
 from berth.cli.failing import fail
 from berth.framework.pluralize import pluralize
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def snapshot(
     *,
     files: tuple[Path, ...],
-    cluster: Cluster,
+    cluster: KubeconfigCluster,
     output: Path | None,
     anonymize: bool,
     key_file: Path | None,
@@ -98,7 +98,7 @@ def _of_files(files: tuple[Path, ...], *, anonymized: bool) -> Iterator[bytes]:
             yield msgspec.json.encode(shown_scheduler_object(other["kind"], other))
 
 
-def _of_cluster(cluster: Cluster, *, anonymized: bool) -> Iterator[bytes]:
+def _of_cluster(cluster: KubeconfigCluster, *, anonymized: bool) -> Iterator[bytes]:
     """The live objects, a page in memory at a time."""
     from berth.client.transport import Transport  # noqa: PLC0415 (quick start)
     from berth.simulation.listing import list_cluster, list_scheduler_objects  # noqa: PLC0415 (quick start)
@@ -128,13 +128,13 @@ def _write(documents: Iterable[bytes], anonymizer: "Anonymizer | None", output: 
     import msgspec  # noqa: PLC0415 (quick start)
 
     from berth.framework.clock import SYSTEM_CLOCK  # noqa: PLC0415 (quick start)
-    from berth.simulation.snapshot_file import API_VERSION, KIND, Header, write  # noqa: PLC0415 (quick start)
+    from berth.simulation.snapshot_file import API_VERSION, KIND, SnapshotHeader, write  # noqa: PLC0415 (quick start)
 
     if anonymizer is not None:
         named = anonymizer
         documents = (msgspec.json.encode(named.document(msgspec.json.decode(each))) for each in documents)
     taken = "" if anonymizer is not None else _timestamp(SYSTEM_CLOCK.wall())
-    header = Header(API_VERSION, KIND, anonymizer is not None, taken)
+    header = SnapshotHeader(API_VERSION, KIND, anonymizer is not None, taken)
 
     def to(stream: BinaryIO) -> int:
         return write(stream, documents, header)

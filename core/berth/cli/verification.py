@@ -17,11 +17,11 @@ from berth.config.out_of_tree.sidecars import PluginTls
 from berth.conformance import (
     CHECKS,
     Check,
+    CheckOutcome,
+    CheckResult,
     InUseError,
-    Options,
-    Outcome,
-    Result,
-    UnreachableError,
+    PluginUnreachableError,
+    VerifyOptions,
     as_json,
     chosen,
     lacks_of,
@@ -46,7 +46,7 @@ def verified(
     if address is None:
         fail("give the plugin's ADDRESS, such as unix:/run/berth/my-plugin.sock")
     results = _run(_options(address, given), checks, given["output"])
-    if any(result.outcome is Outcome.FAIL for result in results):
+    if any(result.outcome is CheckOutcome.FAIL for result in results):
         sys.exit(EXIT_FAILED)
 
 
@@ -59,13 +59,13 @@ def _list(checks: list[Check], output: str) -> None:
             click.echo(f"{each.id:<36}  {each.title}")
 
 
-def _run(options: Options, checks: list[Check], output: str) -> list[Result]:
+def _run(options: VerifyOptions, checks: list[Check], output: str) -> list[CheckResult]:
     text = output == "text"
     try:
         subject, results = asyncio.run(
             run_checks(options, checks, lambda result: click.echo(line_of(result)) if text else None)
         )
-    except (InUseError, UnreachableError) as error:
+    except (InUseError, PluginUnreachableError) as error:
         fail(error)
     if not text:
         click.echo(as_json(subject, results))
@@ -77,8 +77,8 @@ def _run(options: Options, checks: list[Check], output: str) -> list[Result]:
     return results
 
 
-def _options(address: str, given: dict[str, Any]) -> Options:
-    return Options(
+def _options(address: str, given: dict[str, Any]) -> VerifyOptions:
+    return VerifyOptions(
         address,
         tls=tls_of(given["ca"], given["cert"], given["key"]),
         arguments=_arguments(given["arguments"]),

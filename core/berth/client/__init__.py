@@ -7,8 +7,8 @@ How the scheduler process uses it:
     transport = Transport(endpoint, limiter=TokenBucket(qps, burst, clock))
     events = EventRecorder(Api(Transport(endpoint, max_connections=4)))
     elector = LeaderElector(Api(Transport(endpoint, max_connections=1)), LeaseSettings(), new_identity())
-    pods = Pods(transport, may_write=WriteGuard(elector.is_fresh))
-    mirror = Reflector(Transport(endpoint), Source(PODS, field_selector=UNFINISHED), decode_pod, handler)
+    pods = PodWrites(transport, may_write=WriteGuard(elector.is_fresh))
+    mirror = Reflector(Transport(endpoint), WatchSource(PODS, field_selector=UNFINISHED), decode_pod, handler)
 
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(mirror.run())
@@ -32,12 +32,12 @@ from berth.client.credentials import load_endpoint
 from berth.client.endpoint import Endpoint, endpoint_of
 from berth.client.events import EventRecorder, Reference
 from berth.client.leases import LeaderElector, LeaseSettings, new_identity
-from berth.client.pods import Ambiguous, BindOutcome, Bound, Conflict, NotFound, Pods, Rejected
-from berth.client.reflector import Handler, Reflector
+from berth.client.pods import Ambiguous, BindOutcome, Bound, Conflict, NotFound, PodWrites, Rejected
+from berth.client.reflector import EventHandler, Reflector
 from berth.client.resources import Resource
 from berth.client.timing import TokenBucket
 from berth.client.transport import Transport
-from berth.client.watch import Source
+from berth.client.watch import WatchSource
 from berth.framework.clock import Clock, SystemClock
 
 __all__ = [
@@ -48,20 +48,20 @@ __all__ = [
     "Clock",
     "Conflict",
     "Endpoint",
+    "EventHandler",
     "EventRecorder",
-    "Handler",
     "LeaderElector",
     "LeaseSettings",
     "NotFound",
-    "Pods",
+    "PodWrites",
     "Reference",
     "Reflector",
     "Rejected",
     "Resource",
-    "Source",
     "SystemClock",
     "TokenBucket",
     "Transport",
+    "WatchSource",
     "endpoint_of",
     "load_endpoint",
     "new_identity",

@@ -71,14 +71,14 @@ Done = Callable[[bytes | ClientError], object]
 Begin = Callable[[float, OnOutcome], Exchange]
 
 
-class Pauses(NamedTuple):
+class RetryPauses(NamedTuple):
     """How pauses between tries pass, and the chance that lengthens them."""
 
     after: After
     rng: Random
 
 
-class Call:
+class RetriedCall:
     """One call with its tries: `done` gets the body of a good answer, or the error of the last try.
 
     All tries together have until `deadline`, a time of the event loop.
@@ -96,7 +96,7 @@ class Call:
         "_timer",
     )
 
-    def __init__(self, begin: Begin, deadline: float, retry: Retry, pauses: Pauses, done: Done) -> None:
+    def __init__(self, begin: Begin, deadline: float, retry: Retry, pauses: RetryPauses, done: Done) -> None:
         self._begin = begin
         self._deadline = deadline
         self._retry = retry
@@ -143,7 +143,7 @@ class Api:
 
     def __init__(self, transport: Transport, *, after: After = after, rng: Random | None = None) -> None:
         self.transport = transport
-        self._pauses = Pauses(after, rng or Random())
+        self._pauses = RetryPauses(after, rng or Random())
 
     def send(
         self,
@@ -157,7 +157,7 @@ class Api:
         timeout_seconds: float | None = None,
         guard: WriteGuard | None = None,
         retry: Retry | None = None,
-    ) -> Call:
+    ) -> RetriedCall:
         """Send a request, and call `done` with the body of a good answer, or with the error.
 
         Without `retry`, reads are repeated on anything that may pass, writes only when they
@@ -180,7 +180,7 @@ class Api:
             )
 
         retry = retry or (READ if method in SAFE_METHODS else WRITE)
-        call = Call(begin, asyncio.get_running_loop().time() + seconds, retry, self._pauses, done)
+        call = RetriedCall(begin, asyncio.get_running_loop().time() + seconds, retry, self._pauses, done)
         call.begin()
         return call
 

@@ -22,9 +22,9 @@ from urllib.request import (  # type: ignore[attr-defined]  # the second is not 
 
 from berth.client.endpoint import Address, Endpoint, endpoint_of, parse_url
 from berth.client.errors import ConfigurationError
-from berth.client.kubeconfig import Chosen, choose
+from berth.client.kubeconfig import KubeconfigContext, choose
 from berth.client.kubeconfig_credentials import from_kubeconfig
-from berth.client.loaded_credentials import Loaded, Pem
+from berth.client.loaded_credentials import LoadedCredentials, Pem
 from berth.client.plugin_credentials import given_by_plugin, with_plugin
 from berth.client.service_account import from_service_account
 from berth.framework.clock import Clock, SystemClock
@@ -43,7 +43,9 @@ class LoadedAuthorization:
     A client certificate that comes with the token is shown by the connections opened from then on.
     """
 
-    def __init__(self, load: Callable[[], Loaded], loaded: Loaded, clock: Clock) -> None:
+    def __init__(
+        self, load: Callable[[], LoadedCredentials], loaded: LoadedCredentials, clock: Clock
+    ) -> None:
         self._load = load
         self._loaded = loaded
         self._clock = clock
@@ -113,13 +115,13 @@ def load_endpoint(
             "pass --kubeconfig or --master, set KUBECONFIG or KUBERNETES_MASTER, or run in a cluster",
         )
 
-    def load() -> Loaded:
+    def load() -> LoadedCredentials:
         return _chosen(choose(paths, context)) if paths else from_service_account(environ)
 
     return _endpoint(load, master, clock or SystemClock())
 
 
-def _endpoint(load: Callable[[], Loaded], master: str, clock: Clock) -> Endpoint:
+def _endpoint(load: Callable[[], LoadedCredentials], master: str, clock: Clock) -> Endpoint:
     loaded = load()
     server = master or loaded.server
     field = "--master" if master else loaded.server_field
@@ -139,7 +141,7 @@ def _endpoint(load: Callable[[], Loaded], master: str, clock: Clock) -> Endpoint
     )
 
 
-def _chosen(chosen: Chosen) -> Loaded:
+def _chosen(chosen: KubeconfigContext) -> LoadedCredentials:
     _refuse_impersonation(chosen)
     loaded, kind = from_kubeconfig(chosen), given_by_plugin(chosen.user)
     if chosen.user is None or not kind:
@@ -147,7 +149,7 @@ def _chosen(chosen: Chosen) -> Loaded:
     return with_plugin(loaded, chosen, chosen.user, kind)
 
 
-def _refuse_impersonation(chosen: Chosen) -> None:
+def _refuse_impersonation(chosen: KubeconfigContext) -> None:
     """Acting as another user than the file says would be worse than not acting."""
     user = chosen.user
     if user is not None and user.value.get("as"):
@@ -157,14 +159,14 @@ def _refuse_impersonation(chosen: Chosen) -> None:
         )
 
 
-def _header(loaded: Loaded) -> str:
+def _header(loaded: LoadedCredentials) -> str:
     header = loaded.header()
     if "\n" in header or "\r" in header:
         raise ConfigurationError(loaded.file, "users", "the token has a line break in it", "remove it")
     return header
 
 
-def _ssl_context(loaded: Loaded) -> ssl.SSLContext:
+def _ssl_context(loaded: LoadedCredentials) -> ssl.SSLContext:
     authority = loaded.authority
     try:
         context = ssl.create_default_context(cafile=authority.path or None, cadata=authority.text or None)
@@ -182,7 +184,7 @@ def _ssl_context(loaded: Loaded) -> ssl.SSLContext:
     return context
 
 
-def _show_certificate(context: ssl.SSLContext, loaded: Loaded) -> None:
+def _show_certificate(context: ssl.SSLContext, loaded: LoadedCredentials) -> None:
     if not any(loaded.certificate):
         return
     try:
@@ -206,7 +208,7 @@ def _file_of(pem: Pem) -> Iterator[str]:
         yield str(path)
 
 
-def _proxy(loaded: Loaded, address: Address) -> tuple[Address | None, str]:
+def _proxy(loaded: LoadedCredentials, address: Address) -> tuple[Address | None, str]:
     """The proxy on the way to the address, and its Proxy-Authorization header."""
     url = loaded.proxy_url
     if not url:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from berth.client.connection import Answer, Connection, Response
 from berth.client.endpoint import Authorization
 from berth.client.errors import ClientError, CutError, HeldBackError, NotSentError
-from berth.client.pool import Pool
+from berth.client.pool import ConnectionPool
 from berth.client.request_counts import RequestCounts
 from berth.client.timing import TokenBucket
 from berth.client.write_guard import WriteGuard
@@ -41,7 +41,7 @@ Outcome = Response | ClientError
 OnOutcome = Callable[[Outcome], None]
 
 
-class Request(NamedTuple):
+class OutgoingRequest(NamedTuple):
     """What is to be sent, and the question to ask right before."""
 
     method: str
@@ -54,12 +54,12 @@ class Request(NamedTuple):
 class Sender(Protocol):
     """What an exchange has of its transport."""
 
-    pool: Pool
+    pool: ConnectionPool
     counts: RequestCounts
     limiter: TokenBucket
     authorization: Authorization
 
-    def encoded(self, request: Request, credential: str) -> bytes:
+    def encoded(self, request: OutgoingRequest, credential: str) -> bytes:
         """The request as it is sent."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -91,7 +91,9 @@ class Exchange:
         "ended",
     )
 
-    def __init__(self, sender: Sender, request: Request, deadline: float, on_outcome: OnOutcome) -> None:
+    def __init__(
+        self, sender: Sender, request: OutgoingRequest, deadline: float, on_outcome: OnOutcome
+    ) -> None:
         self.deadline = deadline
         self.ended = False
         self._sender = sender

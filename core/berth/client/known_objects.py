@@ -8,7 +8,7 @@ Called by: reflector.
 from collections.abc import Iterator
 from typing import Generic, NamedTuple, TypeVar
 
-from berth.client.wire import Key, Meta
+from berth.client.wire import Meta, ObjectKey
 from berth.objects.api_object import ObjectMeta, TypedObject
 
 T = TypeVar("T")
@@ -38,22 +38,22 @@ class KnownObjects(Generic[T]):
     def __len__(self) -> int:
         return self._count
 
-    def __contains__(self, key: Key) -> bool:
+    def __contains__(self, key: ObjectKey) -> bool:
         return key.name in self._named.get(key.namespace, ())
 
-    def __iter__(self) -> Iterator[Key]:
+    def __iter__(self) -> Iterator[ObjectKey]:
         for namespace, named in self._named.items():
             for name in named:
-                yield Key(namespace, name)
+                yield ObjectKey(namespace, name)
 
     def objects(self) -> list[T]:
         """All of them."""
         return [_known(kept).obj for named in self._named.values() for kept in named.values()]
 
-    def __getitem__(self, key: Key) -> Known[T]:
+    def __getitem__(self, key: ObjectKey) -> Known[T]:
         return _known(self._named[key.namespace][key.name])
 
-    def get(self, key: Key) -> Known[T] | None:
+    def get(self, key: ObjectKey) -> Known[T] | None:
         """The object of that name, None where there is none."""
         kept = self._named.get(key.namespace, {}).get(key.name)
         return None if kept is None else _known(kept)
@@ -68,7 +68,7 @@ class KnownObjects(Generic[T]):
             self._count += 1
         named[identity.name] = obj if identity is not meta else known
 
-    def pop(self, key: Key) -> T:
+    def pop(self, key: ObjectKey) -> T:
         """Take out the object of that name. Raises: KeyError."""
         named = self._named[key.namespace]
         obj = _known(named.pop(key.name)).obj

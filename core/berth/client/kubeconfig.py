@@ -39,7 +39,7 @@ KINDS = {"contexts": "context", "clusters": "cluster", "users": "user"}
 
 
 @dataclass(frozen=True)
-class Entry:
+class NamedEntry:
     """One named entry, and the file it stands in."""
 
     file: str
@@ -48,16 +48,16 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class KubeconfigContext:
     """The parts of a kubeconfig that one connection uses."""
 
     paths: str
-    context: Entry
-    cluster: Entry
-    user: Entry | None
+    context: NamedEntry
+    cluster: NamedEntry
+    user: NamedEntry | None
 
 
-def choose(paths: str, context: str = "") -> Chosen:
+def choose(paths: str, context: str = "") -> KubeconfigContext:
     """Find the context in a kubeconfig, or in several joined as in $KUBECONFIG.
 
     Raises: ConfigurationError when a file is missing or malformed, or a name leads nowhere.
@@ -80,7 +80,7 @@ def choose(paths: str, context: str = "") -> Chosen:
         raise ConfigurationError(cluster.file, field, "is missing", "set it to the API server's URL")
     user = names.get("user")
     found = _find(documents, "users", str(user), chosen.file, f"{where}.user") if user else None
-    return Chosen(os.pathsep.join(documents), chosen, cluster, found)
+    return KubeconfigContext(os.pathsep.join(documents), chosen, cluster, found)
 
 
 def _documents(paths: str) -> dict[str, Mapping[str, Any]]:
@@ -127,12 +127,12 @@ def _check_list(path: str, plural: str, singular: str, entries: object) -> None:
 
 def _find(
     documents: Mapping[str, Mapping[str, Any]], plural: str, name: str, asking_file: str, asking_field: str
-) -> Entry:
+) -> NamedEntry:
     names = []
     for path, document in documents.items():
         for entry in document.get(plural) or []:
             if entry["name"] == name:
-                found = Entry(path, name, entry.get(KINDS[plural]) or {})
+                found = NamedEntry(path, name, entry.get(KINDS[plural]) or {})
                 _check_texts(found, plural)
                 return found
             names.append(entry["name"])
@@ -145,7 +145,7 @@ def _find(
     )
 
 
-def _check_texts(entry: Entry, plural: str) -> None:
+def _check_texts(entry: NamedEntry, plural: str) -> None:
     for field in TEXTS.get(plural, ()):
         value = entry.value.get(field, "")
         if not isinstance(value, str) or "\0" in value:

@@ -12,18 +12,18 @@ from functools import partial
 from pathlib import Path
 
 from berth.client.errors import ConfigurationError
-from berth.client.kubeconfig import Chosen, Entry
-from berth.client.loaded_credentials import Loaded, Pem
+from berth.client.kubeconfig import KubeconfigContext, NamedEntry
+from berth.client.loaded_credentials import LoadedCredentials, Pem
 
 
-def from_kubeconfig(chosen: Chosen) -> Loaded:
+def from_kubeconfig(chosen: KubeconfigContext) -> LoadedCredentials:
     """The cluster, and what the user says without the help of a plugin.
 
     Raises: ConfigurationError where a file or data that they name can't be read.
     """
     cluster, user = chosen.cluster, chosen.user
     where = f"clusters[{cluster.name}].cluster"
-    loaded = Loaded(
+    loaded = LoadedCredentials(
         cluster.value["server"],
         cluster.file,
         _no_header,
@@ -37,7 +37,7 @@ def from_kubeconfig(chosen: Chosen) -> Loaded:
     return loaded if user is None else _with_user(loaded, user)
 
 
-def _with_user(loaded: Loaded, user: Entry) -> Loaded:
+def _with_user(loaded: LoadedCredentials, user: NamedEntry) -> LoadedCredentials:
     where = f"users[{user.name}].user"
     field = f"{where}.client-certificate"
     certificate = _pem(user, where, "client-certificate")
@@ -49,7 +49,7 @@ def _with_user(loaded: Loaded, user: Entry) -> Loaded:
     )
 
 
-def _header(user: Entry, where: str) -> Callable[[], str]:
+def _header(user: NamedEntry, where: str) -> Callable[[], str]:
     """A token's file is read at each call, and goes before a token, as in client-go."""
     value = user.value
     if value.get("tokenFile"):
@@ -81,7 +81,7 @@ def _no_header() -> str:
     return ""
 
 
-def _pem(entry: Entry, where: str, field: str) -> Pem:
+def _pem(entry: NamedEntry, where: str, field: str) -> Pem:
     """Data goes before a file, as in client-go; a file's path is relative to the kubeconfig's folder."""
     data, path = entry.value.get(f"{field}-data"), entry.value.get(field)
     if data:

@@ -85,7 +85,7 @@ def new_identity() -> str:
     return f"{socket.gethostname()}_{uuid4()}"
 
 
-class Spread:
+class LeaseSpread:
     """Divides leases among processes: one that leads some leaves a free lease to others for longer.
 
     The electors of a process share one and try in turn, so that each knows what the others hold.
@@ -125,7 +125,7 @@ class LeaderElector:
         announce: Callable[[str], None] = lambda _: None,
         on_trouble: Callable[[str], None] = lambda _: None,
         may_hold: Callable[[], bool] = lambda: True,
-        spread: Spread | None = None,
+        spread: LeaseSpread | None = None,
         annotations: Callable[[], Mapping[str, str]] = dict,
         clock: Clock | None = None,
         sleep: Sleep = asyncio.sleep,
@@ -144,7 +144,7 @@ class LeaderElector:
         self._on_trouble = on_trouble
         self._may_hold = may_hold
         self._annotations = annotations
-        self._spread = spread or Spread()
+        self._spread = spread or LeaseSpread()
         self._spread.join(self)
         self._clock = clock or SystemClock()
         self._sleep = sleep

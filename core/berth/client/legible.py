@@ -36,7 +36,7 @@ _FOLDED = secrets.token_hex(16).encode()
 _FOLDED_TEXT = re.compile(rb'"%s((?:[\w+/]{4})*(?:[\w+/]{2}==|[\w+/]{3}=)?)"' % _FOLDED, re.ASCII)
 
 
-class Layout:
+class JsonLayout:
     """Where the strings, lists and maps of a JSON document are. Cost: linear in its length, in numpy."""
 
     def __init__(self, document: bytes) -> None:
@@ -77,10 +77,10 @@ def legible(document: bytes) -> bytes:
         text.decode()
     except UnicodeDecodeError:
         text = text.decode(errors="replace").encode()
-    layout = Layout(text)
+    layout = JsonLayout(text)
     if _SURROGATE.search(layout.escapes):
         text = _without_halves(text, layout)
-        layout = Layout(text)
+        layout = JsonLayout(text)
     deep = layout.nested(DEEPEST + 1)
     return _exchanged(text, sorted([*deep, *_numbers(text, layout, deep)]))
 
@@ -95,7 +95,7 @@ def split(document: bytes, depth: int) -> tuple[bytes, list[bytes]]:
 
     A number stands in a text that no document holds by itself; `part` gives it back.
     """
-    spans = Layout(document).nested(depth)
+    spans = JsonLayout(document).nested(depth)
     shell = _joined(document, spans, (b'"%s%d"' % (_FOLDED, number) for number in range(len(spans))))
     return shell, [document[start:end] for start, end in spans]
 
@@ -106,14 +106,14 @@ def part(value: msgspec.Raw, parts: list[bytes]) -> msgspec.Raw:
     return msgspec.Raw(parts[int(text[len(mark) : -1])]) if text.startswith(mark) else value
 
 
-def _without_halves(document: bytes, layout: Layout) -> bytes:
+def _without_halves(document: bytes, layout: JsonLayout) -> bytes:
     """The document with U+FFFD for each surrogate that lacks its other half."""
     # In `escapes` every backslash begins an escape; both are of one length.
     halves = [found.span() for found in _HALVES.finditer(layout.escapes) if not found[1]]
     return _joined(document, halves, (_REPLACEMENT for _ in halves))
 
 
-def _numbers(document: bytes, layout: Layout, deep: Spans) -> Iterator[tuple[int, int]]:
+def _numbers(document: bytes, layout: JsonLayout, deep: Spans) -> Iterator[tuple[int, int]]:
     """The numbers that are no float and no integer here, but for those that are folded already."""
     found = [each.span() for each in _LARGE_NUMBER.finditer(document)]
     starts = np.array([start for start, _ in found], dtype=np.int64)

@@ -14,7 +14,7 @@ class Pem(NamedTuple):
     text: str = ""
 
 
-class Loaded(NamedTuple):
+class LoadedCredentials(NamedTuple):
     """A server, what proves who it is and who we are, and the fields to name in errors.
 
     `header` gives the Authorization header's value now, empty for none; it may read a file or run a plugin.

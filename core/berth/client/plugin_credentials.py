@@ -13,20 +13,22 @@ from importlib import import_module
 from typing import Any
 
 from berth.client.errors import ConfigurationError
-from berth.client.kubeconfig import Chosen, Entry
-from berth.client.loaded_credentials import Loaded, Pem
+from berth.client.kubeconfig import KubeconfigContext, NamedEntry
+from berth.client.loaded_credentials import LoadedCredentials, Pem
 
 KINDS = ("exec", "auth-provider")
 BEARER = "BearerToken"
 RENEW = "renew the credentials"
 
 
-def given_by_plugin(user: Entry | None) -> str:
+def given_by_plugin(user: NamedEntry | None) -> str:
     """The kind of plugin that gives this user's credentials, empty for none."""
     return next((kind for kind in KINDS if user is not None and kind in user.value), "")
 
 
-def with_plugin(loaded: Loaded, chosen: Chosen, user: Entry, kind: str) -> Loaded:
+def with_plugin(
+    loaded: LoadedCredentials, chosen: KubeconfigContext, user: NamedEntry, kind: str
+) -> LoadedCredentials:
     """The same cluster, with the credentials that the plugin gives.
 
     Raises: ConfigurationError where it gives none.

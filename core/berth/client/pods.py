@@ -120,7 +120,7 @@ def _outcome_of(error: ClientError) -> BindOutcome:
     return Rejected(0, str(error))
 
 
-class Pods:
+class PodWrites:
     """Writes about pods. `may_write` is asked right before each one leaves (see leases)."""
 
     def __init__(

@@ -35,7 +35,7 @@ class Borrower(Protocol):
         """There is no connection to be had."""
 
 
-class Pool:
+class ConnectionPool:
     """At most `most` connections are lent or being opened at a time."""
 
     def __init__(self, endpoint: Endpoint, most: int) -> None:

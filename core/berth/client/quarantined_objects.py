@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from berth.client.resources import Resource
-from berth.client.wire import Key, Meta
+from berth.client.wire import Meta, ObjectKey
 
 log = logging.getLogger(__name__)
 
@@ -42,23 +42,23 @@ class QuarantinedObjects:
     resource: Resource
     report: Report = ignore
     total: int = 0
-    _held: dict[Key, Meta] = field(default_factory=dict)
+    _held: dict[ObjectKey, Meta] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def holds(self, key: Key, meta: Meta) -> bool:
+    def holds(self, key: ObjectKey, meta: Meta) -> bool:
         """Whether this version was tried, and failed."""
         held = self._held.get(key)
         return held is not None and (held.uid, held.resource_version) == (meta.uid, meta.resource_version)
 
-    def put(self, key: Key, meta: Meta, error: Exception, *, traced: bool = True) -> None:
+    def put(self, key: ObjectKey, meta: Meta, error: Exception, *, traced: bool = True) -> None:
         """Set a version aside."""
         self._held[key] = meta
         self.note(key, error, traced=traced)
         self.report(NotTaken(self.resource, meta, shown(error)))
 
-    def note(self, key: Key, error: Exception, *, traced: bool = True) -> None:
+    def note(self, key: ObjectKey, error: Exception, *, traced: bool = True) -> None:
         """Count and log a failure, with its traceback unless it says all there is."""
         self.total += 1
         log.error(
@@ -69,14 +69,14 @@ class QuarantinedObjects:
             exc_info=error if traced else None,
         )
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: ObjectKey) -> None:
         """The object is taken in, or gone."""
         self._held.pop(key, None)
 
-    def __contains__(self, key: Key) -> bool:
+    def __contains__(self, key: ObjectKey) -> bool:
         return key in self._held
 
-    def __iter__(self) -> Iterator[Key]:
+    def __iter__(self) -> Iterator[ObjectKey]:
         return iter(self._held)
 
 

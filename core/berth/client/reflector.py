@@ -41,8 +41,8 @@ from berth.client.legible import UNREADABLE
 from berth.client.quarantined_objects import QuarantinedObjects, Report, ignore
 from berth.client.timing import Backoff, Sleep
 from berth.client.transport import Transport
-from berth.client.watch import PAGE_SIZE, Source, current_version, pages, watch_lines
-from berth.client.wire import Key, Meta, bounded, decode_head, decode_watch_event, error_from_event
+from berth.client.watch import PAGE_SIZE, WatchSource, current_version, pages, watch_lines
+from berth.client.wire import Meta, ObjectKey, bounded, decode_head, decode_watch_event, error_from_event
 from berth.event_handlers.errors import FollowUpError
 from berth.framework.clock import SYSTEM_CLOCK, Clock, SystemClock
 
@@ -66,7 +66,7 @@ LISTED_SOONER = 5_000
 BOOKMARK_BY_SECONDS = 4.0
 
 
-class Handler(Protocol[T_contra]):
+class EventHandler(Protocol[T_contra]):
     """Called, synchronously, with what happens to the objects of one kind.
 
     A method that raises must have changed nothing: the mirror goes on as if it had not been called.
@@ -109,9 +109,9 @@ class Reflector(Generic[T]):
     def __init__(
         self,
         transport: Transport,
-        source: Source,
+        source: WatchSource,
         decode: Callable[[bytes], T],
-        handler: Handler[T],
+        handler: EventHandler[T],
         *,
         page_size: int = PAGE_SIZE,
         from_cache: bool = False,
@@ -352,11 +352,11 @@ class Reflector(Generic[T]):
         self.resource_version = version
         self._listed = begun
 
-    def _take_listed(self, raw: msgspec.Raw, unseen: dict[Key, None]) -> None:
+    def _take_listed(self, raw: msgspec.Raw, unseen: dict[ObjectKey, None]) -> None:
         meta = self._identify(raw)
         if meta is None:
             return
-        key = Key(meta.namespace, meta.name)
+        key = ObjectKey(meta.namespace, meta.name)
         unseen.pop(key, None)
         if not self.aside.holds(key, meta):
             self._take(key, meta, raw)
@@ -400,12 +400,12 @@ class Reflector(Generic[T]):
             self.statistics.bookmarks += 1
         else:
             self.statistics.events += 1
-            self._take_event(event.type, Key(meta.namespace, meta.name), meta, event.object)
+            self._take_event(event.type, ObjectKey(meta.namespace, meta.name), meta, event.object)
         if meta.resource_version:
             self.resource_version = meta.resource_version
             self._moved.set()
 
-    def _take_event(self, kind: str, key: Key, meta: Meta, raw: msgspec.Raw) -> None:
+    def _take_event(self, kind: str, key: ObjectKey, meta: Meta, raw: msgspec.Raw) -> None:
         if kind in {"ADDED", "MODIFIED"}:
             self._take(key, meta, raw)
         elif kind == "DELETED" and key in self._known:
@@ -415,7 +415,7 @@ class Reflector(Generic[T]):
 
     # What both end in.
 
-    def _take(self, key: Key, meta: Meta, raw: msgspec.Raw) -> None:
+    def _take(self, key: ObjectKey, meta: Meta, raw: msgspec.Raw) -> None:
         known = self._known.get(key)
         if known is not None and known.identity.uid != meta.uid:
             self._drop(key, known.obj)
@@ -442,7 +442,7 @@ class Reflector(Generic[T]):
         self._known.put(meta, obj)
         self.aside.forget(key)
 
-    def _drop(self, key: Key, last: T) -> None:
+    def _drop(self, key: ObjectKey, last: T) -> None:
         known = self._known.pop(key)
         self.aside.forget(key)
         # The last version may be one that could not be taken in: what counts then is the one before it.
@@ -465,7 +465,7 @@ class Reflector(Generic[T]):
             self._skip(error)
             return None
 
-    def _last(self, key: Key, raw: bytes) -> T:
+    def _last(self, key: ObjectKey, raw: bytes) -> T:
         """A deleted object as it was last, or as it is known where that cannot be decoded."""
         if key in self.aside:
             return self._known[key].obj
@@ -476,7 +476,7 @@ class Reflector(Generic[T]):
             return self._known[key].obj
 
     def _skip(self, error: Exception) -> None:
-        self.aside.note(Key("", "?"), error, traced=False)
+        self.aside.note(ObjectKey("", "?"), error, traced=False)
 
     # Turns.
 

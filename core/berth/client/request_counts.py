@@ -12,7 +12,7 @@ ERROR = "<error>"
 _STATUSES = range(100, 600)
 
 
-class Durations:
+class DurationHistogram:
     """How many requests took how long: by bucket, the last one above all bounds, and in all."""
 
     __slots__ = ("counts", "total")
@@ -32,7 +32,7 @@ class RequestCounts:
 
     def __init__(self) -> None:
         self.codes: dict[tuple[str, str], int] = {}
-        self.durations: dict[str, Durations] = {}
+        self.durations: dict[str, DurationHistogram] = {}
 
     def answered(self, method: str, status: int, seconds: float) -> None:
         """Count a request that was answered with that status."""
@@ -56,6 +56,6 @@ class RequestCounts:
     def _took(self, method: str, seconds: float) -> None:
         durations = self.durations.get(method)
         if durations is None:
-            durations = self.durations[method] = Durations()
+            durations = self.durations[method] = DurationHistogram()
         durations.counts[bisect_left(BOUNDS, seconds)] += 1
         durations.total += seconds

@@ -10,13 +10,13 @@ from pathlib import Path
 from berth.client.endpoint import Address
 from berth.client.errors import ConfigurationError
 from berth.client.kubeconfig_credentials import token_header
-from berth.client.loaded_credentials import Loaded, Pem
+from berth.client.loaded_credentials import LoadedCredentials, Pem
 
 FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
 REMEDY = "let the pod mount its service account, or pass --kubeconfig"
 
 
-def from_service_account(environ: Mapping[str, str]) -> Loaded:
+def from_service_account(environ: Mapping[str, str]) -> LoadedCredentials:
     """The server that the environment names, and the mounted token and authority.
 
     Raises: ConfigurationError.
@@ -36,4 +36,6 @@ def from_service_account(environ: Mapping[str, str]) -> Loaded:
             raise ConfigurationError(path, "", "is empty", REMEDY)
     server = f"https://{Address('https', host, int(port)).authority}"
     header = partial(token_header, token, token, "")
-    return Loaded(server, authority, header, Pem(authority), server_field="KUBERNETES_SERVICE_HOST")
+    return LoadedCredentials(
+        server, authority, header, Pem(authority), server_field="KUBERNETES_SERVICE_HOST"
+    )

@@ -17,8 +17,15 @@ from urllib.parse import urlencode
 from berth.client.connection import BodyStream, Response
 from berth.client.endpoint import Endpoint
 from berth.client.errors import ClientError, NotSentError
-from berth.client.exchange import SAFE_METHODS, UNAUTHORIZED, Exchange, OnOutcome, PipelinedRequests, Request
-from berth.client.pool import Pool
+from berth.client.exchange import (
+    SAFE_METHODS,
+    UNAUTHORIZED,
+    Exchange,
+    OnOutcome,
+    OutgoingRequest,
+    PipelinedRequests,
+)
+from berth.client.pool import ConnectionPool
 from berth.client.request_counts import RequestCounts
 from berth.client.timing import TokenBucket
 from berth.client.write_guard import WriteGuard
@@ -58,7 +65,7 @@ class Transport:
     ) -> None:
         self.request_seconds = request_seconds
         """How long a request may take that names no time of its own."""
-        self.pool = Pool(endpoint, max_connections)
+        self.pool = ConnectionPool(endpoint, max_connections)
         self.counts = RequestCounts()
         self.limiter = limiter or TokenBucket(-1, 0, SystemClock())
         self.authorization = endpoint.authorization
@@ -93,7 +100,7 @@ class Transport:
         """
         if guard is not None and guard.landing_seconds < math.inf:
             query = {**(query or {}), "timeout": f"{guard.landing_seconds * 1000:.0f}ms"}
-        request = Request(method, _target(path, query), body, content_type, guard)
+        request = OutgoingRequest(method, _target(path, query), body, content_type, guard)
         exchange = Exchange(self, request, self._deadline(timeout_seconds), on_outcome)
         exchange.begin()
         return exchange
@@ -108,7 +115,7 @@ class Transport:
         PipelinedRequests(
             self,
             [
-                Exchange(self, Request(method, path, body, content_type, None), deadline, on_outcome)
+                Exchange(self, OutgoingRequest(method, path, body, content_type, None), deadline, on_outcome)
                 for method, path, body, content_type, on_outcome in posts
             ],
         ).begin()
@@ -174,7 +181,7 @@ class Transport:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.pool.aclose()
 
-    def encoded(self, request: Request, credential: str) -> bytes:
+    def encoded(self, request: OutgoingRequest, credential: str) -> bytes:
         """The request as it is sent."""
         head = self._head(request.method, request.target, credential)
         if request.body or request.method not in SAFE_METHODS:

@@ -28,7 +28,7 @@ SILENT_SECONDS = 180.0
 
 
 @dataclass(frozen=True)
-class Source:
+class WatchSource:
     """Which objects are wanted: a kind, perhaps of one namespace, perhaps selected."""
 
     resource: Resource
@@ -47,7 +47,7 @@ class Source:
 
 
 async def pages(
-    transport: Transport, source: Source, *, page_size: int = PAGE_SIZE, resource_version: str = ""
+    transport: Transport, source: WatchSource, *, page_size: int = PAGE_SIZE, resource_version: str = ""
 ) -> AsyncGenerator[Page, None]:
     """The pages of a list, each asked for while the one before is worked on.
 
@@ -68,7 +68,7 @@ async def pages(
             yield page
 
 
-async def _paged(transport: Transport, source: Source, query: Query) -> AsyncGenerator[Page, None]:
+async def _paged(transport: Transport, source: WatchSource, query: Query) -> AsyncGenerator[Page, None]:
     upcoming = asyncio.create_task(_page(transport, source, dict(query)))
     try:
         while True:
@@ -94,7 +94,7 @@ def _check_progress(token: str, query: Query) -> None:
         raise ServerError(HTTPStatus.OK, "", "a page of a list names itself as the one that follows")
 
 
-async def _pieces(transport: Transport, source: Source, query: Query) -> AsyncGenerator[Page, None]:
+async def _pieces(transport: Transport, source: WatchSource, query: Query) -> AsyncGenerator[Page, None]:
     path = source.resource.collection(source.namespace)
     seconds = LIST_TIMES * transport.request_seconds
     stream = await transport.stream(path, query=query, timeout_seconds=seconds)
@@ -138,7 +138,7 @@ class _Pace:
         return data
 
 
-async def _page(transport: Transport, source: Source, query: Query) -> Page:
+async def _page(transport: Transport, source: WatchSource, query: Query) -> Page:
     path = source.resource.collection(source.namespace)
     seconds = LIST_TIMES * transport.request_seconds
     response = await transport.request("GET", path, query=query, timeout_seconds=seconds)
@@ -147,20 +147,20 @@ async def _page(transport: Transport, source: Source, query: Query) -> Page:
     return decode_page(response.body)
 
 
-async def current_version(transport: Transport, source: Source) -> str:
+async def current_version(transport: Transport, source: WatchSource) -> str:
     """A version of the kind that covers every write which was done before the call.
 
     A list without a resource version is consistent: the API server asks etcd how far the history is.
     Selectors are left out, because the one object that comes back is of no interest.
     Raises: RetryError, ObjectError; msgspec.DecodeError when the answer is not a list.
     """
-    page = await _page(transport, Source(source.resource, source.namespace), {"limit": 1})
+    page = await _page(transport, WatchSource(source.resource, source.namespace), {"limit": 1})
     return page.metadata.resource_version
 
 
 async def watch_lines(
     transport: Transport,
-    source: Source,
+    source: WatchSource,
     resource_version: str,
     timeout_seconds: int,
     on_open: Callable[[], None] = lambda: None,

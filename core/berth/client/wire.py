@@ -24,7 +24,7 @@ MESSAGE_LIMIT = 512
 T = TypeVar("T")
 
 
-class Key(NamedTuple):
+class ObjectKey(NamedTuple):
     """What names an object among those of its kind."""
 
     namespace: str

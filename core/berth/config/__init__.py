@@ -19,7 +19,7 @@ from berth.config.errors import (
     ValidationError,
 )
 from berth.config.flags.feature_gates import FeatureGates, parse_feature_gates
-from berth.config.loading import Loaded, load, parse
+from berth.config.loading import LoadedConfig, load, parse
 from berth.config.profiles import ResolvedProfile
 from berth.config.types import SchedulerConfiguration
 
@@ -33,7 +33,7 @@ __all__ = [
     "FeatureGateError",
     "FeatureGates",
     "FlagError",
-    "Loaded",
+    "LoadedConfig",
     "PluginListError",
     "ResolvedProfile",
     "SchedulerConfiguration",

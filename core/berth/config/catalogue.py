@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from berth.config.flags.feature_gates import FeatureGates
-from berth.config.types import Plugin, Plugins, PluginSet
+from berth.config.types import PluginEntry, Plugins, PluginSet
 
 
 class ExtensionPoint(StrEnum):
@@ -119,5 +119,7 @@ def default_plugins(gates: FeatureGates) -> Plugins:
         name for name in IN_TREE if name not in OWN and (name not in _GATES or gates.enabled(_GATES[name]))
     ]
     return Plugins(
-        multi_point=PluginSet(enabled=tuple(Plugin(name=name, weight=_WEIGHTS.get(name)) for name in names))
+        multi_point=PluginSet(
+            enabled=tuple(PluginEntry(name=name, weight=_WEIGHTS.get(name)) for name in names)
+        )
     )

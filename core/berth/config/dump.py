@@ -27,11 +27,11 @@ from berth.config.types import (
     API_VERSION,
     KIND,
     ClientConnection,
-    Extender,
+    ExtenderConfig,
     LeaderElection,
     ManagedResource,
-    Plugin,
     PluginConfig,
+    PluginEntry,
     SchedulerConfiguration,
 )
 
@@ -41,9 +41,9 @@ _KEPT: Mapping[type[msgspec.Struct], frozenset[str]] = MappingProxyType(
         LeaderElection: frozenset(LeaderElection.__struct_fields__),
         ClientConnection: frozenset(ClientConnection.__struct_fields__),
         SchedulerConfiguration: frozenset({"enable_profiling", "enable_contention_profiling"}),
-        Plugin: frozenset({"name"}),
+        PluginEntry: frozenset({"name"}),
         PluginConfig: frozenset({"name"}),
-        Extender: frozenset({"url_prefix"}),
+        ExtenderConfig: frozenset({"url_prefix"}),
         ManagedResource: frozenset({"name"}),
         ResourceSpec: frozenset({"name"}),
         InterPodAffinityArgs: frozenset({"ignore_preferred_terms_of_existing_pods"}),
@@ -90,16 +90,16 @@ def _section(section: msgspec.Struct) -> dict[str, Any]:
 
 def _written(section: msgspec.Struct, name: str, kept: frozenset[str]) -> bool:
     value = getattr(section, name)
-    if isinstance(section, Plugin) and name == "weight":
+    if isinstance(section, PluginEntry) and name == "weight":
         return True
-    if isinstance(section, Extender) and name == "weight":
+    if isinstance(section, ExtenderConfig) and name == "weight":
         return bool(value)
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return name in kept or number or isinstance(value, msgspec.Struct) or bool(value)
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Plugin):
+    if isinstance(value, PluginEntry):
         return {**_section(value), "weight": value.weight or 0}
     if isinstance(value, msgspec.Struct):
         return _section(value)

@@ -13,7 +13,7 @@ from berth.config.duration import Duration
 from berth.config.errors import BuildError
 from berth.config.plugin_args import NodeResourcesFitArgs
 from berth.config.rules.tls_material import check_authorities, check_pair
-from berth.config.types import Extender, ExtenderTls, PluginConfig, Profile
+from berth.config.types import ExtenderConfig, ExtenderTls, PluginConfig, Profile
 
 ReadFile: TypeAlias = Callable[[str], bytes]
 
@@ -27,7 +27,9 @@ def read_file(path: str) -> bytes:
     return Path(path).read_bytes()
 
 
-def build_extenders(extenders: Sequence[Extender], read: ReadFile = read_file) -> tuple[Extender, ...]:
+def build_extenders(
+    extenders: Sequence[ExtenderConfig], read: ReadFile = read_file
+) -> tuple[ExtenderConfig, ...]:
     """Give the extenders in calling order, files loaded, unset timeouts filled in.
 
     Raises:
@@ -38,7 +40,7 @@ def build_extenders(extenders: Sequence[Extender], read: ReadFile = read_file) -
     return tuple(sorted(built, key=lambda extender: extender.ignorable))
 
 
-def _built(extender: Extender, read: ReadFile) -> Extender:
+def _built(extender: ExtenderConfig, read: ReadFile) -> ExtenderConfig:
     tls = extender.tls_config or ExtenderTls()
     has_ca = bool(tls.ca_file or tls.ca_data)
     if extender.enable_https and not has_ca:
@@ -91,7 +93,7 @@ def _content(path: str, read: ReadFile) -> bytes:
 
 
 def ignore_managed_resources(
-    extenders: Sequence[Extender], profiles: Sequence[Profile]
+    extenders: Sequence[ExtenderConfig], profiles: Sequence[Profile]
 ) -> tuple[Profile, ...]:
     """Give the profiles with the resources that extenders alone look after taken out of the fit check.
 

@@ -22,11 +22,11 @@ from berth.config.flags.feature_gates import FeatureGates
 from berth.config.profiles import ResolvedProfile, resolve_profiles
 from berth.config.reading.decoding import decode
 from berth.config.rules.validation import validate
-from berth.config.types import Extender, SchedulerConfiguration
+from berth.config.types import ExtenderConfig, SchedulerConfiguration
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedConfig:
     """A configuration that a scheduler can start with.
 
     `configuration` is the effective one, `profiles` what runs in each profile, `extenders` those of
@@ -35,7 +35,7 @@ class Loaded:
 
     configuration: SchedulerConfiguration
     profiles: tuple[ResolvedProfile, ...]
-    extenders: tuple[Extender, ...]
+    extenders: tuple[ExtenderConfig, ...]
     gates: FeatureGates
 
 
@@ -56,7 +56,7 @@ def load(
     out_of_tree: Mapping[str, frozenset[ExtensionPoint]] = MappingProxyType({}),
     amend: Callable[[SchedulerConfiguration], SchedulerConfiguration] | None = None,
     read: ReadFile = read_file,
-) -> Loaded:
+) -> LoadedConfig:
     """Give what a configuration file, or None for the defaults, starts a scheduler with.
 
     `out_of_tree` names plugins beside the in-tree ones with the points that each serves; `amend` applies
@@ -79,7 +79,7 @@ def build(
     gates: FeatureGates,
     out_of_tree: Mapping[str, frozenset[ExtensionPoint]] = MappingProxyType({}),
     read: ReadFile = read_file,
-) -> Loaded:
+) -> LoadedConfig:
     """Do the last stage alone: make extenders and profiles of a valid configuration.
 
     Raises:
@@ -94,8 +94,8 @@ def build(
         profiles=tuple(profile.source for profile in resolved),
         extenders=tuple(_with_timeout(extender) for extender in configuration.extenders),
     )
-    return Loaded(effective, resolved, extenders, gates)
+    return LoadedConfig(effective, resolved, extenders, gates)
 
 
-def _with_timeout(extender: Extender) -> Extender:
+def _with_timeout(extender: ExtenderConfig) -> ExtenderConfig:
     return msgspec.structs.replace(extender, http_timeout=extender.http_timeout or DEFAULT_HTTP_TIMEOUT)

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from berth.config.catalogue import Catalogue, ExtensionPoint
 from berth.config.errors import BuildError
 from berth.config.go_text import quote
-from berth.config.types import Plugin, Plugins, PluginSet
+from berth.config.types import PluginEntry, Plugins, PluginSet
 
 PluginWeight: TypeAlias = tuple[str, int]
 ResolvedPoints: TypeAlias = Mapping[ExtensionPoint, tuple[PluginWeight, ...]]
@@ -51,7 +51,7 @@ def _merge_set(default: PluginSet, written: PluginSet) -> PluginSet:
     off = {plugin.name for plugin in written.disabled}
     last = {plugin.name: index for index, plugin in enumerate(written.enabled)}
     used: set[int] = set()
-    enabled: list[Plugin] = []
+    enabled: list[PluginEntry] = []
     for plugin in () if ALL in off else default.enabled:
         if plugin.name in off:
             continue
@@ -62,7 +62,7 @@ def _merge_set(default: PluginSet, written: PluginSet) -> PluginSet:
         else:
             enabled.append(plugin)
     enabled += [plugin for index, plugin in enumerate(written.enabled) if index not in used]
-    disabled = tuple(Plugin(name=plugin.name) for plugin in written.disabled)
+    disabled = tuple(PluginEntry(name=plugin.name) for plugin in written.disabled)
     return PluginSet(enabled=tuple(enabled), disabled=disabled)
 
 
@@ -145,7 +145,7 @@ def _check_counts(scheduler_name: str, lists: Mapping[ExtensionPoint, Sequence[s
 def _weights(point: ExtensionPoint, plugins: Plugins, catalogue: Catalogue) -> Mapping[str, int]:
     """Give every plugin's weight at a scoring point: its first mention decides, disabled or not."""
     weights: dict[str, int] = {}
-    mentions: Iterable[Plugin] = (*plugin_set(plugins, point).enabled, *plugins.multi_point.enabled)
+    mentions: Iterable[PluginEntry] = (*plugin_set(plugins, point).enabled, *plugins.multi_point.enabled)
     for plugin in mentions:
         if plugin.name in weights or point not in catalogue[plugin.name]:
             continue

@@ -23,7 +23,7 @@ import msgspec
 from berth.config.catalogue import ExtensionPoint
 from berth.config.errors import DecodeError, ShardListError
 from berth.config.go_text import quote
-from berth.config.loading import Loaded
+from berth.config.loading import LoadedConfig
 from berth.config.plugin_args import NodeAffinityArgs, NodeSelectorRequirement, NodeSelectorTerm
 from berth.config.profiles import ResolvedProfile
 from berth.config.reading.own_documents import SHARD_LIST, own_document
@@ -72,7 +72,7 @@ def _read(value: Object, file: str) -> tuple[Shard, ...]:
     return listed.shards
 
 
-def check_shards(shards: Sequence[Shard], loaded: Loaded, file: str) -> None:
+def check_shards(shards: Sequence[Shard], loaded: LoadedConfig, file: str) -> None:
     """Check that each profile is led by one shard, and that no two shards may place pods on one node.
 
     Raises: ShardListError with every problem found.
@@ -81,7 +81,7 @@ def check_shards(shards: Sequence[Shard], loaded: Loaded, file: str) -> None:
         raise ShardListError(*problems)
 
 
-def _problems(shards: Sequence[Shard], loaded: Loaded) -> Iterator[str]:
+def _problems(shards: Sequence[Shard], loaded: LoadedConfig) -> Iterator[str]:
     if not shards:
         return
     if not loaded.configuration.leader_election.leader_elect:

@@ -52,7 +52,7 @@ class ClientConnection(Section, frozen=True):
     burst: Int32 = 100
 
 
-class Plugin(Section, frozen=True):
+class PluginEntry(Section, frozen=True):
     """A plugin and its weight; None where no weight was written."""
 
     GO: ClassVar[str] = "v1.Plugin"
@@ -66,8 +66,8 @@ class PluginSet(Section, frozen=True):
 
     GO: ClassVar[str] = "v1.PluginSet"
 
-    enabled: tuple[Plugin, ...] = ()
-    disabled: tuple[Plugin, ...] = ()
+    enabled: tuple[PluginEntry, ...] = ()
+    disabled: tuple[PluginEntry, ...] = ()
 
 
 class Plugins(Section, frozen=True):
@@ -136,7 +136,7 @@ class ManagedResource(Section, frozen=True):
     ignored_by_scheduler: Flag = False
 
 
-class Extender(Section, frozen=True):
+class ExtenderConfig(Section, frozen=True):
     """A webhook that takes part in scheduling; an empty verb is not called."""
 
     GO: ClassVar[str] = "v1.Extender"
@@ -169,5 +169,5 @@ class SchedulerConfiguration(Section, frozen=True):
     pod_initial_backoff_seconds: Int64 = 1
     pod_max_backoff_seconds: Int64 = 10
     profiles: tuple[Profile, ...] = ()
-    extenders: tuple[Extender, ...] = ()
+    extenders: tuple[ExtenderConfig, ...] = ()
     delay_cache_until_active: Flag = False

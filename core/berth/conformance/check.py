@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from berth.conformance.errors import UnmetError
-from berth.conformance.subject import Subject
+from berth.conformance.subject import PluginUnderTest
 
-Run = Callable[[Subject], Awaitable[None]]
+Run = Callable[[PluginUnderTest], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)

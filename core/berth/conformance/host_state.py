@@ -13,7 +13,7 @@ import numpy as np
 from berth.conformance.check import expect
 from berth.conformance.errors import UnmetError
 from berth.conformance.samples import Document
-from berth.conformance.subject import Subject, brief, readable
+from berth.conformance.subject import PluginUnderTest, brief, readable
 from berth.out_of_tree.points.packing import bitmap
 from berth_plugin_proto import common_pb2, scheduling_pb2, state_pb2, state_pb2_grpc
 
@@ -25,7 +25,7 @@ NOMINATED = state_pb2.POD_STAGE_NOMINATED
 class Stream:
     """One Sync stream."""
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: PluginUnderTest) -> None:
         self._subject = subject
         self._rpc: Any = None
         self.held = state_pb2.Held()
@@ -85,7 +85,7 @@ class Stream:
 class HostState:
     """Nodes and pods of one epoch, generation by generation."""
 
-    def __init__(self, subject: Subject, nodes: Sequence[Document], epoch: str = "") -> None:
+    def __init__(self, subject: PluginUnderTest, nodes: Sequence[Document], epoch: str = "") -> None:
         self.subject = subject
         self.interest = subject.capabilities.state
         self.epoch = epoch or uuid4().hex
@@ -221,7 +221,7 @@ class HostState:
         return scheduling_pb2.Candidates(bitmap=bitmap(chosen, len(self.nodes)))
 
 
-async def configured(subject: Subject) -> None:
+async def configured(subject: PluginUnderTest) -> None:
     """Configure the profile.
 
     Raises: UnmetError where the plugin refuses the arguments.
@@ -230,7 +230,7 @@ async def configured(subject: Subject) -> None:
     expect(not errors, "the arguments to be accepted (give others with --args)", errors)
 
 
-async def shown(subject: Subject, nodes: int | None = None) -> HostState:
+async def shown(subject: PluginUnderTest, nodes: int | None = None) -> HostState:
     """A plugin that holds a small cluster."""
     return await HostState(subject, subject.nodes(nodes)).shown()
 

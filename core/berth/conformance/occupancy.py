@@ -7,14 +7,14 @@ import grpc.aio
 
 from berth.conformance.errors import UnmetError
 from berth.conformance.host_state import Stream
-from berth.conformance.subject import InUseError, Subject
+from berth.conformance.subject import InUseError, PluginUnderTest
 from berth_plugin_proto import state_pb2
 
 READINESS = "berth.plugin.v1.SchedulingService"
 STATUS = {b"": "UNKNOWN", b"\x08\x01": "SERVING", b"\x08\x02": "NOT_SERVING", b"\x08\x03": "SERVICE_UNKNOWN"}
 
 
-async def health(subject: Subject, service: str) -> str:
+async def health(subject: PluginUnderTest, service: str) -> str:
     """What the health service says; its two messages have one field each."""
     ask: Any = subject.channel.unary_unary("/grpc.health.v1.Health/Check")
     name = service.encode()
@@ -23,7 +23,7 @@ async def health(subject: Subject, service: str) -> str:
     return STATUS.get(answer, repr(answer))
 
 
-async def ensure_unused(subject: Subject) -> None:
+async def ensure_unused(subject: PluginUnderTest) -> None:
     """Ask for the plugin's readiness, which changes nothing in it.
 
     Raises: InUseError where it is configured and holds a cluster's state before this host gave it any.
@@ -40,7 +40,7 @@ async def ensure_unused(subject: Subject) -> None:
         )
 
 
-async def leave(subject: Subject) -> None:
+async def leave(subject: PluginUnderTest) -> None:
     """End the profile's use of the plugin and have it drop its state: it is free for the next host."""
     with suppress(grpc.aio.AioRpcError, UnmetError):
         async with subject.open:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from berth.conformance.check import Check
-from berth.conformance.subject import Subject
+from berth.conformance.subject import PluginUnderTest
 
 
-class Outcome(StrEnum):
+class CheckOutcome(StrEnum):
     """What came of a check."""
 
     PASS = "PASS"  # noqa: S105 - an outcome, no secret
@@ -19,35 +19,36 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CheckResult:
     """What came of one check; `text` says why it failed or was skipped."""
 
     check: Check
-    outcome: Outcome
+    outcome: CheckOutcome
     text: str = ""
     seconds: float = 0.0
 
 
-def line_of(result: Result) -> str:
+def line_of(result: CheckResult) -> str:
     """One line, and what was expected and what came below a failure."""
     line = f"{result.outcome}  {result.check.id:<36}  {result.check.title}"
-    if result.outcome is Outcome.FAIL:
+    if result.outcome is CheckOutcome.FAIL:
         return f"{line}\n      {result.text}\n      docs/protocol.md, {result.check.clause!r}"
     return f"{line} ({result.text})" if result.text else line
 
 
-def lacks_of(subject: Subject) -> Iterator[str]:
+def lacks_of(subject: PluginUnderTest) -> Iterator[str]:
     """A line for each thing that no sample made the plugin do: the checks say little about it."""
     return (f"NOT TRIED  {each}" for each in subject.tried.lacks(subject.capabilities))
 
 
-def summary_of(results: Iterable[Result]) -> str:
+def summary_of(results: Iterable[CheckResult]) -> str:
     """How many passed, failed and were skipped."""
     counts = Counter(result.outcome for result in results)
-    return f"{counts[Outcome.PASS]} passed, {counts[Outcome.FAIL]} failed, {counts[Outcome.SKIP]} skipped"
+    passed, failed, skipped = counts[CheckOutcome.PASS], counts[CheckOutcome.FAIL], counts[CheckOutcome.SKIP]
+    return f"{passed} passed, {failed} failed, {skipped} skipped"
 
 
-def as_json(subject: Subject, results: Iterable[Result]) -> str:
+def as_json(subject: PluginUnderTest, results: Iterable[CheckResult]) -> str:
     """The report for machines."""
     said = subject.introduction
     results = list(results)
@@ -57,7 +58,7 @@ def as_json(subject: Subject, results: Iterable[Result]) -> str:
         "version": said.version,
         "address": subject.options.address,
         "protocolVersion": 1,
-        "counts": {outcome.lower(): counts[outcome] for outcome in Outcome},
+        "counts": {outcome.lower(): counts[outcome] for outcome in CheckOutcome},
         "checks": [
             {
                 "id": result.check.id,

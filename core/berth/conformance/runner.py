@@ -12,8 +12,14 @@ import berth.conformance.checks  # noqa: F401 - enters all checks into the list
 from berth.conformance.check import CHECKS, Check
 from berth.conformance.errors import UnmetError, UnsuitableError
 from berth.conformance.occupancy import ensure_unused, leave
-from berth.conformance.report import Outcome, Result
-from berth.conformance.subject import Options, Subject, UnreachableError, brief, channel_of
+from berth.conformance.report import CheckOutcome, CheckResult
+from berth.conformance.subject import (
+    PluginUnderTest,
+    PluginUnreachableError,
+    VerifyOptions,
+    brief,
+    channel_of,
+)
 from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.transport.rpc import RpcError
 
@@ -31,15 +37,15 @@ def chosen(only: Sequence[str] = (), skip: Sequence[str] = ()) -> list[Check]:
 
 
 async def verify(
-    options: Options, checks: Iterable[Check], report: Callable[[Result], None] = lambda _: None
-) -> tuple[Subject, list[Result]]:
+    options: VerifyOptions, checks: Iterable[Check], report: Callable[[CheckResult], None] = lambda _: None
+) -> tuple[PluginUnderTest, list[CheckResult]]:
     """Run the checks; `report` hears of each as it ends.
 
     Raises: UnreachableError where no plugin answers at the address, InUseError where a scheduler uses it.
     """
-    results: dict[str, Result] = {}
+    results: dict[str, CheckResult] = {}
     async with channel_of(options) as channel:
-        subject = Subject(options, channel)
+        subject = PluginUnderTest(options, channel)
         await _introduced(subject)
         if not options.in_use:
             await ensure_unused(subject)
@@ -51,57 +57,59 @@ async def verify(
     return subject, list(results.values())
 
 
-async def _introduced(subject: Subject) -> None:
+async def _introduced(subject: PluginUnderTest) -> None:
     """Learn the capabilities; a plugin that can't say them has its checks tell so."""
     try:
         async with asyncio.timeout(subject.options.seconds):
             await subject.channel.channel_ready()
     except TimeoutError:
-        raise UnreachableError(f"no plugin answers at {subject.options.address}") from None
+        raise PluginUnreachableError(f"no plugin answers at {subject.options.address}") from None
     try:
         subject.introduction = await subject.shake_hands()
     except (grpc.aio.AioRpcError, UnmetError):
         return
 
 
-async def _result(subject: Subject, check: Check, results: Mapping[str, Result]) -> Result:
+async def _result(subject: PluginUnderTest, check: Check, results: Mapping[str, CheckResult]) -> CheckResult:
     started = time.perf_counter()
     outcome, text = await _outcome(subject, check, results)
-    return Result(check, outcome, text, time.perf_counter() - started)
+    return CheckResult(check, outcome, text, time.perf_counter() - started)
 
 
-async def _outcome(subject: Subject, check: Check, results: Mapping[str, Result]) -> tuple[Outcome, str]:
+async def _outcome(
+    subject: PluginUnderTest, check: Check, results: Mapping[str, CheckResult]
+) -> tuple[CheckOutcome, str]:
     if why := _excuse(subject, check, results):
-        return Outcome.SKIP, why
+        return CheckOutcome.SKIP, why
     subject.open = AsyncExitStack()
     try:
         async with subject.open:
             await check.run(subject)
     except UnsuitableError as reason:
-        return Outcome.SKIP, str(reason)
+        return CheckOutcome.SKIP, str(reason)
     except (UnmetError, ProtocolError) as error:
-        return Outcome.FAIL, str(error)
+        return CheckOutcome.FAIL, str(error)
     except (grpc.aio.AioRpcError, RpcError) as error:
         came = RpcError.of(error)
-        return Outcome.FAIL, f"expected an answer, came {came.code.name}: {brief(came.text)}"
+        return CheckOutcome.FAIL, f"expected an answer, came {came.code.name}: {brief(came.text)}"
     except Exception as error:  # noqa: BLE001 - whatever a plugin's answer leads to is its failure
         return (
-            Outcome.FAIL,
+            CheckOutcome.FAIL,
             f"expected an answer that makes sense, came {type(error).__name__}: {brief(error)}",
         )
-    return Outcome.PASS, ""
+    return CheckOutcome.PASS, ""
 
 
-def _excuse(subject: Subject, check: Check, results: Mapping[str, Result]) -> str:
+def _excuse(subject: PluginUnderTest, check: Check, results: Mapping[str, CheckResult]) -> str:
     for name in check.needs:
         if not subject.offers(name):
             return f"not announced: {name}"
     for before in check.after:
-        if before in results and (results[before].outcome is Outcome.FAIL or _blocked(results[before])):
+        if before in results and (results[before].outcome is CheckOutcome.FAIL or _blocked(results[before])):
             return f"{BUILDS_UPON} {before}, which failed"
     return ""
 
 
-def _blocked(result: Result) -> bool:
+def _blocked(result: CheckResult) -> bool:
     """Whether a check was skipped for the failure of another."""
-    return result.outcome is Outcome.SKIP and result.text.startswith(BUILDS_UPON)
+    return result.outcome is CheckOutcome.SKIP and result.text.startswith(BUILDS_UPON)

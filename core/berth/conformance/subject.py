@@ -15,7 +15,7 @@ from berth.config.out_of_tree.sidecars import PluginTls, SidecarSpec
 from berth.conformance.announced import Announced, announced
 from berth.conformance.errors import UnmetError, UnsuitableError
 from berth.conformance.samples import Document, make_nodes, make_pods
-from berth.conformance.tried import Tried
+from berth.conformance.tried import TriedAnswers
 from berth.out_of_tree.errors import NotConnectedError
 from berth.out_of_tree.transport.channels import open_channel
 from berth.out_of_tree.transport.conversation import Conversation
@@ -36,7 +36,7 @@ POINTS = {
 }
 
 
-class UnreachableError(Exception):
+class PluginUnreachableError(Exception):
     """No plugin answers at the address."""
 
 
@@ -45,7 +45,7 @@ class InUseError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class VerifyOptions:
     """Where the plugin is and how to treat it.
 
     `nodes` and `pods` are documents that give it something to decide, `objects` those of the kinds that it
@@ -72,15 +72,15 @@ class Options:
 
 
 @dataclass
-class Subject:
+class PluginUnderTest:
     """A plugin that is there, and what it said of itself."""
 
-    options: Options
+    options: VerifyOptions
     channel: grpc.aio.Channel
     introduction: identity_pb2.HandshakeResponse = field(default_factory=identity_pb2.HandshakeResponse)
     open: AsyncExitStack = field(default_factory=AsyncExitStack)
     """What a check opened, closed at its end."""
-    tried: Tried = field(default_factory=Tried)
+    tried: TriedAnswers = field(default_factory=TriedAnswers)
 
     def __post_init__(self) -> None:
         self.identity: Any = identity_pb2_grpc.IdentityServiceStub(self.channel)
@@ -157,11 +157,11 @@ class Subject:
         except TimeoutError:
             raise UnmetError(f"{what} within {self.options.seconds:g} s", "nothing") from None
 
-    async def another(self) -> "Subject":
+    async def another(self) -> "PluginUnderTest":
         """The same plugin over a connection of its own, until the check ends."""
         channel = await self.open.enter_async_context(channel_of(self.options))
         await self.in_time(channel.channel_ready(), "a second connection")
-        return Subject(self.options, channel, self.introduction, self.open, self.tried)
+        return PluginUnderTest(self.options, channel, self.introduction, self.open, self.tried)
 
     def conversation(self) -> Conversation:
         """A Converse stream that is read until the check ends."""
@@ -220,7 +220,7 @@ async def _end(reading: "asyncio.Task[None]") -> None:
 
 
 @asynccontextmanager
-async def channel_of(options: Options) -> AsyncIterator[grpc.aio.Channel]:
+async def channel_of(options: VerifyOptions) -> AsyncIterator[grpc.aio.Channel]:
     """A channel to the plugin, as the host opens it.
 
     Raises: UnreachableError where the address is not to be trusted, or no plugin answers.
@@ -230,7 +230,7 @@ async def channel_of(options: Options) -> AsyncIterator[grpc.aio.Channel]:
         try:
             channel = await open_until_the_end.enter_async_context(open_channel(spec))
         except NotConnectedError as error:
-            raise UnreachableError(str(error)) from error
+            raise PluginUnreachableError(str(error)) from error
         yield channel
 
 

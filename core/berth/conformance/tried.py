@@ -86,7 +86,7 @@ BEHAVIOURS = (
 )
 
 
-class Tried:
+class TriedAnswers:
     """What one plugin was seen to do."""
 
     def __init__(self) -> None:

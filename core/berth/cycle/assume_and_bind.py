@@ -7,7 +7,7 @@ Source: pkg/scheduler/schedule_one.go assumeAndReserve, prepareForBindingCycle (
 
 from dataclasses import dataclass
 
-from berth.binding.binding_cycle import Binding, BindingCycle, rejected_on
+from berth.binding.binding_cycle import BindingCycle, PodBinding, rejected_on
 from berth.cache.cache import Cache
 from berth.cache.errors import PodStateError
 from berth.cycle.attempts import Attempts
@@ -114,4 +114,4 @@ class AssumeAndBind:
             record.end(cycle, status)
             self.attempts.end(record, status)
 
-        self.binding.begin(Binding(framework, attempt, info, assumed, ended))
+        self.binding.begin(PodBinding(framework, attempt, info, assumed, ended))

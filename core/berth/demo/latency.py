@@ -11,7 +11,7 @@ STAGES = (QUEUE_WAIT_NAME, "scheduling cycle", "binding cycle", ROOT_NAME)
 
 
 @dataclass(frozen=True, slots=True)
-class Latency:
+class StageLatency:
     """One stage's percentiles, in the order of PERCENTILES. Units: milliseconds."""
 
     stage: str
@@ -19,16 +19,18 @@ class Latency:
     milliseconds: tuple[float, ...]
 
 
-def latencies(spans: Iterable[Span]) -> list[Latency]:
+def latencies(spans: Iterable[Span]) -> list[StageLatency]:
     """The stages of attempts, and the sidecars' spans together, as far as the traces have them."""
     taken: dict[str, list[float]] = defaultdict(list)
     for span in spans:
         if span.name in STAGES:
             taken[span.name].append((span.end_time_unix_nano - span.start_time_unix_nano) / 1e6)
-    return [Latency(stage, len(taken[stage]), _percentiles(taken[stage])) for stage in STAGES if taken[stage]]
+    return [
+        StageLatency(stage, len(taken[stage]), _percentiles(taken[stage])) for stage in STAGES if taken[stage]
+    ]
 
 
-def not_taken(stages: Iterable[Latency], exported: int, exporters: int) -> int:
+def not_taken(stages: Iterable[StageLatency], exported: int, exporters: int) -> int:
     """How many of the traces in the file have not reached a collector, of which there are so many.
 
     `exported` is what file and collectors have taken together.

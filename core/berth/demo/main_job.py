@@ -19,7 +19,7 @@ from berth.demo.display import Show, display
 from berth.demo.errors import DemoError
 from berth.demo.files import RunFiles
 from berth.demo.latency import latencies, not_taken
-from berth.demo.pace import Pace
+from berth.demo.pace import DemoPace
 from berth.demo.processes import Child, program
 from berth.demo.report import RunResult, report_lines
 from berth.demo.submission import create_all
@@ -135,7 +135,7 @@ class _Run:
 
     async def schedule(self, objects: Objects, timeout_seconds: float) -> RunResult:
         """Submit the pods and wait until each is bound or was turned down."""
-        pace = Pace(len(objects.pods), timeout_seconds)
+        pace = DemoPace(len(objects.pods), timeout_seconds)
         submission = asyncio.create_task(create_all(self._api, objects.pods))
         submission.add_done_callback(lambda _: pace.submitted())
         with display() as show:
@@ -163,7 +163,7 @@ class _Run:
                 child.check()
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def _watch(self, submission: asyncio.Task[int], pace: Pace, show: Show) -> None:
+    async def _watch(self, submission: asyncio.Task[int], pace: DemoPace, show: Show) -> None:
         """Show how far it is until the last pod was decided.
 
         Raises: DemoError where it takes too long, ChildFailedError where a process ends.

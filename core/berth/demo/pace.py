@@ -5,7 +5,7 @@ import time
 from berth.demo.progress import Progress
 
 
-class Pace:
+class DemoPace:
     """A run's clock, and what the last looks at it gave. Units: seconds."""
 
     def __init__(self, pods: int, timeout_seconds: float) -> None:

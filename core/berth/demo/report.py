@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from berth.demo.files import RunFiles
-from berth.demo.latency import PERCENTILES, Latency
+from berth.demo.latency import PERCENTILES, StageLatency
 from berth.demo.processes import Usage
-from berth.sandbox.checker import Report, Summary
+from berth.sandbox.checker import CheckReport, ClusterSummary
 
 MAX_REASONS = 12
 
@@ -23,9 +23,9 @@ SHOWN_RESOURCES = (
 class RunResult:
     """All that the report is made of. Units: seconds."""
 
-    summary: Summary
-    check: Report
-    latencies: Sequence[Latency]
+    summary: ClusterSummary
+    check: CheckReport
+    latencies: Sequence[StageLatency]
     usage: Mapping[str, Usage]
     seconds: float
     submit_seconds: float

@@ -26,7 +26,7 @@ FAILED: Final = "Failed"
 
 
 @dataclass(slots=True)
-class Cluster:
+class ClusterObjects:
     """The objects, the facts of pods by key, and the pods that ended, by key."""
 
     objects: ClusterInput = field(default_factory=ClusterInput)
@@ -34,9 +34,9 @@ class Cluster:
     ended: dict[str, Pod] = field(default_factory=dict)
 
 
-def read_files(paths: Sequence[str | Path]) -> Cluster:
+def read_files(paths: Sequence[str | Path]) -> ClusterObjects:
     """The cluster of files, as `berth simulate` takes them. Raises: InputError."""
-    cluster = Cluster()
+    cluster = ClusterObjects()
 
     def seen(document: dict[str, Any]) -> None:
         if document.get("kind") == "Pod" and document.get("apiVersion") == "v1":
@@ -47,9 +47,9 @@ def read_files(paths: Sequence[str | Path]) -> Cluster:
     return cluster
 
 
-async def read_live(transport: Transport) -> Cluster:
+async def read_live(transport: Transport) -> ClusterObjects:
     """The cluster behind an API server. Raises: InputError; NotSentError where it cannot be reached."""
-    cluster = Cluster()
+    cluster = ClusterObjects()
     for kind in KINDS:
         # Of pods the finished ones are wanted, too.
         async for obj, written in list_kind(transport, replace(kind, field_selector="")):
@@ -63,7 +63,7 @@ async def read_live(transport: Transport) -> Cluster:
     return cluster
 
 
-def _note(cluster: Cluster, document: dict[str, Any]) -> None:
+def _note(cluster: ClusterObjects, document: dict[str, Any]) -> None:
     metadata = document.get("metadata") or {}
     key = f"{metadata.get('namespace') or 'default'}/{metadata.get('name') or ''}"
     try:

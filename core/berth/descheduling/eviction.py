@@ -21,7 +21,7 @@ from berth.client.api import Api, Retry
 from berth.client.errors import ClientError, NotFoundError, RejectedError, ThrottledError
 from berth.client.resources import PODS
 from berth.client.wire import bounded, encode
-from berth.descheduling.plan import API_VERSION, Move, Plan
+from berth.descheduling.plan import API_VERSION, DeschedulePlan, Move
 from berth.objects.pod_decoding import decode_pod
 
 REQUESTED_BY: Final = "berth"
@@ -31,7 +31,7 @@ ONCE: Final = Retry(1, 0.0, 1.0, 0.0, lambda _: False)
 Sleep = Callable[[float], Awaitable[None]]
 
 
-class Result(StrEnum):
+class MoveResult(StrEnum):
     """What became of a move."""
 
     EVICTED = "Evicted"
@@ -39,27 +39,27 @@ class Result(StrEnum):
     REFUSED = "Refused"
 
 
-class Done(msgspec.Struct, rename="camel", frozen=True):
+class FinishedMove(msgspec.Struct, rename="camel", frozen=True):
     """A move, and what became of it."""
 
     pod: str
     node: str
     strategy: str
-    result: Result
+    result: MoveResult
     message: str = ""
 
 
-class Evictions(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+class PlanEvictions(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """What became of a plan."""
 
     api_version: str = API_VERSION
     kind: str = "DeschedulingEvictions"
-    evictions: list[Done]
+    evictions: list[FinishedMove]
 
     @property
     def any_refused(self) -> bool:
         """Whether a move was not made although the pod was as it was."""
-        return any(each.result is Result.REFUSED for each in self.evictions)
+        return any(each.result is MoveResult.REFUSED for each in self.evictions)
 
 
 @dataclass(slots=True)
@@ -71,30 +71,30 @@ class Evicting:
     sleep: Sleep
     patience_seconds: float = 300.0
     grace_period_seconds: int | None = None
-    done: list[Done] = field(default_factory=list)
+    done: list[FinishedMove] = field(default_factory=list)
     _leaving: list[Move] = field(default_factory=list)
     _spent: set[str] = field(default_factory=set)
     """Budgets that have refused, and groups that have been broken off."""
 
-    async def carry_out(self, plan: Plan) -> list[Done]:
+    async def carry_out(self, plan: DeschedulePlan) -> list[FinishedMove]:
         """Make the moves in their order; what became of each. Raises: ClientError where none can be made."""
         for move in plan.moves:
             result, message = await self._one(move)
-            if result is not Result.EVICTED:
+            if result is not MoveResult.EVICTED:
                 self._spent.update(filter(None, [move.group]))
-            self.done.append(Done(move.pod, move.from_, move.strategy, result, message))
+            self.done.append(FinishedMove(move.pod, move.from_, move.strategy, result, message))
         return self.done
 
-    async def _one(self, move: Move) -> tuple[Result, str]:
+    async def _one(self, move: Move) -> tuple[MoveResult, str]:
         spent = sorted({*move.budgets, move.group} & self._spent)
         if spent:
-            return Result.REFUSED, f"another eviction of {spent[0]} was not made"
+            return MoveResult.REFUSED, f"another eviction of {spent[0]} was not made"
         still = await self._left()
         if still:
-            return Result.REFUSED, f"{still} is still leaving its node"
+            return MoveResult.REFUSED, f"{still} is still leaving its node"
         changed = await self._changed(move)
         if changed:
-            return Result.SKIPPED, changed
+            return MoveResult.SKIPPED, changed
         return await self._evict(move)
 
     async def _left(self) -> str:
@@ -130,7 +130,7 @@ class Evicting:
         except NotFoundError:
             return None
 
-    async def _evict(self, move: Move) -> tuple[Result, str]:
+    async def _evict(self, move: Move) -> tuple[MoveResult, str]:
         namespace, _, name = move.pod.partition("/")
         if self._leaving or self.done:
             await self.sleep(60.0 / self.max_per_minute)
@@ -138,17 +138,17 @@ class Evicting:
         try:
             await self.api.call("POST", PODS.path(namespace, name, "eviction"), body, retry=ONCE)
         except NotFoundError:
-            return Result.SKIPPED, "it is gone by now"
+            return MoveResult.SKIPPED, "it is gone by now"
         except ThrottledError as error:
             self._spent.update(move.budgets)
-            return Result.REFUSED, error.message
+            return MoveResult.REFUSED, error.message
         except RejectedError as error:
-            return Result.REFUSED, error.message
+            return MoveResult.REFUSED, error.message
         except ClientError as error:
             # Whether it landed is for the next plan to see.
-            return Result.REFUSED, str(error)
+            return MoveResult.REFUSED, str(error)
         self._leaving.append(move)
-        return Result.EVICTED, ""
+        return MoveResult.EVICTED, ""
 
     def _body(self, move: Move, namespace: str, name: str) -> dict[str, Any]:
         options: dict[str, Any] = {"preconditions": {"uid": move.uid}}

@@ -13,7 +13,7 @@ from berth.config.descheduling.policy import DefaultEvictorArgs
 from berth.config.descheduling.policy_file import USUAL_PROTECTIONS, compiled
 from berth.config.duration import parse_duration
 from berth.config.errors import PolicyError
-from berth.descheduling.cluster import FAILED, Cluster
+from berth.descheduling.cluster import FAILED, ClusterObjects
 from berth.descheduling.pod_facts import seconds_since
 from berth.framework.pluralize import pluralize
 from berth.objects.node_pods import is_daemon, is_static
@@ -36,7 +36,7 @@ class Evictor:
     """The rules of one profile for one cluster. `replicas` counts the pods of each owner, by its UID."""
 
     args: DefaultEvictorArgs
-    cluster: Cluster
+    cluster: ClusterObjects
     now: datetime
     replicas: Counter[str]
     budgets: Budgets

@@ -48,7 +48,7 @@ class IdleStrategy(msgspec.Struct, rename="camel", frozen=True):
     why: str
 
 
-class Plan(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+class DeschedulePlan(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """The moves in the order in which they are to be made."""
 
     api_version: str = API_VERSION

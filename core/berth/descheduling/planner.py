@@ -19,13 +19,13 @@ from typing import Final, NamedTuple
 import msgspec
 
 from berth.config.descheduling.policy import Policy, Profile
-from berth.descheduling.cluster import Cluster
+from berth.descheduling.cluster import ClusterObjects
 from berth.descheduling.evictor import Evictor
 from berth.descheduling.limits import Limits
-from berth.descheduling.plan import IdleStrategy, LeftAlone, Move, Plan
+from berth.descheduling.plan import DeschedulePlan, IdleStrategy, LeftAlone, Move
 from berth.descheduling.simulated_cluster import MAX_WAITING, SimulatedCluster, anew
 from berth.descheduling.strategies import READS_CONTAINERS, strategy_of
-from berth.descheduling.strategies.strategy import Candidate, Scene, Strategy
+from berth.descheduling.strategies.strategy import EvictionCandidate, Scene, Strategy
 from berth.objects.pod import Pod
 from berth.objects.pod_template import PodTemplate
 from berth.objects.selector_text import parse_label_selector
@@ -35,7 +35,7 @@ from berth.simulation.disruption_budgets import Budgets
 from berth.simulation.engine import Simulation, after
 from berth.simulation.inputs import FINISHED_POD
 from berth.simulation.one_by_one import without_post_filter
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from berth.simulation.plugin_settings import check_in_process
 from berth.simulation.text import left_out_lines
 
@@ -43,13 +43,15 @@ MAX_PASSES: Final = 50
 """Every pass but the last moves a pod that has not moved before; after so many a plan ends as it is."""
 
 
-def plan(cluster: Cluster, policy: Policy, options: Options, now: datetime) -> Plan:
+def plan(
+    cluster: ClusterObjects, policy: Policy, options: SimulationOptions, now: datetime
+) -> DeschedulePlan:
     """What to evict from the cluster, and what becomes of it under the scheduler's configuration.
 
     Raises: InputError, PluginsError, PolicyError, BuildError.
     """
 
-    async def run(simulation: Simulation) -> Plan:
+    async def run(simulation: Simulation) -> DeschedulePlan:
         return await _Planning(cluster, policy, SimulatedCluster(simulation, now=now)).plan()
 
     check_in_process(options.loaded, options.plugins)
@@ -94,7 +96,7 @@ class _Alike(NamedTuple):
 class _Planning:
     """One plan in the making."""
 
-    cluster: Cluster
+    cluster: ClusterObjects
     policy: Policy
     simulated: SimulatedCluster
     moves: list[Move] = field(default_factory=list)
@@ -114,7 +116,7 @@ class _Planning:
         self._budgets = Budgets(self.cluster.objects.of(PodDisruptionBudget).values())
         self._limits = Limits(self.policy)
 
-    async def plan(self) -> Plan:
+    async def plan(self) -> DeschedulePlan:
         """Run all strategies until nothing moves."""
         steps = list(self._steps())
         for _ in range(MAX_PASSES):
@@ -127,7 +129,7 @@ class _Planning:
         moved = {move.pod for move in self.moves}
         busy = {(each.profile, each.strategy) for each in self.moves}
         left = {each.strategy for each in self.left_alone.values()}
-        return Plan(
+        return DeschedulePlan(
             nodes=len(self.simulated.nodes),
             pods=len(self.simulated.pods),
             moves=self.moves,
@@ -176,12 +178,12 @@ class _Planning:
             if why_not:
                 self._leave(step, candidate, why_not)
 
-    def _leave(self, step: _Step, candidate: Candidate, why_not: str) -> None:
+    def _leave(self, step: _Step, candidate: EvictionCandidate, why_not: str) -> None:
         for pod in candidate.pods:
             left = LeftAlone(pod.key, pod.node_name, step.name, candidate.found, why_not)
             self.left_alone[pod.key, step.name] = left
 
-    async def _try(self, step: _Step, candidate: Candidate) -> str:
+    async def _try(self, step: _Step, candidate: EvictionCandidate) -> str:
         """Make the candidate's moves; or why it is left alone."""
         pods = candidate.pods
         for pod in pods:
@@ -199,7 +201,7 @@ class _Planning:
             self._make(step, trial)
         return trial.why_not
 
-    async def _tried_once(self, step: _Step, candidate: Candidate) -> _Trial:
+    async def _tried_once(self, step: _Step, candidate: EvictionCandidate) -> _Trial:
         """The trial of one pod; why it stays is worked out once for pods that are alike."""
         key = step.strategy, self._alike(candidate.pods[0])
         if key in self._known:
@@ -215,7 +217,7 @@ class _Planning:
         left = self.simulated.snapshot.pods[self.simulated.snapshot.row_of[node]][pod.uid].requests
         return _Alike(like(anew(pod, self.simulated.now)), node, tuple(left.items()))
 
-    async def _tried(self, step: _Step, candidate: Candidate) -> _Trial:
+    async def _tried(self, step: _Step, candidate: EvictionCandidate) -> _Trial:
         if not candidate.needs_place:
             (pod,) = candidate.pods
             judge = await step.strategy.judge_of(self._scene, pod)
@@ -237,7 +239,7 @@ class _Planning:
         return _Trial(moves=tuple(moves), settled=tuple(settled))
 
     async def _judged(
-        self, step: _Step, candidate: Candidate, pod: Pod, nodes: tuple[str, ...]
+        self, step: _Step, candidate: EvictionCandidate, pod: Pod, nodes: tuple[str, ...]
     ) -> tuple[str, str]:
         """Why the pod stays, and what it gains on the first node: the scheduler may take any of them."""
         gain = ""
@@ -266,7 +268,7 @@ class _Planning:
             self.moves.append(msgspec.structs.replace(move, budgets=tuple(self._budgets.of(pod))))
 
 
-def _move(step: _Step, candidate: Candidate, pod: Pod, found: _Place) -> Move:
+def _move(step: _Step, candidate: EvictionCandidate, pod: Pod, found: _Place) -> Move:
     return Move(
         pod=pod.key,
         uid=pod.uid,

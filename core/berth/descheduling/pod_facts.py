@@ -27,14 +27,14 @@ class ContainerState(ApiObject, frozen=True):
     terminated: Terminated | None = None
 
 
-class ContainerStatus(ApiObject, frozen=True):
+class ContainerFacts(ApiObject, frozen=True):
     """A container's restarts and state."""
 
     restart_count: Int32 | None = None
     state: ContainerState = ContainerState()
 
 
-class Condition(ApiObject, frozen=True):
+class PodConditionFacts(ApiObject, frozen=True):
     """A condition of the pod."""
 
     type: str = ""
@@ -49,16 +49,16 @@ class PodFacts(ApiObject, frozen=True):
     phase: str = ""
     reason: str = ""
     start_time: datetime | None = None
-    conditions: tuple[Condition, ...] = ()
-    container_statuses: tuple[ContainerStatus, ...] = ()
-    init_container_statuses: tuple[ContainerStatus, ...] = ()
-    ephemeral_container_statuses: tuple[ContainerStatus, ...] = ()
+    conditions: tuple[PodConditionFacts, ...] = ()
+    container_statuses: tuple[ContainerFacts, ...] = ()
+    init_container_statuses: tuple[ContainerFacts, ...] = ()
+    ephemeral_container_statuses: tuple[ContainerFacts, ...] = ()
 
     def restarts(self, *, init: bool) -> int:
         """How often containers were restarted."""
         return sum(each.restart_count or 0 for each in self.statuses(init=init))
 
-    def statuses(self, *, init: bool, ephemeral: bool = False) -> Iterator[ContainerStatus]:
+    def statuses(self, *, init: bool, ephemeral: bool = False) -> Iterator[ContainerFacts]:
         """The statuses of these kinds of containers."""
         yield from self.container_statuses
         if init:
@@ -85,7 +85,7 @@ def facts_of(pod: bytes) -> PodFacts:
     return _decode(pod).status
 
 
-def reasons(statuses: Iterator[ContainerStatus]) -> set[str]:
+def reasons(statuses: Iterator[ContainerFacts]) -> set[str]:
     """Why containers wait or ended."""
     found = set()
     for each in statuses:
@@ -100,6 +100,6 @@ def seconds_since(moment: datetime, now: datetime) -> float:
     return (now - (moment if moment.tzinfo else moment.replace(tzinfo=UTC))).total_seconds()
 
 
-def exit_codes(statuses: Iterator[ContainerStatus]) -> set[int]:
+def exit_codes(statuses: Iterator[ContainerFacts]) -> set[int]:
     """How containers ended."""
     return {each.state.terminated.exit_code for each in statuses if each.state.terminated is not None}

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from berth.explain.trying import Trying
 from berth.framework.cycle_budget import UNMETERED
-from berth.framework.runtime import Framework, PluginSet
+from berth.framework.runtime import Framework, ProfilePlugins
 from berth.objects.node import Node
 from berth.objects.pod import Pod, PodStatus
 from berth.objects.pod_template import PodTemplate
@@ -36,7 +36,7 @@ MAX_WAITING: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenNodes:
     """Where the scheduler would put a pod: any of these nodes, which score best alike; or why nowhere."""
 
     nodes: tuple[str, ...] = ()
@@ -119,18 +119,18 @@ class SimulatedCluster:
 
     # What the engine says.
 
-    async def chosen(self, pod: Pod) -> Chosen:
+    async def chosen(self, pod: Pod) -> ChosenNodes:
         """Where the scheduler would put the pod, as one that has no node."""
         framework = self.framework(pod)
         if framework is None:
-            return Chosen(message=f"schedulerName {pod.spec.scheduler_name!r} is of no profile here")
+            return ChosenNodes(message=f"schedulerName {pod.spec.scheduler_name!r} is of no profile here")
         tried = await self._trying.tried(framework, pod, self.snapshot, UNMETERED)
         scores = tried.scores
         if scores is None or not scores.rows.size:
-            return Chosen(message=tried.message or "the pod fits on no node")
+            return ChosenNodes(message=tried.message or "the pod fits on no node")
         best = scores.rows[scores.totals == scores.totals.max()]
         names = self.snapshot.names
-        return Chosen(tuple(sorted([names[row] for row in best.tolist()])))
+        return ChosenNodes(tuple(sorted([names[row] for row in best.tolist()])))
 
     async def allowed_by(self, plugin: str, pod: Pod) -> Mask | None:
         """Where that plugin alone lets the pod be, None where the pod's profile does not run it.
@@ -245,7 +245,7 @@ def anew(pod: Pod, now: datetime) -> Pod:
 
 def _alone(framework: Framework, name: str) -> Framework:
     own = framework.plugins
-    plugins = PluginSet(
+    plugins = ProfilePlugins(
         pre_filter=[plugin for plugin in own.pre_filter if plugin.name == name],
         filter=[plugin for plugin in own.filter if plugin.name == name],
     )

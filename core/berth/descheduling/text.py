@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from berth.descheduling.eviction import Done
-from berth.descheduling.plan import LeftAlone, Move, Plan
+from berth.descheduling.eviction import FinishedMove
+from berth.descheduling.plan import DeschedulePlan, LeftAlone, Move
 from berth.framework.pluralize import pluralize
 
 MAX_LEFT_ALONE: Final = 50
 
 
-def plan_lines(plan: Plan) -> Iterator[str]:
+def plan_lines(plan: DeschedulePlan) -> Iterator[str]:
     """The moves in their order, strategies without any, then what is left alone; long lists are cut."""
     nodes, pods = pluralize(plan.nodes, "node"), pluralize(plan.pods, "pod")
     yield f"{nodes}, {pods}: {len(plan.moves)} to be evicted, {_stay(plan.left_alone)}"
@@ -32,7 +32,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         yield f"  and {len(plan.left_alone) - MAX_LEFT_ALONE} more; -o json has all"
 
 
-def done_lines(done: Iterable[Done]) -> Iterator[str]:
+def done_lines(done: Iterable[FinishedMove]) -> Iterator[str]:
     """What became of each move."""
     for each in done:
         why = f": {each.message}" if each.message else ""

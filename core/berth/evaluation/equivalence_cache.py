@@ -15,7 +15,7 @@ from collections import Counter, OrderedDict
 from berth.evaluation.cached_evaluation import CachedEvaluation
 from berth.evaluation.signatures import Signature, Signatures
 from berth.framework.attempt import Attempt
-from berth.framework.runtime import Framework, PluginSet
+from berth.framework.runtime import Framework, ProfilePlugins
 from berth.snapshot.snapshot import Snapshot
 
 MAX_BYTES = 64 << 20
@@ -41,7 +41,7 @@ class EquivalenceCache:
         """The last cycle that looked a class up, for classes without an entry."""
         self._cycle = 0
         self._entries: OrderedDict[Key, tuple[CachedEvaluation, int]] = OrderedDict()
-        self._profiles: dict[str, tuple[PluginSet, Signatures]] = {}
+        self._profiles: dict[str, tuple[ProfilePlugins, Signatures]] = {}
 
     @property
     def size_bytes(self) -> int:

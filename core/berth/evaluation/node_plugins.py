@@ -6,7 +6,7 @@ from itertools import takewhile
 from berth.evaluation.filter_accumulator import OrderedFilter
 from berth.framework.attempt import Attempt
 from berth.framework.interface import Depends, Plugin
-from berth.framework.runtime import PluginSet
+from berth.framework.runtime import ProfilePlugins
 from berth.objects.pod_features import EVERY_FEATURE, Features
 from berth.snapshot.row_journal import RowJournal
 
@@ -34,7 +34,7 @@ class NodePlugins:
     skip sets, like plugins that return Skip.
     """
 
-    def __init__(self, plugins: PluginSet, features: Features = EVERY_FEATURE) -> None:
+    def __init__(self, plugins: ProfilePlugins, features: Features = EVERY_FEATURE) -> None:
         self.features = features
         self._every_pre_filter = plugins.pre_filter
         self.pre_filter = [p for p in plugins.pre_filter if self._concerned(p)]

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from weakref import WeakKeyDictionary
 
 from berth.evaluation.node_plugins import NodePlugins
-from berth.framework.runtime import PluginSet
+from berth.framework.runtime import ProfilePlugins
 from berth.objects.pod import Pod
 from berth.objects.pod_features import Features, features_of
 from berth.objects.pod_template import PodTemplate
@@ -33,7 +33,7 @@ class Signature:
 class Signatures:
     """The signatures of one profile's plugins."""
 
-    def __init__(self, plugins: PluginSet) -> None:
+    def __init__(self, plugins: ProfilePlugins) -> None:
         self._plugins = plugins
         self._by_features: dict[Features, NodePlugins] = {}
         self._of_template: WeakKeyDictionary[PodTemplate, Signature | None] = WeakKeyDictionary()

@@ -35,7 +35,7 @@ class ResourceHandler(Protocol):
         """The first list was handled in full."""
 
 
-class Handler:
+class SyncedHandler:
     """Takes note that the first list was handled."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Handler:
         self.synced = True
 
 
-class MovingHandler(Handler):
+class MovingHandler(SyncedHandler):
     """Retries pods that an event may help, and says how long that took."""
 
     def __init__(self, queue: SchedulingQueue, clock: Clock, handled: EventHandled) -> None:

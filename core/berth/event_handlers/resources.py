@@ -8,9 +8,9 @@ from typing import Any
 
 from berth.event_handlers.handler import (
     EventHandled,
-    Handler,
     MovingHandler,
     ResourceHandler,
+    SyncedHandler,
     ignore_duration,
 )
 from berth.framework.clock import Clock
@@ -42,7 +42,7 @@ def resource_handler(
     return StoreHandler(store)
 
 
-class StoreHandler(Handler):
+class StoreHandler(SyncedHandler):
     """Keeps a store up to date with a kind that no pod waits for."""
 
     def __init__(self, store: Store[Any]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from berth.explain.lacking_claims import OF_CLAIMS, Lacking
-from berth.explain.schema import Nodes, Proposal, Refusal, State, StateKind
+from berth.explain.schema import NodeVerdicts, PodState, Proposal, Refusal, StateKind
 from berth.objects.pod import Pod
 from berth.snapshot.pod_group_states import group_of
 
@@ -30,8 +30,8 @@ WAITING_IN_QUEUE = (StateKind.ACTIVE, StateKind.BACKING_OFF, StateKind.UNSCHEDUL
 
 def cause_and_remedy(
     pod: Pod,
-    state: State,
-    nodes: Nodes | None,
+    state: PodState,
+    nodes: NodeVerdicts | None,
     proposals: Sequence[Proposal],
     last_message: str,
     *,
@@ -64,7 +64,7 @@ def cause_and_remedy(
     return cause, remedy
 
 
-def _settled(state: State) -> str:
+def _settled(state: PodState) -> str:
     """What is said of a pod that needs no help."""
     after = " and is being deleted" if state.deleting else ""
     return {
@@ -75,7 +75,7 @@ def _settled(state: State) -> str:
     }[state.kind]
 
 
-def _gated(state: State) -> tuple[str, str]:
+def _gated(state: PodState) -> tuple[str, str]:
     gates = ", ".join(state.gates)
     return (
         f"The pod has scheduling gates: {gates}.",
@@ -83,7 +83,7 @@ def _gated(state: State) -> tuple[str, str]:
     )
 
 
-def _not_queued(state: State) -> tuple[str, str]:
+def _not_queued(state: PodState) -> tuple[str, str]:
     wait = state.waits_for[0]
     if not wait.plugin:
         remedy = "Create the PodGroup that its spec.schedulingGroup names."
@@ -93,7 +93,7 @@ def _not_queued(state: State) -> tuple[str, str]:
     return f"{wait.plugin} keeps the pod out of the queue{said}.", remedy
 
 
-def _waiting_at_permit(state: State) -> tuple[str, str]:
+def _waiting_at_permit(state: PodState) -> tuple[str, str]:
     waits = "; ".join(
         f"{wait.plugin}{f' ({wait.message})' if wait.message else ''}, until {wait.until} at the latest"
         for wait in state.waits_for
@@ -104,7 +104,7 @@ def _waiting_at_permit(state: State) -> tuple[str, str]:
     )
 
 
-def _in_pre_bind(state: State) -> tuple[str, str]:
+def _in_pre_bind(state: PodState) -> tuple[str, str]:
     waits = "; ".join(f"{w.plugin}{f' ({w.message})' if w.message else ''}" for w in state.waits_for)
     return (
         f"Node {state.node} was chosen, and the pod waits in PreBind for {waits}.",
@@ -112,7 +112,7 @@ def _in_pre_bind(state: State) -> tuple[str, str]:
     )
 
 
-def _not_ours(named: str, state: State) -> tuple[str, str]:
+def _not_ours(named: str, state: PodState) -> tuple[str, str]:
     profiles = ", ".join(state.profiles)
     return (
         f'The pod names the scheduler "{named}", of which no profile is here.',
@@ -120,7 +120,7 @@ def _not_ours(named: str, state: State) -> tuple[str, str]:
     )
 
 
-_HELD: Mapping[StateKind, Callable[[State], tuple[str, str]]] = {
+_HELD: Mapping[StateKind, Callable[[PodState], tuple[str, str]]] = {
     StateKind.GATED: _gated,
     StateKind.NOT_QUEUED: _not_queued,
     StateKind.WAITING_AT_PERMIT: _waiting_at_permit,
@@ -128,7 +128,7 @@ _HELD: Mapping[StateKind, Callable[[State], tuple[str, str]]] = {
 }
 
 
-def _pending(state: State, nodes: Nodes | None) -> tuple[str, str]:
+def _pending(state: PodState, nodes: NodeVerdicts | None) -> tuple[str, str]:
     """What keeps a pod from fitting, or why it waits although it fits."""
     if state.nomination is not None and state.nomination.leaving_count:
         return _nominated(state)
@@ -154,7 +154,7 @@ def _remedy_for(plugin: str) -> str:
     return REMEDIES.get(plugin) or f"The plugin {plugin} decides: its log, and {describe}."
 
 
-def _nominated(state: State) -> tuple[str, str]:
+def _nominated(state: PodState) -> tuple[str, str]:
     nomination = state.nomination
     assert nomination is not None, "it is nominated"
     leaving = ", ".join(nomination.leaving[:FEW])
@@ -166,7 +166,7 @@ def _nominated(state: State) -> tuple[str, str]:
     )
 
 
-def _with_its_group(group: str, nodes: Nodes, last_message: str) -> tuple[str, str]:
+def _with_its_group(group: str, nodes: NodeVerdicts, last_message: str) -> tuple[str, str]:
     """Why a pod waits that fits by itself, but not together with its group."""
     alone = f"The pod by itself fits on {nodes.feasible} of {nodes.total} nodes"
     whole = f"its group {group} as a whole did not: {last_message[:MAX_MESSAGE]}"
@@ -177,7 +177,7 @@ def _look_at(group: str) -> str:
     return f"See what the group lacks: berth explain podgroup {group}."
 
 
-def _fits(state: State, nodes: Nodes) -> tuple[str, str]:
+def _fits(state: PodState, nodes: NodeVerdicts) -> tuple[str, str]:
     count = f"{nodes.feasible} of {nodes.total} nodes"
     match state.kind:
         case StateKind.ACTIVE:
@@ -193,7 +193,7 @@ def _fits(state: State, nodes: Nodes) -> tuple[str, str]:
             )
 
 
-def _turned_down(nodes: Nodes) -> str:
+def _turned_down(nodes: NodeVerdicts) -> str:
     first, *others = nodes.groups
     if not others:
         return f"The pod fits on no node: {why(first.refusals)}."
@@ -202,7 +202,7 @@ def _turned_down(nodes: Nodes) -> str:
     return f"The pod fits on no node. {first.count} of {nodes.total} nodes: {why(first.refusals)}; {rest}."
 
 
-def _refusing(state: State, nodes: Nodes | None) -> Iterable[str]:
+def _refusing(state: PodState, nodes: NodeVerdicts | None) -> Iterable[str]:
     """The plugins that turn the pod down, or most nodes; of one that fits, those that did when it was tried.
 
     An attempt that failed in PreBind has no such plugin: it may have been any of those that wait for claims.

@@ -15,9 +15,9 @@ from berth.explain.grouping import nodes_of
 from berth.explain.lacking_claims import lacking
 from berth.explain.more_priority import MorePriority
 from berth.explain.pod_states import PodStates
-from berth.explain.proposals import Proposed, Search, by_row
-from berth.explain.schema import Explanation, Nodes, PastAttempt, State, StateKind, rfc3339
-from berth.explain.trying import Tried, Trying, Verdict, in_other_processes, unplaced
+from berth.explain.proposals import ProposalSearch, Proposed, by_row
+from berth.explain.schema import Explanation, NodeVerdicts, PastAttempt, PodState, StateKind, rfc3339
+from berth.explain.trying import PodTrial, Trying, Verdict, in_other_processes, unplaced
 from berth.framework.cycle_budget import CycleMeter, OverBudgetError
 from berth.framework.listers import Listers
 from berth.framework.runtime import Framework
@@ -37,7 +37,7 @@ class UnknownPodError(LookupError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ExplainOptions:
     """What an explanation is to have besides the ordinary."""
 
     all_reasons: bool = False
@@ -48,7 +48,7 @@ class Wanted:
     """More of the nodes' names."""
 
 
-ORDINARY = Wanted()
+ORDINARY = ExplainOptions()
 NOTHING = Proposed([])
 
 
@@ -75,7 +75,7 @@ class Explainer:
     release: str = ""
     """Of Kubernetes, whose kube-scheduler is followed."""
 
-    async def explain(self, namespace: str, name: str, wanted: Wanted = ORDINARY) -> Explanation:
+    async def explain(self, namespace: str, name: str, wanted: ExplainOptions = ORDINARY) -> Explanation:
         """What is known of the pod. Raises: UnknownPodError."""
         async with self.turn:
             pod = self._find(namespace, name)
@@ -90,7 +90,12 @@ class Explainer:
         return self._explanation(pod, state, found, proposed, wanted)
 
     def _explanation(
-        self, pod: Pod, state: State, found: "Found | None", proposed: Proposed, wanted: Wanted
+        self,
+        pod: Pod,
+        state: PodState,
+        found: "EngineFindings | None",
+        proposed: Proposed,
+        wanted: ExplainOptions,
     ) -> Explanation:
         nodes = None if found is None else found.shown(pod, all_reasons=wanted.all_reasons, wide=wanted.wide)
         past = [past_attempt(attempt) for attempt in self.attempts.of(pod.uid)]
@@ -111,7 +116,7 @@ class Explainer:
             proposals_cut_short=proposed.cut_short,
         )
 
-    async def proposed(self, framework: Framework, pod: Pod, found: "Found") -> Proposed:
+    async def proposed(self, framework: Framework, pod: Pod, found: "EngineFindings") -> Proposed:
         """What would make the pod fit; the loop's lock is taken for one trial at a time."""
         tried, every = found.tried, found.every
         if tried is None or tried.broken or every is None or tried.fits.any():
@@ -120,7 +125,7 @@ class Explainer:
         pod, priority = unplaced(pod), None
         if evaluator is not None:
             priority = MorePriority(self.trying, framework, evaluator, pod, self.snapshot)
-        search = Search(
+        search = ProposalSearch(
             trying=self.trying,
             framework=framework,
             pod=pod,
@@ -148,7 +153,7 @@ class Explainer:
                 f"no pod {key} is known: there is none in the cluster, or it has finished, and none was "
                 "tried lately; check the namespace (-n) and the name"
             )
-        state = State(kind=StateKind.GONE)
+        state = PodState(kind=StateKind.GONE)
         cause = "The pod is gone: it was deleted or has finished since it was tried."
         return Explanation(
             pod=key,
@@ -159,7 +164,7 @@ class Explainer:
             attempts=[past_attempt(attempt) for attempt in tried.attempts],
         )
 
-    async def _tried(self, framework: Framework, pod: Pod, wanted: Wanted) -> "Found":
+    async def _tried(self, framework: Framework, pod: Pod, wanted: ExplainOptions) -> "EngineFindings":
         # Sidecars are asked about the nodes of this one; it is to have them all.
         self.cache.update_snapshot(self.snapshot)
         nodes = self.cache.fresh_snapshot(without=pod.uid)
@@ -167,33 +172,33 @@ class Explainer:
         try:
             return await meter.timed(self.on_all(framework, pod, nodes, meter, wanted))
         except OverBudgetError as error:
-            return Found(nodes, meter, None, None, str(error))
+            return EngineFindings(nodes, meter, None, None, str(error))
 
     async def on_all(
-        self, framework: Framework, pod: Pod, nodes: Snapshot, meter: CycleMeter, wanted: Wanted
-    ) -> "Found":
+        self, framework: Framework, pod: Pod, nodes: Snapshot, meter: CycleMeter, wanted: ExplainOptions
+    ) -> "EngineFindings":
         """The pod tried on these nodes. Raises: OverBudgetError."""
         tried = await self.trying.tried(framework, pod, nodes, meter)
         every = None
         if not tried.broken and not tried.fits.all() and (wanted.all_reasons or wanted.proposals):
             every = await self.trying.by_plugin(framework, pod, nodes, meter)
-        return Found(nodes, meter, tried, every)
+        return EngineFindings(nodes, meter, tried, every)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class EngineFindings:
     """What the engine found; `tried` is None where it cost too much, and `message` says so."""
 
     nodes: Snapshot
     meter: CycleMeter
-    tried: Tried | None
+    tried: PodTrial | None
     every: list[dict[int, Verdict]] | None
     message: str = ""
 
-    def shown(self, pod: Pod, *, all_reasons: bool, wide: bool) -> Nodes:
+    def shown(self, pod: Pod, *, all_reasons: bool, wide: bool) -> NodeVerdicts:
         """The same in the form of the answer."""
         if self.tried is None:
-            return Nodes(total=len(self.nodes), feasible=0, message=self.message)
+            return NodeVerdicts(total=len(self.nodes), feasible=0, message=self.message)
         return nodes_of(self.tried, self.every if all_reasons else None, pod.node_name, wide=wide)
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from berth.explain.schema import NodeGroup, Nodes, Refusal, ScoredNode, ScorePart
-from berth.explain.trying import Tried, Verdict
+from berth.explain.schema import NodeGroup, NodeVerdicts, Refusal, ScoredNode, ScorePart
+from berth.explain.trying import PodTrial, Verdict
 from berth.framework.node_scores import NodeScores
 from berth.framework.status import Code
 
@@ -21,8 +21,8 @@ Kind = tuple[Refusal, ...]
 
 
 def nodes_of(
-    tried: Tried, every: Sequence[Mapping[int, Verdict]] | None, own: str, *, wide: bool = False
-) -> Nodes:
+    tried: PodTrial, every: Sequence[Mapping[int, Verdict]] | None, own: str, *, wide: bool = False
+) -> NodeVerdicts:
     """The verdicts on all nodes; `every` has those of all plugins, where they were asked for."""
     against = {row: [verdict] for row, verdict in tried.against.items()}
     if every is not None:
@@ -30,7 +30,7 @@ def nodes_of(
     whole, against = _by_pod(against)
     groups = grouped(against, tried.nodes.names, MAX_NAMES if wide else NAMES_IN_A_GROUP)
     scored, left_out = scored_nodes(tried, own)
-    return Nodes(
+    return NodeVerdicts(
         total=len(tried.nodes),
         feasible=int(np.count_nonzero(tried.fits)),
         message=tried.message,
@@ -54,7 +54,7 @@ def _by_pod(against: Mapping[int, Sequence[Verdict]]) -> tuple[list[Verdict], di
     return list(whole.values()), left
 
 
-def merged(tried: Tried, every: Iterable[Mapping[int, Verdict]]) -> dict[int, list[Verdict]]:
+def merged(tried: PodTrial, every: Iterable[Mapping[int, Verdict]]) -> dict[int, list[Verdict]]:
     """All verdicts against each row that does not fit; extenders' are in none of `every`."""
     against: dict[int, list[Verdict]] = {row: [] for row in tried.against}
     for verdicts in every:
@@ -89,7 +89,7 @@ def refusal(plugin: str, code: int, reasons: Sequence[str]) -> Refusal:
     return Refusal(plugin=plugin, reasons=texts, resolvable=code == Code.UNSCHEDULABLE)
 
 
-def scored_nodes(tried: Tried, own: str) -> tuple[list[ScoredNode], int]:
+def scored_nodes(tried: PodTrial, own: str) -> tuple[list[ScoredNode], int]:
     """The nodes that scored highest, the pod's own among them whatever its place; how many are left out."""
     scores = tried.scores
     if scores is None:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from berth.explain.trying import Tried, Trying
+from berth.explain.trying import PodTrial, Trying
 from berth.framework.cycle_budget import CycleMeter
 from berth.framework.preempting import PreemptionRequest
 from berth.framework.runtime import Framework
@@ -61,7 +61,7 @@ class MorePriority:
         Raises: OverBudgetError.
         """
         pod = self._with(priority)
-        tried: Tried = await self._trying.tried(self._framework, pod, self._nodes, meter, self._pod)
+        tried: PodTrial = await self._trying.tried(self._framework, pod, self._nodes, meter, self._pod)
         if tried.broken or tried.fits.any():
             return None
         request = PreemptionRequest(PLUGIN, tried.attempt.pod, tried.attempt.state, tried.diagnosis)

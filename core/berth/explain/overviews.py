@@ -13,20 +13,20 @@ import numpy as np
 
 from berth.explain.attempt_log import AttemptLog, TriedPod
 from berth.explain.causes import why
-from berth.explain.explainer import Explainer, Found, Wanted
+from berth.explain.explainer import EngineFindings, Explainer, ExplainOptions
 from berth.explain.grouping import refusal
 from berth.explain.proposals import Proposed
 from berth.explain.schema import (
     Count,
+    ExplainedClass,
     NodeAmount,
     NodeExplanation,
-    PodClass,
     PodGroupExplanation,
     ProfileExplanation,
     QueuedPod,
     QueueOverview,
 )
-from berth.explain.trying import Tried, Verdict
+from berth.explain.trying import PodTrial, Verdict
 from berth.framework.cycle_budget import CycleMeter, OverBudgetError
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
@@ -101,7 +101,7 @@ class Overviews:
 
     async def _together(
         self, pods: Sequence[Pod], nodes: Snapshot, meter: CycleMeter
-    ) -> tuple[int, list[PodClass], str]:
+    ) -> tuple[int, list[ExplainedClass], str]:
         """How many pods find a node beside those before them, what others lack, and what was left out."""
         together, lacking, cut_short = 0, [], ""
         ordered = [pod for alike in by_class(pods) for pod in alike]
@@ -115,7 +115,9 @@ class Overviews:
                 continue
             try:
                 async with self.explainer.turn:
-                    found = await meter.timed(self.explainer.on_all(framework, pod, nodes, meter, Wanted()))
+                    found = await meter.timed(
+                        self.explainer.on_all(framework, pod, nodes, meter, ExplainOptions())
+                    )
                 if found.tried is not None and found.tried.fits.any():
                     _place(nodes, pod, found.tried)
                     together += 1
@@ -178,9 +180,9 @@ class Overviews:
 
     async def _on_node(
         self, nodes: Snapshot, name: str, classes: Iterable[Sequence[Pod]], meter: CycleMeter
-    ) -> tuple[list[PodClass], str]:
+    ) -> tuple[list[ExplainedClass], str]:
         """What the node is to each class, as far as the CPU goes, and why not to all."""
-        found: list[PodClass] = []
+        found: list[ExplainedClass] = []
         for alike in classes:
             pod = alike[0]
             framework = self.explainer.frameworks.get(pod.spec.scheduler_name)
@@ -192,7 +194,7 @@ class Overviews:
             except OverBudgetError as error:
                 return found, str(error)
             found.append(
-                PodClass(
+                ExplainedClass(
                     profile=framework.profile_name,
                     count=len(alike),
                     pods=[pod.key for pod in alike[:MAX_EXAMPLES]],
@@ -319,7 +321,7 @@ def cause_of_node(waiting: int, fitting: int) -> str:
     return f"{fitting} of {waiting} waiting pods would fit on the node now, one at a time."
 
 
-def fitting_first(one: PodClass) -> tuple[bool, int]:
+def fitting_first(one: ExplainedClass) -> tuple[bool, int]:
     """The key by which classes of pods are put in order: those that fit, then the largest."""
     return not one.fits, -one.count
 
@@ -369,18 +371,18 @@ def _names(plugins: Iterable[object]) -> Iterator[str]:
         yield str(getattr(plugin, "name", ""))
 
 
-def _place(nodes: Snapshot, pod: Pod, tried: Tried) -> None:
+def _place(nodes: Snapshot, pod: Pod, tried: PodTrial) -> None:
     """Let the pod count on the node that scored highest, for those that are tried after it."""
     rows = np.flatnonzero(tried.fits)
     row = int(rows[0]) if tried.scores is None else int(tried.scores.rows[tried.scores.totals.argmax()])
     nodes.count_apart(row, 1, PodInfo(pod.placed_on(nodes.names[row])))
 
 
-def _lacking(alike: Sequence[Pod], found: Found, proposed: Proposed) -> PodClass:
+def _lacking(alike: Sequence[Pod], found: EngineFindings, proposed: Proposed) -> ExplainedClass:
     """What pods of one class lack beside the others of their group."""
     shown = found.shown(alike[0], all_reasons=False, wide=False)
     refusals = shown.refusals or (shown.groups[0].refusals if shown.groups else [])
-    return PodClass(
+    return ExplainedClass(
         profile=alike[0].spec.scheduler_name,
         count=len(alike),
         pods=[pod.key for pod in alike[:MAX_EXAMPLES]],
@@ -391,7 +393,7 @@ def _lacking(alike: Sequence[Pod], found: Found, proposed: Proposed) -> PodClass
 
 
 def _cause_of_group(
-    group: PodGroup | None, pods: int, scheduled: int, together: int, lacking: Sequence[PodClass]
+    group: PodGroup | None, pods: int, scheduled: int, together: int, lacking: Sequence[ExplainedClass]
 ) -> str:
     if group is None:
         return f"Pods name the group ({pods}), and there is no PodGroup of that name: create it."

@@ -10,7 +10,7 @@ from itertools import islice
 from berth.binding.pods_in_pre_bind import PodsInPreBind
 from berth.binding.waiting_pods import WaitingPod, WaitingPods
 from berth.cache.cache import Cache
-from berth.explain.schema import Awaited, Nomination, State, StateKind, Wait, rfc3339
+from berth.explain.schema import Awaited, Nomination, PodState, StateKind, Wait, rfc3339
 from berth.framework.clock import Clock, wall_time
 from berth.framework.cluster_event import ActionType
 from berth.framework.handle import Nominator
@@ -18,7 +18,7 @@ from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.objects.pod import Pod
 from berth.objects.pod_volumes import claim_uses
-from berth.queue.queue_contents import Gate
+from berth.queue.queue_contents import GatedBy
 from berth.queue.queue_profile import QueueProfile
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.queue.sub_queues import ACTIVE, BACKOFF
@@ -41,26 +41,26 @@ class PodStates:
     frameworks: Mapping[str, Framework]
     queue_profiles: Mapping[str, QueueProfile]
 
-    def of(self, pod: Pod) -> State:
+    def of(self, pod: Pod) -> PodState:
         """The state of a pod that is known, in the version that the watch brought or that is assumed."""
         if pod.node_name:
             return self._placed(pod)
         if pod.terminating:
-            return State(kind=StateKind.DELETING, deleting=True)
+            return PodState(kind=StateKind.DELETING, deleting=True)
         if pod.spec.scheduler_name not in self.frameworks:
-            return State(kind=StateKind.NOT_OURS, profiles=list(self.frameworks)[:MAX_PROFILES])
+            return PodState(kind=StateKind.NOT_OURS, profiles=list(self.frameworks)[:MAX_PROFILES])
         record = self.queue.record(pod.namespace, pod.name)
         if record is None:
-            return State(kind=StateKind.SCHEDULING, nomination=self._nomination(pod))
+            return PodState(kind=StateKind.SCHEDULING, nomination=self._nomination(pod))
         return self._waiting(record)
 
-    def _placed(self, pod: Pod) -> State:
+    def _placed(self, pod: Pod) -> PodState:
         deleting = pod.terminating
         if not self.cache.is_assumed(pod.uid):
-            return State(kind=StateKind.BOUND, node=pod.node_name, deleting=deleting)
+            return PodState(kind=StateKind.BOUND, node=pod.node_name, deleting=deleting)
         waiting = self.waiting_pods.get(pod.uid)
         if waiting is not None:
-            return State(
+            return PodState(
                 kind=StateKind.WAITING_AT_PERMIT,
                 node=pod.node_name,
                 since=self.shown(waiting.since),
@@ -73,8 +73,10 @@ class PodStates:
             waits = [
                 Wait(plugin=plugin, message=pre_bind_subject(pod, plugin)) for plugin in pre_bind.plugins
             ]
-            return State(kind=StateKind.IN_PRE_BIND, node=pod.node_name, waits_for=waits, deleting=deleting)
-        return State(kind=StateKind.BINDING, node=pod.node_name, deleting=deleting)
+            return PodState(
+                kind=StateKind.IN_PRE_BIND, node=pod.node_name, waits_for=waits, deleting=deleting
+            )
+        return PodState(kind=StateKind.BINDING, node=pod.node_name, deleting=deleting)
 
     def shown(self, moment: float) -> str:
         """The wall clock's time of a moment of the monotonic clock, as the API writes it."""
@@ -85,7 +87,7 @@ class PodStates:
             message = waiting.messages.get(plugin, "")
             yield Wait(plugin=plugin, message=message, until=self.shown(waiting.until[plugin]))
 
-    def _waiting(self, record: QueuedPodInfo) -> State:
+    def _waiting(self, record: QueuedPodInfo) -> PodState:
         pod, gate = record.pod, self.queue.gate_of(record)
         if gate is not None:
             return self._gated(record, gate)
@@ -93,7 +95,7 @@ class PodStates:
         kinds = {ACTIVE: StateKind.ACTIVE, BACKOFF: StateKind.BACKING_OFF}
         kind = kinds.get(at.place, StateKind.UNSCHEDULABLE)
         unschedulable = kind is StateKind.UNSCHEDULABLE
-        return State(
+        return PodState(
             kind=kind,
             since=self.shown(record.timestamp),
             until=self.shown(at.until) if at.until else "",
@@ -104,7 +106,7 @@ class PodStates:
             nomination=self._nomination(pod),
         )
 
-    def _gated(self, record: QueuedPodInfo, gate: Gate) -> State:
+    def _gated(self, record: QueuedPodInfo, gate: GatedBy) -> PodState:
         pod, plugin, message = record.pod, gate.plugin, gate.message
         own = gate.pod.uid == pod.uid
         gates = (
@@ -114,7 +116,7 @@ class PodStates:
         )
         if not own and record.group is not None and plugin == SCHEDULING_GATES:
             message = f"pod {gate.pod.key} of its group: {message}"
-        return State(
+        return PodState(
             kind=StateKind.GATED if gates else StateKind.NOT_QUEUED,
             since=self.shown(record.timestamp),
             attempts=record.attempts,

@@ -28,7 +28,7 @@ from berth.explain.node_edits import (
 from berth.explain.schema import Proposal, Target
 from berth.explain.supposed import Supposed
 from berth.explain.trying import Trying, Verdict, in_other_processes, in_this_process, without
-from berth.explain.volume_places import VolumePlaces
+from berth.explain.volume_places import ExplainedVolumes
 from berth.framework.cycle_budget import CycleMeter, OverBudgetError
 from berth.framework.listers import Listers
 from berth.framework.runtime import Framework
@@ -72,7 +72,7 @@ class _EnoughError(Exception):
 
 
 @dataclass(slots=True, kw_only=True)
-class Search:
+class ProposalSearch:
     """Looks for changes for one pod that fits on none of `nodes`, a snapshot of its own."""
 
     trying: Trying
@@ -218,7 +218,9 @@ class Search:
         places: Sequence[Mapping[str, str]] = ()
         if not VOLUME_PLUGINS.isdisjoint(against):
             listers = self.listers
-            places = VolumePlaces(listers.persistent_volume_claims, listers.persistent_volumes).of(self.pod)
+            places = ExplainedVolumes(listers.persistent_volume_claims, listers.persistent_volumes).of(
+                self.pod
+            )
         devices = devices_of(self.listers.resource_slices) if DEVICES in against else NO_DEVICES
         for edit in new_nodes(self.pod, self.nodes, MAX_SHAPES, places, devices):
             if await self._try_node(edit, Target(kind="Node")):

@@ -59,7 +59,7 @@ class Nomination(Shown, frozen=True, kw_only=True):
     leaving_count: int = 0
 
 
-class State(Shown, frozen=True, kw_only=True):
+class PodState(Shown, frozen=True, kw_only=True):
     """Where the pod stands; only what applies to its kind is filled in."""
 
     kind: StateKind
@@ -137,7 +137,7 @@ class ScoredNode(Shown, frozen=True, kw_only=True):
     parts: list[ScorePart] = []
 
 
-class Nodes(Shown, frozen=True, kw_only=True):
+class NodeVerdicts(Shown, frozen=True, kw_only=True):
     """Every node's verdict as the cluster stands now."""
 
     total: int
@@ -192,9 +192,9 @@ class Explanation(Shown, frozen=True, kw_only=True, tag_field="kind", tag="Expla
     """Of Kubernetes, whose kube-scheduler is followed."""
     cause: str
     remedy: str = ""
-    state: State
+    state: PodState
     attempts: list[PastAttempt] = []
-    nodes: Nodes | None = None
+    nodes: NodeVerdicts | None = None
     """None for a pod that none of our profiles is for."""
     proposals: list[Proposal] = []
     proposals_cut_short: str = ""
@@ -206,7 +206,7 @@ def rfc3339(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-class PodClass(Shown, frozen=True, kw_only=True):
+class ExplainedClass(Shown, frozen=True, kw_only=True):
     """Pods that are written alike, and what the engine says of one of them."""
 
     profile: str
@@ -230,7 +230,7 @@ class PodGroupExplanation(Shown, frozen=True, kw_only=True, tag_field="kind", ta
     fit_together: int = 0
     """How many of the pods without a node would find one now, placed one after the other."""
     states: dict[str, int] = {}
-    classes: list[PodClass] = []
+    classes: list[ExplainedClass] = []
     """The pods that would not, by what they ask for; each is tried beside those that would."""
     cut_short: str = ""
     """Why not all of them were tried, empty where they were."""
@@ -261,7 +261,7 @@ class NodeExplanation(Shown, frozen=True, kw_only=True, tag_field="kind", tag="N
     allowed_pods: int = 0
     amounts: list[NodeAmount] = []
     nominated: list[str] = []
-    classes: list[PodClass] = []
+    classes: list[ExplainedClass] = []
     """The waiting pods, by what they ask for, those first that fit."""
     classes_left_out: int = 0
     cut_short: str = ""

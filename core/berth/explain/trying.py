@@ -27,7 +27,7 @@ from berth.framework.handle import Nominator
 from berth.framework.hypothetical_pod import HypotheticalPod
 from berth.framework.interface import FilterPlugin, PreFilterPlugin
 from berth.framework.node_scores import NodeScores
-from berth.framework.runtime import Framework, PluginSet
+from berth.framework.runtime import Framework, ProfilePlugins
 from berth.framework.status import PluginError, Status, unschedulable
 from berth.objects.pod import Pod
 from berth.snapshot.columns import Mask
@@ -45,7 +45,7 @@ class Verdict(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Tried:
+class PodTrial:
     """What became of the pod on every node. Shapes: fits bool (n,)."""
 
     attempt: Attempt
@@ -88,7 +88,7 @@ class Trying:
         nodes: Snapshot,
         meter: CycleMeter,
         instead_of: Pod | None = None,
-    ) -> Tried:
+    ) -> PodTrial:
         """Each node's verdict, and the scores of those that fit; `instead_of` is the pod as it is written.
 
         Raises: OverBudgetError.
@@ -107,7 +107,7 @@ class Trying:
         nodes: Snapshot,
         meter: CycleMeter,
         instead_of: Pod | None = None,
-    ) -> Tried:
+    ) -> PodTrial:
         """The same without scores; the pod fits nowhere if a plugin fails. Raises: OverBudgetError."""
         attempt = _attempt(framework, pod, nodes, meter, instead_of)
         return await self._found(framework, attempt, CachedEvaluation(NodePlugins(framework.plugins)))
@@ -134,14 +134,14 @@ class Trying:
                 found.append(dict(tried.against))
         return found
 
-    async def _found(self, framework: Framework, attempt: Attempt, answers: CachedEvaluation) -> Tried:
+    async def _found(self, framework: Framework, attempt: Attempt, answers: CachedEvaluation) -> PodTrial:
         search = NodeSearch(self.nominator, Rotation(), exhaustive=True)
         without = Framework(framework.profile_name, framework.plugins, percentage_of_nodes_to_score=0)
         found = await search.find(without, attempt, answers)
         if isinstance(found, Status):
             return _nowhere(attempt, found)
         diagnosis = found.diagnosis_builder.diagnosis()
-        tried = Tried(attempt, found.mask, diagnosis, feasible=found)
+        tried = PodTrial(attempt, found.mask, diagnosis, feasible=found)
         if framework.extenders:
             return await _left_by_extenders(framework, tried, attempt)
         return tried
@@ -200,17 +200,17 @@ def _alone(
     filters: Sequence[FilterPlugin],
     extenders: Sequence[Extender] = (),
 ) -> Framework:
-    plugins = PluginSet(pre_filter=list(pre_filter), filter=list(filters))
+    plugins = ProfilePlugins(pre_filter=list(pre_filter), filter=list(filters))
     plugins.by_name = {plugin.name: plugin for plugin in (*pre_filter, *filters)}
     return Framework(framework.profile_name, plugins, percentage_of_nodes_to_score=0, extenders=extenders)
 
 
-def _nowhere(attempt: Attempt, status: Status) -> Tried:
+def _nowhere(attempt: Attempt, status: Status) -> PodTrial:
     """Turned down by PreFilter or by filters everywhere, or a plugin that failed."""
     nowhere = np.zeros(len(attempt.nodes), dtype=bool)
     if not isinstance(status.error, FitError):
-        return Tried(attempt, nowhere, Diagnosis(attempt.nodes.names), status.message, broken=True)
-    return Tried(attempt, nowhere, status.error.diagnosis, status.message)
+        return PodTrial(attempt, nowhere, Diagnosis(attempt.nodes.names), status.message, broken=True)
+    return PodTrial(attempt, nowhere, status.error.diagnosis, status.message)
 
 
 def _against(diagnosis: Diagnosis, fits: Mask) -> dict[int, Verdict]:
@@ -223,7 +223,7 @@ def _against(diagnosis: Diagnosis, fits: Mask) -> dict[int, Verdict]:
     return found
 
 
-async def _left_by_extenders(framework: Framework, tried: Tried, attempt: Attempt) -> Tried:
+async def _left_by_extenders(framework: Framework, tried: PodTrial, attempt: Attempt) -> PodTrial:
     """The same after one extender after the other has had its say, each under its own name."""
     left, diagnosis, against = tried.fits, tried.diagnosis, dict(tried.against)
     for extender in interested(framework.extenders, attempt.pod, lambda extender: extender.filters):
@@ -244,7 +244,7 @@ async def _left_by_extenders(framework: Framework, tried: Tried, attempt: Attemp
     return replace(tried, fits=left, message=message, beside_extenders=against)
 
 
-async def _scored(framework: Framework, tried: Tried, answers: CachedEvaluation) -> Tried:
+async def _scored(framework: Framework, tried: PodTrial, answers: CachedEvaluation) -> PodTrial:
     """The same with the scores of the nodes that fit, all 0 where a plugin fails to score them."""
     assert tried.feasible is not None, "some node fits"
     count = int(np.count_nonzero(tried.fits))

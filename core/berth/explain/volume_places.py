@@ -22,7 +22,7 @@ Labels = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class VolumePlaces:
+class ExplainedVolumes:
     """Reads claims and volumes as the watches brought them."""
 
     claims: Store[PersistentVolumeClaim]

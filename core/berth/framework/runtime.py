@@ -47,7 +47,7 @@ MAX_PERMIT_WAIT_SECONDS = 15 * 60
 
 
 @dataclass(slots=True)
-class PluginSet:
+class ProfilePlugins:
     """The plugins of one profile by extension point, in running order."""
 
     pre_enqueue: list[PreEnqueuePlugin] = field(default_factory=list)
@@ -82,7 +82,7 @@ class Framework:
     def __init__(
         self,
         profile_name: str,
-        plugins: PluginSet,
+        plugins: ProfilePlugins,
         *,
         percentage_of_nodes_to_score: int | None = None,
         extenders: Sequence[Extender] = (),
@@ -94,7 +94,7 @@ class Framework:
         """Who is shown every choice of a node, if anybody."""
         self.take(plugins)
 
-    def take(self, plugins: PluginSet) -> None:
+    def take(self, plugins: ProfilePlugins) -> None:
         """Run these plugins from now on; what runs meanwhile goes on with the lists that it has."""
         self.plugins = plugins
         self.extensions: Sequence[PreFilterExtensions] = [

@@ -14,8 +14,8 @@ import msgspec
 from berth.cache.cache import Cache
 from berth.explain.attempt_log import AttemptLog, TriedPod
 from berth.live_page.history import History, Points
-from berth.live_page.node_map import NodeMap, Resource
-from berth.live_page.recent_attempts import MAX_PLUGINS, RecentAttempts, Timeline
+from berth.live_page.node_map import NodeMap, ResourceShare
+from berth.live_page.recent_attempts import MAX_PLUGINS, AttemptTimeline, RecentAttempts
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.snapshot.snapshot import Snapshot
 
@@ -24,7 +24,7 @@ MAX_MESSAGE = 300
 MAX_TEXT = 300
 
 
-class Decision(msgspec.Struct, frozen=True, rename="camel", gc=False):
+class LastAttempt(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """A pod's last attempt. Units: seconds since the epoch, milliseconds."""
 
     namespace: str
@@ -40,7 +40,7 @@ class Decision(msgspec.Struct, frozen=True, rename="camel", gc=False):
     feasible: int
 
 
-class Plugin(msgspec.Struct, frozen=True, rename="camel", gc=False):
+class SidecarSummary(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """A sidecar: how it is, and how long its last calls took. Units: microseconds."""
 
     name: str
@@ -62,14 +62,14 @@ class LiveState(msgspec.Struct, frozen=True, rename="camel", gc=False):
     nodes: str
     node_count: int
     pod_count: int
-    resources: list[Resource]
+    resources: list[ResourceShare]
     cordoned: bytes
     queue: dict[str, int]
     history: Points
-    pending: list[Decision]
-    decisions: list[Decision]
-    plugins: list[Plugin]
-    attempts: list[Timeline]
+    pending: list[LastAttempt]
+    decisions: list[LastAttempt]
+    plugins: list[SidecarSummary]
+    attempts: list[AttemptTimeline]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,18 +121,18 @@ class Collector:
             attempts=self.recent.timelines(),
         )
 
-    def _pending(self) -> Iterator[Decision]:
+    def _pending(self) -> Iterator[LastAttempt]:
         """Pods that wait in the queue after an attempt that failed."""
         for key, uid in self.recent.failed():
             tried = self.attempts.tried(uid)
             if tried is not None and self.queue.record(*key.split("/", 1)) is not None:
                 yield decision(tried)
 
-    def _plugins(self) -> list[Plugin]:
+    def _plugins(self) -> list[SidecarSummary]:
         calls = {each.plugin: each for each in self.recent.calls()}
         found = []
         for line in islice(self.plugins(), MAX_PLUGINS):
-            plugin = Plugin(
+            plugin = SidecarSummary(
                 name=line["name"],
                 version=line["version"][:MAX_TEXT],
                 state=line["state"],
@@ -148,11 +148,11 @@ class Collector:
         return found
 
 
-def decision(pod: TriedPod) -> Decision:
+def decision(pod: TriedPod) -> LastAttempt:
     """The pod's last attempt in short."""
     last = pod.attempts[-1]
     namespace, _, name = pod.key.partition("/")
-    return Decision(
+    return LastAttempt(
         namespace=namespace,
         name=name,
         profile=pod.profile,

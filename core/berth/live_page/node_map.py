@@ -44,14 +44,14 @@ class Grouping(msgspec.Struct, frozen=True, gc=False):
     of: bytes
 
 
-class Nodes(msgspec.Struct, frozen=True, gc=False):
+class MappedNodes(msgspec.Struct, frozen=True, gc=False):
     """Which node each place of the map is."""
 
     names: list[str]
     groupings: list[Grouping]
 
 
-class Resource(msgspec.Struct, frozen=True, gc=False):
+class ResourceShare(msgspec.Struct, frozen=True, gc=False):
     """How much of a resource is requested of what the nodes offer; a cordoned node has a share and no sum.
 
     Shapes: shares uint8 (n,), percent up to 200, 255 where a node offers none; base64 in JSON.
@@ -72,7 +72,7 @@ class NodeMap:
         self._generation = -1
         self.version = ""
         self.nodes = b""
-        """`Nodes` in JSON."""
+        """`MappedNodes` in JSON."""
 
     def refresh(self) -> None:
         """Follow the snapshot. Cost: O(nodes) after something besides pods changed, O(1) otherwise."""
@@ -80,7 +80,7 @@ class NodeMap:
             return
         self._generation = self._snapshot.static_generation
         names = self._snapshot.names[:MAX_NODES]
-        body = msgspec.json.encode(Nodes(names, self._groupings(len(names))))
+        body = msgspec.json.encode(MappedNodes(names, self._groupings(len(names))))
         version = version_of(body)
         if version != self.version:
             self.version, self.nodes = version, body
@@ -108,7 +108,7 @@ class NodeMap:
         """A bit for each node, set where it is unschedulable; the first node's is the highest of a byte."""
         return np.packbits(self._snapshot.unschedulable[:MAX_NODES]).tobytes()
 
-    def resources(self) -> list[Resource]:
+    def resources(self) -> list[ResourceShare]:
         """CPU, memory and pods, then the resources that most nodes offer, `MAX_RESOURCES` in all."""
         nodes = self._snapshot
         counted = ~nodes.unschedulable
@@ -132,7 +132,7 @@ def version_of(nodes: bytes) -> str:
     return hashlib.blake2b(nodes, digest_size=8).hexdigest()
 
 
-def resource(name: str, offered: Ints | None, held: Ints, counted: Mask) -> Resource:
+def resource(name: str, offered: Ints | None, held: Ints, counted: Mask) -> ResourceShare:
     """The shares of one resource; its sums are those of the nodes that are counted.
 
     Shapes: offered, held int64 (n,), counted bool (n,).
@@ -142,7 +142,7 @@ def resource(name: str, offered: Ints | None, held: Ints, counted: Mask) -> Reso
     # In floats: what nodes and pods name may be as large as an int64, and a hundred times that is not one.
     share = np.rint(held * 100.0 / np.maximum(offered, 1)).clip(0, MAX_SHARE).astype(np.uint8)
     share[offered <= 0] = NOT_OFFERED
-    return Resource(
+    return ResourceShare(
         name,
         float(offered.sum(dtype=np.float64, where=counted)),
         float(held.sum(dtype=np.float64, where=counted)),

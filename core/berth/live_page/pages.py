@@ -46,7 +46,7 @@ Collect = Callable[[], Awaitable[Collected]]
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class CachedPage:
     """A body, with the ETag that it has for as long as it stays the same."""
 
     body: bytes
@@ -54,7 +54,7 @@ class Document:
     tag: str
 
     @classmethod
-    def of(cls, body: bytes, content_type: str) -> "Document":
+    def of(cls, body: bytes, content_type: str) -> "CachedPage":
         """The body with its digest."""
         return cls(body, content_type, f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"')
 
@@ -74,7 +74,7 @@ class Latest:
         self._clock = clock
         self._collecting: asyncio.Task[None] | None = None
         self._fresh_until = 0.0
-        self.state = self.nodes = Document.of(b"{}", JSON)
+        self.state = self.nodes = CachedPage.of(b"{}", JSON)
 
     async def refresh(self) -> None:
         """Collect, unless that was done within `EVERY_SECONDS`; what `collect` raises, all get that wait."""
@@ -88,10 +88,10 @@ class Latest:
     async def _make(self) -> None:
         collected = await self._collect()
         self._fresh_until = self._clock.monotonic() + EVERY_SECONDS
-        self.state = Document.of(msgspec.json.encode(collected.state), JSON)
+        self.state = CachedPage.of(msgspec.json.encode(collected.state), JSON)
         nodes = f'"{collected.state.nodes}"'
         if nodes != self.nodes.tag:
-            self.nodes = Document(collected.nodes, JSON, nodes)
+            self.nodes = CachedPage(collected.nodes, JSON, nodes)
 
 
 class LivePages:
@@ -111,7 +111,9 @@ class LivePages:
     def pages(self) -> Mapping[str, Page]:
         """Each page by its path."""
         folder = files("berth.live_page") / "static"
-        fixed = {path: _fixed(Document.of((folder / file).read_bytes(), kind)) for path, file, kind in STATIC}
+        fixed = {
+            path: _fixed(CachedPage.of((folder / file).read_bytes(), kind)) for path, file, kind in STATIC
+        }
         return {**fixed, STATE: self._state_page, NODES: self._nodes_page}
 
     async def _state_page(self, request: web.Request) -> web.Response:
@@ -128,7 +130,7 @@ class LivePages:
         return latest
 
 
-def _fixed(document: Document) -> Page:
+def _fixed(document: CachedPage) -> Page:
     async def answer(request: web.Request) -> web.Response:
         return document.answer(request)
 

@@ -32,7 +32,7 @@ class Step(msgspec.Struct, frozen=True, array_like=True, gc=False):
     took: int
 
 
-class Timeline(msgspec.Struct, frozen=True, rename="camel", gc=False):
+class AttemptTimeline(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """One attempt as it went. Units: seconds since the epoch, microseconds."""
 
     pod: str
@@ -47,7 +47,7 @@ class Timeline(msgspec.Struct, frozen=True, rename="camel", gc=False):
     left_out: int
 
 
-class Calls(msgspec.Struct, frozen=True, rename="camel", gc=False):
+class CallDurations(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """How long the last calls of one plugin took. Units: microseconds."""
 
     plugin: str
@@ -63,7 +63,7 @@ class RecentAttempts:
         self.attempts = 0
         self.scheduled = 0
         self._failed: OrderedDict[str, str] = OrderedDict()
-        self._timelines: deque[Timeline] = deque(maxlen=KEPT_TIMELINES)
+        self._timelines: deque[AttemptTimeline] = deque(maxlen=KEPT_TIMELINES)
         self._latest_ns = -BETWEEN_TIMELINES_NS
         self._calls: dict[str, deque[int]] = {}
         self._call_counts: dict[str, int] = {}
@@ -84,16 +84,16 @@ class RecentAttempts:
         """Pods whose last attempt failed, by `namespace/name` and UID, the latest first."""
         return reversed(self._failed.items())
 
-    def timelines(self) -> list[Timeline]:
+    def timelines(self) -> list[AttemptTimeline]:
         """The attempts that were kept, the latest first."""
         return list(reversed(self._timelines))
 
-    def calls(self) -> Iterator[Calls]:
+    def calls(self) -> Iterator[CallDurations]:
         """The latencies of each plugin that was called."""
         for plugin, taken in self._calls.items():
             ordered = sorted(taken)
             p50, p99 = ordered[len(ordered) // 2], ordered[len(ordered) * 99 // 100]
-            yield Calls(plugin, self._call_counts[plugin], p50, p99)
+            yield CallDurations(plugin, self._call_counts[plugin], p50, p99)
 
     def _note(self, pod: Pod, *, failed: bool) -> None:
         if self._failed:
@@ -119,7 +119,7 @@ class RecentAttempts:
         self._call_counts[plugin] = self._call_counts.get(plugin, 0) + 1
 
 
-def timeline(record: CycleRecord) -> Timeline:
+def timeline(record: CycleRecord) -> AttemptTimeline:
     """The attempt as it went, its first `STEPS_OF_A_TIMELINE` steps."""
     intervals, began, shape = record.intervals, record.dequeued_ns, TraceShape.of(record)
     steps = [
@@ -131,7 +131,7 @@ def timeline(record: CycleRecord) -> Timeline:
         )
         for index, depth in islice(_as_a_tree(shape.parents), STEPS_OF_A_TIMELINE)
     ]
-    return Timeline(
+    return AttemptTimeline(
         pod=record.pod.key,
         profile=record.profile,
         result=record.result,

@@ -28,7 +28,7 @@ from berth.observer.reading import Happened
 UNSCHEDULABLE: Final = "Unschedulable"
 
 
-class Decision(NamedTuple):
+class ObservedDecision(NamedTuple):
     """What was decided on a pod, "" standing for no node; `since` is the event that brought it."""
 
     pod: str
@@ -71,10 +71,10 @@ class _Line:
             self.leave(pod)
 
 
-def decisions_of(events: Iterable[Happened]) -> Mapping[int, list[Decision]]:
+def decisions_of(events: Iterable[Happened]) -> Mapping[int, list[ObservedDecision]]:
     """What was decided just before each event, by the event's number."""
     following = _Following()
-    found: dict[int, list[Decision]] = {}
+    found: dict[int, list[ObservedDecision]] = {}
     for event in events:
         for number, decision in following.take(event):
             found.setdefault(number, []).append(decision)
@@ -99,7 +99,7 @@ class _Following:
         self._early: dict[str, int] = {}
         """The event in which a claim or a pod got its share, by the claim's key or the pod's UID."""
 
-    def take(self, event: Happened) -> Iterator[tuple[int, Decision]]:
+    def take(self, event: Happened) -> Iterator[tuple[int, ObservedDecision]]:
         """Yield the decisions that the event shows, each with the event that it stands before."""
         match event.obj:
             case Pod() as pod:
@@ -113,7 +113,7 @@ class _Following:
             case ResourceClaim() as devices:
                 self._devices(event, devices)
 
-    def _pod(self, event: Happened, pod: Pod) -> Iterator[tuple[int, Decision]]:
+    def _pod(self, event: Happened, pod: Pod) -> Iterator[tuple[int, ObservedDecision]]:
         known = self._pods.get(pod.key)
         if known is not None and (event.verb is Verb.DELETE or known.pod.uid != pod.uid):
             del self._pods[pod.key]
@@ -129,14 +129,16 @@ class _Following:
             if not (pod.node_name or pod.spec.scheduling_gates or _verdict(pod)):
                 self._line(pod).join(known)
 
-    def _changed(self, event: Happened, known: _Waiting, before: Pod) -> Iterator[tuple[int, Decision]]:
+    def _changed(
+        self, event: Happened, known: _Waiting, before: Pod
+    ) -> Iterator[tuple[int, ObservedDecision]]:
         """A pod without a node has another version."""
         pod, verdict, line = known.pod, _verdict(known.pod), self._line(before)
         if pod.node_name:
             line.overtake(known, event.number)
-            yield self._first(event, known), Decision(pod.key, pod.node_name, known.since)
+            yield self._first(event, known), ObservedDecision(pod.key, pod.node_name, known.since)
         elif verdict is not None and verdict != _verdict(before):
-            yield known.overtaken or event.number, Decision(pod.key, "", known.since)
+            yield known.overtaken or event.number, ObservedDecision(pod.key, "", known.since)
         if pod.node_name or verdict is not None:
             line.leave(before)
             known.overtaken = None

@@ -7,5 +7,5 @@ SimulationError
 from berth.simulation.errors import SimulationError
 
 
-class RecordingError(SimulationError):
+class RecordingEndedError(SimulationError):
     """The cluster is not recorded any more."""

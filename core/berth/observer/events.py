@@ -24,7 +24,7 @@ FORMAT: Final = 1
 SUFFIX: Final = ".cluster.zst"
 
 
-class Header(msgspec.Struct, rename="camel", kw_only=True):
+class ObserverHeader(msgspec.Struct, rename="camel", kw_only=True):
     """The first line of a file."""
 
     api_version: str = API_VERSION
@@ -46,7 +46,7 @@ class Verb(StrEnum):
     DELETE = "Delete"
 
 
-class Event(msgspec.Struct):
+class ObservedEvent(msgspec.Struct):
     """What happens to an object, and when an observer sees it."""
 
     time: datetime
@@ -54,7 +54,7 @@ class Event(msgspec.Struct):
     resource: msgspec.Raw
 
 
-class Reason(StrEnum):
+class EndOfFile(StrEnum):
     """Why a file ended."""
 
     SIZE = "size"
@@ -65,10 +65,10 @@ class End(msgspec.Struct):
     """The last line of a file."""
 
     kind: str
-    reason: Reason
+    reason: EndOfFile
 
 
 def line_of(seconds: float, verb: Verb, document: bytes) -> bytes:
     """An event as it is written. Units: seconds since the epoch."""
-    event = Event(datetime.fromtimestamp(seconds, UTC), verb, msgspec.Raw(document))
+    event = ObservedEvent(datetime.fromtimestamp(seconds, UTC), verb, msgspec.Raw(document))
     return msgspec.json.encode(event) + b"\n"

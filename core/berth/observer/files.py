@@ -16,8 +16,8 @@ import msgspec
 import zstandard
 
 from berth.framework.clock import Clock
-from berth.observer.errors import RecordingError
-from berth.observer.events import END, SUFFIX, End, Header, Reason, Verb, line_of
+from berth.observer.errors import RecordingEndedError
+from berth.observer.events import END, SUFFIX, End, EndOfFile, ObserverHeader, Verb, line_of
 
 LEVEL: Final = 3
 LISTINGS: Final = 2
@@ -26,7 +26,7 @@ PRIVATE: Final = 0o600
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class FileBounds:
     """How large a file becomes, and how many there are."""
 
     max_bytes: int
@@ -39,7 +39,7 @@ class RotatingFiles:
     def __init__(
         self,
         folder: Path,
-        bounds: Bounds,
+        bounds: FileBounds,
         clock: Clock,
         listing: Callable[[], Collection[bytes]],
         *,
@@ -75,7 +75,9 @@ class RotatingFiles:
         self._out = zstandard.ZstdCompressor(level=LEVEL).stream_writer(self._file)
         self.files += 1
         listing = self._listing()
-        header = Header(version=self._version, began=began, objects=len(listing), anonymized=self._anonymized)
+        header = ObserverHeader(
+            version=self._version, began=began, objects=len(listing), anonymized=self._anonymized
+        )
         self._out.write(msgspec.json.encode(header) + b"\n")
         for document in listing:
             self._out.write(line_of(now, Verb.ADD, document))
@@ -96,7 +98,7 @@ class RotatingFiles:
             self._out.write(line_of(self._clock.wall(), verb, document))
             self.events += 1
             if self._file.tell() >= self._max_bytes:
-                self._end(Reason.SIZE)
+                self._end(EndOfFile.SIZE)
                 self._file.close()
                 self._begin()
         except OSError as error:
@@ -114,20 +116,20 @@ class RotatingFiles:
     def close(self) -> None:
         """End the file, if there is one. Raises: RecordingError."""
         try:
-            self._end(Reason.STOPPED)
+            self._end(EndOfFile.STOPPED)
         except OSError as error:
             raise self._failed(error) from None
         finally:
             if self._file is not None:
                 self._file.close()
 
-    def _end(self, reason: Reason) -> None:
+    def _end(self, reason: EndOfFile) -> None:
         out, self._out = self._out, None
         if out is not None:
             out.write(msgspec.json.encode(End(END, reason)) + b"\n")
             out.flush(zstandard.FLUSH_FRAME)
 
-    def _failed(self, error: OSError) -> RecordingError:
-        return RecordingError(
+    def _failed(self, error: OSError) -> RecordingEndedError:
+        return RecordingEndedError(
             f"{self._path}: {error.strerror or error}; name a folder that has room and can be written to"
         )

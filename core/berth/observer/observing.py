@@ -12,14 +12,14 @@ from msgspec.structs import replace
 
 from berth.client.reflector import Reflector
 from berth.client.transport import Transport
-from berth.client.watch import Source
+from berth.client.watch import WatchSource
 from berth.objects.api_object import TypedObject
-from berth.observer.errors import RecordingError
+from berth.observer.errors import RecordingEndedError
 from berth.observer.events import Verb
 from berth.observer.files import RotatingFiles
 from berth.scheduler.watching.server_kinds import server_kinds
 from berth.simulation.anonymize import Anonymizer
-from berth.simulation.kinds import KINDS, Kind, document_of
+from berth.simulation.kinds import KINDS, SimulatedKind, document_of
 
 FLUSH_SECONDS: Final = 1.0
 LISTED_SECONDS: Final = 60.0
@@ -27,7 +27,7 @@ LISTED_SECONDS: Final = 60.0
 Write = Callable[[Verb, bytes], None]
 
 
-class Observed(NamedTuple):
+class ObservedObject(NamedTuple):
     """An object as it is written, and where it is kept."""
 
     key: str
@@ -42,8 +42,8 @@ class Observer:
     def __init__(self, transport: Transport, anonymizer: Anonymizer | None = None) -> None:
         self._transport = transport
         self._anonymizer = anonymizer
-        self._objects: dict[str, dict[str, Observed]] = {kind.name: {} for kind in KINDS}
-        self._reflectors: list[Reflector[Observed]] = []
+        self._objects: dict[str, dict[str, ObservedObject]] = {kind.name: {} for kind in KINDS}
+        self._reflectors: list[Reflector[ObservedObject]] = []
 
     def listing(self) -> list[bytes]:
         """The documents of everything that is there, what others refer to first."""
@@ -63,10 +63,10 @@ class Observer:
         self._reflectors = [
             Reflector(
                 self._transport,
-                Source(server.served(kind.resource), field_selector=kind.field_selector),
+                WatchSource(server.served(kind.resource), field_selector=kind.field_selector),
                 _Reading(kind, self._anonymizer).observed,
                 _Followed(self._objects[kind.name], writing.write),
-                fatal=(RecordingError,),
+                fatal=(RecordingEndedError,),
             )
             for kind in KINDS
             if kind.resource not in server.absent
@@ -86,9 +86,9 @@ class Observer:
             error = group.exceptions[0]
             raise (self._not_listed(listed_seconds) if isinstance(error, TimeoutError) else error) from None
 
-    def _not_listed(self, seconds: float) -> RecordingError:
+    def _not_listed(self, seconds: float) -> RecordingEndedError:
         lacking = [each.source.resource.plural for each in self._reflectors if not each.synced.is_set()]
-        return RecordingError(
+        return RecordingEndedError(
             f"{', '.join(lacking)}: not listed within {seconds:g} s; recording needs the verbs list and "
             "watch on every kind that decisions read"
         )
@@ -113,15 +113,15 @@ class _Writing:
 class _Reading:
     """Makes what is written of what the API server sends."""
 
-    def __init__(self, kind: Kind, anonymizer: Anonymizer | None) -> None:
+    def __init__(self, kind: SimulatedKind, anonymizer: Anonymizer | None) -> None:
         self._kind = kind
         self._anonymizer = anonymizer
 
-    def observed(self, written: bytes) -> Observed:
+    def observed(self, written: bytes) -> ObservedObject:
         """The object with what decisions read, without its version, which moves with every other field."""
         obj: TypedObject = self._kind.decode(written)
         kept = replace(obj, metadata=replace(obj.metadata, resource_version=""))
-        return Observed(obj.key, self._document(document_of(kept, self._kind)), self._names(obj))
+        return ObservedObject(obj.key, self._document(document_of(kept, self._kind)), self._names(obj))
 
     def _document(self, document: bytes) -> bytes:
         if self._anonymizer is None:
@@ -139,20 +139,20 @@ class _Reading:
 class _Followed:
     """Keeps the objects of one kind. Implements berth.client.reflector.Handler."""
 
-    def __init__(self, objects: dict[str, Observed], write: Write) -> None:
+    def __init__(self, objects: dict[str, ObservedObject], write: Write) -> None:
         self._objects = objects
         self._write = write
 
-    def on_add(self, obj: Observed) -> None:
+    def on_add(self, obj: ObservedObject) -> None:
         self._objects[obj.key] = obj
         self._write(Verb.ADD, obj.document)
 
-    def on_update(self, old: Observed, new: Observed) -> None:
+    def on_update(self, old: ObservedObject, new: ObservedObject) -> None:
         self._objects[new.key] = new
         if new.document != old.document:
             self._write(Verb.UPDATE, new.document)
 
-    def on_delete(self, obj: Observed) -> None:
+    def on_delete(self, obj: ObservedObject) -> None:
         if self._objects.pop(obj.key, None) is not None:
             self._write(Verb.DELETE, obj.names)
 

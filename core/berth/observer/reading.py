@@ -13,13 +13,13 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import msgspec
 
 from berth.objects.api_object import TypedObject
-from berth.observer.events import END, FORMAT, KIND, Event, Header, Verb
+from berth.observer.events import END, FORMAT, KIND, ObservedEvent, ObserverHeader, Verb
 from berth.sandbox.dataset import DatasetError
 from berth.sandbox.dataset.documents import Place
 from berth.sandbox.dataset.field_checks import check_object
 from berth.simulation.errors import InputError
-from berth.simulation.inputs import Found, typed
-from berth.simulation.kinds import BY_NAME, KINDS, Kind
+from berth.simulation.inputs import LocatedDocument, typed
+from berth.simulation.kinds import BY_NAME, KINDS, SimulatedKind
 from berth.simulation.packed_lines import LONGEST_LINE_BYTES, NO_JSON, UNREADABLE, unpacked, whole_lines
 
 MAX_EVENTS: Final = 50_000_000
@@ -33,7 +33,7 @@ class Happened(NamedTuple):
     number: int
     at: datetime
     verb: Verb
-    kind: Kind
+    kind: SimulatedKind
     obj: TypedObject
 
 
@@ -45,7 +45,7 @@ class ClusterRecording:
     """
 
     path: Path
-    header: Header | None
+    header: ObserverHeader | None
     stream: BinaryIO
     first: bytes
     warnings: list[str] = field(default_factory=list)
@@ -94,17 +94,17 @@ class ClusterRecording:
         return Happened(number, event.time.astimezone(UTC), event.event, kind, _object(document, kind, where))
 
 
-_read_header = msgspec.json.Decoder(Header).decode
-_read_event = msgspec.json.Decoder(Event).decode
+_read_header = msgspec.json.Decoder(ObserverHeader).decode
+_read_event = msgspec.json.Decoder(ObservedEvent).decode
 _END_START: Final = f'{{"kind":"{END}"'.encode()
 
 
-def _object(document: dict[str, Any], kind: Kind, where: str) -> TypedObject:
+def _object(document: dict[str, Any], kind: SimulatedKind, where: str) -> TypedObject:
     metadata = document["metadata"]
     # A name of its own serves as the UID of an object that came without one.
     metadata.setdefault("uid", f"{metadata.get('namespace', '')}/{metadata.get('name', '')}")
     named = "/".join(metadata[field] for field in ("namespace", "name") if metadata.get(field))
-    return typed(Found(document, f"{where}: {kind.name} {named}"), kind)
+    return typed(LocatedDocument(document, f"{where}: {kind.name} {named}"), kind)
 
 
 @contextmanager

@@ -21,23 +21,23 @@ from typing import Final
 
 import msgspec
 
-from berth.config.loading import Loaded
+from berth.config.loading import LoadedConfig
 from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.observer.decisions import Decision, decisions_of
+from berth.observer.decisions import ObservedDecision, decisions_of
 from berth.observer.events import Verb
 from berth.observer.reading import ClusterRecording, Happened, open_recording
 from berth.simulation.engine import Simulation
 from berth.simulation.errors import InputError
 from berth.simulation.inputs import ClusterInput
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from berth.simulation.outcome import API_VERSION
 from berth.simulation.plugin_settings import check_in_process
 from berth.simulation.plugins import NoOutsidePlugins
-from berth.simulation.replay import MAX_SHOWN, Difference
+from berth.simulation.replay import MAX_SHOWN, ReplayDifference
 from berth.simulation.scores import ask, scores_of
-from berth.simulation.second_opinion import Opinion, best_of
+from berth.simulation.second_opinion import OpinionNodes, best_of
 from berth.simulation.virtual_time import VirtualTimeLoop
 
 SIMULATOR: Final = "kube-scheduler-simulator"
@@ -74,12 +74,12 @@ class ObservedReplay(msgspec.Struct, rename="camel", kw_only=True):
     """How many of them came to what."""
     not_compared: dict[str, int] = {}
     """Decisions that were seen and not asked about, by the reason."""
-    differences: list[Difference] = []
+    differences: list[ReplayDifference] = []
     """The first of them."""
     warnings: list[str] = []
 
 
-def replay_observed(path: Path, loaded: Loaded, *, shown: int = MAX_SHOWN) -> ObservedReplay:
+def replay_observed(path: Path, loaded: LoadedConfig, *, shown: int = MAX_SHOWN) -> ObservedReplay:
     """Compare the decisions of a recorded cluster with those of a configuration.
 
     `shown` is how many differences are kept with their scores.
@@ -105,10 +105,15 @@ def _opened(path: Path) -> Iterator[ClusterRecording]:
 
 
 async def _played(
-    recording: ClusterRecording, loaded: Loaded, decisions: Mapping[int, list[Decision]], shown: int
+    recording: ClusterRecording,
+    loaded: LoadedConfig,
+    decisions: Mapping[int, list[ObservedDecision]],
+    shown: int,
 ) -> ObservedReplay:
     async with asyncio.TaskGroup() as tasks:
-        playing = Playing(Simulation(ClusterInput(), Options(loaded), NoOutsidePlugins(), tasks), shown)
+        playing = ReplayedCluster(
+            Simulation(ClusterInput(), SimulationOptions(loaded), NoOutsidePlugins(), tasks), shown
+        )
         for event in recording.events():
             await playing.until(event.at)
             for decision in decisions.get(event.number, ()):
@@ -123,12 +128,12 @@ async def _played(
 
 
 @dataclass
-class Playing:
+class ReplayedCluster:
     """A cluster that goes on as recorded, in virtual time, before a core that decides nothing by itself."""
 
     simulation: Simulation
     shown: int
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[ReplayDifference] = field(default_factory=list)
     outcomes: Counter[str] = field(default_factory=Counter)
     not_compared: Counter[str] = field(default_factory=Counter)
     events: int = 0
@@ -161,7 +166,7 @@ class Playing:
             state.put(obj)
         state.deliver()
 
-    async def compare(self, decision: Decision, event: Happened) -> None:
+    async def compare(self, decision: ObservedDecision, event: Happened) -> None:
         """Ask about a decision that was made just before the event."""
         core = self.simulation.core
         state = self.simulation.state
@@ -182,14 +187,14 @@ class Playing:
             state.put(pod.placed_on(decision.node))
             state.deliver()
 
-    async def _opinion(self, pod: Pod, node: str) -> Opinion:
+    async def _opinion(self, pod: Pod, node: str) -> OpinionNodes:
         core = self.simulation.core
         # The part of the nodes that was looked at there is not known: all are.
         search = NodeSearch(core.queue.nominator, Rotation())
         asked = await ask(core, core.profiles.frameworks[pod.spec.scheduler_name], pod, search)
         best = best_of(core, asked)
         names = tuple(name for name in (node, *best[:1]) if name)
-        return Opinion(best, {}, scores_of(core, asked, names))
+        return OpinionNodes(best, {}, scores_of(core, asked, names))
 
     def found(self, file: str, source: str) -> ObservedReplay:
         """Everything up to now."""
@@ -213,7 +218,7 @@ class Playing:
         return found
 
 
-def _outcome(node: str, opinion: Opinion) -> str:
+def _outcome(node: str, opinion: OpinionNodes) -> str:
     if opinion.agrees(node):
         return SAME
     if not node:
@@ -223,9 +228,9 @@ def _outcome(node: str, opinion: Opinion) -> str:
     return NO_FIT if opinion.scores[node].total is None else OTHER_NODE
 
 
-def _difference(decision: Decision, event: Happened, opinion: Opinion) -> Difference:
+def _difference(decision: ObservedDecision, event: Happened, opinion: OpinionNodes) -> ReplayDifference:
     best = opinion.best[0] if opinion.best else ""
-    return Difference(
+    return ReplayDifference(
         span=event.number,
         at=_text(event.at),
         pod=decision.pod,

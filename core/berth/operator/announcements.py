@@ -11,7 +11,7 @@ from berth.operator.conditions import (
     DEGRADED,
     KUBERNETES_TESTED,
     LEADING,
-    Condition,
+    StatusCondition,
 )
 from berth.operator.kinds import VERSION, Json, key_of
 
@@ -42,9 +42,9 @@ class Announcements:
     def __init__(self, events: EventRecorder) -> None:
         self._events = events
         # By UID: the status in the mirror is behind, and is not written at all while the API server refuses.
-        self._announced: dict[str, dict[str, Condition]] = {}
+        self._announced: dict[str, dict[str, StatusCondition]] = {}
 
-    def conditions(self, kind: str, document: Json, found: list[Condition]) -> None:
+    def conditions(self, kind: str, document: Json, found: list[StatusCondition]) -> None:
         """Say which conditions became others; bad ones as warnings."""
         uid = document["metadata"].get("uid", "")
         before = self._announced.get(uid)
@@ -81,12 +81,12 @@ class Announcements:
             del self._announced[uid]
 
 
-def _written(condition: Json) -> tuple[str, Condition]:
+def _written(condition: Json) -> tuple[str, StatusCondition]:
     kind, holds = condition["type"], condition["status"] == "True"
-    return kind, Condition(kind, holds, condition["reason"], condition.get("message", ""))
+    return kind, StatusCondition(kind, holds, condition["reason"], condition.get("message", ""))
 
 
-def _is_known(condition: Condition, old: Condition, *, bad: bool) -> bool:
+def _is_known(condition: StatusCondition, old: StatusCondition, *, bad: bool) -> bool:
     """Say whether the last event said this; of what is wrong the cause counts, too."""
     same = (old.holds, old.reason) == (condition.holds, condition.reason)
     return same and (not bad or old.message == condition.message)

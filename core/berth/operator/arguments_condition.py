@@ -7,14 +7,14 @@ ones, a pod of the scheduler that starts then has these to go on with.
 from collections.abc import Iterable, Iterator, Sequence
 
 from berth.config.out_of_tree.sidecars import arguments_digest
-from berth.operator.conditions import ARGUMENTS_ACCEPTED, PLUGIN, Condition, pod_conditions
+from berth.operator.conditions import ARGUMENTS_ACCEPTED, PLUGIN, StatusCondition, pod_conditions
 from berth.operator.kinds import Json
 
 ARGUMENTS = f"arguments.{PLUGIN}"
 """How the types of conditions begin by which a scheduler reports what its plugins make of their arguments."""
 
 
-def arguments_accepted(plugins: Iterable[str], pods: Sequence[Json]) -> list[Condition]:
+def arguments_accepted(plugins: Iterable[str], pods: Sequence[Json]) -> list[StatusCondition]:
     """Give the condition about these plugins, none where there are none or where none has said anything."""
     names = list(plugins)
     reports = [(name, report) for name in names for report in _reports(name, pods)]
@@ -24,8 +24,8 @@ def arguments_accepted(plugins: Iterable[str], pods: Sequence[Json]) -> list[Con
         f"{name}: {report.get('message', '')}" for name, report in reports if report["status"] != "True"
     )
     if wrong:
-        return [Condition(ARGUMENTS_ACCEPTED, False, "Refused", "; ".join(wrong))]
-    return [Condition(ARGUMENTS_ACCEPTED, True, "Accepted", "")]
+        return [StatusCondition(ARGUMENTS_ACCEPTED, False, "Refused", "; ".join(wrong))]
+    return [StatusCondition(ARGUMENTS_ACCEPTED, True, "Accepted", "")]
 
 
 def accepted(plugin: Json, pods: Sequence[Json]) -> Json | None:

@@ -26,7 +26,7 @@ PLUGIN = "plugin.berth.dev/"
 _STARTING = frozenset({"", "ContainerCreating", "PodInitializing"})
 
 
-class Condition(NamedTuple):
+class StatusCondition(NamedTuple):
     """One condition, without its times."""
 
     type: str
@@ -48,7 +48,7 @@ def conditions(
     states: Mapping[str, str],
     problem: Problem | None,
     mounts: Mapping[str, str] = MappingProxyType({}),
-) -> list[Condition]:
+) -> list[StatusCondition]:
     """Give the conditions.
 
     `problem` is what keeps the spec from being rolled out, `states` what is wrong with each plugin, `mounts`
@@ -68,19 +68,23 @@ def conditions(
     ]
 
 
-def _available(deployment: Json | None, pods: Sequence[Json], failure: Problem | None) -> Condition:
+def _available(deployment: Json | None, pods: Sequence[Json], failure: Problem | None) -> StatusCondition:
     if deployment is None:
-        return Condition(AVAILABLE, False, "NotDeployed", "nothing has been rolled out yet")
+        return StatusCondition(AVAILABLE, False, "NotDeployed", "nothing has been rolled out yet")
     status = deployment.get("status") or {}
     ready, wanted = status.get("availableReplicas", 0), deployment["spec"].get("replicas", 1)
     if ready:
-        return Condition(AVAILABLE, True, "ReplicasAvailable", f"{ready} of {wanted} replicas are available")
+        return StatusCondition(
+            AVAILABLE, True, "ReplicasAvailable", f"{ready} of {wanted} replicas are available"
+        )
     if not wanted:
-        return Condition(AVAILABLE, False, "ScaledToZero", "spec.replicas is 0; raise it to schedule pods")
+        return StatusCondition(
+            AVAILABLE, False, "ScaledToZero", "spec.replicas is 0; raise it to schedule pods"
+        )
     if failure is not None:
-        return Condition(AVAILABLE, False, *failure)
+        return StatusCondition(AVAILABLE, False, *failure)
     text = f"none of {wanted} replicas is available yet{_unplaced(pods)}"
-    return Condition(AVAILABLE, False, "Starting", text)
+    return StatusCondition(AVAILABLE, False, "Starting", text)
 
 
 def _unplaced(pods: Sequence[Json]) -> str:
@@ -93,19 +97,19 @@ def _unplaced(pods: Sequence[Json]) -> str:
     return ""
 
 
-def _progressing(deployment: Json | None) -> Condition:
+def _progressing(deployment: Json | None) -> StatusCondition:
     if deployment is None:
-        return Condition(PROGRESSING, False, "NotDeployed", "nothing has been rolled out yet")
+        return StatusCondition(PROGRESSING, False, "NotDeployed", "nothing has been rolled out yet")
     if is_rolled_out(deployment):
-        return Condition(PROGRESSING, False, "RolledOut", "all replicas are up to date")
+        return StatusCondition(PROGRESSING, False, "RolledOut", "all replicas are up to date")
     status, wanted = deployment.get("status") or {}, deployment["spec"].get("replicas", 1)
     updated = status.get("updatedReplicas", 0)
     if deployment["spec"].get("paused"):
-        return Condition(PROGRESSING, False, "Paused", "spec.rollout.paused holds changes back")
+        return StatusCondition(PROGRESSING, False, "Paused", "spec.rollout.paused holds changes back")
     late = _of_deployment(deployment, "Progressing", "False")
     if late is not None:
-        return Condition(PROGRESSING, False, *_problem(late))
-    return Condition(PROGRESSING, True, "RollingOut", f"{updated} of {wanted} replicas are up to date")
+        return StatusCondition(PROGRESSING, False, *_problem(late))
+    return StatusCondition(PROGRESSING, True, "RollingOut", f"{updated} of {wanted} replicas are up to date")
 
 
 def deployment_problem(deployment: Json | None) -> Problem | None:
@@ -150,13 +154,15 @@ def is_rolled_out(deployment: Json) -> bool:
     return seen and counts == [wanted] * 3
 
 
-def _degraded(progressing: Condition, problem: Problem | None, failure: Problem | None) -> Condition:
+def _degraded(
+    progressing: StatusCondition, problem: Problem | None, failure: Problem | None
+) -> StatusCondition:
     if problem is not None:
-        return Condition(DEGRADED, True, *problem)
+        return StatusCondition(DEGRADED, True, *problem)
     if failure is not None:
         where = "the rollout is stuck: " if progressing.holds else ""
-        return Condition(DEGRADED, True, failure.reason, f"{where}{failure.message}")
-    return Condition(DEGRADED, False, "AsExpected", "nothing keeps it from being as the spec asks")
+        return StatusCondition(DEGRADED, True, failure.reason, f"{where}{failure.message}")
+    return StatusCondition(DEGRADED, False, "AsExpected", "nothing keeps it from being as the spec asks")
 
 
 def pod_problem(pod: Json) -> Problem | None:
@@ -242,22 +248,24 @@ def _sidecar_state(name: str, pods: Sequence[Json]) -> str:
     return ""
 
 
-def _plugins_ready(states: Mapping[str, str]) -> Condition:
+def _plugins_ready(states: Mapping[str, str]) -> StatusCondition:
     if not states:
-        return Condition(PLUGINS_READY, True, "NoPlugins", "spec.plugins names none")
+        return StatusCondition(PLUGINS_READY, True, "NoPlugins", "spec.plugins names none")
     wrong = [f"{name}: {state}" for name, state in states.items() if state]
     if wrong:
-        return Condition(PLUGINS_READY, False, "PluginNotReady", "; ".join(wrong))
-    return Condition(PLUGINS_READY, True, "AllReady", f"{len(states)} plugins are ready")
+        return StatusCondition(PLUGINS_READY, False, "PluginNotReady", "; ".join(wrong))
+    return StatusCondition(PLUGINS_READY, True, "AllReady", f"{len(states)} plugins are ready")
 
 
-def written(found: Iterable[Condition], before: Sequence[Json], generation: int, now: str) -> list[Json]:
+def written(
+    found: Iterable[StatusCondition], before: Sequence[Json], generation: int, now: str
+) -> list[Json]:
     """Give conditions as the API has them; the time of the last transition stays where nothing changed."""
     old = {one["type"]: one for one in before}
     return [_written(one, old.get(one.type), generation, now) for one in found]
 
 
-def _written(condition: Condition, old: Json | None, generation: int, now: str) -> Json:
+def _written(condition: StatusCondition, old: Json | None, generation: int, now: str) -> Json:
     status = "True" if condition.holds else "False"
     since = old["lastTransitionTime"] if old is not None and old["status"] == status else now
     return {

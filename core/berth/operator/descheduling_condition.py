@@ -4,34 +4,38 @@ no CronJob --> NotDeployed    suspended --> Suspended    no time yet --> Schedul
 the last one at work --> Running    ended well --> Succeeded    otherwise --> JobFailed
 """
 
-from berth.operator.conditions import DESCHEDULING, Condition
+from berth.operator.conditions import DESCHEDULING, StatusCondition
 from berth.operator.kinds import Json
 
 
-def descheduling(chosen: Json | None, cron_job: Json | None) -> list[Condition]:
+def descheduling(chosen: Json | None, cron_job: Json | None) -> list[StatusCondition]:
     """Give the condition, none where spec.descheduler is not there."""
     return [] if chosen is None else [_condition(cron_job)]
 
 
-def _condition(cron_job: Json | None) -> Condition:
+def _condition(cron_job: Json | None) -> StatusCondition:
     if cron_job is None:
-        return Condition(DESCHEDULING, False, "NotDeployed", "there is no CronJob yet")
+        return StatusCondition(DESCHEDULING, False, "NotDeployed", "there is no CronJob yet")
     name, spec, status = cron_job["metadata"]["name"], cron_job["spec"], cron_job.get("status") or {}
     if spec.get("suspend"):
-        return Condition(
+        return StatusCondition(
             DESCHEDULING, False, "Suspended", "spec.descheduler.suspend is true; no plans are made"
         )
     last, well = status.get("lastScheduleTime", ""), status.get("lastSuccessfulTime", "")
     if not last:
         text = f"no plan has been due yet, by the schedule {spec['schedule']}"
-        return Condition(DESCHEDULING, True, "Scheduled", text)
+        return StatusCondition(DESCHEDULING, True, "Scheduled", text)
     if status.get("active"):
-        return Condition(DESCHEDULING, True, "Running", f"the plan of {last} is being made or carried out")
+        return StatusCondition(
+            DESCHEDULING, True, "Running", f"the plan of {last} is being made or carried out"
+        )
     # Both are of RFC 3339 in UTC and of whole seconds: they compare as texts.
     if well >= last:
-        return Condition(DESCHEDULING, True, "Succeeded", f"the plan of {last} was made and carried out")
+        return StatusCondition(
+            DESCHEDULING, True, "Succeeded", f"the plan of {last} was made and carried out"
+        )
     text = (
         f"the Job of {last} did not succeed: the cluster could not be read, or evictions were refused; "
         f"see the log of the latest Job of CronJob {name}"
     )
-    return Condition(DESCHEDULING, False, "JobFailed", text)
+    return StatusCondition(DESCHEDULING, False, "JobFailed", text)

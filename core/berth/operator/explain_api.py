@@ -34,8 +34,8 @@ from berth.operator.kinds import (
 )
 from berth.operator.managed_objects import apply
 from berth.operator.metrics import OperatorMetrics
-from berth.operator.observed import Name, Observed
-from berth.operator.rendering import Settings
+from berth.operator.observed import ClusterView, ObjectName
+from berth.operator.rendering import SchedulerDefaults
 from berth.operator.rendering.configuration import SECURE_PORT
 from berth.operator.rendering.names import CA_FILE, SELECTED
 
@@ -62,12 +62,12 @@ class ExplainApi:
     def __init__(
         self,
         api: Api,
-        observed: Observed,
+        observed: ClusterView,
         metrics: OperatorMetrics,
         say: Say,
         *,
         namespace: str,
-        settings: Settings,
+        settings: SchedulerDefaults,
         monotonic: Callable[[], float] = SYSTEM_CLOCK.monotonic,
     ) -> None:
         self._api = api
@@ -157,7 +157,7 @@ class ExplainApi:
         return False
 
     async def _ensure(self, found: Json | None) -> None:
-        published = self._observed.published.objects.get(Name(self._namespace, AUTHORITY))
+        published = self._observed.published.objects.get(ObjectName(self._namespace, AUTHORITY))
         authority = ((published or {}).get("data") or {}).get(CA_FILE)
         if not authority:  # made with the first Scheduler, which then has this looked at again
             return
@@ -189,7 +189,7 @@ class ExplainApi:
             await self._api.delete(API_SERVICES, "", EXPLAIN_API, b"{}")
 
     def _found(self) -> Json | None:
-        return self._observed.api_services.objects.get(Name("", EXPLAIN_API))
+        return self._observed.api_services.objects.get(ObjectName("", EXPLAIN_API))
 
     def _is_ours(self, found: Json) -> bool:
         service = found["spec"].get("service") or {}

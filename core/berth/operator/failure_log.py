@@ -3,7 +3,7 @@
 import logging
 
 from berth.client.errors import ClientError, lacks_rights
-from berth.operator.kinds import Key
+from berth.operator.kinds import SchedulerKey
 
 log = logging.getLogger(__name__)
 
@@ -12,10 +12,10 @@ class FailureLog:
     """What was logged last about each Scheduler whose look failed."""
 
     def __init__(self) -> None:
-        self._logged: dict[Key, str] = {}
-        self._refused: set[Key] = set()
+        self._logged: dict[SchedulerKey, str] = {}
+        self._refused: set[SchedulerKey] = set()
 
-    def failed(self, key: Key, error: Exception) -> None:
+    def failed(self, key: SchedulerKey, error: Exception) -> None:
         """Log a cause that was not logged yet, with a traceback where it is none of the API server's.
 
         Rights that are lacking are the operator's and no Scheduler's: that is one line for all of them.
@@ -33,7 +33,7 @@ class FailureLog:
             traced = None if isinstance(error, ClientError) else error
             log.warning("reconcile failed, tried again scheduler=%s error=%s", key, error, exc_info=traced)
 
-    def went_well(self, key: Key) -> None:
+    def went_well(self, key: SchedulerKey) -> None:
         """Log that a failure is over."""
         if self._logged.pop(key, None) is not None or key in self._refused:
             self._refused.discard(key)

@@ -31,11 +31,11 @@ from berth.operator.kinds import (
     SECRETS,
     SERVING_SECRET,
     Json,
-    Key,
+    SchedulerKey,
     key_of,
 )
 from berth.operator.managed_objects import NONE_THERE, about, apply
-from berth.operator.observed import Mirror, Name, Observed
+from berth.operator.observed import ClusterView, KindCache, ObjectName
 from berth.operator.rendering.names import CA_FILE, owner_reference, serving_files, serving_names
 from berth.serving.serving_certificate import Certificate, SelfMade, context_of
 
@@ -52,7 +52,7 @@ class Issuing:
     def __init__(
         self,
         api: Api,
-        observed: Observed,
+        observed: ClusterView,
         namespace: str,
         now: Callable[[], datetime],
         explain_service: str = "",
@@ -89,7 +89,7 @@ class Issuing:
         """
         key, signer = key_of(scheduler), self._signer()
         mirror, owner = self._observed.certificates, owner_reference(scheduler)
-        found = mirror.objects.get(Name(key.namespace, SERVING_SECRET))
+        found = mirror.objects.get(ObjectName(key.namespace, SERVING_SECRET))
         if signer is None or (found is not None and self._is_good(signer, key, owner, found)):
             return
         pair = signer.issue(self._names(key), self._now())
@@ -98,9 +98,9 @@ class Issuing:
         async with self._writing:
             await self._write(mirror, SECRETS, wanted, _manager(key))
 
-    async def collect(self, key: Key) -> None:
+    async def collect(self, key: SchedulerKey) -> None:
         """Take away what was issued for a Scheduler that is gone. Raises: ClientError."""
-        found = self._observed.certificates.objects.get(Name(key.namespace, SERVING_SECRET))
+        found = self._observed.certificates.objects.get(ObjectName(key.namespace, SERVING_SECRET))
         if found is None or not _is_ours(found):
             return
         data, files = found.get("data") or {}, set(serving_files(key.name))
@@ -134,27 +134,27 @@ class Issuing:
     def _signer(self) -> Authority | None:
         return self._authorities().signer(self._now())
 
-    def _seen(self, mirror: Mirror) -> Json | None:
-        return mirror.objects.get(Name(self._namespace, AUTHORITY))
+    def _seen(self, mirror: KindCache) -> Json | None:
+        return mirror.objects.get(ObjectName(self._namespace, AUTHORITY))
 
     def _document(self, kind: str, content: Json) -> Json:
         return _document(kind, self._namespace, AUTHORITY, content)
 
-    def _names(self, key: Key) -> tuple[str, ...]:
+    def _names(self, key: SchedulerKey) -> tuple[str, ...]:
         return serving_names(key, self._explain_service if key.namespace == self._namespace else "")
 
-    def _is_good(self, signer: Authority, key: Key, owner: Json, found: Json) -> bool:
+    def _is_good(self, signer: Authority, key: SchedulerKey, owner: Json, found: Json) -> bool:
         data, (certificate, private) = found.get("data") or {}, serving_files(key.name)
         pair = Pair(decoded(data, certificate), decoded(data, private))
         owners = [one["uid"] for one in found["metadata"].get("ownerReferences") or ()]
         return owner["uid"] in owners and signer.vouches(pair, self._names(key), self._now())
 
     async def _write(
-        self, mirror: Mirror, resource: Resource, wanted: Json, manager: str = FIELD_MANAGER
+        self, mirror: KindCache, resource: Resource, wanted: Json, manager: str = FIELD_MANAGER
     ) -> None:
         """Apply an object whose name is the operator's; one that others made is left as it is."""
         metadata = wanted["metadata"]
-        found = mirror.objects.get(Name(metadata["namespace"], metadata["name"]))
+        found = mirror.objects.get(ObjectName(metadata["namespace"], metadata["name"]))
         if found is not None and not _is_ours(found):
             raise ReservedNameError(wanted["kind"], metadata["name"])
         there = {"resourceVersion": NONE_THERE} if found is None else {"uid": found["metadata"]["uid"]}
@@ -191,11 +191,11 @@ def _document(kind: str, namespace: str, name: str, content: Json) -> Json:
     return {"apiVersion": "v1", "kind": kind, "metadata": metadata, **content}
 
 
-def _data(key: Key, pair: Pair) -> dict[str, str]:
+def _data(key: SchedulerKey, pair: Pair) -> dict[str, str]:
     return dict(zip(serving_files(key.name), map(encoded, pair), strict=True))
 
 
-def _manager(key: Key) -> str:
+def _manager(key: SchedulerKey) -> str:
     return f"{FIELD_MANAGER}:{key.name}"
 
 

@@ -52,7 +52,7 @@ SCHEDULER: Final = f"{GROUP}/scheduler"
 SCHEDULER_NAMESPACE: Final = f"{GROUP}/scheduler-namespace"
 
 
-class Key(NamedTuple):
+class SchedulerKey(NamedTuple):
     """A Scheduler, by name."""
 
     namespace: str
@@ -62,16 +62,16 @@ class Key(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
-def key_of(document: Json) -> Key:
+def key_of(document: Json) -> SchedulerKey:
     """Give the name of a Scheduler or SchedulerPlugin."""
     metadata = document["metadata"]
-    return Key(metadata["namespace"], metadata["name"])
+    return SchedulerKey(metadata["namespace"], metadata["name"])
 
 
-def scheduler_of(document: Json) -> Key | None:
+def scheduler_of(document: Json) -> SchedulerKey | None:
     """Give the Scheduler that an object is kept for, by its labels."""
     labels = document["metadata"].get("labels") or {}
     if SCHEDULER not in labels:
         return None
     namespace = document["metadata"].get("namespace") or labels.get(SCHEDULER_NAMESPACE, "")
-    return Key(namespace, labels[SCHEDULER])
+    return SchedulerKey(namespace, labels[SCHEDULER])

@@ -13,11 +13,11 @@ from berth.client.errors import NotFoundError
 from berth.client.resources import Resource
 from berth.framework.clock import Clock
 from berth.operator.errors import ServedTwiceError
-from berth.operator.kinds import Json, Key
+from berth.operator.kinds import Json, SchedulerKey
 from berth.operator.rendering.names import lease
 
 _LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", namespaced=True)
-_LEASE: Final = Key("kube-system", "kube-scheduler")
+_LEASE: Final = SchedulerKey("kube-system", "kube-scheduler")
 _PROFILE: Final = "default-scheduler"
 
 

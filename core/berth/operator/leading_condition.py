@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from berth.config.duration import parse_duration
-from berth.operator.conditions import LEADING, Condition, pod_conditions
-from berth.operator.kinds import Json, Key, key_of
+from berth.operator.conditions import LEADING, StatusCondition, pod_conditions
+from berth.operator.kinds import Json, SchedulerKey, key_of
 
 OF_POD: Final = "berth.dev/Leading"
 """The condition by which a scheduler reports it on its pod."""
@@ -25,12 +25,14 @@ class LeadingConditions:
     although nothing of it changed.
     """
 
-    def __init__(self, monotonic: Callable[[], float], look_again: Callable[[Key, float], None]) -> None:
+    def __init__(
+        self, monotonic: Callable[[], float], look_again: Callable[[SchedulerKey, float], None]
+    ) -> None:
         self._monotonic = monotonic
         self._look_again = look_again
-        self._vacant_since: dict[Key, float] = {}
+        self._vacant_since: dict[SchedulerKey, float] = {}
 
-    def condition(self, scheduler: Json, pods: Sequence[Json]) -> list[Condition]:
+    def condition(self, scheduler: Json, pods: Sequence[Json]) -> list[StatusCondition]:
         """Give the condition, none where no pod has said anything yet."""
         key, found = key_of(scheduler), leading(pods)
         if not scheduler["spec"].get("replicas", 1) or any(
@@ -47,17 +49,17 @@ class LeadingConditions:
             return found
         self._look_again(key, left)
         return [
-            Condition(
+            StatusCondition(
                 LEADING, True, "HandOver", f"the pod that led ended; another one leads within {seconds:g} s"
             )
         ]
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: SchedulerKey) -> None:
         """Forget a Scheduler that is gone, or whose lease is held."""
         self._vacant_since.pop(key, None)
 
 
-def leading(pods: Sequence[Json]) -> list[Condition]:
+def leading(pods: Sequence[Json]) -> list[StatusCondition]:
     """Give the condition by what the pods report, none where none has reported yet."""
     reports = [
         (pod["metadata"]["name"], one) for pod in pods for one in pod_conditions(pod) if one["type"] == OF_POD
@@ -67,10 +69,10 @@ def leading(pods: Sequence[Json]) -> list[Condition]:
     holds = any(one["status"] == "True" for _, one in reports)
     for name, one in reports:
         if one.get("reason") in _TROUBLES:
-            return [Condition(LEADING, holds, one["reason"], f"pod {name}: {one.get('message', '')}")]
+            return [StatusCondition(LEADING, holds, one["reason"], f"pod {name}: {one.get('message', '')}")]
     if holds:
-        return [Condition(LEADING, True, "Leading", "a pod of this Scheduler leads")]
-    return [Condition(LEADING, False, "Standby", reports[0][1].get("message", ""))]
+        return [StatusCondition(LEADING, True, "Leading", "a pod of this Scheduler leads")]
+    return [StatusCondition(LEADING, False, "Standby", reports[0][1].get("message", ""))]
 
 
 def _held(scheduler: Json) -> bool:

@@ -22,13 +22,13 @@ from berth.operator.kinds import (
     FIELD_MANAGER,
     KEPT,
     Json,
-    Key,
+    SchedulerKey,
     key_of,
 )
 from berth.operator.metrics import OperatorMetrics
-from berth.operator.observed import Name, Observed
+from berth.operator.observed import ClusterView, ObjectName
 from berth.operator.ownership import is_cluster_wide_of, is_controlled
-from berth.operator.rendering import Plan
+from berth.operator.rendering import SchedulerPlan
 from berth.operator.rendering.names import base_name
 from berth.operator.rendering.plan import APPLIED
 from berth.operator.rendering.pod import HASH
@@ -56,9 +56,9 @@ class ManagedObjects:
     def __init__(
         self,
         api: Api,
-        observed: Observed,
+        observed: ClusterView,
         metrics: OperatorMetrics,
-        drifted: Callable[[Key, str, str], None],
+        drifted: Callable[[SchedulerKey, str, str], None],
     ) -> None:
         self._api = api
         self._observed = observed
@@ -68,9 +68,9 @@ class ManagedObjects:
     def found(self, kind: str, namespace: str, name: str) -> Json | None:
         """Give an object that is kept, as it was last seen."""
         mirror = self._observed.kept.get(kind)
-        return mirror.objects.get(Name(namespace, name)) if mirror is not None else None
+        return mirror.objects.get(ObjectName(namespace, name)) if mirror is not None else None
 
-    async def apply(self, scheduler: Json, made: Plan, done: Applied) -> None:
+    async def apply(self, scheduler: Json, made: SchedulerPlan, done: Applied) -> None:
         """Make and change what differs from the plan; what fails does not keep the rest from being applied.
 
         Nothing runs under, or is bound to, a service account of another: what depends on an object that could
@@ -136,7 +136,7 @@ class ManagedObjects:
         head = {"apiVersion": CLUSTER_ROLES.api_version, "kind": "ClusterRole"}
         return {**head, "name": name, "uid": role["metadata"]["uid"]}
 
-    async def prune(self, scheduler: Json, made: Plan, done: Applied) -> None:
+    async def prune(self, scheduler: Json, made: SchedulerPlan, done: Applied) -> None:
         """Delete what the plan has no more; what pods still need goes with the last of them.
 
         Raises: ClientError.
@@ -151,7 +151,7 @@ class ManagedObjects:
             if is_controlled(found, scheduler) and (settled or kind not in _NEEDED_BY_PODS):
                 await self._delete(KEPT[kind], found)
 
-    def _is_settled(self, key: Key, fingerprint: str) -> bool:
+    def _is_settled(self, key: SchedulerKey, fingerprint: str) -> bool:
         """Say whether all pods are of the present template, those that are still ending included."""
         deployment = self.found("Deployment", key.namespace, base_name(key))
         if deployment is None or not is_rolled_out(deployment):
@@ -162,7 +162,7 @@ class ManagedObjects:
             for one in pods
         )
 
-    async def collect(self, key: Key) -> None:
+    async def collect(self, key: SchedulerKey) -> None:
         """Delete what no owner reference takes along with a Scheduler.
 
         To be called once its last pod is gone.

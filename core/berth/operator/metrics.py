@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
 
 import berth
-from berth.operator.conditions import Condition
-from berth.operator.kinds import EXPLAIN_API, Key
+from berth.operator.conditions import StatusCondition
+from berth.operator.kinds import EXPLAIN_API, SchedulerKey
 
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -16,7 +16,7 @@ class OperatorMetrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        self._shown: dict[Key, dict[tuple[str, str], bool]] = {}
+        self._shown: dict[SchedulerKey, dict[tuple[str, str], bool]] = {}
         Info("berth_operator", "The operator's version.", registry=self._registry).info(
             {"version": berth.__version__}
         )
@@ -62,7 +62,7 @@ class OperatorMetrics:
         """Count an object."""
         self._applied.labels(kind).inc()
 
-    def conditions(self, key: Key, found: Iterable[Condition]) -> None:
+    def conditions(self, key: SchedulerKey, found: Iterable[StatusCondition]) -> None:
         """Show a Scheduler's conditions, and none that it has no more."""
         shown = {(one.type, one.reason): one.holds for one in found}
         for kind, reason in self._shown.pop(key, {}).keys() - shown.keys():
@@ -72,7 +72,7 @@ class OperatorMetrics:
         if shown:
             self._shown[key] = shown
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: SchedulerKey) -> None:
         """Show a Scheduler no longer."""
         self.conditions(key, ())
 

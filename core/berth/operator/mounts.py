@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable
 
-from berth.operator.kinds import Json, Key
+from berth.operator.kinds import Json, SchedulerKey
 
 FAILED_MOUNT = "FailedMount"
 _NAMES_THE_CAUSE = "MountVolume"
 """How a message begins that has the cause; others only count the volumes that are still missing."""
 
 
-def about_pod(event: Json) -> Key:
+def about_pod(event: Json) -> SchedulerKey:
     """Give the pod that an event is about."""
     about = event.get("involvedObject") or {}
-    return Key(about.get("namespace", ""), about.get("name", ""))
+    return SchedulerKey(about.get("namespace", ""), about.get("name", ""))
 
 
 def mount_failure(pod: Json, events: Iterable[Json]) -> str:

@@ -4,28 +4,28 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from berth.operator.kinds import Json, Key, key_of, scheduler_of
+from berth.operator.kinds import Json, SchedulerKey, key_of, scheduler_of
 from berth.operator.mounts import about_pod, mount_failure
 from berth.operator.rendering.plan import PROFILES
 
 _FINISHED = ("Succeeded", "Failed")
 
 
-class Name(NamedTuple):
+class ObjectName(NamedTuple):
     """An object of one kind, by name; no namespace for what is cluster-wide."""
 
     namespace: str
     name: str
 
 
-class Mirror:
+class KindCache:
     """All objects of a kind; `on_change` is called with each that came, changed or went, and what it was.
 
     A handler of a reflector, or of one for each namespace.
     """
 
     def __init__(self, on_change: Callable[[Json, Json | None], None]) -> None:
-        self.objects: dict[Name, Json] = {}
+        self.objects: dict[ObjectName, Json] = {}
         self._on_change = on_change
 
     def on_add(self, obj: Json) -> None:
@@ -51,47 +51,47 @@ class Mirror:
         """Nothing waits for this."""
 
 
-class Observed:
+class ClusterView:
     """Everything that is watched; `wanted` is called with the Scheduler that a change concerns."""
 
-    def __init__(self, wanted: Callable[[Key], None], kept: tuple[str, ...]) -> None:
+    def __init__(self, wanted: Callable[[SchedulerKey], None], kept: tuple[str, ...]) -> None:
         self._wanted = wanted
-        self.schedulers = Mirror(self._scheduler_changed)
-        self.plugins = Mirror(self._others_changed)
-        self.pods = Mirror(self._pod_changed)
-        self.api_services = Mirror(self._explaining_changed)
+        self.schedulers = KindCache(self._scheduler_changed)
+        self.plugins = KindCache(self._others_changed)
+        self.pods = KindCache(self._pod_changed)
+        self.api_services = KindCache(self._explaining_changed)
         self.explain_api_due = asyncio.Event()
         """Set when what the APIService of explanations rests on has changed."""
-        self.authority = Mirror(self._authority_changed)
-        self.published = Mirror(self._authority_changed)
-        self.certificates = Mirror(self._others_changed)
-        self.mounts = Mirror(self._mount_failed)
+        self.authority = KindCache(self._authority_changed)
+        self.published = KindCache(self._authority_changed)
+        self.certificates = KindCache(self._others_changed)
+        self.mounts = KindCache(self._mount_failed)
         """Events of volumes that could not be mounted."""
         changed = {"Deployment": self._deployment_changed}
-        self.kept = {kind: Mirror(changed.get(kind, self._kept_changed)) for kind in kept}
+        self.kept = {kind: KindCache(changed.get(kind, self._kept_changed)) for kind in kept}
 
-    def scheduler(self, key: Key) -> Json | None:
+    def scheduler(self, key: SchedulerKey) -> Json | None:
         """Give a Scheduler, unless it is gone or going."""
-        found = self.schedulers.objects.get(Name(*key))
+        found = self.schedulers.objects.get(ObjectName(*key))
         return None if found is None or found["metadata"].get("deletionTimestamp") else found
 
     def plugins_in(self, namespace: str) -> dict[str, Json]:
         """Give the SchedulerPlugins of a namespace by name."""
         return {name: found for (where, name), found in self.plugins.objects.items() if where == namespace}
 
-    def users_of(self, plugin: Key) -> list[Json]:
+    def users_of(self, plugin: SchedulerKey) -> list[Json]:
         """Give the Schedulers that name a plugin, in order."""
         found = [one for one in self.schedulers.objects.values() if _uses(one, plugin)]
         return sorted(found, key=lambda one: str(one["metadata"]["name"]))
 
-    def kept_for(self, key: Key) -> Iterator[tuple[str, Json]]:
+    def kept_for(self, key: SchedulerKey) -> Iterator[tuple[str, Json]]:
         """Give kind and state of what is kept for a Scheduler."""
         for kind, mirror in self.kept.items():
             for found in mirror.objects.values():
                 if scheduler_of(found) == key:
                     yield kind, found
 
-    def pods_of(self, key: Key) -> list[Json]:
+    def pods_of(self, key: SchedulerKey) -> list[Json]:
         """Give a Scheduler's pods, without those that are going or have ended."""
         return [
             pod
@@ -100,7 +100,7 @@ class Observed:
             and (pod.get("status") or {}).get("phase") not in _FINISHED
         ]
 
-    def all_pods_of(self, key: Key) -> list[Json]:
+    def all_pods_of(self, key: SchedulerKey) -> list[Json]:
         """Give a Scheduler's pods, those that are going and those that have ended included."""
         return [one for one in self.pods.objects.values() if scheduler_of(one) == key]
 
@@ -110,7 +110,7 @@ class Observed:
         found = {pod["metadata"]["name"]: mount_failure(pod, events) for pod in pods} if events else {}
         return {name: text for name, text in found.items() if text}
 
-    def everything(self) -> set[Key]:
+    def everything(self) -> set[SchedulerKey]:
         """Give every Scheduler that there is, or was while something is still kept for it."""
         keys = {key_of(one) for one in self.schedulers.objects.values()}
         left = (scheduler_of(one) for mirror in self.kept.values() for one in mirror.objects.values())
@@ -126,7 +126,7 @@ class Observed:
         # Of its namespace all: one that stopped using a plugin has no other way of telling.
         for where, name in tuple(self.schedulers.objects):
             if where == found["metadata"]["namespace"]:
-                self._wanted(Key(where, name))
+                self._wanted(SchedulerKey(where, name))
 
     def _authority_changed(self, _found: Json, _before: Json | None) -> None:
         self.explain_api_due.set()
@@ -140,10 +140,10 @@ class Observed:
 
     def _want_all(self) -> None:
         for where, name in tuple(self.schedulers.objects):
-            self._wanted(Key(where, name))
+            self._wanted(SchedulerKey(where, name))
 
     def _mount_failed(self, event: Json, _before: Json | None) -> None:
-        pod = self.pods.objects.get(Name(*about_pod(event)))
+        pod = self.pods.objects.get(ObjectName(*about_pod(event)))
         if pod is not None:
             self._kept_changed(pod, None)
 
@@ -160,7 +160,7 @@ class Observed:
             self._wanted(key)
 
 
-def _uses(scheduler: Json, plugin: Key) -> bool:
+def _uses(scheduler: Json, plugin: SchedulerKey) -> bool:
     names = [one["name"] for one in scheduler["spec"].get("plugins") or ()]
     return scheduler["metadata"]["namespace"] == plugin.namespace and plugin.name in names
 
@@ -171,6 +171,6 @@ def _serves(deployment: Json) -> tuple[object, bool]:
     return written, bool(deployment["spec"].get("replicas", 1))
 
 
-def _name(obj: Json) -> Name:
+def _name(obj: Json) -> ObjectName:
     metadata = obj["metadata"]
-    return Name(metadata.get("namespace", ""), metadata["name"])
+    return ObjectName(metadata.get("namespace", ""), metadata["name"])

@@ -3,7 +3,7 @@
 An object that only has the name that one would have is left as it is; errors.NotControlledError says so.
 """
 
-from berth.operator.kinds import FIELD_MANAGER, MANAGED_BY, Json, Key, key_of, scheduler_of
+from berth.operator.kinds import FIELD_MANAGER, MANAGED_BY, Json, SchedulerKey, key_of, scheduler_of
 
 
 def is_controlled(found: Json, scheduler: Json) -> bool:
@@ -16,7 +16,7 @@ def is_controlled(found: Json, scheduler: Json) -> bool:
     return is_cluster_wide_of(found, key_of(scheduler))
 
 
-def is_cluster_wide_of(found: Json, key: Key) -> bool:
+def is_cluster_wide_of(found: Json, key: SchedulerKey) -> bool:
     """Say whether a cluster-wide object is kept for the Scheduler of that name."""
     metadata = found["metadata"]
     named = metadata["name"].endswith(f":{key.namespace}:{key.name}") and "namespace" not in metadata

@@ -22,7 +22,7 @@ from berth.client.leases import LeaderElector, LeaseSettings, new_identity
 from berth.client.reflector import Reflector
 from berth.client.resources import CONFIG_MAPS, PODS, Resource
 from berth.client.transport import Transport
-from berth.client.watch import Source
+from berth.client.watch import WatchSource
 from berth.client.wire import bounded
 from berth.config.releases.release import followed
 from berth.framework.clock import SYSTEM_CLOCK
@@ -44,14 +44,14 @@ from berth.operator.kinds import (
     SERVICE_MONITORS,
     SERVING_SECRET,
     Json,
-    Key,
+    SchedulerKey,
 )
 from berth.operator.leading_condition import LeadingConditions
 from berth.operator.metrics import OperatorMetrics
 from berth.operator.mounts import FAILED_MOUNT
-from berth.operator.observed import Mirror, Observed
-from berth.operator.reconciler import Outcome, Reconciler
-from berth.operator.rendering import Settings
+from berth.operator.observed import ClusterView, KindCache
+from berth.operator.reconciler import Reconciler, ReconcileResult
+from berth.operator.rendering import SchedulerDefaults
 from berth.operator.work_queue import WorkQueue
 from berth.serving.delegated_access import DelegatedAccess
 from berth.serving.endpoints import Endpoints, SecureServer
@@ -79,7 +79,7 @@ class OperatorSettings:
     `namespaces` are those whose Schedulers are kept; none means all. `namespace` is its own.
     """
 
-    schedulers: Settings
+    schedulers: SchedulerDefaults
     kubeconfig: str = ""
     lease: LeaseSettings | None = None
     bind_address: str = "0.0.0.0"  # noqa: S104 (in a pod, its own address)
@@ -138,7 +138,7 @@ class Operator:
         self._metrics = OperatorMetrics()
         self._queue = WorkQueue(asyncio.get_running_loop().call_later)
         self._failures = FailureLog()
-        self._observed = Observed(self._queue.add, tuple(KEPT))
+        self._observed = ClusterView(self._queue.add, tuple(KEPT))
         self._scopes = settings.namespaces or ("",)
         self._open: set[str] = set()
         self._monitors = False
@@ -168,7 +168,7 @@ class Operator:
             settings=settings.schedulers,
         )
 
-    def _found_settings(self) -> Settings:
+    def _found_settings(self) -> SchedulerDefaults:
         """The operator's choices for schedulers, with what it found in the cluster."""
         chosen = self._settings.schedulers
         release = followed(self._server) or chosen.release
@@ -293,7 +293,7 @@ class Operator:
 
     def _look_at_everything(self) -> None:
         for key in sorted(self._observed.everything()):
-            self._queue.add(Key(*key))
+            self._queue.add(SchedulerKey(*key))
 
     async def _work(self) -> None:
         while True:
@@ -301,21 +301,21 @@ class Operator:
             if self._elector is not None and not self._elector.is_fresh():
                 raise LeaseLostError("the lease is not fresh any more")
             started = SYSTEM_CLOCK.monotonic()
-            outcome = Outcome.DONE
+            outcome = ReconcileResult.DONE
             try:
                 if self._is_open(key.namespace):
                     outcome = await self._reconciler.reconcile(key)
             except Exception as error:  # noqa: BLE001 (one key's; it is tried again, and the others go on)
-                outcome = Outcome.FAILED
+                outcome = ReconcileResult.FAILED
                 self._queue.failed(key)
                 self._failures.failed(key, error)
             else:
                 self._failures.went_well(key)
-                if outcome is Outcome.DONE:
+                if outcome is ReconcileResult.DONE:
                     self._queue.succeeded(key)
                 else:
                     self._queue.failed(key)
-            result = "error" if outcome is Outcome.FAILED else "success"
+            result = "error" if outcome is ReconcileResult.FAILED else "success"
             self._metrics.reconciled(result, SYSTEM_CLOCK.monotonic() - started)
 
     async def _resync(self) -> None:
@@ -358,9 +358,9 @@ class Operator:
         return self._monitors
 
     def _mirror(
-        self, resource: Resource, mirror: Mirror, selector: str = "", scope: str = "", fields: str = ""
+        self, resource: Resource, mirror: KindCache, selector: str = "", scope: str = "", fields: str = ""
     ) -> Reflector[Json]:
-        source = Source(resource, scope, fields, selector)
+        source = WatchSource(resource, scope, fields, selector)
         reflector = Reflector(self._transport, source, _decode, mirror)
         self._spawn(reflector.run(), f"watch of {resource.plural}")
         return reflector

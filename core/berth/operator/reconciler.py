@@ -18,21 +18,21 @@ from berth.operator.conditions import Problem, conditions, plugin_states
 from berth.operator.descheduling_condition import descheduling
 from berth.operator.errors import NotControlledError, PlanError, ServedTwiceError
 from berth.operator.issuing import Issuing
-from berth.operator.kinds import PLUGINS, SCHEDULERS, VERSION, Json, Key, key_of
+from berth.operator.kinds import PLUGINS, SCHEDULERS, VERSION, Json, SchedulerKey, key_of
 from berth.operator.kube_scheduler import KubeSchedulerLease
 from berth.operator.kubernetes_condition import kubernetes_tested
 from berth.operator.leading_condition import LeadingConditions
 from berth.operator.managed_objects import Applied, ManagedObjects, apply
 from berth.operator.metrics import OperatorMetrics
-from berth.operator.observed import Observed
+from berth.operator.observed import ClusterView
 from berth.operator.profile_names import profile_problem, unknown_profiles
-from berth.operator.rendering import Plan, Settings, plan
+from berth.operator.rendering import SchedulerDefaults, SchedulerPlan, plan
 from berth.operator.rendering.names import base_name, descheduler_name
 from berth.operator.rivals import yields_to
 from berth.operator.status import plugin_status, ready, scheduler_status
 
 
-class Outcome(Enum):
+class ReconcileResult(Enum):
     """What came of a look at a Scheduler."""
 
     DONE = auto()
@@ -48,12 +48,12 @@ class Reconciler:
     def __init__(
         self,
         api: Api,
-        observed: Observed,
+        observed: ClusterView,
         events: EventRecorder,
         metrics: OperatorMetrics,
         *,
         issuing: Issuing,
-        settings: Callable[[], Settings],
+        settings: Callable[[], SchedulerDefaults],
         server: Callable[[], str],
         leading: LeadingConditions,
         now: Callable[[], str],
@@ -71,7 +71,7 @@ class Reconciler:
         self._now = now
         self._objects = ManagedObjects(api, observed, metrics, self._drifted)
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def reconcile(self, key: SchedulerKey) -> ReconcileResult:
         """Look at a Scheduler; unless DONE, look again later.
 
         Raises: ClientError where its status cannot be written, or what it leaves not be deleted; any other
@@ -80,11 +80,11 @@ class Reconciler:
         scheduler = self._observed.scheduler(key)
         if scheduler is None:
             await self._forget(key)
-            return Outcome.DONE
+            return ReconcileResult.DONE
         problem: Problem | None = None
         failure: Exception | None = None
-        made: Plan | None = None
-        outcome = Outcome.DONE
+        made: SchedulerPlan | None = None
+        outcome = ReconcileResult.DONE
         try:
             await self._kube_scheduler.check(scheduler)
             settings = replace(self._settings(), authority=await self._issuing.bundle())
@@ -93,15 +93,15 @@ class Reconciler:
             made = plan(wanted, self._observed.plugins_in(key.namespace), settings)
             problem = await self._apply(scheduler, made)
             if problem is not None:
-                outcome = Outcome.FAILED
+                outcome = ReconcileResult.FAILED
             elif served_twice is not None:
-                problem, outcome = _problem(served_twice), Outcome.WAITS
+                problem, outcome = _problem(served_twice), ReconcileResult.WAITS
         except ServedTwiceError as error:
-            problem, outcome = _problem(error), Outcome.WAITS
+            problem, outcome = _problem(error), ReconcileResult.WAITS
         except PlanError as error:
             problem = _problem(error)
         except ClientError as error:
-            problem, outcome = Problem("ApplyFailed", str(error)), Outcome.FAILED
+            problem, outcome = Problem("ApplyFailed", str(error)), ReconcileResult.FAILED
         except Exception as error:  # noqa: BLE001 (one Scheduler's, and raised once that is reported)
             problem, failure = Problem("InternalError", f"{type(error).__name__}: {error}"), error
         fingerprint = made.fingerprint if made is not None and problem is None else ""
@@ -110,7 +110,7 @@ class Reconciler:
             raise failure
         return outcome
 
-    async def _forget(self, key: Key) -> None:
+    async def _forget(self, key: SchedulerKey) -> None:
         self._metrics.forget(key)
         self._leading.forget(key)
         mirrors = self._observed.schedulers, self._observed.plugins
@@ -127,7 +127,7 @@ class Reconciler:
             lambda one: self._objects.found("Deployment", one.namespace, base_name(one)),
         )
 
-    async def _apply(self, scheduler: Json, made: Plan) -> Problem | None:
+    async def _apply(self, scheduler: Json, made: SchedulerPlan) -> Problem | None:
         """Give what is wrong afterwards; what is another's may go without a sign to the operator."""
         done = Applied()
         try:
@@ -146,7 +146,7 @@ class Reconciler:
         return Problem(reason, "; ".join(str(error) for _, error in done.wrong))
 
     async def _report(
-        self, scheduler: Json, made: Plan | None, problem: Problem | None, fingerprint: str
+        self, scheduler: Json, made: SchedulerPlan | None, problem: Problem | None, fingerprint: str
     ) -> None:
         key = key_of(scheduler)
         deployment = self._objects.found("Deployment", key.namespace, base_name(key))
@@ -169,7 +169,7 @@ class Reconciler:
         for plugin in tuple(self._observed.plugins_in(key.namespace).values()):
             await self._report_plugin(plugin)
 
-    def _running_plugins(self, key: Key, scheduler: Json, made: Plan | None) -> list[Json]:
+    def _running_plugins(self, key: SchedulerKey, scheduler: Json, made: SchedulerPlan | None) -> list[Json]:
         if made is not None:
             return list(made.configuration.plugins)
         known = self._observed.plugins_in(key.namespace)
@@ -206,7 +206,7 @@ class Reconciler:
         except NotFoundError:  # it went in between
             return
 
-    def _drifted(self, key: Key, kind: str, name: str) -> None:
+    def _drifted(self, key: SchedulerKey, kind: str, name: str) -> None:
         gone = {"metadata": {"namespace": key.namespace, "name": key.name}}
         scheduler = self._observed.scheduler(key) or gone
         note = f"{kind} {name} was changed back"

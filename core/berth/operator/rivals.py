@@ -9,11 +9,11 @@ import json
 from collections.abc import Callable, Iterable
 
 from berth.operator.errors import ServedTwiceError
-from berth.operator.kinds import Json, Key, key_of
+from berth.operator.kinds import Json, SchedulerKey, key_of
 from berth.operator.rendering.names import lease
 from berth.operator.rendering.plan import PROFILES
 
-Deployments = Callable[[Key], Json | None]
+Deployments = Callable[[SchedulerKey], Json | None]
 
 
 def yields_to(scheduler: Json, others: Iterable[Json], deployment: Deployments) -> ServedTwiceError | None:
@@ -52,7 +52,7 @@ def _served_twice(found: list[tuple[str, Json]]) -> ServedTwiceError:
     )
 
 
-def _age(scheduler: Json) -> tuple[str, Key]:
+def _age(scheduler: Json) -> tuple[str, SchedulerKey]:
     """Order by time of creation; what came in the same second by name."""
     return scheduler["metadata"].get("creationTimestamp", ""), key_of(scheduler)
 
@@ -69,7 +69,7 @@ def _runs(scheduler: Json) -> bool:
     return not gone and bool(scheduler["spec"].get("replicas", 1))
 
 
-def _lease(scheduler: Json) -> Key | None:
+def _lease(scheduler: Json) -> SchedulerKey | None:
     elects = (scheduler["spec"].get("leaderElection") or {}).get("leaderElect", True)
     return lease(scheduler) if elects else None
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from berth.operator.conditions import Condition, written
-from berth.operator.kinds import Json, Key, key_of
+from berth.operator.conditions import StatusCondition, written
+from berth.operator.kinds import Json, SchedulerKey, key_of
 from berth.operator.rendering.names import selector
 
 
@@ -11,7 +11,7 @@ def scheduler_status(
     scheduler: Json,
     deployment: Json | None,
     states: Mapping[str, str],
-    found: Sequence[Condition],
+    found: Sequence[StatusCondition],
     *,
     fingerprint: str,
     now: str,
@@ -39,7 +39,11 @@ def _plugin(name: str, state: str) -> Json:
 
 
 def plugin_status(
-    plugin: Json, states: Mapping[Key, str], found: Sequence[Condition], accepted: Json | None, now: str
+    plugin: Json,
+    states: Mapping[SchedulerKey, str],
+    found: Sequence[StatusCondition],
+    accepted: Json | None,
+    now: str,
 ) -> Json:
     """Give a SchedulerPlugin's status.
 
@@ -56,16 +60,18 @@ def plugin_status(
     return status if accepted is None else {**status, "accepted": accepted}
 
 
-def ready(states: Mapping[Key, str], unknown: Sequence[str]) -> Condition:
+def ready(states: Mapping[SchedulerKey, str], unknown: Sequence[str]) -> StatusCondition:
     """Give a SchedulerPlugin's condition Ready, by what is wrong with it and which profiles none has."""
     if not states:
         text = "no Scheduler of this namespace names it in spec.plugins"
-        return Condition("Ready", False, "NotUsed", text)
+        return StatusCondition("Ready", False, "NotUsed", text)
     if unknown:
         names = ", ".join(unknown)
         text = f"spec.profiles names {names}, which no Scheduler that runs it has; correct or remove it"
-        return Condition("Ready", False, "UnknownProfile", text)
+        return StatusCondition("Ready", False, "UnknownProfile", text)
     wrong = [f"{key.name}: {state}" for key, state in states.items() if state]
     if wrong:
-        return Condition("Ready", False, "NotReady", "; ".join(wrong))
-    return Condition("Ready", True, "Running", f"it runs beside {', '.join(key.name for key in states)}")
+        return StatusCondition("Ready", False, "NotReady", "; ".join(wrong))
+    return StatusCondition(
+        "Ready", True, "Running", f"it runs beside {', '.join(key.name for key in states)}"
+    )

@@ -9,7 +9,7 @@ Source: k8s.io/client-go/util/workqueue (v1.36).
 import asyncio
 from collections.abc import Callable
 
-from berth.operator.kinds import Key
+from berth.operator.kinds import SchedulerKey
 
 FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 60.0
@@ -23,24 +23,24 @@ class WorkQueue:
 
     def __init__(self, later: Callable[[float, Callable[[], None]], object]) -> None:
         self._later = later
-        self._waiting: dict[Key, None] = {}
-        self._failures: dict[Key, int] = {}
-        self._at_work: set[Key] = set()
+        self._waiting: dict[SchedulerKey, None] = {}
+        self._failures: dict[SchedulerKey, int] = {}
+        self._at_work: set[SchedulerKey] = set()
         self._ready = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, key: Key) -> None:
+    def add(self, key: SchedulerKey) -> None:
         """Have the key looked at, soon."""
         self._waiting[key] = None
         self._ready.set()
 
-    def add_later(self, key: Key, seconds: float) -> None:
+    def add_later(self, key: SchedulerKey, seconds: float) -> None:
         """Have the key looked at after a while."""
         self._later(seconds, lambda: self.add(key))
 
-    async def get(self) -> Key:
+    async def get(self) -> SchedulerKey:
         """Wait for the next key; `succeeded` or `failed` has to follow."""
         while (key := self._next()) is None:
             self._ready.clear()
@@ -49,20 +49,20 @@ class WorkQueue:
         self._at_work.add(key)
         return key
 
-    def _next(self) -> Key | None:
+    def _next(self) -> SchedulerKey | None:
         return next((key for key in self._waiting if key not in self._at_work), None)
 
-    def _done(self, key: Key) -> None:
+    def _done(self, key: SchedulerKey) -> None:
         self._at_work.discard(key)
         if key in self._waiting:
             self._ready.set()
 
-    def succeeded(self, key: Key) -> None:
+    def succeeded(self, key: SchedulerKey) -> None:
         """Forget earlier failures."""
         self._done(key)
         self._failures.pop(key, None)
 
-    def failed(self, key: Key) -> float:
+    def failed(self, key: SchedulerKey) -> float:
         """Have the key looked at again; gives after how many seconds at the latest, for it may be added."""
         self._done(key)
         count = self._failures.get(key, 0)

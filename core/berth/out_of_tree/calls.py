@@ -31,7 +31,7 @@ from berth.out_of_tree.errors import (
     RequestTooLargeError,
     SidecarError,
 )
-from berth.out_of_tree.lifecycle.connection import Connection
+from berth.out_of_tree.lifecycle.connection import PluginConnection
 from berth.out_of_tree.limits import ENVELOPE_BYTES, MESSAGE_BYTES
 from berth.out_of_tree.plugin_metrics import PluginMetrics
 from berth.out_of_tree.time_budget import seconds_left
@@ -73,7 +73,7 @@ class CallContext:
 class Caller:
     """Calls one plugin, in one version of it, in the name of one profile."""
 
-    connection: Connection
+    connection: PluginConnection
     feed: StateFeed
     profile: str
     around: CallContext
@@ -126,7 +126,7 @@ class Caller:
             rpc_request(self.connection.endpoint, name),
             rpc_outcome,
         )
-        with Counted(self, name), span:
+        with CountedCall(self, name), span:
             ends = asyncio.get_running_loop().time() + seconds
             try:
                 response = await self._asked(name, request, span, seconds)
@@ -139,7 +139,7 @@ class Caller:
 
         Raises: NotConnectedError, CallFailedError, ProtocolError.
         """
-        with Counted(self, name):
+        with CountedCall(self, name):
             try:
                 seconds = self.connection.seconds_for(name)
                 response = await self._sent(self.connection.queueing, name, request, (), seconds)
@@ -232,7 +232,7 @@ def attempt_of(state: CycleState) -> int:
     return record.attempt if record else 0
 
 
-class Counted:
+class CountedCall:
     """Counts a call, and lets the circuit know of it.
 
     Raises: NotConnectedError at its beginning where the circuit is open.

@@ -28,9 +28,9 @@ from berth.out_of_tree.cluster_state.raw_objects import KeptObjects, RawObjects
 from berth.out_of_tree.cluster_state.state_feed import StateFeed
 from berth.out_of_tree.cluster_state.watched_objects import StartWatch, WatchedObject, WatchedObjects
 from berth.out_of_tree.errors import SidecarError
-from berth.out_of_tree.lifecycle.conditions import Condition
-from berth.out_of_tree.lifecycle.connection import Connection, Listeners
-from berth.out_of_tree.lifecycle.versions import Version
+from berth.out_of_tree.lifecycle.conditions import PluginCondition
+from berth.out_of_tree.lifecycle.connection import Listeners, PluginConnection
+from berth.out_of_tree.lifecycle.versions import PluginVersion
 from berth.out_of_tree.plugin_metrics import NoPluginMetrics, PluginMetrics
 from berth.out_of_tree.plugin_text import bounded
 from berth.out_of_tree.points.asking_ahead import CLASSES_AHEAD, LookAhead
@@ -80,7 +80,7 @@ class PluginHost:
         rewire: Callable[[str], None],
         metrics: PluginMetrics | None = None,
         landed: Callable[[Pod, str], Awaitable[bool]] | None = None,
-        on_condition: Callable[[str, Condition], None] = lambda _plugin, _condition: None,
+        on_condition: Callable[[str, PluginCondition], None] = lambda _plugin, _condition: None,
         kept: KeptObjects | None = None,
         wake: Callable[[], None] = lambda: None,
         classes_ahead: int = CLASSES_AHEAD,
@@ -116,9 +116,9 @@ class PluginHost:
         """Whether plugins are about to be sent promised pods."""
         self.plugins: dict[tuple[str, str], SidecarPlugin] = {}
         """By name and profile."""
-        self.versions: dict[str, Version] = {}
+        self.versions: dict[str, PluginVersion] = {}
         """The one of each plugin that new attempts begin with, by name."""
-        self.others: list[Version] = []
+        self.others: list[PluginVersion] = []
         """Those that are not used yet, or not any more."""
         self.shadows = Shadows(_tell_done)
         """The plugins that follow attempts and have no say in them."""
@@ -128,7 +128,7 @@ class PluginHost:
             self.versions[name] = self.new_version(self._specs[name], arguments)
 
     @property
-    def connections(self) -> dict[str, Connection]:
+    def connections(self) -> dict[str, PluginConnection]:
         """The connection of each plugin that new attempts begin with, by name."""
         return {name: version.connection for name, version in self.versions.items()}
 
@@ -140,7 +140,7 @@ class PluginHost:
         """What makes each plugin in a profile, by name."""
         return {name: self._factory(name) for name in self._specs}
 
-    def new_version(self, spec: SidecarSpec, arguments: Mapping[str, Any]) -> Version:
+    def new_version(self, spec: SidecarSpec, arguments: Mapping[str, Any]) -> PluginVersion:
         """A connection to that plugin and what keeps it in step, yet to be started."""
         feed = StateFeed(
             self._snapshot,
@@ -151,14 +151,14 @@ class PluginHost:
             nominations=Nominations(self._queue.nominator, self.pods),
         )
         feed.begin()
-        return Version(Connection(spec, feed, arguments, self._listeners(), self._clock), feed)
+        return PluginVersion(PluginConnection(spec, feed, arguments, self._listeners(), self._clock), feed)
 
     def work(self) -> Iterator[tuple[str, Any]]:
         """What has to run for as long as the scheduler does: a name and a coroutine for each connection."""
         for name, version in self.versions.items():
             yield f"plugin {name}", self._keep_up(version)
 
-    async def _keep_up(self, version: Version) -> None:
+    async def _keep_up(self, version: PluginVersion) -> None:
         version.task = asyncio.current_task()
         await version.connection.run()
 
@@ -227,7 +227,7 @@ class PluginHost:
 
         return make
 
-    def make(self, version: Version, handle: Handle) -> SidecarPlugin:
+    def make(self, version: PluginVersion, handle: Handle) -> SidecarPlugin:
         """The plugin as one of that profile's."""
         name, profile = version.connection.spec.name, handle.profile_name
         caller = self.caller(version, profile)
@@ -239,7 +239,7 @@ class PluginHost:
         )
         return plugin
 
-    def caller(self, version: Version, profile: str) -> Caller:
+    def caller(self, version: PluginVersion, profile: str) -> Caller:
         """What calls that version in the name of that profile."""
         return Caller(version.connection, version.feed, profile, self._around)
 
@@ -266,20 +266,20 @@ class PluginHost:
             return obj.data
         return self.nodes.of(obj) if isinstance(obj, Node) else self.pods.of(obj)
 
-    def _on_ready(self, connection: Connection) -> None:
+    def _on_ready(self, connection: PluginConnection) -> None:
         if connection.starts == 1:
             self.check_gates(connection)
         self.ask_keys_anew(connection)
         self.news_from(connection.spec.name, None)
         self._on_answering(connection)
 
-    def _on_answering(self, connection: Connection) -> None:
+    def _on_answering(self, connection: PluginConnection) -> None:
         """Try the pods again that failed while the plugin could not be asked, whatever their backoff."""
         for plugin in self.plugins.values():
             if plugin.caller.connection is connection:
                 plugin.wake_failed()
 
-    def _on_probing(self, connection: Connection) -> None:
+    def _on_probing(self, connection: PluginConnection) -> None:
         """Have the plugin asked once: all its pods may be backing off."""
         any(
             plugin.wake_probe()
@@ -287,7 +287,7 @@ class PluginHost:
             if plugin.caller.connection is connection
         )
 
-    def check_gates(self, connection: Connection) -> None:
+    def check_gates(self, connection: PluginConnection) -> None:
         """Ask a gate that is new about pods that are queued already."""
         if connection.spec.shadow or not connection.offers(PRE_ENQUEUE):
             return
@@ -295,13 +295,13 @@ class PluginHost:
             if plugin.caller.connection is connection:
                 self._queue.check_gates_again(profile)
 
-    def ask_keys_anew(self, connection: Connection) -> None:
+    def ask_keys_anew(self, connection: PluginConnection) -> None:
         """Ask a plugin that orders the queue about all pods that wait: it may know nothing of them."""
         for plugin in self.plugins.values():
             if plugin.caller.connection is connection:
                 plugin.keys.ask_anew()
 
-    async def _on_greeted(self, connection: Connection) -> None:
+    async def _on_greeted(self, connection: PluginConnection) -> None:
         """Take over what the plugin waits for, before any of it can happen to its state."""
         if connection.offers(HINTS):
             self.nodes.keeps_earlier = self.pods.keeps_earlier = True
@@ -309,7 +309,7 @@ class PluginHost:
             if name == connection.spec.name and plugin.caller.connection is connection:
                 self.rewire(profile)
 
-    def _on_requeue(self, connection: Connection, response: queueing_pb2.RequeueResponse) -> None:
+    def _on_requeue(self, connection: PluginConnection, response: queueing_pb2.RequeueResponse) -> None:
         plugin = connection.spec.name
         self.metrics.requeued(plugin)
         if any(version.connection.spec.shadow for version in self._versions_of(plugin)):
@@ -331,7 +331,7 @@ class PluginHost:
     def _waiting(self, named: queueing_pb2.PodSet) -> Iterator[WaitingPod]:
         return (waiting for uid in named.uids if (waiting := self._waiting_pods.get(uid)))
 
-    def _other_keys(self, connection: Connection, changed: queueing_pb2.PodSortKeys) -> None:
+    def _other_keys(self, connection: PluginConnection, changed: queueing_pb2.PodSortKeys) -> None:
         """Sort pods as the plugin wants it now; count those it was not asked about. Raises: ProtocolError."""
         plugin = connection.spec.name
         keys = dict(zip(changed.uids, sort_keys_of(plugin, changed.keys, len(changed.uids)), strict=True))
@@ -379,10 +379,10 @@ class PluginHost:
         for version in self._every_version():
             version.feed.catch_up()
 
-    def _every_version(self) -> list[Version]:
+    def _every_version(self) -> list[PluginVersion]:
         return [*self.versions.values(), *self.others]
 
-    def _versions_of(self, plugin: str) -> list[Version]:
+    def _versions_of(self, plugin: str) -> list[PluginVersion]:
         return [version for version in self._every_version() if version.connection.spec.name == plugin]
 
 

@@ -15,7 +15,7 @@ from berth.framework.listers import Listers
 from berth.objects.devices import DeviceClass
 from berth.objects.steps import at_once
 from berth.plugins.device_classes import DeviceClassNames, is_device_resource
-from berth.plugins.dynamic_resources.inventory import Device, Inventory, SelectorError, View
+from berth.plugins.dynamic_resources.inventory import Device, DeviceSelectorError, Inventory, ReachableDevices
 from berth.plugins.dynamic_resources.usage import DeviceUsage
 from berth.snapshot.columns import Ints
 from berth.snapshot.snapshot import Snapshot
@@ -69,13 +69,13 @@ class DeviceOffers:
             used[by_devices] = counted[numbers, 1][by_devices]
         return Amounts(offered, used)
 
-    def _counted(self, behind: DeviceClass, view: View) -> tuple[int, int]:
+    def _counted(self, behind: DeviceClass, view: ReachableDevices) -> tuple[int, int]:
         """How many devices of the class there are, and how many of them are in use."""
         selectors = [s.cel.expression for s in behind.spec.selectors if s.cel is not None]
         devices = (device for _, devices in view.pools for device in devices)
         try:
             found = [device for device in devices if device.matches_all(selectors)]
-        except SelectorError:
+        except DeviceSelectorError:
             return 0, 0
         return len(found), sum(self._in_use(device) for device in found)
 

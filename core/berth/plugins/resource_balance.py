@@ -23,7 +23,7 @@ PAIR = 2
 HALF = MAX_NODE_SCORE // 2
 
 
-class Part(NamedTuple):
+class BalanceTerm(NamedTuple):
     """What a row offers of one resource, what pods hold of it, and how much more is to be in use."""
 
     offered: ByRow
@@ -95,7 +95,7 @@ def balance_of_row(names: Sequence[str], amounts: Sequence[int], nodes: Snapshot
     """The same as a function of a row of the whole snapshot."""
     return _of_row(
         [
-            Part(offered.data, nodes.held_on_rows(name), more)
+            BalanceTerm(offered.data, nodes.held_on_rows(name), more)
             for name, more in zip(names, amounts, strict=True)
             if (offered := nodes.offered(name)) is not None
         ]
@@ -114,12 +114,12 @@ def balances_with_devices(
         offered = devices[name].offered if name in devices else nodes.offered(name)
         if offered is not None:
             held = devices[name].used if name in devices else nodes.held(name)
-            parts.append(Part(offered.tolist(), held.tolist(), more))
+            parts.append(BalanceTerm(offered.tolist(), held.tolist(), more))
     balance = _of_row(parts)
     return np.array([balance(row) for row in range(len(nodes))], dtype=np.int32)
 
 
-def _of_row(parts: Sequence[Part]) -> Callable[[int], int]:
+def _of_row(parts: Sequence[BalanceTerm]) -> Callable[[int], int]:
     def balance(row: int) -> int:
         fractions = []
         for offered, held, more in parts:

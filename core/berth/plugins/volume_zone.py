@@ -51,13 +51,13 @@ class PlaceRequirement(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class VolumePlaces:
+class VolumeZones:
     """Where the pod's volumes are."""
 
     requirements: tuple[PlaceRequirement, ...]
 
 
-class RejectedClaimError(Exception):
+class UnservableClaimError(Exception):
     """A claim that no node can serve as it is; the text is upstream's."""
 
 
@@ -77,11 +77,11 @@ class VolumeZone(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExtensions)
                 volume = self._volume(pod.namespace, name)
                 if volume is not None:
                     found |= dict.fromkeys(places(volume))
-        except RejectedClaimError as error:
+        except UnservableClaimError as error:
             return PreFilterResult(unresolvable(str(error)))
         if not found:
             return PreFilterResult(SKIP)
-        state.write(VolumePlaces, VolumePlaces(tuple(found)))
+        state.write(VolumeZones, VolumeZones(tuple(found)))
         return PreFilterResult()
 
     def _volume(self, namespace: str, name: str) -> PersistentVolume | None:
@@ -90,33 +90,33 @@ class VolumeZone(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExtensions)
         Raises: RejectedClaimError.
         """
         if not name:
-            raise RejectedClaimError("PersistentVolumeClaim had no name")
+            raise UnservableClaimError("PersistentVolumeClaim had no name")
         claim = self.handle.listers.persistent_volume_claims.get(name, namespace)
         if claim is None:
-            raise RejectedClaimError(claim_not_found(name))
+            raise UnservableClaimError(claim_not_found(name))
         if not claim.spec.volume_name:
             self._check_waits(claim.storage_class)
             return None
         volume = self.handle.listers.persistent_volumes.get(claim.spec.volume_name)
         if volume is None:
-            raise RejectedClaimError(f'persistentvolume "{claim.spec.volume_name}" not found')
+            raise UnservableClaimError(f'persistentvolume "{claim.spec.volume_name}" not found')
         return volume
 
     def _check_waits(self, class_name: str) -> None:
         if not class_name:
-            raise RejectedClaimError("PersistentVolumeClaim had no pv name and storageClass name")
+            raise UnservableClaimError("PersistentVolumeClaim had no pv name and storageClass name")
         storage_class = self.handle.listers.storage_classes.get(class_name)
         if storage_class is None:
-            raise RejectedClaimError(f'storageclass.storage.k8s.io "{class_name}" not found')
+            raise UnservableClaimError(f'storageclass.storage.k8s.io "{class_name}" not found')
         if storage_class.volume_binding_mode is None:
-            raise RejectedClaimError(f'VolumeBindingMode not set for StorageClass "{class_name}"')
+            raise UnservableClaimError(f'VolumeBindingMode not set for StorageClass "{class_name}"')
         if not storage_class.waits:
-            raise RejectedClaimError("PersistentVolume had no name")
+            raise UnservableClaimError("PersistentVolume had no name")
 
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:
         """Answer 1 where a label is missing or shows another place; nodes without any such label pass."""
         del pod
-        requirements = state.read(VolumePlaces).requirements
+        requirements = state.read(VolumeZones).requirements
         return nodes.answer((self.name, requirements), partial(in_other_zones, requirements))
 
     def sign_pod(self, pod: Pod) -> Hashable:

@@ -82,7 +82,7 @@ class GroupQuestion:
 
 async def try_group(ground: SchedulingContext, question: GroupQuestion) -> GroupResult:
     """Try the group's pods; the snapshot is in the end as it was."""
-    trial = Trial.of(ground, question)
+    trial = GroupPlacementTrial.of(ground, question)
     try:
         trial.judge()
         for member in question.members:
@@ -106,7 +106,7 @@ class _Placed:
 
 
 @dataclass(slots=True)
-class Trial:
+class GroupPlacementTrial:
     """Pods of a group placed one after the other in the snapshot; the caller takes them back.
 
     `attempts` counts how often a pod was tried.
@@ -123,7 +123,7 @@ class Trial:
     _requires_preemption: bool = False
 
     @classmethod
-    def of(cls, ground: SchedulingContext, question: GroupQuestion) -> "Trial":
+    def of(cls, ground: SchedulingContext, question: GroupQuestion) -> "GroupPlacementTrial":
         """A trial that has not begun."""
         return cls(ground, question, question.states.copy_of(question.key))
 

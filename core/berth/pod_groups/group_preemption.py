@@ -14,7 +14,7 @@ from berth.framework.interface import PodGroupPostFilterPlugin, PodGroupPostFilt
 from berth.framework.listers import Store
 from berth.framework.status import Status, failed, unschedulable
 from berth.objects.pod_groups import PodGroup
-from berth.pod_groups.group_algorithm import GroupQuestion, SchedulingContext, Trial
+from berth.pod_groups.group_algorithm import GroupPlacementTrial, GroupQuestion, SchedulingContext
 from berth.pod_groups.group_result import GroupResult
 from berth.pod_groups.members import Member
 from berth.snapshot.pod_info import PodInfo
@@ -93,7 +93,7 @@ class _WithoutVictims:
         """Whether it would be with those who were put back: from 1.37 on, each pod where it is already."""
         if self.ground.counting is None:
             return (await self.fits()).ok
-        trial = Trial.of(self.ground, replace(self.question, simulated=True))
+        trial = GroupPlacementTrial.of(self.ground, replace(self.question, simulated=True))
         found, rows = self.found, self.ground.snapshot.row_of
         try:
             for member in self.question.members:
@@ -106,7 +106,7 @@ class _WithoutVictims:
         finally:
             await trial.keep(0)
 
-    async def _fits_on(self, trial: Trial, member: Member, row: int) -> bool:
+    async def _fits_on(self, trial: GroupPlacementTrial, member: Member, row: int) -> bool:
         await trial.go_on_with(member, np.array([row]))
         one = trial.result.members[member.pod.uid]
         if isinstance(one.status.error, OverBudgetError):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from berth.framework.group_plans import GroupPlan
-from berth.framework.runtime import Framework, PluginSet
+from berth.framework.runtime import Framework, ProfilePlugins
 from berth.pod_groups.members import Member
 from berth.snapshot.columns import Rows
 from berth.snapshot.pod_group_states import GroupKey, PodGroupState
@@ -31,7 +31,7 @@ class Planning:
     `outside` is what answers from other processes rest on; None where that is not known.
     """
 
-    plugins: PluginSet
+    plugins: ProfilePlugins
     outside: tuple[Hashable, ...] | None
     pods: tuple[tuple[str, str], ...]
     group: tuple[int, int, int]

@@ -13,7 +13,7 @@ from berth.framework.group_plans import GroupPlan, TriedPlan
 from berth.framework.node_scores import NodeScores
 from berth.framework.status import PluginError, Status
 from berth.objects.pod import Pod
-from berth.pod_groups.group_algorithm import GroupQuestion, SchedulingContext, Trial, try_group
+from berth.pod_groups.group_algorithm import GroupPlacementTrial, GroupQuestion, SchedulingContext, try_group
 from berth.pod_groups.group_result import GroupResult
 from berth.pod_groups.members import Member
 from berth.pod_groups.scored_pods import ScoredPods
@@ -37,13 +37,13 @@ class PlanningStage:
     may_gain: bool = field(default=True, init=False)
     """Whether a plan may place a pod: where all nodes were rejected for each, none can be the first."""
     _placed_before: int = field(init=False)
-    _trial: Trial = field(init=False)
+    _trial: GroupPlacementTrial = field(init=False)
     _fit_nowhere: AbstractSet[str] = field(default=frozenset(), init=False)
     _followers: AbstractSet[str] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self._placed_before = self.ground.cache.trials
-        self._trial = Trial.of(self.ground, self.question)
+        self._trial = GroupPlacementTrial.of(self.ground, self.question)
 
     @classmethod
     def of(cls, ground: SchedulingContext, question: GroupQuestion) -> "PlanningStage":

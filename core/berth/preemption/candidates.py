@@ -31,7 +31,7 @@ def candidates_wanted(potential: int, percentage: int, absolute: int) -> int:
 
 
 @dataclass(slots=True)
-class Found:
+class FoundCandidates:
     """The candidates so far, those that violate no budget apart, never more than `wanted` of a kind."""
 
     wanted: int

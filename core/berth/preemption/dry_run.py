@@ -23,8 +23,8 @@ from berth.framework.runtime import Framework
 from berth.framework.status import PluginError, Status, failed, unresolvable
 from berth.preemption.candidates import Candidate
 from berth.preemption.screening import LowerPriorityPods
-from berth.preemption.trial import Trial, Turns, following
-from berth.preemption.victims import Budgets, Seniority, by_importance
+from berth.preemption.trial import PreemptionTrial, ReprieveTurns, following
+from berth.preemption.victims import CompiledBudgets, Seniority, by_importance
 from berth.preemption.whole_groups import UnitDryRun, WholeGroups
 from berth.snapshot.columns import Ints, Mask, Rows
 from berth.snapshot.pod_info import PodInfo
@@ -43,7 +43,7 @@ class _Choices:
     Shapes: violating int64 (k,), how many of the first ones violate a budget if they go; gone bool (k, t).
     """
 
-    turns: Turns
+    turns: ReprieveTurns
     violating: Ints
     gone: Mask
 
@@ -71,7 +71,7 @@ class DryRun:
     framework: Framework
     attempt: Attempt
     beneath: LowerPriorityPods
-    budgets: Budgets
+    budgets: CompiledBudgets
     nominated: NominatedRows
     seniority: Seniority
     whole: WholeGroups | None = None
@@ -108,7 +108,7 @@ class DryRun:
         """
         rows = np.arange(among.size)
         table = self.beneath.everywhere()
-        trial = Trial(self.framework, self.attempt, table, rows, self.nominated, plugins=self.here)
+        trial = PreemptionTrial(self.framework, self.attempt, table, rows, self.nominated, plugins=self.here)
         diagnosis = Diagnosis(trial.table.names)
         return await trial.fits(among, diagnosis), diagnosis
 
@@ -181,8 +181,8 @@ class DryRun:
             for i, name in enumerate(trial.table.names)
         ]
 
-    def _trial(self, table: Snapshot, rows: Rows) -> Trial:
-        return Trial(self.framework, self.attempt, table, rows, self.nominated)
+    def _trial(self, table: Snapshot, rows: Rows) -> PreemptionTrial:
+        return PreemptionTrial(self.framework, self.attempt, table, rows, self.nominated)
 
     def _choices(self, rows: Rows) -> _Choices:
         order: list[Sequence[PodInfo]] = []
@@ -194,10 +194,10 @@ class DryRun:
             violating[i] = len(protected)
             order.append((*protected, *others))
             amounts.append(potential.amounts_of(order[-1]) if protected and others else potential.amounts)
-        turns = Turns.of(order, amounts)
+        turns = ReprieveTurns.of(order, amounts)
         return _Choices(turns, violating, np.zeros(turns.there.shape, dtype=bool))
 
-    async def _bring_back(self, trial: Trial, choices: _Choices, fits: Mask) -> None:
+    async def _bring_back(self, trial: PreemptionTrial, choices: _Choices, fits: Mask) -> None:
         """Reprieve the victims that can stay, one pod of each node in a turn."""
         there = choices.turns.there
         for turn in range(there.shape[1]):
@@ -216,7 +216,7 @@ class DryRun:
         return Candidate(name, tuple(info.pod for info in victims), violations, grouped)
 
 
-async def _fits_or_not(trial: Trial, among: Mask) -> Mask:
+async def _fits_or_not(trial: PreemptionTrial, among: Mask) -> Mask:
     """Where the pod still fits; on one node alone, a failing plugin means that it does not.
 
     Raises: PluginError where a plugin fails on any of several nodes.

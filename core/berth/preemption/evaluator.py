@@ -36,13 +36,13 @@ from berth.preemption.candidates import Candidate, best_candidates
 from berth.preemption.departures import Departures
 from berth.preemption.dry_run import NO_VICTIMS, DryRun
 from berth.preemption.eligibility import why_not_eligible
-from berth.preemption.eviction import Evictions
+from berth.preemption.eviction import PreemptionEvictions
 from berth.preemption.group_preemption import GroupPreemption
 from berth.preemption.preemption_metrics import NoPreemptionMetrics, PreemptionMetrics
 from berth.preemption.preemptor import alone
 from berth.preemption.screening import Screening
 from berth.preemption.search import Candidates, find_candidates
-from berth.preemption.victims import Budgets, Seniority
+from berth.preemption.victims import CompiledBudgets, Seniority
 from berth.preemption.whole_groups import WholeGroups
 
 GENERIC_WORKLOAD = "GenericWorkload"
@@ -70,14 +70,14 @@ class Evaluator:
         self._metrics = metrics or NoPreemptionMetrics()
         self._screening = screening or Screening()
         rules = handle.rules
-        self._budgets = Budgets(
+        self._budgets = CompiledBudgets(
             handle.listers.pod_disruption_budgets, empty_matches_all=rules.empty_selectors_match_all
         )
         self._says_what_it_found = rules.preemption_says_what_it_found
         self._unstarted_are_youngest = rules.unstarted_pods_are_the_youngest
         self._ties_by_uid = rules.smaller_uids_are_more_important
         self._nominated = NominatedPods(handle.nominator)
-        self._evictions = Evictions(handle, self._metrics, departures or Departures())
+        self._evictions = PreemptionEvictions(handle, self._metrics, departures or Departures())
 
     @property
     def _framework(self) -> Framework:

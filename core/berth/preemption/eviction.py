@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 ASYNC_PREEMPTION = "SchedulerAsyncPreemption"
 
 
-class Evictions:
+class PreemptionEvictions:
     """The evictions of one profile: who preempts now, and which victim is each one's last."""
 
     def __init__(self, handle: Handle, metrics: PreemptionMetrics, departures: Departures) -> None:

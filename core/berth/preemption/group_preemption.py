@@ -15,12 +15,12 @@ from berth.framework.preempting import GroupPreemptionRequest
 from berth.framework.status import Code, Status, unschedulable
 from berth.preemption.candidates import Candidate
 from berth.preemption.eligibility import NEVER, leaves_for_another
-from berth.preemption.eviction import Evictions
+from berth.preemption.eviction import PreemptionEvictions
 from berth.preemption.group_search import GroupSearch
 from berth.preemption.preemption_metrics import PreemptionMetrics
 from berth.preemption.preemptor import PODGROUP, Preemptor
 from berth.preemption.units import victim_units
-from berth.preemption.victims import Budgets, Seniority
+from berth.preemption.victims import CompiledBudgets, Seniority
 
 GROUPS_POLICY = "PodGroupPreemptionPolicy"
 ONGOING = "ongoing preemption on nominated nodes"
@@ -31,9 +31,9 @@ class GroupPreemption:
     """Makes room for groups, in one profile."""
 
     handle: Handle
-    budgets: Budgets
+    budgets: CompiledBudgets
     seniority: Seniority
-    evictions: Evictions
+    evictions: PreemptionEvictions
     metrics: PreemptionMetrics
 
     async def run(self, request: GroupPreemptionRequest) -> PodGroupPostFilterResult:

@@ -11,7 +11,7 @@ from berth.framework.interface import GroupTrial
 from berth.framework.status import Status, unresolvable
 from berth.preemption.candidates import Candidate
 from berth.preemption.units import Unit, candidate_of
-from berth.preemption.victims import Budgets, Seniority
+from berth.preemption.victims import CompiledBudgets, Seniority
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming preemptor")
 THE_DOMAIN = "cluster"
@@ -27,7 +27,7 @@ class GroupSearch:
     """
 
     trial: GroupTrial
-    budgets: Budgets
+    budgets: CompiledBudgets
     seniority: Seniority
     whole_units: bool = False
 

@@ -17,7 +17,7 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.runtime import Framework
 from berth.objects.host_ports import HostPort
 from berth.plugins.node_resources_fit import NodeResourcesFit
-from berth.plugins.node_resources_fit.filtering import Fit
+from berth.plugins.node_resources_fit.filtering import FitRequest
 from berth.preemption.victims import Seniority, by_importance, lower_priority
 from berth.snapshot.columns import Ints, Mask, Rows, grown
 from berth.snapshot.on_demand import OnDemand
@@ -182,7 +182,7 @@ def may_fit(framework: Framework, state: CycleState, nodes: Snapshot, beneath: L
 
     For pods whose other plugins cannot be asked about all nodes at once. Shapes: result bool (n,).
     """
-    fit: Fit | None = state.get(Fit)
+    fit: FitRequest | None = state.get(FitRequest)
     asked = any(isinstance(plugin, NodeResourcesFit) for plugin in framework.plugins.filter)
     if fit is None or not asked or NodeResourcesFit.__name__ in state.skip_filter:
         return np.ones(len(nodes), dtype=bool)

@@ -13,7 +13,7 @@ import numpy as np
 
 from berth.framework.diagnosis import Diagnosis, Rejections
 from berth.framework.status import Code, PluginError, Status, unresolvable
-from berth.preemption.candidates import Candidate, Found, candidates_wanted
+from berth.preemption.candidates import Candidate, FoundCandidates, candidates_wanted
 from berth.preemption.dry_run import NO_VICTIMS, DryRun, DryRunResult
 from berth.preemption.screening import may_fit
 from berth.snapshot.columns import Rows
@@ -51,7 +51,7 @@ async def find_candidates(
     if not potential.size:
         return Candidates([], diagnosis)
     order = np.roll(potential, -chance.randrange(potential.size))
-    found = Found(candidates_wanted(potential.size, percentage, absolute))
+    found = FoundCandidates(candidates_wanted(potential.size, percentage, absolute))
     has_victims = dry_run.beneath.count[order] > 0
     promising, ruled_out = await _screened(dry_run, order[has_victims], diagnosis)
     await _try(dry_run, promising, found, diagnosis)
@@ -83,7 +83,7 @@ async def _screened(dry_run: DryRun, order: Rows, diagnosis: Diagnosis) -> tuple
     return order[promising], order[~promising]
 
 
-async def _try(dry_run: DryRun, order: Rows, found: Found, diagnosis: Diagnosis) -> None:
+async def _try(dry_run: DryRun, order: Rows, found: FoundCandidates, diagnosis: Diagnosis) -> None:
     """Dry-run the nodes in this order, as many at a time as are still wanted."""
     begun = 0
     while begun < order.size and not found.enough:
@@ -92,7 +92,7 @@ async def _try(dry_run: DryRun, order: Rows, found: Found, diagnosis: Diagnosis)
         _take(batch, await dry_run.run(batch), found, diagnosis)
 
 
-def _take(rows: Rows, outcomes: Sequence[DryRunResult], found: Found, diagnosis: Diagnosis) -> None:
+def _take(rows: Rows, outcomes: Sequence[DryRunResult], found: FoundCandidates, diagnosis: Diagnosis) -> None:
     for row, outcome in zip(rows.tolist(), outcomes, strict=True):
         if found.enough:
             return

@@ -35,7 +35,7 @@ def following(framework: Framework, state: CycleState) -> list[PreFilterExtensio
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
+class ReprieveTurns:
     """The pods that come back to each row, one in each turn, in this order.
 
     Shapes: there bool (k, t), where a row has a pod for a turn; amounts int64 (t, 3 + r, k): how many pods,
@@ -47,7 +47,7 @@ class Turns:
     amounts: Ints
 
     @classmethod
-    def of(cls, order: Sequence[Sequence[PodInfo]], amounts: Sequence[Ints]) -> "Turns":
+    def of(cls, order: Sequence[Sequence[PodInfo]], amounts: Sequence[Ints]) -> "ReprieveTurns":
         """From each row's pods and what each of these holds. Shapes: amounts (m, 3 + r) for each row."""
         lengths = np.array([len(infos) for infos in order], dtype=np.intp)
         together = np.concatenate(amounts)
@@ -57,11 +57,11 @@ class Turns:
         return cls(order, np.arange(len(spread)) < lengths[:, np.newaxis], spread)
 
 
-NO_TURNS = Turns((), np.zeros((0, 0), dtype=bool), np.zeros((0, 0, 0), dtype=np.int64))
+NO_TURNS = ReprieveTurns((), np.zeros((0, 0), dtype=bool), np.zeros((0, 0, 0), dtype=np.int64))
 """Nothing is restored: the question is only where the preemptor fits without them."""
 
 
-class Trial:
+class PreemptionTrial:
     """A table of nodes without their potential victims, to which these come back turn by turn.
 
     `rows` are the table's rows in the snapshot; `promised` are the pods promised to any of the snapshot's;
@@ -92,7 +92,7 @@ class Trial:
         self._pods_without, self._ports_without = table.pods, table.ports or ()
         table.pods, table.ports = OnDemand(len(table), self._pods), OnDemand(len(table), self._ports)
 
-    def begin(self, turns: Turns) -> None:
+    def begin(self, turns: ReprieveTurns) -> None:
         """Let plugins know that the pods of these turns are gone."""
         self._turns = turns
         k = len(self.table)

@@ -49,7 +49,7 @@ def lower_priority(pods: Iterable[PodInfo], priority: int) -> list[PodInfo]:
     return [info for info in pods if info.pod.priority < priority]
 
 
-class Budgets:
+class CompiledBudgets:
     """The disruption budgets, each compiled once and asked once about pods that are labelled alike.
 
     A pod may be meant by every budget there is: what is left of them is counted in vectors, by their numbers.

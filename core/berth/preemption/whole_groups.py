@@ -20,9 +20,9 @@ from berth.framework.status import PluginError, Status
 from berth.objects.pod_groups import PodGroup
 from berth.preemption.candidates import Candidate
 from berth.preemption.screening import LowerPriorityPods
-from berth.preemption.trial import Trial, Turns
+from berth.preemption.trial import PreemptionTrial, ReprieveTurns
 from berth.preemption.units import Unit, candidate_of
-from berth.preemption.victims import Budgets, Seniority
+from berth.preemption.victims import CompiledBudgets, Seniority
 from berth.snapshot.pod_group_states import GroupKey, PodGroupStates, group_of
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
@@ -78,7 +78,7 @@ class WholeGroups:
 class _Node:
     """One node without its less important units; `turns` are those of its pods, by UID."""
 
-    trial: Trial
+    trial: PreemptionTrial
     attempt: Attempt
     turns: Mapping[str, int]
 
@@ -116,12 +116,12 @@ class UnitDryRun:
 
     whole: WholeGroups
     beneath: LowerPriorityPods
-    budgets: Budgets
+    budgets: CompiledBudgets
     seniority: Seniority
     known: dict[GroupKey, Unit] = field(default_factory=dict)
     """The units of groups that were met so far, in one attempt."""
 
-    async def run(self, trial: Trial, attempt: Attempt) -> Candidate | Status | None:
+    async def run(self, trial: PreemptionTrial, attempt: Attempt) -> Candidate | Status | None:
         """The victims of the trial's only node, or why there are none; None where no unit may go.
 
         Raises: PluginError where a plugin fails while all units are gone.
@@ -135,7 +135,7 @@ class UnitDryRun:
         units.sort(key=lambda unit: unit.importance(self.seniority))
         here = {info.uid for info in potential.infos}
         local = [info for unit in every for info in unit.pods if info.uid in here]
-        trial.begin(Turns.of([local], [potential.amounts_of(local)]))
+        trial.begin(ReprieveTurns.of([local], [potential.amounts_of(local)]))
         node = _Node(trial, attempt, {info.uid: turn for turn, info in enumerate(local)})
         for unit in every:
             if unit.priority >= self.beneath.priority:

@@ -14,7 +14,7 @@ from berth.config.profiles import ResolvedProfile
 from berth.framework.extender import Extender
 from berth.framework.handle import Handle
 from berth.framework.interface import Plugin
-from berth.framework.runtime import Framework, PluginSet
+from berth.framework.runtime import Framework, ProfilePlugins
 
 log = logging.getLogger(__name__)
 
@@ -71,9 +71,9 @@ def construct(
     return built
 
 
-def wire(profile: ResolvedProfile, built: Mapping[str, Plugin]) -> PluginSet:
+def wire(profile: ResolvedProfile, built: Mapping[str, Plugin]) -> ProfilePlugins:
     """The plugins, each at its points."""
-    plugins = PluginSet(by_name=dict(built))
+    plugins = ProfilePlugins(by_name=dict(built))
     for point, named in profile.points.items():
         here = [(built[name], weight) for name, weight in named if name in built]
         value: list[Any] = list(here) if point in WEIGHTED else [plugin for plugin, _ in here]

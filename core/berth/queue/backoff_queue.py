@@ -30,7 +30,7 @@ def backoff_duration(count: int, initial: int, maximum: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Backoff:
+class BackoffPolicy:
     """When pods have waited enough. `windowed` floors to whole seconds (SchedulerPopFromBackoffQ)."""
 
     initial_seconds: int = 1
@@ -69,7 +69,7 @@ class BackoffQueue:
     that are held back because their cycles went over budget (docs/decisions/0020-cycle-budget.md).
     """
 
-    def __init__(self, order: Order, backoff: Backoff, shard_of: ShardOf = whole) -> None:
+    def __init__(self, order: Order, backoff: BackoffPolicy, shard_of: ShardOf = whole) -> None:
         self.policy = backoff
         self.normal = RecordHeap(lambda record: (backoff.expiry(record), order(record)), shard_of)
         self.resting = RecordHeap(lambda record: (backoff.expiry(record), order(record)))

@@ -20,7 +20,7 @@ from berth.objects.pod import Pod
 from berth.queue.async_pre_enqueue import AsyncPreEnqueue
 from berth.queue.hint_questions import HintQuestion, HintQuestions
 from berth.queue.in_flight import InFlight
-from berth.queue.requeue_strategy import RequeueStrategies, Strategy
+from berth.queue.requeue_strategy import RequeueStrategies, RequeueStrategy
 from berth.queue.sub_queues import SubQueues
 from berth.queue.unschedulable_pods import Group, Kinds
 
@@ -98,7 +98,7 @@ class EventMoves:
         moved = False
         for records in candidates:
             strategy = self._strategies.worth_to_all(records, event, old, new, asked)
-            if strategy is not Strategy.SKIP:
+            if strategy is not RequeueStrategy.SKIP:
                 moved |= self._sub_queues.move_on(records, strategy, event.label)
         self._in_flight.record(event, old, new)
         self._async_pre_enqueue.record(event, old, new)
@@ -113,8 +113,8 @@ class EventMoves:
             entity = record.group or record
             (hurried if plugin in record.pending_plugins else others).append(entity)
         moved = sub_queues.end_backoff(hurried, event)
-        moved |= sub_queues.move_on(hurried, Strategy.IMMEDIATELY, event)
-        moved |= sub_queues.move_on(others, Strategy.AFTER_BACKOFF, event)
+        moved |= sub_queues.move_on(hurried, RequeueStrategy.IMMEDIATELY, event)
+        moved |= sub_queues.move_on(others, RequeueStrategy.AFTER_BACKOFF, event)
         return moved
 
 

@@ -14,7 +14,7 @@ from berth.queue.errors import AlreadyQueuedError
 from berth.queue.hint_questions import HintQuestions
 from berth.queue.in_flight import InFlight
 from berth.queue.queue_metrics import QueueMetrics, count_rejected
-from berth.queue.requeue_strategy import RequeueStrategies, Strategy
+from berth.queue.requeue_strategy import RequeueStrategies, RequeueStrategy
 from berth.queue.sub_queues import SubQueues
 
 log = logging.getLogger(__name__)
@@ -66,25 +66,25 @@ class FailedAttempts:
         if key in sub_queues.backoff:
             raise AlreadyQueuedError(key, "the backoff")
 
-    def _strategy(self, record: QueuedPodInfo, asked: HintQuestions) -> Strategy:
+    def _strategy(self, record: QueuedPodInfo, asked: HintQuestions) -> RequeueStrategy:
         """What the events mean that came during the attempt; what is still to be asked of them in `asked`."""
         if not record.rejectors or record.rests:
-            return Strategy.AFTER_BACKOFF
+            return RequeueStrategy.AFTER_BACKOFF
         missed = self._in_flight.events_for(record.pod.uid)
         if missed is None:
             log.error("in flight Pod isn't found in the scheduling queue: pod=%s", record.pod.key)
-            return Strategy.AFTER_BACKOFF
-        best = Strategy.SKIP
+            return RequeueStrategy.AFTER_BACKOFF
+        best = RequeueStrategy.SKIP
         questions = HintQuestions()
         for entry in missed:
             strategy = self._strategies.worth(record, entry.event, entry.old, entry.new, questions)
-            if strategy is Strategy.IMMEDIATELY:
+            if strategy is RequeueStrategy.IMMEDIATELY:
                 return strategy
-            if strategy is Strategy.AFTER_BACKOFF:
+            if strategy is RequeueStrategy.AFTER_BACKOFF:
                 best = strategy
                 if not record.pending_plugins:
                     break
-        asked.join(questions if best is Strategy.SKIP else questions.of_pending())
+        asked.join(questions if best is RequeueStrategy.SKIP else questions.of_pending())
         return best
 
 

@@ -12,7 +12,7 @@ from berth.queue.async_pre_enqueue import Verdicts
 from berth.queue.gating import Gating
 from berth.queue.hint_questions import HintQuestions
 from berth.queue.in_flight import InFlightEvent
-from berth.queue.requeue_strategy import RequeueStrategies, Strategy
+from berth.queue.requeue_strategy import RequeueStrategies, RequeueStrategy
 from berth.queue.sub_queues import SubQueues
 
 LABEL_GATES_ANSWERED = "GatesAnswered"
@@ -63,7 +63,7 @@ class GateAnswers:
         self._sub_queues.pool.put(entity.key, entity)
         questions = HintQuestions()
         if passed or self._outdated(record, missed, questions):
-            return self._sub_queues.requeue(entity, Strategy.AFTER_BACKOFF, LABEL_GATES_ANSWERED)
+            return self._sub_queues.requeue(entity, RequeueStrategy.AFTER_BACKOFF, LABEL_GATES_ANSWERED)
         asked.join(questions)
         return False
 
@@ -71,7 +71,7 @@ class GateAnswers:
         """Whether one of the events that came while the gate was asked may have changed its answer."""
         gating = record.gating_plugin_events
         return any(
-            self._strategies.worth(record, event, old, new, asked) is not Strategy.SKIP
+            self._strategies.worth(record, event, old, new, asked) is not RequeueStrategy.SKIP
             for _, event, old, new in missed
             if event.wildcard or any(registered.matches(event) for registered in gating)
         )

@@ -18,7 +18,7 @@ from berth.queue.sub_queues import BACKOFF, GATED, QueuePosition, QueueSizes, Su
 from berth.snapshot.pod_group_states import group_of
 
 
-class Gate(NamedTuple):
+class GatedBy(NamedTuple):
     """What holds a pod back: the plugin, its message, and the pod of the group that it is about.
 
     The plugin is empty where the pod waits for its group to be seen.
@@ -105,19 +105,19 @@ class QueueContents:
         """The place that a waiting pod is in, alone or with its group."""
         return self._sub_queues.place_of(record.group or record)
 
-    def gate_of(self, record: QueuedPodInfo) -> Gate | None:
+    def gate_of(self, record: QueuedPodInfo) -> GatedBy | None:
         """What keeps a waiting pod out of activeQ and backoffQ; None for one that nothing does.
 
         A pod waits with its group for what holds any pod of the group back, and for its group to be seen.
         """
         if record.group is None and self.groups is not None and self.groups.waits_for_group(record):
             key = group_of(record.pod)
-            return Gate("", f"waiting for pod group {key} to be created", record.pod)
+            return GatedBy("", f"waiting for pod group {key} to be created", record.pod)
         entity = record.group or record
         if not entity.gated:
             return None
         held = (each for each in entity.members if each.gating_plugin == entity.gating_plugin)
-        return Gate(entity.gating_plugin, entity.gating_message, next(held, entity).pod)
+        return GatedBy(entity.gating_plugin, entity.gating_message, next(held, entity).pod)
 
     def records(self) -> Iterator[QueuedPodInfo]:
         """The records of all waiting pods: in activeQ in no order, then in backoffQ, then in the pool."""

@@ -29,7 +29,7 @@ from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
 from berth.queue.errors import GroupAlreadyQueuedError
 from berth.queue.failed_attempts import note_failure
-from berth.queue.requeue_strategy import Strategy
+from berth.queue.requeue_strategy import RequeueStrategy
 from berth.queue.sub_queues import SubQueues
 from berth.snapshot.pod_group_states import GroupKey, group_of
 
@@ -205,10 +205,14 @@ class QueuedGroups:
             note_failure(entity, now, rejected=status.ok or status.rejected)
         held = [record.held_until for record in left.values() if record.held_until is not None]
         entity.held_until = max(held, default=None)
-        self._notify(self._requeue(entity, Strategy.IMMEDIATELY if went_on else Strategy.AFTER_BACKOFF))
+        self._notify(
+            self._requeue(entity, RequeueStrategy.IMMEDIATELY if went_on else RequeueStrategy.AFTER_BACKOFF)
+        )
 
-    def _requeue(self, entity: QueuedGroupInfo, strategy: Strategy = Strategy.AFTER_BACKOFF) -> bool:
-        entity.rests, entity.backoff_expiration = strategy is Strategy.AFTER_BACKOFF, None
+    def _requeue(
+        self, entity: QueuedGroupInfo, strategy: RequeueStrategy = RequeueStrategy.AFTER_BACKOFF
+    ) -> bool:
+        entity.rests, entity.backoff_expiration = strategy is RequeueStrategy.AFTER_BACKOFF, None
         return self._sub_queues.requeue(entity, strategy, LABEL_SCHEDULE_ATTEMPT_FAILURE)
 
     def _find(self, key: GroupKey) -> PodGroup | None:

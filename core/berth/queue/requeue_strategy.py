@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 ERROR_HINT = "Error"
 
 
-class Strategy(Enum):
+class RequeueStrategy(Enum):
     """What becomes of a pod: it stays, it backs off first, or it goes straight to activeQ."""
 
     SKIP = "skip"
@@ -76,7 +76,7 @@ class RequeueStrategies:
 
     def worth(
         self, record: QueuedPodInfo, event: ClusterEvent, old: Any, new: Any, asked: HintQuestions
-    ) -> Strategy:
+    ) -> RequeueStrategy:
         """What the event means for one record."""
         return self.worth_to_all((record,), event, old, new, asked)
 
@@ -87,7 +87,7 @@ class RequeueStrategies:
         old: Any,
         new: Any,
         asked: HintQuestions,
-    ) -> Strategy:
+    ) -> RequeueStrategy:
         """What the event means for records of one group and kind: the best that any of their rejectors says.
 
         A pod that a plugin left pending skips its backoff where that plugin says so. What sidecars
@@ -105,7 +105,7 @@ class RequeueStrategies:
         old: Any,
         new: Any,
         asked: HintQuestions,
-    ) -> Strategy:
+    ) -> RequeueStrategy:
         record = records[0]
         rejectors = record.rejectors
         if not rejectors or event.wildcard:
@@ -115,8 +115,8 @@ class RequeueStrategies:
             log.error(
                 "no profile of that name: pod=%s profile=%s", record.pod.key, record.pod.spec.scheduler_name
             )
-            return Strategy.AFTER_BACKOFF
-        best = Strategy.SKIP
+            return RequeueStrategy.AFTER_BACKOFF
+        best = RequeueStrategy.SKIP
         left_open: list[str] = []
         matching = profile.hints.matching(event)
         for plugin, hints in matching.hints.items():
@@ -129,25 +129,25 @@ class RequeueStrategies:
             if hint is not QueueingHint.QUEUE:
                 continue
             if plugin in record.pending_plugins:
-                return Strategy.IMMEDIATELY
+                return RequeueStrategy.IMMEDIATELY
             if not record.pending_plugins:
-                return Strategy.AFTER_BACKOFF
-            best = Strategy.AFTER_BACKOFF
+                return RequeueStrategy.AFTER_BACKOFF
+            best = RequeueStrategy.AFTER_BACKOFF
         for plugin in _improving(left_open, record, best):
             asked.add(plugin, event, old, new, records)
         return best
 
     def _worth_to_group(
         self, group: QueuedGroupInfo, event: ClusterEvent, old: Any, new: Any, asked: HintQuestions
-    ) -> Strategy:
+    ) -> RequeueStrategy:
         """The best that the event means for one of the group's pods."""
-        best = Strategy.SKIP
+        best = RequeueStrategy.SKIP
         for member in group.members:
-            if best is Strategy.SKIP or member.pending_plugins:
+            if best is RequeueStrategy.SKIP or member.pending_plugins:
                 strategy = self.worth(member, event, old, new, asked)
-                if strategy is Strategy.IMMEDIATELY:
+                if strategy is RequeueStrategy.IMMEDIATELY:
                     return strategy
-                best = strategy if best is Strategy.SKIP else best
+                best = strategy if best is RequeueStrategy.SKIP else best
         return best
 
     def _best(
@@ -190,12 +190,12 @@ class RequeueStrategies:
         return answer
 
 
-def _without_hints(record: QueuedPodInfo, new: Any) -> Strategy:
+def _without_hints(record: QueuedPodInfo, new: Any) -> RequeueStrategy:
     """What an event means for a pod that no plugin rejected, and a wildcard for any pod."""
     of_another = new is not None and not (isinstance(new, Pod) and new.uid == record.pod.uid)
-    return Strategy.SKIP if record.rejectors and of_another else Strategy.AFTER_BACKOFF
+    return RequeueStrategy.SKIP if record.rejectors and of_another else RequeueStrategy.AFTER_BACKOFF
 
 
-def _improving(plugins: Sequence[str], record: QueuedPodInfo, known: Strategy) -> Sequence[str]:
+def _improving(plugins: Sequence[str], record: QueuedPodInfo, known: RequeueStrategy) -> Sequence[str]:
     """The plugins whose answers can improve on what is known."""
-    return plugins if known is Strategy.SKIP else [p for p in plugins if p in record.pending_plugins]
+    return plugins if known is RequeueStrategy.SKIP else [p for p in plugins if p in record.pending_plugins]

@@ -32,7 +32,7 @@ from berth.framework.status import failed
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
 from berth.queue.async_pre_enqueue import AsyncPreEnqueue, Verdicts
-from berth.queue.backoff_queue import Backoff
+from berth.queue.backoff_queue import BackoffPolicy
 from berth.queue.event_moves import EventMoves, LeavesOut, PodPredicate
 from berth.queue.failed_attempts import FailedAttempts
 from berth.queue.flushes import Flushes, StillGated
@@ -124,7 +124,7 @@ class SchedulingQueue(QueueContents):
         gating = self._new_gating(profiles)
         self._sub_queues = SubQueues(
             queue_order(less, sort_key),
-            Backoff(initial_backoff_seconds, max_backoff_seconds, windowed=pop_from_backoff),
+            BackoffPolicy(initial_backoff_seconds, max_backoff_seconds, windowed=pop_from_backoff),
             gating,
             clock=clock,
             pod_lister=pod_lister,

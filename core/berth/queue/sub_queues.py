@@ -21,12 +21,12 @@ from berth.framework.object_events import UnassignedPodEvents
 from berth.framework.queued_group import QueuedGroupInfo
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.pod import Pod
-from berth.queue.backoff_queue import Backoff, BackoffQueue
+from berth.queue.backoff_queue import BackoffPolicy, BackoffQueue
 from berth.queue.gating import Gating
 from berth.queue.nominator import Nominator, PodLister
 from berth.queue.queue_metrics import QueueMetrics
 from berth.queue.record_heap import Order, RecordHeap, ShardOf
-from berth.queue.requeue_strategy import Strategy
+from berth.queue.requeue_strategy import RequeueStrategy
 from berth.queue.unschedulable_pods import UnschedulablePods
 
 ACTIVE = "active"
@@ -63,7 +63,7 @@ class SubQueues:
     def __init__(
         self,
         order: Order,
-        backoff: Backoff,
+        backoff: BackoffPolicy,
         gating: Gating,
         *,
         clock: Clock,
@@ -169,11 +169,11 @@ class SubQueues:
         if self.pool.put(record.key, record):
             self.count_in(record, UNSCHEDULABLE, event)
 
-    def requeue(self, record: QueuedPodInfo, strategy: Strategy, event: str) -> bool:
+    def requeue(self, record: QueuedPodInfo, strategy: RequeueStrategy, event: str) -> bool:
         """Put a pod where the strategy says; answers whether it is in activeQ or backoffQ now."""
         if event != LABEL_SCHEDULE_ATTEMPT_FAILURE:
             record.rests = False
-        if strategy is Strategy.SKIP:
+        if strategy is RequeueStrategy.SKIP:
             self.park(record, event)
             return False
         return self._enter(record.key, record, strategy, event, self._clock.monotonic())
@@ -186,10 +186,10 @@ class SubQueues:
         if place == UNSCHEDULABLE:
             self.pool.put(group.key, group)
             return False
-        strategy = Strategy.IMMEDIATELY if place == ACTIVE else Strategy.AFTER_BACKOFF
+        strategy = RequeueStrategy.IMMEDIATELY if place == ACTIVE else RequeueStrategy.AFTER_BACKOFF
         return self._enter(group.key, group, strategy, event, self._clock.monotonic())
 
-    def move_on(self, records: Iterable[QueuedPodInfo], strategy: Strategy, event: str) -> bool:
+    def move_on(self, records: Iterable[QueuedPodInfo], strategy: RequeueStrategy, event: str) -> bool:
         """Put those of the pods that are in the pool where the strategy says, in one go.
 
         Answers whether one is in activeQ or backoffQ now.
@@ -202,10 +202,12 @@ class SubQueues:
                 moved |= self._enter(key, record, strategy, event, now)
         return moved
 
-    def _enter(self, key: str, record: QueuedPodInfo, strategy: Strategy, event: str, now: float) -> bool:
+    def _enter(
+        self, key: str, record: QueuedPodInfo, strategy: RequeueStrategy, event: str, now: float
+    ) -> bool:
         """Put a pod that is nowhere, or in the pool, into activeQ or backoffQ, unless it is gated."""
         backoff = self.backoff.policy
-        immediately = strategy is Strategy.IMMEDIATELY
+        immediately = strategy is RequeueStrategy.IMMEDIATELY
         waits = backoff.held(record, now) if immediately else backoff.backing_off(record, now)
         if (self._pop_from_backoff or not waits) and not self._gating.check(record):
             self.park(record, event)

@@ -4,14 +4,14 @@ from collections.abc import Collection
 
 from berth.out_of_tree.transport.rpc import RpcError
 from berth.replay.meaning import STATUS, WHERE_BOTH, Meaning
-from berth.replay.replay_result import Change
+from berth.replay.replay_result import AnswerChange
 
 NOTHING = "nothing"
 _IGNORED_KINDS = {"scores": ("scores", "score", "normalization"), "hints": ("hint",)}
 _WITH_REASONS = ("node", "status", "scores")
 
 
-def changes(was: Meaning, now: Meaning, ignore: Collection[str] = ()) -> tuple[Change, ...]:
+def changes(was: Meaning, now: Meaning, ignore: Collection[str] = ()) -> tuple[AnswerChange, ...]:
     """What one says otherwise than the other; `ignore` holds scores, reasons, hints.
 
     Where the one is a verdict and the other none, that is all there is to say.
@@ -26,7 +26,7 @@ def changes(was: Meaning, now: Meaning, ignore: Collection[str] = ()) -> tuple[C
             continue
         if "reasons" in ignore and subject.kind in _WITH_REASONS and _decision(before) == _decision(after):
             continue
-        found.append(Change(subject.kind, subject.name, before or NOTHING, after or NOTHING))
+        found.append(AnswerChange(subject.kind, subject.name, before or NOTHING, after or NOTHING))
     return tuple(found)
 
 

@@ -9,5 +9,5 @@ class ReplayError(Exception):
     """There is nothing to compare; the text says why, and what to do."""
 
 
-class RecordingError(ReplayError):
+class UnusableRecordingError(ReplayError):
     """The file can't be used."""

@@ -23,16 +23,16 @@ PASSES = "passes"
 _PLUGIN = "replayed"
 
 
-class Subject(NamedTuple):
+class AnswerPart(NamedTuple):
     """Something that an answer says something of; `kind` is what it says."""
 
     kind: str
     name: str = ""
 
 
-Meaning = dict[Subject, str]
+Meaning = dict[AnswerPart, str]
 Read = Callable[[Any, Any, Sequence[str]], Meaning]
-STATUS = Subject("status")
+STATUS = AnswerPart("status")
 DECIDED = {STATUS: "SUCCESS"}
 # What only the nodes that pass have, or the pods that are known, is compared where both answers have it.
 WHERE_BOTH = frozenset({"scores", "normalization", "score", "hint"})
@@ -56,9 +56,9 @@ def _verdicts(response: Any, subjects: Sequence[str], n: int, entries: Rows) -> 
     """What an answer of n entries says of the subjects, whose entries these are."""
     status = status_of(_PLUGIN, response.status)
     if status.skip:
-        return {**DECIDED, **{Subject("node", name): PASSES for name in subjects}}
+        return {**DECIDED, **{AnswerPart("node", name): PASSES for name in subjects}}
     if status.rejected:
-        return {**DECIDED, **{Subject("node", name): _said(status) for name in subjects}}
+        return {**DECIDED, **{AnswerPart("node", name): _said(status) for name in subjects}}
     if not status.ok:
         return {STATUS: _said(status)}
     if not response.HasField("verdicts"):
@@ -66,7 +66,7 @@ def _verdicts(response: Any, subjects: Sequence[str], n: int, entries: Rows) -> 
     codes, table = verdicts_of(_PLUGIN, response.verdicts, n, entries)
     texts = (PASSES, *map(_said, table))
     said = zip(subjects, (texts[code] for code in codes[entries].tolist()), strict=True)
-    return {**DECIDED, **{Subject("node", name): text for name, text in said}}
+    return {**DECIDED, **{AnswerPart("node", name): text for name, text in said}}
 
 
 def _scored(request: Any, response: scheduling_pb2.ScoreResponse, names: Sequence[str]) -> Meaning:
@@ -78,10 +78,10 @@ def _scored(request: Any, response: scheduling_pb2.ScoreResponse, names: Sequenc
         scores = scores_of(_PLUGIN, response.scores, n)
         how = response.scores.normalization
     else:
-        return {Subject("scores"): _said(status)}
-    found = {Subject("score", names[row]): str(score) for row, score in _by_row(rows, scores[entries])}
+        return {AnswerPart("scores"): _said(status)}
+    found = {AnswerPart("score", names[row]): str(score) for row, score in _by_row(rows, scores[entries])}
     name = scheduling_pb2.Normalization.Name(how)
-    return {Subject("scores"): "SUCCESS", Subject("normalization"): name, **found}
+    return {AnswerPart("scores"): "SUCCESS", AnswerPart("normalization"): name, **found}
 
 
 def _by_row(rows: Rows, values: Any) -> Iterable[tuple[int, int]]:
@@ -110,17 +110,17 @@ def _overlaid(request: scheduling_pb2.FilterOverlaysRequest, response: Any, name
 def _post_filtered(_request: Any, response: scheduling_pb2.PostFilterResponse, _names: Any) -> Meaning:
     victims = ", ".join(sorted(response.victim_uids))
     nominated = response.nominated_node_name if response.HasField("nominated_node_name") else "(as before)"
-    return {**_of_status(response), Subject("nominated node"): nominated, Subject("victims"): victims}
+    return {**_of_status(response), AnswerPart("nominated node"): nominated, AnswerPart("victims"): victims}
 
 
 def _reserved(_request: Any, response: scheduling_pb2.ReserveResponse, _names: Any) -> Meaning:
     skips = str(response.skip_pre_bind).lower()
-    return {**_of_status(response), Subject("skip_pre_bind"): skips, **_patch(response)}
+    return {**_of_status(response), AnswerPart("skip_pre_bind"): skips, **_patch(response)}
 
 
 def _permitted(_request: Any, response: scheduling_pb2.PermitResponse, _names: Any) -> Meaning:
     seconds = response.timeout.seconds + response.timeout.nanos / 1e9
-    waits = {Subject("timeout"): f"{seconds:g} s"} if response.HasField("timeout") else {}
+    waits = {AnswerPart("timeout"): f"{seconds:g} s"} if response.HasField("timeout") else {}
     return {**_of_status(response), **waits}
 
 
@@ -163,7 +163,9 @@ def hints_meaning(
     except ProtocolError as error:
         return {STATUS: f"breaks the protocol: {error}"}
     return {
-        Subject("hint", f"event {i} ({event.resource}), pod {pod.uid}"): "queue" if table[i, j] else "leave"
+        AnswerPart("hint", f"event {i} ({event.resource}), pod {pod.uid}"): "queue"
+        if table[i, j]
+        else "leave"
         for i, event in enumerate(request.events)
         for j, pod in enumerate(request.pods)
         if known[j]
@@ -207,9 +209,9 @@ def _said(status: Status) -> str:
 def _patch(response: Any) -> Meaning:
     """The metadata patch, whatever the order of its keys."""
     if not response.HasField("metadata_patch"):
-        return {Subject("metadata patch"): "none"}
+        return {AnswerPart("metadata patch"): "none"}
     try:
         text = json.dumps(json.loads(response.metadata_patch), sort_keys=True)
     except ValueError:
         text = f"no JSON: {response.metadata_patch!r}"
-    return {Subject("metadata patch"): text}
+    return {AnswerPart("metadata patch"): text}

@@ -21,9 +21,9 @@ import grpc
 from berth.config.out_of_tree.sidecars import PluginTls, SidecarSpec
 from berth.out_of_tree.transport.rpc import RpcError
 from berth.replay.comparing import changes, failure
-from berth.replay.errors import RecordingError, ReplayError
+from berth.replay.errors import ReplayError, UnusableRecordingError
 from berth.replay.guest import Guest, connected
-from berth.replay.meaning import STATUS, Meaning, Subject, hints_meaning, meaning_of
+from berth.replay.meaning import STATUS, AnswerPart, Meaning, hints_meaning, meaning_of
 from berth.replay.recording_file import RecordingFile, read_recording
 from berth.replay.replay_result import ReplayResult, Timing
 from berth.replay.rows import by_bitmap, lists
@@ -45,7 +45,7 @@ _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ReplayOptions:
     """Where the plugin is, and how its answers are compared.
 
     `ignore` may hold scores, reasons and hints; `bind` repeats Bind as well, which acts on a cluster.
@@ -58,7 +58,7 @@ class Options:
     bind: bool = False
 
 
-async def replay(recording: Path, options: Options) -> ReplayResult:
+async def replay(recording: Path, options: ReplayOptions) -> ReplayResult:
     """What the plugin answers now to what was recorded.
 
     Raises: RecordingError where the file can't be used; ReplayError where the plugin can't be asked.
@@ -66,20 +66,24 @@ async def replay(recording: Path, options: Options) -> ReplayResult:
     file = read_recording(recording)
     steps = Steps.of(file.entries)
     if not steps.transfers:
-        raise RecordingError(f"{recording} ends before the state is whole: record more of it (--max-size)")
+        raise UnusableRecordingError(
+            f"{recording} ends before the state is whole: record more of it (--max-size)"
+        )
     spec = SidecarSpec(file.header.plugin, options.address, tls=options.tls)
     async with connected(spec, steps, options.seconds) as guest:
         player = Player(file, guest, options)
         await player.play()
     if not player.outcome.compared:
-        raise RecordingError(f"{recording} holds no call with an answer: record while pods are scheduled")
+        raise UnusableRecordingError(
+            f"{recording} holds no call with an answer: record while pods are scheduled"
+        )
     return player.outcome
 
 
 class Player:
     """One replay."""
 
-    def __init__(self, file: RecordingFile, guest: Guest, options: Options) -> None:
+    def __init__(self, file: RecordingFile, guest: Guest, options: ReplayOptions) -> None:
         self.outcome = ReplayResult(file.header, options.address, warnings=list(file.warnings))
         self.outcome.version = guest.introduction.version
         self._entries = file.entries
@@ -250,7 +254,7 @@ _POINT = {"FilterScore": "Filter", "Unreserve": "Reserve"}
 
 def _points(capabilities: identity_pb2.Capabilities) -> Meaning:
     return {
-        Subject("extension point", _camel(identity_pb2.ExtensionPoint.Name(point))): "announced"
+        AnswerPart("extension point", _camel(identity_pb2.ExtensionPoint.Name(point))): "announced"
         for point in capabilities.extension_points
     }
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
-from berth.out_of_tree.recordings.frames import FrameError, Frames
+from berth.out_of_tree.recordings.frames import RecordingFrameError, RecordingFrames
 from berth.out_of_tree.recordings.recording import FORMAT
-from berth.replay.errors import RecordingError
+from berth.replay.errors import UnusableRecordingError
 from berth_plugin_proto import recording_pb2
 
 BLOCK_BYTES = 1 << 20
@@ -35,10 +35,12 @@ def read_recording(path: Path) -> RecordingFile:
     entries = list(_entries(path, warnings))
     first = entries.pop(0) if entries else recording_pb2.RecordingEntry()
     if not first.HasField("header") or not first.header.format:
-        raise RecordingError(f"{path} is no recording of a plugin: make one with `berth plugin record`")
+        raise UnusableRecordingError(
+            f"{path} is no recording of a plugin: make one with `berth plugin record`"
+        )
     if first.header.format > FORMAT:
         text = f"{path} has format {first.header.format}, and formats up to {FORMAT} can be read here"
-        raise RecordingError(f"{text}: replay it with berth {first.header.host_version} or newer")
+        raise UnusableRecordingError(f"{text}: replay it with berth {first.header.host_version} or newer")
     if entries and entries[-1].HasField("end"):
         warnings += _said_at_the_end(entries.pop().end)
     elif not warnings:
@@ -48,18 +50,18 @@ def read_recording(path: Path) -> RecordingFile:
 
 def _entries(path: Path, warnings: list[str]) -> Iterator[recording_pb2.RecordingEntry]:
     """The entries one by one; what is wrong with the rest of the file goes to the warnings."""
-    frames, at, size = Frames(), 0, path.stat().st_size
+    frames, at, size = RecordingFrames(), 0, path.stat().st_size
     try:
         with path.open("rb") as file:
             while block := file.read(BLOCK_BYTES):
                 for data in frames.feed(block):
                     yield recording_pb2.RecordingEntry.FromString(data)
                     at = frames.offset
-    except (DecodeError, FrameError):
+    except (DecodeError, RecordingFrameError):
         warnings.append(f"{path} can't be read from byte {at} of {size} on: what stands before is used")
         return
     except OSError as error:
-        raise RecordingError(f"{path}: {error.strerror}") from error
+        raise UnusableRecordingError(f"{path}: {error.strerror}") from error
     if frames.incomplete:
         warnings.append(f"{path} is cut off in the entry at byte {at} of {size}: what stands before is used")
 

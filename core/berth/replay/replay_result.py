@@ -15,7 +15,7 @@ MAX_CHANGES = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AnswerChange:
     """One thing that an answer says otherwise: `kind` is what of (node, score, status, ...), `name` whose."""
 
     kind: str
@@ -25,25 +25,25 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class CallDifference:
     """A call that is answered otherwise than it was; `more` changes of it are counted and not kept."""
 
     call: str
     pod: str
     attempt: int
     generation: int
-    changes: tuple[Change, ...]
+    changes: tuple[AnswerChange, ...]
     more: int = 0
 
 
-class Latency(NamedTuple):
+class AnswerLatency(NamedTuple):
     """How long answers took, in milliseconds."""
 
     p50: float
     p99: float
 
     @classmethod
-    def of(cls, seconds: Sequence[float]) -> "Latency":
+    def of(cls, seconds: Sequence[float]) -> "AnswerLatency":
         """That of these calls, of which there is at least one."""
         p50, p99 = np.percentile(seconds, [50, 99]) * 1e3
         return cls(round(float(p50), 3), round(float(p99), 3))
@@ -66,18 +66,20 @@ class ReplayResult:
     recorded_version: str = ""
     version: str = ""
     compared: int = 0
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[CallDifference] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     timings: dict[str, Timing] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     _kept: int = 0
 
-    def differ(self, call: str, pod: str, attempt: int, generation: int, found: Sequence[Change]) -> None:
+    def differ(
+        self, call: str, pod: str, attempt: int, generation: int, found: Sequence[AnswerChange]
+    ) -> None:
         """Take note of a call that is answered otherwise in these things, of which there is at least one."""
         room = max(1, MAX_CHANGES - self._kept)
         kept = tuple(found[:room])
         self._kept += len(kept)
-        difference = Difference(call, pod, attempt, generation, kept, len(found) - len(kept))
+        difference = CallDifference(call, pod, attempt, generation, kept, len(found) - len(kept))
         self.differences.append(difference)
 
     @property
@@ -85,10 +87,10 @@ class ReplayResult:
         """How many calls have the same answer."""
         return self.compared - sum(each.call != "Handshake" for each in self.differences)
 
-    def latencies(self) -> dict[str, tuple[int, Latency, Latency]]:
+    def latencies(self) -> dict[str, tuple[int, AnswerLatency, AnswerLatency]]:
         """By call: how many, how long they took when they were recorded, and now."""
         return {
-            name: (len(timing.now), Latency.of(timing.recorded), Latency.of(timing.now))
+            name: (len(timing.now), AnswerLatency.of(timing.recorded), AnswerLatency.of(timing.now))
             for name, timing in sorted(self.timings.items())
         }
 

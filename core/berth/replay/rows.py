@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from berth.out_of_tree.points.packing import bitmap
-from berth.replay.errors import RecordingError
+from berth.replay.errors import UnusableRecordingError
 from berth.snapshot.columns import Rows
 from berth_plugin_proto import scheduling_pb2, state_pb2
 
@@ -43,7 +43,7 @@ def lists(request: Any) -> bool:
 def listed_rows(candidates: scheduling_pb2.Candidates) -> Rows:
     """The rows that are listed. Shapes: result intp (k,). Raises: RecordingError."""
     if len(candidates.indices) % INDEX_BYTES:
-        raise RecordingError(f"a recorded call lists nodes in {len(candidates.indices)} bytes")
+        raise UnusableRecordingError(f"a recorded call lists nodes in {len(candidates.indices)} bytes")
     return np.frombuffer(candidates.indices, dtype="<u4").astype(np.intp)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from berth.replay.replay_result import Difference, ReplayResult
+from berth.replay.replay_result import CallDifference, ReplayResult
 
 CHANGES_SHOWN = 10
 
@@ -30,7 +30,7 @@ def _lines(outcome: ReplayResult, show: int) -> Iterator[str]:
     yield f"{outcome.compared} calls compared: {outcome.same} same, {different} different{left_out}"
 
 
-def _spelled(difference: Difference) -> Iterator[str]:
+def _spelled(difference: CallDifference) -> Iterator[str]:
     whose = f" of {difference.pod}" if difference.pod else ""
     attempt = f", attempt {difference.attempt}" if difference.attempt else ""
     at = f", generation {difference.generation}" if difference.generation else ""

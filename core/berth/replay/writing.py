@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from google.protobuf.message import DecodeError
 
-from berth.out_of_tree.recordings.frames import FrameError, Frames, framed
+from berth.out_of_tree.recordings.frames import RecordingFrameError, RecordingFrames, framed
 from berth.out_of_tree.recordings.recording import STOPPED
-from berth.replay.errors import RecordingError
+from berth.replay.errors import UnusableRecordingError
 from berth_plugin_proto import recording_pb2
 
 _PREFIX = "RECORDING_END_REASON_"
@@ -19,7 +19,7 @@ class RecordingWriter:
         self.ended = False
         """Whether the last entry is written."""
         self._write = write
-        self._frames = Frames()
+        self._frames = RecordingFrames()
         self._calls = self._size = 0
         self._end = recording_pb2.RecordingEnd()
 
@@ -31,8 +31,8 @@ class RecordingWriter:
         try:
             for data in self._frames.feed(block):
                 self._put(recording_pb2.RecordingEntry.FromString(data))
-        except (DecodeError, FrameError) as error:
-            raise RecordingError(f"what came is no recording: {error}") from error
+        except (DecodeError, RecordingFrameError) as error:
+            raise UnusableRecordingError(f"what came is no recording: {error}") from error
 
     def stop(self) -> None:
         """End the file where it is."""

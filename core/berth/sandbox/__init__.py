@@ -5,6 +5,6 @@ http.py → api.py → rest.py → store.py, and its answer back through views.p
 """
 
 from berth.sandbox.errors import SandboxError
-from berth.sandbox.server import Options, RunningSandbox, serve
+from berth.sandbox.server import RunningSandbox, SandboxOptions, serve
 
-__all__ = ["Options", "RunningSandbox", "SandboxError", "serve"]
+__all__ = ["RunningSandbox", "SandboxError", "SandboxOptions", "serve"]

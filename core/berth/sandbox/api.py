@@ -11,23 +11,23 @@ from typing import Final
 
 from berth.config.releases.release import DEFAULT, Release
 from berth.sandbox import reviews, subresources
-from berth.sandbox.access import EVERYBODY, Access
-from berth.sandbox.access.attributes import Asked, User, asked_of
+from berth.sandbox.access import EVERYBODY, RequestAccess
+from berth.sandbox.access.attributes import RequestAttributes, SandboxUser, asked_of
 from berth.sandbox.aggregation import Aggregation, FrontProxy
 from berth.sandbox.bodies import content
 from berth.sandbox.custom_resources.crd import Definitions
 from berth.sandbox.errors import ApiError
 from berth.sandbox.kinds.catalogue import Catalogue
-from berth.sandbox.kinds.resource import Resource
+from berth.sandbox.kinds.resource import ServedResource
 from berth.sandbox.meta import Clock
 from berth.sandbox.patches.patching import Patcher
 from berth.sandbox.reading.discovery import Discovery
 from berth.sandbox.reading.event_conversion import NEW_VERSION, to_core
 from berth.sandbox.reading.listing import Lists, select
 from berth.sandbox.reading.views import choose_view
-from berth.sandbox.request import Answer, Request, Response, json_response
-from berth.sandbox.rest import Deletion, Rest
-from berth.sandbox.store import Entry, Json, Store
+from berth.sandbox.request import Answer, CompleteAnswer, ReceivedRequest, json_response
+from berth.sandbox.rest import Deletion, RestStorage
+from berth.sandbox.store import Json, SandboxStore, StoredObject
 
 _READS: Final = ("GET", "HEAD")
 _OWNERS: Final = b"ownerReferences"
@@ -38,7 +38,7 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 class Route:
     """What a path points at."""
 
-    resource: Resource
+    resource: ServedResource
     namespace: str
     name: str
     subresource: str
@@ -53,14 +53,14 @@ def no_logs(_key: str, _container: str) -> str:
     return ""
 
 
-class Api:
+class SandboxApi:
     """Answers requests from the store."""
 
     def __init__(
         self,
-        store: Store,
+        store: SandboxStore,
         clock: Clock,
-        access: Access = EVERYBODY,
+        access: RequestAccess = EVERYBODY,
         *,
         logs: Logs = no_logs,
         front_proxy: FrontProxy | None = None,
@@ -68,7 +68,7 @@ class Api:
     ) -> None:
         self.store = store
         self.catalogue = Catalogue(release)
-        self.rest = Rest(store, self.catalogue, clock)
+        self.rest = RestStorage(store, self.catalogue, clock)
         self.discovery = Discovery(self.catalogue)
         self.definitions = Definitions(self.rest)
         self.aggregation = Aggregation(self.rest, front_proxy or FrontProxy())
@@ -78,14 +78,14 @@ class Api:
         self._clock = clock
         self._access = access
 
-    def handle(self, request: Request) -> Answer:
+    def handle(self, request: ReceivedRequest) -> Answer:
         """Answer a request; a declined one with a Status object."""
         try:
             return self._handle(request)
         except ApiError as error:
             return json_response(error.status(), error.code)
 
-    def _handle(self, request: Request) -> Answer:
+    def _handle(self, request: ReceivedRequest) -> Answer:
         user = self._access.user(request.headers)
         aggregated = self.aggregation.asked(request)
         if aggregated is not None:
@@ -93,7 +93,7 @@ class Api:
             return self.aggregation.answer(request, user)
         route = self._route(request.path)
         if route is None:
-            self._access.check(user, Asked(request.method.lower(), path=request.path))
+            self._access.check(user, RequestAttributes(request.method.lower(), path=request.path))
             return self.discovery.handle(request)
         self._authorize(request, route, user)
         if route.subresource:
@@ -102,7 +102,7 @@ class Api:
             return self._object(request, route)
         return self._collection(request, route)
 
-    def _authorize(self, request: Request, route: Route, user: User) -> None:
+    def _authorize(self, request: ReceivedRequest, route: Route, user: SandboxUser) -> None:
         resource = route.resource
         asked = asked_of(request, resource, route.namespace, route.name, route.subresource)
         self._access.check(user, asked)
@@ -115,7 +115,7 @@ class Api:
         if not route.subresource and self._changes_owners(request, route):
             self._check_owner_change(user, asked)
 
-    def _changes_owners(self, request: Request, route: Route) -> bool:
+    def _changes_owners(self, request: ReceivedRequest, route: Route) -> bool:
         entry = self.rest.collection(route.resource).get(route.resource.key(route.namespace, route.name))
         if entry is None or request.method not in ("PUT", "PATCH"):
             return False
@@ -126,7 +126,7 @@ class Api:
             return False  # a conflict, which comes before admission
         return (before.get("ownerReferences") or []) != (after.get("ownerReferences") or [])
 
-    def _check_owner_change(self, user: User, asked: Asked) -> None:
+    def _check_owner_change(self, user: SandboxUser, asked: RequestAttributes) -> None:
         """Refuse what the admission plugin OwnerReferencesPermissionEnforcement refuses.
 
         Who may say what an object goes with can delete it thereby.
@@ -136,12 +136,12 @@ class Api:
             why = f"cannot set an ownerRef on a resource you can't delete: {user.name}"
             raise ApiError.forbidden(asked.resource, asked.group, asked.name, why)
 
-    def _creates(self, request: Request, route: Route) -> bool:
+    def _creates(self, request: ReceivedRequest, route: Route) -> bool:
         key = route.resource.key(route.namespace, route.name)
         absent = self.rest.collection(route.resource).get(key) is None
         return absent and content.media_type(request) in self._patcher.APPLY_TYPES
 
-    def _as_written(self, request: Request, route: Route) -> Json:
+    def _as_written(self, request: ReceivedRequest, route: Route) -> Json:
         """Give the object as the request would leave it."""
         if request.method != "PATCH":
             return content.read_document(request, route.resource.kind)
@@ -168,7 +168,7 @@ class Api:
         padded = [*rest, "", ""]
         return Route(resource, namespace, padded[1], padded[2])
 
-    def _collection(self, request: Request, route: Route) -> Answer:
+    def _collection(self, request: ReceivedRequest, route: Route) -> Answer:
         if request.method in _READS:
             return self._list(request, route)
         if request.method == "POST":
@@ -177,7 +177,7 @@ class Api:
             return self._delete_collection(request, route)
         raise ApiError.method_not_allowed()
 
-    def _list(self, request: Request, route: Route) -> Answer:
+    def _list(self, request: ReceivedRequest, route: Route) -> Answer:
         resource = route.resource
         if "list" not in resource.verbs:
             raise ApiError.method_not_allowed()
@@ -187,7 +187,7 @@ class Api:
             return self._lists.answer_watch(request, resource, route.namespace, view)
         return self._lists.answer_list(request, resource, route.namespace, view)
 
-    def _create(self, request: Request, route: Route) -> Response:
+    def _create(self, request: ReceivedRequest, route: Route) -> CompleteAnswer:
         resource = route.resource
         if "get" not in resource.verbs:
             return self._create_virtual(request, route)
@@ -196,7 +196,9 @@ class Api:
         entry = self.create(request, resource, route.namespace, content.read_typed(request, resource))
         return self._answer(request, resource, entry, 201)
 
-    def create(self, request: Request, resource: Resource, namespace: str, document: Json) -> Entry:
+    def create(
+        self, request: ReceivedRequest, resource: ServedResource, namespace: str, document: Json
+    ) -> StoredObject:
         """Create an object from a decoded document."""
         if resource.group_version == NEW_VERSION:
             document, resource = self._core_event(document)
@@ -207,19 +209,19 @@ class Api:
             self.definitions.changed(resource, entry)
         return entry
 
-    def _core_event(self, document: Json) -> tuple[Json, Resource]:
+    def _core_event(self, document: Json) -> tuple[Json, ServedResource]:
         core = self.catalogue.get("", "v1", "events")
         assert core is not None
         return to_core(document), core
 
-    def _create_virtual(self, request: Request, route: Route) -> Response:
+    def _create_virtual(self, request: ReceivedRequest, route: Route) -> CompleteAnswer:
         if route.resource.plural == "bindings":
             document = content.read_document(request, "Binding")
             name = (document.get("metadata") or {}).get("name", "")
             return subresources.bind(self.rest, request, route.namespace, name, document)
         return reviews.review(request, route.resource, route.namespace, self._access)
 
-    def _object(self, request: Request, route: Route) -> Response:
+    def _object(self, request: ReceivedRequest, route: Route) -> CompleteAnswer:
         resource, method = route.resource, request.method
         if "get" not in resource.verbs:
             raise ApiError.method_not_allowed()
@@ -234,7 +236,7 @@ class Api:
             return self._delete(request, route)
         raise ApiError.method_not_allowed()
 
-    def _replace(self, request: Request, route: Route) -> Response:
+    def _replace(self, request: ReceivedRequest, route: Route) -> CompleteAnswer:
         resource = route.resource
         entry = self.rest.read(resource, route.namespace, route.name)
         document = content.read_typed(request, resource)
@@ -246,8 +248,14 @@ class Api:
         return self._update(request, route, entry, document)
 
     def _update(
-        self, request: Request, route: Route, entry: Entry, document: Json, *, tracked: bool = False
-    ) -> Response:
+        self,
+        request: ReceivedRequest,
+        route: Route,
+        entry: StoredObject,
+        document: Json,
+        *,
+        tracked: bool = False,
+    ) -> CompleteAnswer:
         resource = stored = route.resource
         if resource.group_version == NEW_VERSION:
             document, stored = self._core_event(document)
@@ -262,7 +270,7 @@ class Api:
             self.definitions.changed(resource, updated)
         return self._answer(request, resource, updated)
 
-    def _patch(self, request: Request, route: Route) -> Response:
+    def _patch(self, request: ReceivedRequest, route: Route) -> CompleteAnswer:
         resource = route.resource
         entry = self.rest.collection(resource).get(resource.key(route.namespace, route.name))
         if content.media_type(request) in self._patcher.APPLY_TYPES:
@@ -270,7 +278,7 @@ class Api:
         entry = self.rest.read(resource, route.namespace, route.name)
         return self._update(request, route, entry, self._patcher.patch(request, resource, entry))
 
-    def _apply(self, request: Request, route: Route, entry: Entry | None) -> Response:
+    def _apply(self, request: ReceivedRequest, route: Route, entry: StoredObject | None) -> CompleteAnswer:
         resource = route.resource
         document = self._patcher.apply(request, resource, entry, route.name, route.subresource)
         if entry is not None:
@@ -285,7 +293,7 @@ class Api:
         created = self.create(request, resource, route.namespace, document)
         return self._answer(request, resource, created, 201)
 
-    def _delete(self, request: Request, route: Route) -> Response:
+    def _delete(self, request: ReceivedRequest, route: Route) -> CompleteAnswer:
         resource = route.resource
         entry = self.rest.read(resource, route.namespace, route.name)
         last, gone = self.rest.delete(resource, entry, _deletion(request))
@@ -297,7 +305,7 @@ class Api:
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
         return json_response({**status, "details": {key: value for key, value in details.items() if value}})
 
-    def _delete_collection(self, request: Request, route: Route) -> Response:
+    def _delete_collection(self, request: ReceivedRequest, route: Route) -> CompleteAnswer:
         resource = route.resource
         collection = self.rest.collection(resource)
         entries = select(request, collection, resource, route.namespace)
@@ -306,9 +314,9 @@ class Api:
             last, gone = self.rest.delete(resource, entry, options)
             self.definitions.changed(resource, last, gone=gone)
         view = choose_view(resource, "", "", self._clock)
-        return Response(200, view.many(entries, {"resourceVersion": str(self.store.revision)}))
+        return CompleteAnswer(200, view.many(entries, {"resourceVersion": str(self.store.revision)}))
 
-    def _subresource(self, request: Request, route: Route) -> Response:
+    def _subresource(self, request: ReceivedRequest, route: Route) -> CompleteAnswer:
         resource, name = route.resource, route.subresource
         if name not in resource.subresources:
             raise ApiError.no_such_resource()
@@ -328,18 +336,20 @@ class Api:
             raise ApiError.method_not_allowed()
         return self._object(request, route)
 
-    def _log(self, request: Request, route: Route) -> Response:
+    def _log(self, request: ReceivedRequest, route: Route) -> CompleteAnswer:
         entry = self.rest.read(route.resource, route.namespace, route.name)
         text = self.logs(entry.key, request.query.get("container", ""))
-        return Response(200, [text.encode()], "text/plain")
+        return CompleteAnswer(200, [text.encode()], "text/plain")
 
-    def _answer(self, request: Request, resource: Resource, entry: Entry, status: int = 200) -> Response:
+    def _answer(
+        self, request: ReceivedRequest, resource: ServedResource, entry: StoredObject, status: int = 200
+    ) -> CompleteAnswer:
         accept = request.headers.get("accept", "")
         view = choose_view(resource, accept, request.query.get("includeObject", ""), self._clock)
-        return Response(status, [view.one(entry), b"\n"])
+        return CompleteAnswer(status, [view.one(entry), b"\n"])
 
 
-def _deletion(request: Request) -> Deletion:
+def _deletion(request: ReceivedRequest) -> Deletion:
     options: Json = content.read_document(request, "DeleteOptions") if request.body else {}
     preconditions = options.get("preconditions") or {}
     grace = options.get("gracePeriodSeconds", request.query.get("gracePeriodSeconds"))

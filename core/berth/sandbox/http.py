@@ -17,9 +17,16 @@ from urllib.parse import unquote, unquote_plus
 import httptools
 
 from berth.sandbox.errors import ApiError
-from berth.sandbox.request import Answer, Deferred, EventStream, Request, Response, json_response
+from berth.sandbox.request import (
+    Answer,
+    CompleteAnswer,
+    Deferred,
+    EventStream,
+    ReceivedRequest,
+    json_response,
+)
 
-Handler = Callable[[Request], Answer]
+Handler = Callable[[ReceivedRequest], Answer]
 
 _LOG: Final = logging.getLogger(__name__)
 _REASONS: Final = {200: b"OK", 201: b"Created", 202: b"Accepted", 400: b"Bad Request", 404: b"Not Found"}
@@ -33,13 +40,13 @@ _BEFORE_END_SECONDS: Final = 2.0
 _END: Final = b"0\r\n\r\n"
 
 
-def _failed(request: Request, error: BaseException) -> Response:
+def _failed(request: ReceivedRequest, error: BaseException) -> CompleteAnswer:
     _LOG.error("request failed method=%s path=%s", request.method, request.path, exc_info=error)
     text = f"Internal error occurred: {error!r}"
     return json_response(ApiError(500, "InternalError", text).status(), 500)
 
 
-def _head(answer: Response | EventStream, status: int, framing: bytes, warnings: list[str]) -> bytes:
+def _head(answer: CompleteAnswer | EventStream, status: int, framing: bytes, warnings: list[str]) -> bytes:
     reason = _REASONS.get(status, b"Status")
     lines = b"HTTP/1.1 %d %s\r\nContent-Type: %s\r\n%s" % (
         status,
@@ -57,22 +64,22 @@ def _head(answer: Response | EventStream, status: int, framing: bytes, warnings:
 class _Arrived:
     """A request that is waiting for its turn."""
 
-    request: Request
+    request: ReceivedRequest
     keep_alive: bool
     too_large: bool
 
 
-class Connection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """One client's connection: requests are answered one after the other, in the order of their arrival."""
 
-    def __init__(self, handler: Handler, connections: set["Connection"]) -> None:
+    def __init__(self, handler: Handler, connections: set["HttpConnection"]) -> None:
         self._handler = handler
         self._connections = connections
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
         self._queue: deque[_Arrived] = deque()
         self._stream: _Stream | None = None
-        self._deferred: asyncio.Task[Response] | None = None
+        self._deferred: asyncio.Task[CompleteAnswer] | None = None
         self._outgoing: Iterator[bytes] | None = None
         self._paused = False
         self._closing = False
@@ -174,7 +181,7 @@ class Connection(asyncio.Protocol):
             answer: Answer = json_response(ApiError(413, "RequestEntityTooLarge", text).status(), 413)
         else:
             answer = self._answer(request)
-        if isinstance(answer, Response):
+        if isinstance(answer, CompleteAnswer):
             self._send(answer, request.warnings, head_only=request.method == "HEAD")
         elif isinstance(answer, Deferred):
             self._wait(answer, request)
@@ -182,16 +189,16 @@ class Connection(asyncio.Protocol):
             self._transport.write(_head(answer, 200, b"Transfer-Encoding: chunked\r\n", request.warnings))
             self._stream = _Stream(answer, self._transport, self._ended)
 
-    def _answer(self, request: Request) -> Answer:
+    def _answer(self, request: ReceivedRequest) -> Answer:
         try:
             return self._handler(request)
         except Exception as error:  # noqa: BLE001 (a defect must not take other clients' connections down)
             return _failed(request, error)
 
-    def _wait(self, answer: Deferred, request: Request) -> None:
+    def _wait(self, answer: Deferred, request: ReceivedRequest) -> None:
         """Send the answer when it comes, unless the client has gone by then."""
 
-        def send(done: asyncio.Task[Response]) -> None:
+        def send(done: asyncio.Task[CompleteAnswer]) -> None:
             self._deferred = None
             if done.cancelled():
                 return
@@ -203,19 +210,19 @@ class Connection(asyncio.Protocol):
         self._deferred = asyncio.get_running_loop().create_task(answer.work())
         self._deferred.add_done_callback(send)
 
-    def _answer_of(self, done: asyncio.Task[Response], request: Request) -> Response:
+    def _answer_of(self, done: asyncio.Task[CompleteAnswer], request: ReceivedRequest) -> CompleteAnswer:
         error = done.exception()
         return done.result() if error is None else _failed(request, error)
 
-    def _request(self) -> Request:
+    def _request(self) -> ReceivedRequest:
         path, _, query = self._url.decode("latin-1").partition("?")
         if "%" in path:
             path = unquote(path)
         body = b"".join(self._body)
         method = self._parser.get_method().decode()
-        return Request(method, path, _parse_query(query) if query else {}, self._headers, body)
+        return ReceivedRequest(method, path, _parse_query(query) if query else {}, self._headers, body)
 
-    def _send(self, answer: Response, warnings: list[str], *, head_only: bool) -> None:
+    def _send(self, answer: CompleteAnswer, warnings: list[str], *, head_only: bool) -> None:
         length = sum(map(len, answer.parts))
         head = _head(answer, answer.status, b"Content-Length: %d\r\n" % length, warnings)
         if head_only or length <= _AT_ONCE:

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from berth.sandbox.errors import SandboxError
-from berth.sandbox.store import Entry, Event, EventType, Store
+from berth.sandbox.store import EventType, SandboxStore, StoredObject, StoreEvent
 
 _FIELDS: Final = 4
 
 
-class Line(NamedTuple):
+class JournalLine(NamedTuple):
     """One write, as the file has it."""
 
     revision: int
@@ -32,14 +32,14 @@ class Line(NamedTuple):
         return b"%d\t%s\t%s\t%s\n" % (self.revision, self.collection.encode(), self.key.encode(), self.body)
 
 
-class Journal:
+class StoreJournal:
     """The file of a running sandbox, open for appending."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     @classmethod
-    def open(cls, path: Path, store: Store) -> Self:
+    def open(cls, path: Path, store: SandboxStore) -> Self:
         """Fill the store with what the file holds, if there is one, and follow the store from then on.
 
         Raises: SandboxError where the file cannot be read or written.
@@ -53,24 +53,24 @@ class Journal:
         store.followers.append(journal.append)
         return journal
 
-    def append(self, collection: str, event: Event) -> None:
+    def append(self, collection: str, event: StoreEvent) -> None:
         """Note a write."""
         entry = event.entry
         body = b"" if event.type is EventType.DELETED else entry.body
-        os.write(self._descriptor, Line(entry.revision, collection, entry.key, body).encoded())
+        os.write(self._descriptor, JournalLine(entry.revision, collection, entry.key, body).encoded())
 
     def close(self) -> None:
         """Let go of the file."""
         os.close(self._descriptor)
 
 
-def _restore(path: Path, store: Store) -> None:
-    held: dict[tuple[str, str], Entry] = {}
+def _restore(path: Path, store: SandboxStore) -> None:
+    held: dict[tuple[str, str], StoredObject] = {}
     revision = store.revision
     for line in _lines(path):
         revision = max(revision, line.revision)
         if line.body:
-            held[line.collection, line.key] = Entry(line.key, line.revision, line.body)
+            held[line.collection, line.key] = StoredObject(line.key, line.revision, line.body)
         else:
             held.pop((line.collection, line.key), None)
     for (collection, _), entry in held.items():
@@ -78,7 +78,7 @@ def _restore(path: Path, store: Store) -> None:
     store.start_at(revision)
 
 
-def _lines(path: Path) -> Iterator[Line]:
+def _lines(path: Path) -> Iterator[JournalLine]:
     if not path.exists():
         return
     *complete, _unfinished = path.read_bytes().split(b"\n")
@@ -86,16 +86,17 @@ def _lines(path: Path) -> Iterator[Line]:
         fields = line.split(b"\t", _FIELDS - 1)
         if len(fields) != _FIELDS or not fields[0].isdigit():
             raise SandboxError(f"data file {path}, line {number}: not a sandbox's data; name another file")
-        yield Line(int(fields[0]), fields[1].decode(), fields[2].decode(), fields[3])
+        yield JournalLine(int(fields[0]), fields[1].decode(), fields[2].decode(), fields[3])
 
 
-def _write_anew(path: Path, store: Store) -> None:
+def _write_anew(path: Path, store: SandboxStore) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f"{path.name}.new")
-    lines = [Line(store.revision, "", "", b"")]
+    lines = [JournalLine(store.revision, "", "", b"")]
     for collection in store.collections():
         lines += [
-            Line(entry.revision, collection.name, entry.key, entry.body) for entry in collection.entries()
+            JournalLine(entry.revision, collection.name, entry.key, entry.body)
+            for entry in collection.entries()
         ]
     fresh.write_bytes(b"".join(line.encoded() for line in lines))
     fresh.replace(path)

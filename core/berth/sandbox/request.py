@@ -10,7 +10,7 @@ JSON: Final = "application/json"
 
 
 @dataclass(slots=True)
-class Request:
+class ReceivedRequest:
     """What the client sent: path and query decoded, header names in lower case."""
 
     method: str
@@ -38,7 +38,7 @@ class Request:
 
 
 @dataclass(slots=True)
-class Response:
+class CompleteAnswer:
     """A complete answer; the parts of its body are written one after the other."""
 
     status: int
@@ -50,7 +50,7 @@ class Response:
 class Deferred:
     """A complete answer that has to be waited for; the client's next requests wait, too."""
 
-    work: Callable[[], Coroutine[Any, Any, Response]]
+    work: Callable[[], Coroutine[Any, Any, CompleteAnswer]]
 
 
 class EventStream(Protocol):
@@ -83,9 +83,9 @@ class Wake(Protocol):
         """Make a pull happen soon."""
 
 
-Answer = Response | Deferred | EventStream
+Answer = CompleteAnswer | Deferred | EventStream
 
 
-def json_response(document: object, status: int = 200, content_type: str = JSON) -> Response:
+def json_response(document: object, status: int = 200, content_type: str = JSON) -> CompleteAnswer:
     """Encode a document as an answer."""
-    return Response(status, [encode(document), b"\n"], content_type)
+    return CompleteAnswer(status, [encode(document), b"\n"], content_type)

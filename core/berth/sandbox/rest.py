@@ -14,10 +14,10 @@ from typing import Any
 from berth.sandbox import meta
 from berth.sandbox.errors import ApiError, Cause, forbidden_field, invalid_value
 from berth.sandbox.kinds.catalogue import Catalogue
-from berth.sandbox.kinds.resource import Resource
+from berth.sandbox.kinds.resource import ServedResource
 from berth.sandbox.kinds.strategies import DEFAULT, STRATEGIES
-from berth.sandbox.kinds.strategy import Context, Strategy
-from berth.sandbox.store import Collection, Entry, Json, Store, encode
+from berth.sandbox.kinds.strategy import Context, RestStrategy
+from berth.sandbox.store import Collection, Json, SandboxStore, StoredObject, encode
 
 MODIFIED_TEXT = "the object has been modified; please apply your changes to the latest version and try again"
 # What an update may not change, whatever it sends.
@@ -43,16 +43,16 @@ class Deletion:
     dry_run: bool = False
 
 
-class Rest:
+class RestStorage:
     """The objects of all resources, written under the API's rules."""
 
-    def __init__(self, store: Store, catalogue: Catalogue, clock: meta.Clock) -> None:
+    def __init__(self, store: SandboxStore, catalogue: Catalogue, clock: meta.Clock) -> None:
         self.store = store
         self.catalogue = catalogue
         self.clock = clock
-        self._contexts: dict[Resource, Context] = {}
+        self._contexts: dict[ServedResource, Context] = {}
 
-    def collection(self, resource: Resource) -> Collection:
+    def collection(self, resource: ServedResource) -> Collection:
         """Give the stored objects of the resource."""
         return self.store.collection(resource.store_name)
 
@@ -60,7 +60,7 @@ class Rest:
         """Give the time as objects carry it."""
         return meta.timestamp(self.clock())
 
-    def read(self, resource: Resource, namespace: str, name: str) -> Entry:
+    def read(self, resource: ServedResource, namespace: str, name: str) -> StoredObject:
         """Give one object.
 
         Raises: ApiError when there is none.
@@ -72,13 +72,13 @@ class Rest:
 
     def create(
         self,
-        resource: Resource,
+        resource: ServedResource,
         namespace: str,
         document: Json,
         *,
         dry_run: bool = False,
         keep_status: bool = False,
-    ) -> Entry:
+    ) -> StoredObject:
         """Store a new object; the document is changed in place.
 
         Raises: ApiError when it is invalid, exists already, or its namespace does not.
@@ -102,13 +102,13 @@ class Rest:
 
     def update(
         self,
-        resource: Resource,
-        entry: Entry,
+        resource: ServedResource,
+        entry: StoredObject,
         document: Json,
         *,
         subresource: str = "",
         dry_run: bool = False,
-    ) -> Entry:
+    ) -> StoredObject:
         """Replace an object, or what the subresource is for; an update that changes nothing is not stored.
 
         Raises: ApiError when it is invalid, or was made from another revision.
@@ -135,8 +135,8 @@ class Rest:
         return self.store_changed(resource, entry, new, old, dry_run=dry_run)
 
     def store_changed(
-        self, resource: Resource, entry: Entry, new: Json, old: Json, *, dry_run: bool = False
-    ) -> Entry:
+        self, resource: ServedResource, entry: StoredObject, new: Json, old: Json, *, dry_run: bool = False
+    ) -> StoredObject:
         """Store the new state of an object, or remove it if nothing holds it any more."""
         metadata = new["metadata"] = meta.ordered(new["metadata"])
         if metadata == old["metadata"] and new == old:
@@ -150,7 +150,9 @@ class Rest:
             return collection.delete(entry.key, new)
         return collection.put(entry.key, new)
 
-    def change(self, resource: Resource, namespace: str, name: str, edit: Callable[[Json], Any]) -> Entry:
+    def change(
+        self, resource: ServedResource, namespace: str, name: str, edit: Callable[[Json], Any]
+    ) -> StoredObject:
         """Edit a stored object in place, without strategy and validation: for the server's own writes.
 
         Raises: ApiError when there is no such object.
@@ -160,7 +162,9 @@ class Rest:
         edit(new)
         return self.store_changed(resource, entry, new, entry.decode())
 
-    def delete(self, resource: Resource, entry: Entry, options: Deletion) -> tuple[Entry, bool]:
+    def delete(
+        self, resource: ServedResource, entry: StoredObject, options: Deletion
+    ) -> tuple[StoredObject, bool]:
         """Delete an object, or begin to; says also whether it is gone.
 
         Raises: ApiError when a precondition does not hold.
@@ -179,8 +183,8 @@ class Rest:
         return marked, goes
 
     def _begin_deletion(
-        self, resource: Resource, entry: Entry, document: Json, grace: int, *, dry_run: bool
-    ) -> Entry:
+        self, resource: ServedResource, entry: StoredObject, document: Json, grace: int, *, dry_run: bool
+    ) -> StoredObject:
         metadata = document["metadata"]
         pending = metadata.get("deletionGracePeriodSeconds")
         begun = bool(metadata.get("deletionTimestamp"))
@@ -197,18 +201,20 @@ class Rest:
             _preview(entry.key, document) if dry_run else self.collection(resource).put(entry.key, document)
         )
 
-    def _strategy(self, resource: Resource, *, keep_status: bool = False) -> tuple[Strategy, Context]:
+    def _strategy(
+        self, resource: ServedResource, *, keep_status: bool = False
+    ) -> tuple[RestStrategy, Context]:
         context = self._contexts.get(resource)
         if context is None:
             context = self._contexts[resource] = Context(self.store, resource, self.now)
         if keep_status:
             context = replace(context, keep_status=True)
         if resource.custom is not None:
-            custom: Strategy = resource.custom.strategy
+            custom: RestStrategy = resource.custom.strategy
             return custom, context
         return STRATEGIES.get(resource.store_name, DEFAULT), context
 
-    def _typed(self, resource: Resource, document: Json) -> Json:
+    def _typed(self, resource: ServedResource, document: Json) -> Json:
         """Put kind and apiVersion first, as encoded objects have them."""
         kind, version = document.get("kind"), document.get("apiVersion")
         if (kind and kind != resource.kind) or (version and version != resource.group_version):
@@ -227,7 +233,7 @@ class Rest:
             },
         }
 
-    def _new_metadata(self, resource: Resource, namespace: str, document: Json) -> Json:
+    def _new_metadata(self, resource: ServedResource, namespace: str, document: Json) -> Json:
         metadata: Json = document["metadata"]
         if metadata.pop("resourceVersion", None):
             raise ApiError.bad_request("resourceVersion should not be set on objects to be created")
@@ -243,7 +249,7 @@ class Rest:
         metadata["resourceVersion"] = "0"
         return metadata
 
-    def _place(self, resource: Resource, metadata: Json, namespace: str) -> None:
+    def _place(self, resource: ServedResource, metadata: Json, namespace: str) -> None:
         if not resource.namespaced:
             if metadata.pop("namespace", None):
                 raise ApiError.bad_request("namespace not allowed on this type")
@@ -254,7 +260,7 @@ class Rest:
             )
         metadata["namespace"] = namespace
 
-    def _check_namespace(self, resource: Resource, namespace: str, name: str) -> None:
+    def _check_namespace(self, resource: ServedResource, namespace: str, name: str) -> None:
         entry = self.store.collection("namespaces").get(namespace)
         if entry is None:
             raise ApiError.not_found("namespaces", "", namespace)
@@ -262,7 +268,7 @@ class Rest:
             text = f"unable to create new content in namespace {namespace} because it is being terminated"
             raise ApiError.forbidden(resource.plural, resource.group, name, text)
 
-    def _keep_metadata(self, resource: Resource, new: Json, old: Json) -> None:
+    def _keep_metadata(self, resource: ServedResource, new: Json, old: Json) -> None:
         metadata, before = new["metadata"], old["metadata"]
         name = before["name"]
         if metadata.get("name", name) != name:
@@ -285,14 +291,14 @@ class Rest:
         if "managedFields" not in metadata:
             _carry(metadata, before, "managedFields")
 
-    def _raise_invalid(self, resource: Resource, document: Json, causes: list[Cause]) -> None:
+    def _raise_invalid(self, resource: ServedResource, document: Json, causes: list[Cause]) -> None:
         if causes:
             raise ApiError.invalid(
                 resource.kind, resource.group, document["metadata"].get("name", ""), causes
             )
 
 
-def _check_deletion(resource: Resource, metadata: Json, options: Deletion) -> None:
+def _check_deletion(resource: ServedResource, metadata: Json, options: Deletion) -> None:
     for label, wanted, found, why in (
         ("UID", options.uid, metadata["uid"], "deleted and then recreated"),
         ("ResourceVersion", options.resource_version, metadata["resourceVersion"], "modified"),
@@ -317,11 +323,11 @@ def _check_finalizers(metadata: Json, before: Json) -> list[Cause]:
     return [forbidden_field("metadata.finalizers", text)]
 
 
-def _is_graceful(resource: Resource) -> bool:
+def _is_graceful(resource: ServedResource) -> bool:
     return resource.plural == "pods" and not resource.group
 
 
-def _grace_seconds(resource: Resource, document: Json, options: Deletion) -> int:
+def _grace_seconds(resource: ServedResource, document: Json, options: Deletion) -> int:
     if resource.plural == "namespaces" and not resource.group:
         # A namespace goes when it is empty; namespaces.py sees to that.
         return 0 if document.get("status", {}).get("phase") == "Terminating" else 1
@@ -340,8 +346,8 @@ def _may_go(metadata: Json) -> bool:
     return bool(metadata.get("deletionTimestamp")) and not held
 
 
-def _preview(key: str, document: Json) -> Entry:
-    return Entry(key, 0, encode(document))
+def _preview(key: str, document: Json) -> StoredObject:
+    return StoredObject(key, 0, encode(document))
 
 
 def _carry(new: Json, old: Json, field: str) -> None:

@@ -7,21 +7,23 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from berth.sandbox import meta
-from berth.sandbox.access import Access
-from berth.sandbox.access.attributes import Asked, User
+from berth.sandbox.access import RequestAccess
+from berth.sandbox.access.attributes import RequestAttributes, SandboxUser
 from berth.sandbox.access.identity import service_account
 from berth.sandbox.bodies import content
 from berth.sandbox.errors import ApiError
-from berth.sandbox.kinds.resource import Resource
-from berth.sandbox.request import Request, Response, json_response
-from berth.sandbox.rest import Rest
+from berth.sandbox.kinds.resource import ServedResource
+from berth.sandbox.request import CompleteAnswer, ReceivedRequest, json_response
+from berth.sandbox.rest import RestStorage
 from berth.sandbox.store import Json
 
 # What a token says of itself; here it is good for as long as the sandbox runs.
 _TOKEN_SECONDS: Final = 3600
 
 
-def review(request: Request, resource: Resource, namespace: str, access: Access) -> Response:
+def review(
+    request: ReceivedRequest, resource: ServedResource, namespace: str, access: RequestAccess
+) -> CompleteAnswer:
     """Answer a review."""
     if resource.verbs != ("create",):
         raise ApiError.method_not_allowed()
@@ -33,7 +35,7 @@ def review(request: Request, resource: Resource, namespace: str, access: Access)
     return json_response(document, 201)
 
 
-def _status(kind: str, spec: Json, user: User, namespace: str, access: Access) -> Json:
+def _status(kind: str, spec: Json, user: SandboxUser, namespace: str, access: RequestAccess) -> Json:
     match kind:
         case "TokenReview":
             audiences = [str(each) for each in spec.get("audiences") or ()]
@@ -47,23 +49,23 @@ def _status(kind: str, spec: Json, user: User, namespace: str, access: Access) -
             return _rules(access.rules(user, str(spec.get("namespace", ""))))
         case "SelfSubjectAccessReview":
             return _verdict(access, user, spec, namespace)
-    user = User(str(spec.get("user", "")), tuple(spec.get("groups") or ()))
+    user = SandboxUser(str(spec.get("user", "")), tuple(spec.get("groups") or ()))
     return _verdict(access, user, spec, namespace)
 
 
-def _verdict(access: Access, user: User, spec: Json, namespace: str) -> Json:
+def _verdict(access: RequestAccess, user: SandboxUser, spec: Json, namespace: str) -> Json:
     if access.allows(user, _asked(spec, namespace)):
         return {"allowed": True}
     return {"allowed": False, "reason": "no RBAC policy matched"}
 
 
-def _asked(spec: Mapping[str, Any], namespace: str) -> Asked:
+def _asked(spec: Mapping[str, Any], namespace: str) -> RequestAttributes:
     path = spec.get("nonResourceAttributes")
     if path:
-        return Asked(str(path.get("verb", "")), path=str(path.get("path", "")))
+        return RequestAttributes(str(path.get("verb", "")), path=str(path.get("path", "")))
     on = spec.get("resourceAttributes") or {}
     sub = on.get("subresource")
-    return Asked(
+    return RequestAttributes(
         on.get("verb", ""),
         on.get("group", ""),
         f"{on.get('resource', '')}/{sub}" if sub else on.get("resource", ""),
@@ -80,7 +82,9 @@ def _rules(rules: list[Json]) -> Json:
     }
 
 
-def issue_token(rest: Rest, request: Request, namespace: str, name: str, access: Access) -> Response:
+def issue_token(
+    rest: RestStorage, request: ReceivedRequest, namespace: str, name: str, access: RequestAccess
+) -> CompleteAnswer:
     """Make a token for a service account.
 
     Raises: ApiError when there is no such account.

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from berth.config.releases.release import DEFAULT, Release
-from berth.sandbox.access import EVERYBODY, Access, Gate
-from berth.sandbox.access.attributes import Asked, User
+from berth.sandbox.access import EVERYBODY, AccessGate, RequestAccess
+from berth.sandbox.access.attributes import RequestAttributes, SandboxUser
 from berth.sandbox.access.default_roles import default_roles
 from berth.sandbox.access.delegation import trusted
 from berth.sandbox.access.identity import Tokens
 from berth.sandbox.access.rbac import Rbac
 from berth.sandbox.aggregation import FrontProxy
-from berth.sandbox.api import Api
+from berth.sandbox.api import SandboxApi
 from berth.sandbox.containers import Images, PodRuns
 from berth.sandbox.controllers.deployments import Deployments
 from berth.sandbox.controllers.garbage_collection import GarbageCollector
@@ -25,11 +25,11 @@ from berth.sandbox.controllers.kubelet import Kubelets
 from berth.sandbox.controllers.namespaces import NamespaceLifecycle
 from berth.sandbox.errors import ApiError, SandboxError
 from berth.sandbox.free_port import LOOPBACK
-from berth.sandbox.http import Connection
-from berth.sandbox.journal import Journal
+from berth.sandbox.http import HttpConnection
+from berth.sandbox.journal import StoreJournal
 from berth.sandbox.kubeconfig import kubeconfig_text, write_kubeconfig
 from berth.sandbox.meta import Clock
-from berth.sandbox.store import Json, Store
+from berth.sandbox.store import Json, SandboxStore
 from berth.serving.self_signed import self_signed
 
 HANG_UP_SECONDS: Final = 1.0
@@ -39,7 +39,7 @@ _PRIORITY_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-no
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class SandboxOptions:
     """How to run a sandbox.
 
     `port` 0 takes a free one. `history_limit` is how many writes of a collection a watch may be behind before
@@ -65,13 +65,13 @@ class Options:
 class RunningSandbox:
     """A sandbox that answers; close it when done."""
 
-    def __init__(self, options: Options) -> None:
-        self.store = Store(options.history_limit)
-        self.denied: list[tuple[User, Asked]] = []
+    def __init__(self, options: SandboxOptions) -> None:
+        self.store = SandboxStore(options.history_limit)
+        self.denied: list[tuple[SandboxUser, RequestAttributes]] = []
         self._tokens = Tokens()
         self.access = self._access(options)
         self._front_proxy = FrontProxy()
-        self.api = Api(
+        self.api = SandboxApi(
             self.store,
             options.clock,
             self.access,
@@ -81,9 +81,9 @@ class RunningSandbox:
         )
         self.url = ""
         self._options = options
-        self._connections: set[Connection] = set()
+        self._connections: set[HttpConnection] = set()
         self._server: asyncio.Server | None = None
-        self._journal: Journal | None = None
+        self._journal: StoreJournal | None = None
         self._kubelets: Kubelets | None = None
         self._namespaces: NamespaceLifecycle | None = None
         self._controllers: list[GarbageCollector | Deployments] = []
@@ -97,7 +97,7 @@ class RunningSandbox:
         """
         loop = asyncio.get_running_loop()
         if self._options.data_file is not None:
-            self._journal = Journal.open(self._options.data_file, self.store)
+            self._journal = StoreJournal.open(self._options.data_file, self.store)
             self._serve_definitions()
         certificate, key = self_signed()
         self._populate(certificate)
@@ -164,7 +164,7 @@ class RunningSandbox:
         token = self._tokens.administrator if self._options.rbac else ""
         return kubeconfig_text(self.url, authority=self._authority, token=token)
 
-    def kubeconfig_for(self, user: User) -> str:
+    def kubeconfig_for(self, user: SandboxUser) -> str:
         """Give a kubeconfig with which other programs reach this sandbox, as text."""
         return kubeconfig_text(self.url, authority=self._authority, token=self.access.issue(user))
 
@@ -175,9 +175,11 @@ class RunningSandbox:
         """
         write_kubeconfig(path, self.kubeconfig())
 
-    def _access(self, options: Options) -> Access:
+    def _access(self, options: SandboxOptions) -> RequestAccess:
         if options.rbac:
-            return Gate(self._tokens, Rbac(self.store), lambda user, asked: self.denied.append((user, asked)))
+            return AccessGate(
+                self._tokens, Rbac(self.store), lambda user, asked: self.denied.append((user, asked))
+            )
         if options.images:
             raise SandboxError(
                 "images are run with tokens of service accounts: add --authorization-mode=RBAC"
@@ -203,8 +205,8 @@ class RunningSandbox:
             authority=self._authority,
         )
 
-    def _connect(self) -> Connection:
-        return Connection(self.api.handle, self._connections)
+    def _connect(self) -> HttpConnection:
+        return HttpConnection(self.api.handle, self._connections)
 
     def _serve_definitions(self) -> None:
         """Serve the custom resources that earlier runs defined."""
@@ -254,11 +256,11 @@ class RunningSandbox:
             self.load([{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}}])
 
 
-async def serve(options: Options | None = None) -> RunningSandbox:
+async def serve(options: SandboxOptions | None = None) -> RunningSandbox:
     """Start a sandbox in this event loop; it listens when this returns.
 
     Raises: SandboxError when the port is taken.
     """
-    sandbox = RunningSandbox(options or Options())
+    sandbox = RunningSandbox(options or SandboxOptions())
     await sandbox.start()
     return sandbox

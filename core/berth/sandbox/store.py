@@ -40,7 +40,7 @@ class EventType(Enum):
     DELETED = "DELETED"
 
 
-class Entry:
+class StoredObject:
     """One object at one revision: its encoded bytes. Never changed after it was made."""
 
     __slots__ = ("attributes", "body", "key", "revision")
@@ -58,18 +58,18 @@ class Entry:
         return document
 
 
-class Event:
+class StoreEvent:
     """One write: what it did, the object after it, and the object before it."""
 
     __slots__ = ("entry", "previous", "type")
 
-    def __init__(self, kind: EventType, entry: Entry, previous: Entry | None) -> None:
+    def __init__(self, kind: EventType, entry: StoredObject, previous: StoredObject | None) -> None:
         self.type = kind
         self.entry = entry
         self.previous = previous
 
 
-class Store:
+class SandboxStore:
     """All collections, and the counter that numbers their writes.
 
     `history_limit` is how many writes of each collection a watch can be behind before it has to list again.
@@ -78,7 +78,7 @@ class Store:
     def __init__(self, history_limit: int = 20_000) -> None:
         self.history_limit = history_limit
         self.revision = 1
-        self.followers: list[Callable[[str, Event], None]] = []
+        self.followers: list[Callable[[str, StoreEvent], None]] = []
         """Each is called with every write and the collection's name, before any watcher is."""
         self._started_at = 0
         self._collections: dict[str, Collection] = {}
@@ -110,12 +110,12 @@ class Store:
 class Collection:
     """The objects of one resource by key, and what lately happened to them."""
 
-    def __init__(self, store: Store, name: str) -> None:
+    def __init__(self, store: SandboxStore, name: str) -> None:
         self.name = name
         self._store = store
-        self._items: dict[str, Entry] = {}
+        self._items: dict[str, StoredObject] = {}
         self._sorted: list[str] | None = []
-        self._history: list[Event] = []
+        self._history: list[StoreEvent] = []
         # Position of _history[0] among all writes of this collection, and the last revision trimmed away.
         self._first_position = 0
         self._compacted_revision = 0
@@ -124,11 +124,11 @@ class Collection:
     def __len__(self) -> int:
         return len(self._items)
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> StoredObject | None:
         """Give the object stored under the key, or None."""
         return self._items.get(key)
 
-    def entries(self, prefix: str = "") -> list[Entry]:
+    def entries(self, prefix: str = "") -> list[StoredObject]:
         """Give all objects whose key starts so, in the order of their keys.
 
         Cost: O(objects found); the first call after a key came or went sorts the keys.
@@ -142,7 +142,7 @@ class Collection:
         end = bisect_left(self._sorted, prefix + "\U0010ffff", start)
         return [items[key] for key in self._sorted[start:end]]
 
-    def put(self, key: str, document: Json) -> Entry:
+    def put(self, key: str, document: Json) -> StoredObject:
         """Store the object, created or replaced; its resourceVersion is set in place."""
         previous = self._items.get(key)
         entry = self._encoded(key, document)
@@ -150,18 +150,18 @@ class Collection:
         if previous is None:
             self._sorted = None
         kind = EventType.MODIFIED if previous else EventType.ADDED
-        self._record(Event(kind, entry, previous))
+        self._record(StoreEvent(kind, entry, previous))
         return entry
 
-    def delete(self, key: str, document: Json) -> Entry:
+    def delete(self, key: str, document: Json) -> StoredObject:
         """Remove the object; the document is its last state, which watchers get."""
         previous = self._items.pop(key)
         self._sorted = None
         entry = self._encoded(key, document)
-        self._record(Event(EventType.DELETED, entry, previous))
+        self._record(StoreEvent(EventType.DELETED, entry, previous))
         return entry
 
-    def restore(self, entry: Entry) -> None:
+    def restore(self, entry: StoredObject) -> None:
         """Take back an object of an earlier run, of which no watcher is notified."""
         self._items[entry.key] = entry
         self._sorted = None
@@ -184,7 +184,7 @@ class Collection:
         """Give the position of the write that comes next."""
         return self._first_position + len(self._history)
 
-    def read(self, position: int, most: int = 1_000_000_000) -> list[Event]:
+    def read(self, position: int, most: int = 1_000_000_000) -> list[StoreEvent]:
         """Give the writes from that position on, at most so many.
 
         Raises: Compacted when that position is no longer kept.
@@ -207,12 +207,12 @@ class Collection:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
-    def _encoded(self, key: str, document: Json) -> Entry:
+    def _encoded(self, key: str, document: Json) -> StoredObject:
         revision = self._store.next_revision()
         document["metadata"]["resourceVersion"] = str(revision)
-        return Entry(key, revision, encode(document))
+        return StoredObject(key, revision, encode(document))
 
-    def _record(self, event: Event) -> None:
+    def _record(self, event: StoreEvent) -> None:
         for follower in self._store.followers:
             follower(self.name, event)
         self._history.append(event)

@@ -8,22 +8,24 @@ from typing import Any
 from berth.objects.selector_text import match_label_selector
 from berth.sandbox.bodies import content
 from berth.sandbox.errors import ApiError, not_supported, required
-from berth.sandbox.kinds.resource import Resource
+from berth.sandbox.kinds.resource import ServedResource
 from berth.sandbox.patches.json_patch import json_patch, merge_patch
-from berth.sandbox.request import Request, Response, json_response
-from berth.sandbox.rest import MODIFIED_TEXT, Deletion, Rest
-from berth.sandbox.store import Entry, Json, decode
+from berth.sandbox.request import CompleteAnswer, ReceivedRequest, json_response
+from berth.sandbox.rest import MODIFIED_TEXT, Deletion, RestStorage
+from berth.sandbox.store import Json, StoredObject, decode
 
 _SUCCESS: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
-def _pods(rest: Rest) -> Resource:
+def _pods(rest: RestStorage) -> ServedResource:
     found = rest.catalogue.get("", "v1", "pods")
     assert found is not None
     return found
 
 
-def bind(rest: Rest, request: Request, namespace: str, name: str, binding: Json) -> Response:
+def bind(
+    rest: RestStorage, request: ReceivedRequest, namespace: str, name: str, binding: Json
+) -> CompleteAnswer:
     """Assign a pod to a node, once.
 
     Raises: ApiError when the pod is not there, not the one meant, bound, gated or on its way out.
@@ -45,7 +47,7 @@ def bind(rest: Rest, request: Request, namespace: str, name: str, binding: Json)
     return json_response(_success(rest, written), 201)
 
 
-def _success(rest: Rest, written: Entry) -> Json:
+def _success(rest: RestStorage, written: StoredObject) -> Json:
     """The Status of a pod's subresource, with the resource version where servers of the release say it."""
     if not rest.catalogue.shape.says_what_was_written:
         return _SUCCESS
@@ -101,7 +103,9 @@ def _set_scheduled(status: Json, now: str) -> None:
     status["conditions"] = [*others, scheduled]
 
 
-def evict(rest: Rest, request: Request, namespace: str, name: str, eviction: Json) -> Response:
+def evict(
+    rest: RestStorage, request: ReceivedRequest, namespace: str, name: str, eviction: Json
+) -> CompleteAnswer:
     """Delete a pod if the disruption budgets that select it allow that; its condition says why it goes.
 
     Raises: ApiError (429) when one does not.
@@ -135,7 +139,7 @@ def _set_evicted(pod: Json, now: str) -> None:
     status["conditions"] = [*others, {**evicted, **reason}]
 
 
-def _take_disruption(rest: Rest, namespace: str, name: str, labels: Json, *, dry_run: bool) -> None:
+def _take_disruption(rest: RestStorage, namespace: str, name: str, labels: Json, *, dry_run: bool) -> None:
     budgets = rest.catalogue.get("policy", "v1", "poddisruptionbudgets")
     assert budgets is not None
     found = [entry.decode() for entry in rest.collection(budgets).entries(f"{namespace}/")]
@@ -179,7 +183,9 @@ def _disrupt(budget: Json, pod: str, now: str) -> None:
         ]
 
 
-def scale(rest: Rest, request: Request, resource: Resource, namespace: str, name: str) -> Response:
+def scale(
+    rest: RestStorage, request: ReceivedRequest, resource: ServedResource, namespace: str, name: str
+) -> CompleteAnswer:
     """Read or write the number of replicas a controller's object asks for.
 
     Raises: ApiError when the object is not there or was changed in between.
@@ -198,7 +204,7 @@ def scale(rest: Rest, request: Request, resource: Resource, namespace: str, name
     return json_response(_scale_of(updated.decode()))
 
 
-def _wanted_scale(request: Request, current: Json) -> Json:
+def _wanted_scale(request: ReceivedRequest, current: Json) -> Json:
     if request.method == "PUT":
         return content.read_document(request, "Scale")
     if request.method != "PATCH":

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import berth
-from berth.config.loading import Loaded
+from berth.config.loading import LoadedConfig
 from berth.config.releases.release import shown
 from berth.telemetry.tracing import resource_from_environment
 
@@ -26,7 +26,7 @@ class Identity(NamedTuple):
         return {f"Berth-{name.title()}": value for name, value in self._asdict().items() if value}
 
 
-def identity_of(loaded: Loaded, host: str) -> Identity:
+def identity_of(loaded: LoadedConfig, host: str) -> Identity:
     """Give what a scheduler of this configuration says of itself; `host` is the API server's."""
     election = loaded.configuration.leader_election
     lease = f"{election.resource_namespace}/{election.resource_name}" if election.leader_elect else ""

@@ -27,7 +27,7 @@ from berth.client.endpoint import Endpoint
 from berth.client.events import EventRecorder
 from berth.client.handling import BOUNDS as HANDLING_BOUNDS
 from berth.client.leases import new_identity
-from berth.client.pods import Pods
+from berth.client.pods import PodWrites
 from berth.client.reflector import Reflector
 from berth.client.request_counts import BOUNDS
 from berth.client.resources import POD_GROUPS
@@ -42,11 +42,11 @@ from berth.live_page.collecting import Collector
 from berth.live_page.history import History
 from berth.live_page.node_map import NodeMap
 from berth.live_page.recent_attempts import RecentAttempts
-from berth.out_of_tree.lifecycle.conditions import Condition
+from berth.out_of_tree.lifecycle.conditions import PluginCondition
 from berth.scheduler.identity import identity_of
 from berth.scheduler.leading.campaign import Campaign
 from berth.scheduler.leading.election import LeaseEvents, new_campaigns, write_guard
-from berth.scheduler.leading.fence import Fence, Mirror, View
+from berth.scheduler.leading.fence import Fence, MirrorView, WatchedMirror
 from berth.scheduler.leading.leadership import Leadership
 from berth.scheduler.leading.leaderships import (
     Leaderships,
@@ -203,7 +203,7 @@ class Process:
             self.plugins.with_records(self._sinks(tracing, on_record), self.background),
         )
         self.driven = self.scheduler if self.recording is None else self.recording.recorded(self.scheduler)
-        self._own_pods = Pods(transports.events)
+        self._own_pods = PodWrites(transports.events)
         self.upkeep = self._new_upkeep(transports)
 
         self.mirrors = self._new_mirrors(transports.requests, server)
@@ -247,7 +247,7 @@ class Process:
         )
 
     def _new_plugins(
-        self, requests: Transport, tracing: Tracing, on_condition: Callable[[str, Condition], None]
+        self, requests: Transport, tracing: Tracing, on_condition: Callable[[str, PluginCondition], None]
     ) -> OutOfTreePlugins:
         return OutOfTreePlugins(
             self._options,
@@ -309,13 +309,13 @@ class Process:
 
     def _new_leaderships(self, pod_ready: asyncio.Event) -> Leaderships:
         election = self._options.loaded.configuration.leader_election
-        view = View(self._every_mirror, election.renew_deadline.seconds, clock=self.clock)
+        view = MirrorView(self._every_mirror, election.renew_deadline.seconds, clock=self.clock)
         return Leaderships(
             {shard.name: self._new_leadership(shard.name, view, pod_ready) for shard in self._shards},
             elected=election.leader_elect,
         )
 
-    def _new_leadership(self, shard: str, view: View, pod_ready: asyncio.Event) -> Leadership:
+    def _new_leadership(self, shard: str, view: MirrorView, pod_ready: asyncio.Event) -> Leadership:
         campaign = self.campaigns.get(shard)
         terms = Terms() if campaign is None else Terms(campaign.is_fresh)
         fence = Fence(view, self.guard, terms, observe=self.metrics.fence_lowered)
@@ -416,7 +416,7 @@ class Process:
             metrics.watch_lease_failures(partial(lease_failures, election.resource_name, self.campaigns))
             metrics.watch_holders(partial(held, election.resource_name, self.campaigns))
 
-    def _every_mirror(self) -> tuple[Mirror, ...]:
+    def _every_mirror(self) -> tuple[WatchedMirror, ...]:
         """All kinds that are watched now: plugins come and go, and the kinds that only they watch."""
         return (*self.mirrors, *self.plugins.mirrors)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from berth.aggregated_api.replicas import token_file
 from berth.client.transport import REQUEST_SECONDS
-from berth.config.loading import Loaded
+from berth.config.loading import LoadedConfig
 from berth.config.out_of_tree.sidecars import SidecarSpec, SocketDirectory
 from berth.config.shards import Shard
 from berth.serving.access import ALWAYS_ALLOWED
@@ -35,7 +35,7 @@ class Serving:
 class ProcessOptions:
     """What a scheduler process is started with, as files and command line say."""
 
-    loaded: Loaded
+    loaded: LoadedConfig
     _: KW_ONLY
     sidecars: tuple[SidecarSpec, ...] = ()
     plugins_file: str = ""

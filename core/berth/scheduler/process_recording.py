@@ -9,7 +9,7 @@ from berth.scheduler.process_options import ProcessOptions
 from berth.serving.errors import StartError
 
 if TYPE_CHECKING:
-    from berth.tape.recording import Recording
+    from berth.tape.recording import TapeRecording
 
 
 CAUSE = "sidecars and extenders cannot be replayed"
@@ -22,7 +22,7 @@ def no_plugins_while_recorded(options: ProcessOptions) -> str:
     return f"this scheduler is recorded (--record-to), and {CAUSE}: attach them to one that is not"
 
 
-def new_recording(options: ProcessOptions, real: CorePorts) -> "Recording | None":
+def new_recording(options: ProcessOptions, real: CorePorts) -> "TapeRecording | None":
     """The recording that the options ask for, None for none.
 
     Raises: StartError where it cannot be replayed, or not be written.
@@ -32,10 +32,10 @@ def new_recording(options: ProcessOptions, real: CorePorts) -> "Recording | None
     if options.has_sidecars or options.loaded.extenders:
         raise StartError(f"--record-to: {CAUSE}: take them out, or record them with `berth plugin record`")
     # Imported here so that a scheduler without a recording starts quickly.
-    from berth.tape.recording import Recording  # noqa: PLC0415 (see above)
+    from berth.tape.recording import TapeRecording  # noqa: PLC0415 (see above)
 
     try:
-        return Recording(
+        return TapeRecording(
             Path(options.record_to),
             options.loaded,
             real,

@@ -19,7 +19,7 @@ from berth.binding.binding_cycle import BindingCycle
 from berth.binding.pods_in_pre_bind import PodsInPreBind
 from berth.binding.waiting_pods import WaitingPods
 from berth.cache.cache import Cache
-from berth.config.loading import Loaded
+from berth.config.loading import LoadedConfig
 from berth.cycle.assume_and_bind import AssumeAndBind
 from berth.cycle.attempts import Attempts
 from berth.cycle.budgets import CycleBudgets
@@ -76,7 +76,7 @@ class Scheduler:
 
     def __init__(
         self,
-        loaded: Loaded,
+        loaded: LoadedConfig,
         *,
         plugins: PluginSource,
         ports: CorePorts,

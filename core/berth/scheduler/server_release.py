@@ -15,7 +15,7 @@ import msgspec
 from berth.client.credentials import load_endpoint
 from berth.client.errors import ClientError
 from berth.client.transport import Transport
-from berth.config.flags.command_line import Options, Settings, read_settings
+from berth.config.flags.command_line import StartSettings, ValidatedFlags, read_settings
 from berth.config.releases.release import DEFAULT, PREVIEWS, Release, followed, shown
 from berth.config.releases.tried import untried
 
@@ -25,7 +25,7 @@ ANSWER_SECONDS = 5.0
 PAUSE_SECONDS = 1.0
 
 
-class Answers(Protocol):
+class VersionReader(Protocol):
     """The part of the transport that is used here."""
 
     async def request(self, method: str, path: str, *, timeout_seconds: float | None = None) -> Any:
@@ -37,8 +37,8 @@ class _Version(msgspec.Struct, rename="camel"):
 
 
 async def settings_for_server(
-    options: Options, settings: Settings, stop: asyncio.Event
-) -> tuple[Options, Settings]:
+    options: ValidatedFlags, settings: StartSettings, stop: asyncio.Event
+) -> tuple[ValidatedFlags, StartSettings]:
     """Give the options and settings of the release that --release names, else of the API server's.
 
     Waits for the API server until it answers or `stop` is set; the log says what keeps it.
@@ -63,7 +63,7 @@ async def settings_for_server(
     return options, settings
 
 
-async def server_version(transport: Answers, stop: asyncio.Event) -> str:
+async def server_version(transport: VersionReader, stop: asyncio.Event) -> str:
     """Give the API server's version such as v1.37.0; "" where it does not say, or `stop` is set first."""
     failed = ""
     while not stop.is_set():
@@ -102,7 +102,7 @@ def _release_beside(version: str) -> Release:
     return release
 
 
-def _say(options: Options) -> None:
+def _say(options: ValidatedFlags) -> None:
     version = options.gates.version
     emulated = "" if version.emulated == version.binary else f" emulated={shown(version.emulated)}"
     preview = " preview=true" if version.binary in PREVIEWS else ""

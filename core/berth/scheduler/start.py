@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from contextlib import nullcontext
 from socket import socket
 
-from berth.config.flags.command_line import Options, Settings
+from berth.config.flags.command_line import StartSettings, ValidatedFlags
 from berth.config.out_of_tree.sidecars import SidecarSpec, is_unix, socket_path
 from berth.out_of_tree.transport.socket_access import missing_folder
 from berth.scheduler.errors import FinishedError
@@ -26,7 +26,7 @@ from berth.telemetry.tracing import Tracing
 log = logging.getLogger(__name__)
 
 
-async def start(options: Options, settings: Settings) -> None:
+async def start(options: ValidatedFlags, settings: StartSettings) -> None:
     """Run a scheduler until SIGTERM or SIGINT; a second of them ends the process at once.
 
     It decides as kube-scheduler of the release that `server_release` finds.
@@ -47,8 +47,8 @@ async def start(options: Options, settings: Settings) -> None:
 
 
 async def _run_for_server(
-    options: Options,
-    settings: Settings,
+    options: ValidatedFlags,
+    settings: StartSettings,
     listener: socket | None,
     stop: asyncio.Event,
     dump: asyncio.Event,

@@ -20,7 +20,7 @@ class Access(NamedTuple):
     allowed: bool
 
 
-class Asked(NamedTuple):
+class AccessReview(NamedTuple):
     """What a review is about: the bearer token, empty if none came; the verb in lower case; the path.
 
     `user` is who a verified certificate says it is, and goes before the token; `resource` is the object that
@@ -36,7 +36,7 @@ class Asked(NamedTuple):
     """Whom the token has to be for; empty for the API server."""
 
 
-Review = Callable[[Asked], Awaitable[Access | None]]
+Review = Callable[[AccessReview], Awaitable[Access | None]]
 """Answers None where the token is of no user. Raises: TooManyReviewsError."""
 
 
@@ -49,13 +49,13 @@ def by_no_certificate(certificate: bytes | None, headers: Any) -> None:
     del certificate, headers
 
 
-async def forbid_all(asked: Asked) -> Access:
+async def forbid_all(asked: AccessReview) -> Access:
     """The review of a process without an API server to ask: forbid."""
     del asked
     return Access(ANONYMOUS, allowed=False)
 
 
-async def allow_all(asked: Asked) -> Access:
+async def allow_all(asked: AccessReview) -> Access:
     """The review for development on loopback: allow."""
     del asked
     return Access(ANONYMOUS, allowed=True)

@@ -33,13 +33,13 @@ PAUSE_SECONDS = 0.1
 """How long nothing is accepted after the system refused to (no file descriptors left)."""
 
 
-class Connection(web.RequestHandler):
+class ServedConnection(web.RequestHandler):
     """aiohttp's handler of one connection, with what is needed to choose the idlest."""
 
     __slots__ = ("_on_lost", "answering", "idle_since", "link", "peer")
 
     def __init__(
-        self, server: web.Server, peer: str, on_lost: Callable[["Connection"], None], **settings: Any
+        self, server: web.Server, peer: str, on_lost: Callable[["ServedConnection"], None], **settings: Any
     ) -> None:
         loop = asyncio.get_running_loop()
         super().__init__(server, loop=loop, **settings)
@@ -80,7 +80,7 @@ class Connections:
         self._listener = listener
         self._certificate = certificate
         self._most = most
-        self._open: dict[Connection, socket.socket] = {}
+        self._open: dict[ServedConnection, socket.socket] = {}
         self._greetings: set[asyncio.Task[None]] = set()
         self._empty = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -137,13 +137,13 @@ class Connections:
         if len(self._open) >= self._most and not self._close_idlest():
             accepted.close()
             return
-        connection = Connection(self._server, peer, self.forget, **REQUEST_HANDLING)
+        connection = ServedConnection(self._server, peer, self.forget, **REQUEST_HANDLING)
         self._open[connection] = accepted
         greeting = self._loop.create_task(self._greet(connection, accepted))
         self._greetings.add(greeting)
         greeting.add_done_callback(self._greetings.discard)
 
-    async def _greet(self, connection: Connection, accepted: socket.socket) -> None:
+    async def _greet(self, connection: ServedConnection, accepted: socket.socket) -> None:
         """Speak TLS; from then on the connection is the server's."""
         try:
             link, _ = await self._loop.connect_accepted_socket(
@@ -158,13 +158,13 @@ class Connections:
             # Late, gone, or no TLS: anyone can do that, so it is not worth a line of the log.
             self.forget(connection)
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: ServedConnection) -> None:
         """Give the connection's place to others."""
         self._open.pop(connection, None)
         if not self._open:
             self._empty.set()
 
-    def _cut(self, connection: Connection) -> None:
+    def _cut(self, connection: ServedConnection) -> None:
         if connection.link is not None:
             connection.link.abort()
             return

@@ -27,7 +27,7 @@ from berth.aggregated_api.users import User
 from berth.client.errors import ClientError
 from berth.client.resources import Resource
 from berth.framework.clock import SYSTEM_CLOCK
-from berth.serving.access import ANONYMOUS, Access, Asked
+from berth.serving.access import ANONYMOUS, Access, AccessReview
 from berth.serving.errors import TooManyReviewsError
 
 log = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ class Strangers:
 
 
 @dataclass(slots=True)
-class Answers(Generic[T]):
+class ReviewCache(Generic[T]):
     """Answers by question; bounded, the oldest of strangers leave before any of those known to be good."""
 
     monotonic: Callable[[], float]
@@ -141,12 +141,12 @@ class DelegatedAccess:
     def __init__(self, api: Creator, *, monotonic: Callable[[], float] = SYSTEM_CLOCK.monotonic) -> None:
         self._api = api
         strangers = Strangers(monotonic)
-        self._users = Answers[User | None](monotonic, strangers, lambda user: user is not None)
-        self._verdicts = Answers[bool](monotonic, strangers, bool)
+        self._users = ReviewCache[User | None](monotonic, strangers, lambda user: user is not None)
+        self._verdicts = ReviewCache[bool](monotonic, strangers, bool)
         users = Strangers(monotonic, USERS_PER_SECOND, USERS_AT_ONCE)
-        self._verdicts_on_certified = Answers[bool](monotonic, users, bool)
+        self._verdicts_on_certified = ReviewCache[bool](monotonic, users, bool)
 
-    async def __call__(self, asked: Asked) -> Access | None:
+    async def __call__(self, asked: AccessReview) -> Access | None:
         """Whether the user behind certificate or token may; None where the token is no user's.
 
         Raises: TooManyReviewsError.
@@ -162,14 +162,14 @@ class DelegatedAccess:
             log.warning("access not reviewed path=%s error=%s", asked.path, error)
             return Access(ANONYMOUS, allowed=False)
 
-    async def _allowed(self, user: User, asked: Asked) -> bool:
+    async def _allowed(self, user: User, asked: AccessReview) -> bool:
         if SUPERUSERS in user.groups:
             return True
         question = msgspec.json.encode((user, _attributes(asked))).decode()
         verdicts = self._verdicts if asked.user is None else self._verdicts_on_certified
         return await verdicts.get(question, lambda: self._review_access(user, asked))
 
-    async def _user(self, asked: Asked) -> User | None:
+    async def _user(self, asked: AccessReview) -> User | None:
         question = f"{asked.audience} {asked.token}"
         return await self._users.get(question, lambda: self._review_token(asked.token, asked.audience))
 
@@ -181,7 +181,7 @@ class DelegatedAccess:
         meant = not audience or audience in status.audiences
         return status.user if status.authenticated and meant else None
 
-    async def _review_access(self, user: User, asked: Asked) -> bool:
+    async def _review_access(self, user: User, asked: AccessReview) -> bool:
         spec = {
             "user": user.username,
             "uid": user.uid,
@@ -197,7 +197,7 @@ class DelegatedAccess:
         return await self._api.create(resource, "", msgspec.json.encode(body))
 
 
-def _attributes(asked: Asked) -> dict[str, Any]:
+def _attributes(asked: AccessReview) -> dict[str, Any]:
     """What is asked for, as a SubjectAccessReview has it."""
     if asked.resource is None:
         return {"nonResourceAttributes": {"path": asked.path, "verb": asked.verb}}

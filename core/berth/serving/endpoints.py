@@ -19,7 +19,7 @@ from aiohttp import web
 
 from berth.serving.access import ALWAYS_ALLOWED, Clients, Review, by_no_certificate, forbid_all
 from berth.serving.connections import Connections
-from berth.serving.gate import Gate
+from berth.serving.gate import RequestGate
 from berth.serving.health import Check, HealthChecks, ping
 from berth.serving.request_bounds import MAX_BODY_BYTES
 from berth.serving.serving_certificate import Certificate
@@ -92,7 +92,7 @@ class SecureServer:
         clients: Clients = by_no_certificate,
     ) -> "SecureServer":
         """Serve on a listening socket."""
-        gate = Gate(review, always_allowed, clients)
+        gate = RequestGate(review, always_allowed, clients)
         app = web.Application(middlewares=[gate.pass_through], client_max_size=MAX_BODY_BYTES)
         app.on_response_prepare.append(partial(_say_who, endpoints.headers))
         _Handlers(endpoints).mount(app)

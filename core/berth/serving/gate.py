@@ -18,8 +18,8 @@ from aiohttp import web
 from berth.aggregated_api.replicas import AUDIENCE, SENT_ON_BY
 from berth.aggregated_api.request_info import ResourceAttributes, resource_of
 from berth.aggregated_api.status import http_status
-from berth.serving.access import Access, Asked, Clients, Review, by_no_certificate
-from berth.serving.connections import Connection
+from berth.serving.access import Access, AccessReview, Clients, Review, by_no_certificate
+from berth.serving.connections import ServedConnection
 from berth.serving.errors import LoopBusyError, TooManyReviewsError
 from berth.serving.request_bounds import BODY_SECONDS, MAX_ANSWERED, PIECE_BYTES, within_write_time
 
@@ -31,7 +31,7 @@ RETRY_SECONDS = "1"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Gate:
+class RequestGate:
     """Lets requests through to the paths that they may see, `MAX_ANSWERED` at once."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Gate:
         @web.middleware
         async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
             connection = request.protocol
-            assert isinstance(connection, Connection), "accepted by berth.serving.connections"
+            assert isinstance(connection, ServedConnection), "accepted by berth.serving.connections"
             connection.began()
             try:
                 return await self._answered(request, handler)
@@ -78,7 +78,7 @@ class Gate:
         if path in self._exact or (self._prefixes and path.startswith(self._prefixes)):
             return None
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        asked = Asked(
+        asked = AccessReview(
             token.strip() if scheme.lower() == "bearer" else "",
             verb,
             path,

@@ -31,7 +31,7 @@ class NotedCheck:
         return self.check()
 
 
-class Report(NamedTuple):
+class HealthReport(NamedTuple):
     """Whether all is well, and what to answer."""
 
     healthy: bool
@@ -46,7 +46,7 @@ class HealthChecks:
         self._checks = dict(checks)
         self._counts: Counter[tuple[str, str]] = Counter()
 
-    def report(self, *, excluded: Collection[str] = (), verbose: bool = False) -> Report:
+    def report(self, *, excluded: Collection[str] = (), verbose: bool = False) -> HealthReport:
         """All checks but the excluded; each one has its line where one fails or `verbose` asks for them."""
         lines, healthy = [], True
         for name in self._checks:
@@ -61,16 +61,16 @@ class HealthChecks:
             quoted = ", ".join(f'"{each}"' for each in unknown)
             lines.append(f"warn: some health checks cannot be excluded: no matches for {quoted}")
         if healthy and not verbose:
-            return Report(True, "ok")
+            return HealthReport(True, "ok")
         lines.append(f"{self._name} check {'passed' if healthy else 'failed'}")
-        return Report(healthy, "".join(f"{line}\n" for line in lines))
+        return HealthReport(healthy, "".join(f"{line}\n" for line in lines))
 
-    def single(self, name: str) -> Report | None:
+    def single(self, name: str) -> HealthReport | None:
         """One check with its reason; None where there is no such check."""
         if name not in self._checks:
             return None
         reason = self._reason(name)
-        return Report(
+        return HealthReport(
             not reason, f"internal server error: {reason}\n" if reason else f"ok{self._noted(name)}"
         )
 

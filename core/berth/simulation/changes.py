@@ -60,7 +60,7 @@ Act = Callable[[Changed], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ClusterChange:
     """One change. Units: `after` in virtual seconds."""
 
     text: str
@@ -68,12 +68,12 @@ class Change:
     after: float = 0.0
 
 
-def read_changes(given: Sequence[str]) -> list[Change]:
+def read_changes(given: Sequence[str]) -> list[ClusterChange]:
     """The changes of these expressions, and of files that have one a line. Raises: ChangeError."""
     return [change for each in given for change in _changes(each)]
 
 
-def changed(cluster: ClusterInput, changes: Sequence[Change]) -> ClusterInput:
+def changed(cluster: ClusterInput, changes: Sequence[ClusterChange]) -> ClusterInput:
     """The cluster with the changes that are made at its beginning. Raises: ChangeError."""
     made = _InputChanged(cluster.copy())
     for change in changes:
@@ -82,7 +82,7 @@ def changed(cluster: ClusterInput, changes: Sequence[Change]) -> ClusterInput:
     return made.cluster
 
 
-def changed_at_once(cluster: ClusterInput, changes: Sequence[Change]) -> ClusterInput:
+def changed_at_once(cluster: ClusterInput, changes: Sequence[ClusterChange]) -> ClusterInput:
     """The cluster with all changes, for a question about one moment. Raises: ChangeError."""
     for change in changes:
         if change.after:
@@ -113,7 +113,7 @@ class _InputChanged:
         self.cluster.of(type(obj)).pop(obj.key, None)
 
 
-def _changes(given: str) -> Iterator[Change]:
+def _changes(given: str) -> Iterator[ClusterChange]:
     path = Path(given)
     try:
         is_file = path.is_file()
@@ -136,7 +136,7 @@ def _changes(given: str) -> Iterator[Change]:
             raise ChangeError(f"--what-if: {given}:{number}: {what}") from None
 
 
-def parsed(text: str) -> Change:
+def parsed(text: str) -> ClusterChange:
     """The change of one expression; no file is read. Raises: ChangeError."""
     words = text.split()
     after = 0.0
@@ -145,7 +145,7 @@ def parsed(text: str) -> Change:
         words = words[2:]
     if not words or words[0] not in _VERBS:
         raise _wrong(text, f"begin with one of {', '.join(_VERBS)}")
-    return Change(text, _VERBS[words[0]](text, words[1:]), after)
+    return ClusterChange(text, _VERBS[words[0]](text, words[1:]), after)
 
 
 def _seconds(text: str, words: list[str]) -> float:

@@ -15,19 +15,19 @@ from typing import Final, cast
 import msgspec
 
 from berth.config.catalogue import ExtensionPoint
-from berth.config.loading import Loaded
+from berth.config.loading import LoadedConfig
 from berth.cycle.schedule_one import ScheduleOne
 from berth.simulation.engine import Simulation, after, simulate
 from berth.simulation.errors import InputError
 from berth.simulation.inputs import ClusterInput
-from berth.simulation.options import Options
-from berth.simulation.outcome import API_VERSION, Outcome, Summary, summed_up
+from berth.simulation.options import SimulationOptions
+from berth.simulation.outcome import API_VERSION, SimulationOutcome, SimulationSummary, summed_up
 from berth.simulation.scores import NodeScore, ScoreNotes
 
 MAX_EXPLAINED: Final = 10
 
 
-class Choice(msgspec.Struct, rename="camel", frozen=True):
+class VariantChoice(msgspec.Struct, rename="camel", frozen=True):
     """Where one variant put a pod, empty for nowhere, and what both nodes scored then."""
 
     variant: str
@@ -35,23 +35,23 @@ class Choice(msgspec.Struct, rename="camel", frozen=True):
     scores: dict[str, NodeScore] = {}
 
 
-class Difference(msgspec.Struct, rename="camel", frozen=True):
+class PlacementDifference(msgspec.Struct, rename="camel", frozen=True):
     """A pod that two variants put on different nodes."""
 
     pod: str
-    first: Choice
-    other: Choice
+    first: VariantChoice
+    other: VariantChoice
 
 
-class Comparison(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+class VariantComparison(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """All variants beside the first."""
 
     api_version: str = API_VERSION
-    kind: str = "Comparison"
-    variants: list[Summary]
+    kind: str = "VariantComparison"
+    variants: list[SimulationSummary]
     differing: dict[str, int]
     """How many pods each other variant puts on another node."""
-    differences: list[Difference]
+    differences: list[PlacementDifference]
     """The first of them, in the order in which the first variant decided."""
     emptied: dict[str, list[str]]
     """Nodes that the first variant uses and each other one does not."""
@@ -62,8 +62,8 @@ class Comparison(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
 
 
 def compare(
-    cluster: ClusterInput, variants: Mapping[str, Options], *, explained: int = MAX_EXPLAINED
-) -> Comparison:
+    cluster: ClusterInput, variants: Mapping[str, SimulationOptions], *, explained: int = MAX_EXPLAINED
+) -> VariantComparison:
     """Simulate each variant, and explain so many differences between the first and each other one.
 
     Raises: InputError, PluginsError, BuildError.
@@ -75,7 +75,7 @@ def compare(
         pods = _apart(base, outcome)
         differing[name] = len(pods)
         differences += _explained(cluster, variants, (first, name), outcomes, pods[:explained])
-    return Comparison(
+    return VariantComparison(
         variants=[summed_up(name, outcome) for name, outcome in outcomes.items()],
         differing=differing,
         differences=differences,
@@ -85,7 +85,7 @@ def compare(
     )
 
 
-def weighed(loaded: Loaded, plugin: str, weight: int) -> Loaded:
+def weighed(loaded: LoadedConfig, plugin: str, weight: int) -> LoadedConfig:
     """The configuration with another weight of a Score plugin, in each profile that has it.
 
     Raises: InputError where none has.
@@ -104,7 +104,7 @@ def _without(names: Sequence[str], others: Sequence[str]) -> list[str]:
     return sorted(set(names) - set(others))
 
 
-def _apart(first: Outcome, other: Outcome) -> list[str]:
+def _apart(first: SimulationOutcome, other: SimulationOutcome) -> list[str]:
     """The pods on different nodes, in the order in which the first decided."""
     one, two = first.placed_on, other.placed_on
     order = sorted(first.placements, key=lambda placement: placement.number)
@@ -115,25 +115,25 @@ def _apart(first: Outcome, other: Outcome) -> list[str]:
 
 def _explained(
     cluster: ClusterInput,
-    variants: Mapping[str, Options],
+    variants: Mapping[str, SimulationOptions],
     names: tuple[str, str],
-    outcomes: Mapping[str, Outcome],
+    outcomes: Mapping[str, SimulationOutcome],
     pods: Sequence[str],
-) -> list[Difference]:
+) -> list[PlacementDifference]:
     if not pods:
         return []
     placed = {name: outcomes[name].placed_on for name in names}
     wanted = {pod: [placed[n][pod] for n in names if pod in placed[n]] for pod in pods}
     scores = {name: _noted(cluster, variants[name], wanted) for name in names}
 
-    def choice(name: str, pod: str) -> Choice:
-        return Choice(name, placed[name].get(pod, ""), scores[name].get(pod, {}))
+    def choice(name: str, pod: str) -> VariantChoice:
+        return VariantChoice(name, placed[name].get(pod, ""), scores[name].get(pod, {}))
 
-    return [Difference(pod, choice(names[0], pod), choice(names[1], pod)) for pod in pods]
+    return [PlacementDifference(pod, choice(names[0], pod), choice(names[1], pod)) for pod in pods]
 
 
 def _noted(
-    cluster: ClusterInput, options: Options, wanted: Mapping[str, Sequence[str]]
+    cluster: ClusterInput, options: SimulationOptions, wanted: Mapping[str, Sequence[str]]
 ) -> dict[str, dict[str, NodeScore]]:
     notes: list[ScoreNotes] = []
 

@@ -23,7 +23,7 @@ from berth.objects.pod import Pod
 from berth.objects.pod_spec import Affinity, PodSpec
 from berth.objects.taint import TaintEffect, Toleration
 from berth.plugins.required_affinity import RequiredAffinity
-from berth.simulation.replicated import Pods
+from berth.simulation.replicated import ReplicatedPods
 from berth.simulation.revisions import Document, Replacing, Revision
 from berth.snapshot.node_matching import NAME_FIELD
 
@@ -44,7 +44,7 @@ class DaemonSet:
     """One DaemonSet; `nodes` gives all nodes, `node` the one of a name."""
 
     def __init__(
-        self, pods: Pods, nodes: Callable[[], list[Node]], node: Callable[[str], Node | None]
+        self, pods: ReplicatedPods, nodes: Callable[[], list[Node]], node: Callable[[str], Node | None]
     ) -> None:
         self._pods, self._nodes, self._node = pods, nodes, node
         self._revision: Revision | None = None

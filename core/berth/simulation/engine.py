@@ -34,17 +34,17 @@ from berth.simulation.fragmentation import fragmentation
 from berth.simulation.handlers import handlers_of
 from berth.simulation.inputs import ClusterInput
 from berth.simulation.kinds import KINDS
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from berth.simulation.outcome import (
     ERROR,
     GATED,
     UNSCHEDULABLE,
     USUAL,
     WAITING,
-    Outcome,
     PendingPod,
-    Placement,
-    Preemption,
+    SimulatedPlacement,
+    SimulatedPreemption,
+    SimulationOutcome,
     in_use,
     utilization,
     waits_of,
@@ -66,13 +66,13 @@ PATIENCE_SECONDS: Final = 3600.0
 T = TypeVar("T")
 
 
-def simulate(cluster: ClusterInput, options: Options) -> Outcome:
+def simulate(cluster: ClusterInput, options: SimulationOptions) -> SimulationOutcome:
     """What would become of the cluster's pods; the same input and options give the same outcome.
 
     Raises: InputError, PluginsError, BuildError, EventRegistrationError.
     """
 
-    async def run(simulation: Simulation) -> Outcome:
+    async def run(simulation: Simulation) -> SimulationOutcome:
         return simulation.outcome()
 
     return after(cluster, options, run)
@@ -80,7 +80,7 @@ def simulate(cluster: ClusterInput, options: Options) -> Outcome:
 
 def after(
     cluster: ClusterInput,
-    options: Options,
+    options: SimulationOptions,
     then: Callable[["Simulation"], Coroutine[Any, Any, T]],
     *,
     before: Callable[["Simulation"], None] | None = None,
@@ -135,7 +135,7 @@ class _Track:
 
 
 @dataclass
-class Recorder:
+class SimulatedEvents:
     """Implements berth.framework.handle.EventRecorder; `on_event` gets what a simulation reports."""
 
     on_event: Callable[[Pod, str, str, Any], None]
@@ -161,12 +161,12 @@ class Simulation:
     """One simulation, on a running virtual-time loop; its tasks belong to `tasks`."""
 
     cluster: ClusterInput
-    options: Options
+    options: SimulationOptions
     plugins: SimulationPlugins
     tasks: asyncio.TaskGroup
     tracks: dict[str, _Track] = field(default_factory=dict)
     """Each pod that is or was to be scheduled, by UID."""
-    preemptions: list[Preemption] = field(default_factory=list)
+    preemptions: list[SimulatedPreemption] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Make the parts, in the order in which they need each other."""
@@ -195,7 +195,7 @@ class Simulation:
                 clock=self.clock,
                 chance=self.chance,
             ),
-            recorder=Recorder(self._on_event),
+            recorder=SimulatedEvents(self._on_event),
             on_record=self._on_record,
             on_ready=ready.set,
         )
@@ -322,7 +322,7 @@ class Simulation:
         elif reason == "Preempted":
             by = related.key if related is not None else ""
             at = round(self.clock.wall() - self._began, 3)
-            self.preemptions.append(Preemption(pod.key, pod.node_name, by, at))
+            self.preemptions.append(SimulatedPreemption(pod.key, pod.node_name, by, at))
 
     def _on_record(self, record: CycleRecord) -> None:
         track = self.tracks.get(record.pod.uid)
@@ -335,7 +335,7 @@ class Simulation:
 
     # What came of it.
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> SimulationOutcome:
         """Everything up to now."""
         self.core.cache.update_snapshot(self.core.snapshot)
         placements = sorted(self._placement(track) for track in self.tracks.values() if track.node)
@@ -343,7 +343,7 @@ class Simulation:
         extended = {
             name for node in self.state.all(Node) for name in node.status.allocatable if name not in USUAL
         }
-        return Outcome(
+        return SimulationOutcome(
             release=shown(self.options.loaded.gates.version.binary),
             seed=self.options.seed,
             seconds=round(self.clock.wall() - self._began, 3),
@@ -373,9 +373,9 @@ class Simulation:
         current = self.state.get(Pod, track.pod.key)
         return not track.node and current is not None and current.uid == track.pod.uid
 
-    def _placement(self, track: _Track) -> Placement:
+    def _placement(self, track: _Track) -> SimulatedPlacement:
         assert track.bound_at is not None, "it has a node"
-        return Placement(
+        return SimulatedPlacement(
             track.pod.key,
             track.node,
             track.pod.spec.scheduler_name,

@@ -23,14 +23,14 @@ from berth.simulation.errors import InputError
 from berth.simulation.group_placing import GroupPlacing
 from berth.simulation.inputs import ClusterInput
 from berth.simulation.one_by_one import Left, OneByOne, Pace, check_alone, on_running
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from berth.simulation.outcome import (
     API_VERSION,
     ERROR,
     UNSCHEDULABLE,
     USUAL,
     PendingPod,
-    Use,
+    ResourceUtilization,
     in_use,
     utilization,
     without_profile,
@@ -78,7 +78,7 @@ class Fill(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     by_label: dict[str, dict[str, int]]
     nodes_in_use: list[str]
     """Nodes with a pod at the end, a copy or another one, that is neither a DaemonSet's nor static."""
-    utilization: dict[str, Use]
+    utilization: dict[str, ResourceUtilization]
     evicted: int = 0
     """Pods of the cluster that lost their node to a change; they are placed before the first copy."""
     evicted_pending: list[PendingPod] = []
@@ -96,7 +96,7 @@ class Fill(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
 def fill(
     cluster: ClusterInput,
     pods: Sequence[Pod],
-    options: Options,
+    options: SimulationOptions,
     *,
     most: int = MAX_COPIES,
     labels: Sequence[str] = POOLS,

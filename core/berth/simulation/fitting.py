@@ -21,12 +21,12 @@ from typing import Any, TypeVar
 from berth.objects.pod import Pod
 from berth.simulation.engine import Simulation
 from berth.simulation.errors import InputError
-from berth.simulation.growing_cluster import GrowingCluster, Rest
+from berth.simulation.growing_cluster import GrowingCluster, UnplacedPods
 from berth.simulation.inputs import ClusterInput
 from berth.simulation.one_by_one import Left, Pace, check_ours, on_running
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from berth.simulation.plugin_settings import check_in_process
-from berth.simulation.shapes import Shape
+from berth.simulation.shapes import AddableNode
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ class Added:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class FittingNodes:
     """What would make the pods fit. `placed` counts those that fit without a new node."""
 
     placed: int
@@ -67,12 +67,12 @@ class Fit:
 def would_fit(
     cluster: ClusterInput,
     pods: Sequence[Pod],
-    shapes: Sequence[Shape],
-    options: Options,
+    shapes: Sequence[AddableNode],
+    options: SimulationOptions,
     *,
     objective: Objective = Objective.NODES,
     pace: Pace = nullcontext,
-) -> Fit:
+) -> FittingNodes:
     """Which of the shapes, and how many, would make these pods fit; the same input gives the same answer.
 
     Pods of the cluster that have no node are left out.
@@ -87,21 +87,21 @@ def would_fit(
     for pod in pods:
         check_ours(pod, {profile.scheduler_name for profile in options.loaded.profiles})
 
-    async def run(fitting: Fitting) -> Fit:
+    async def run(fitting: Fitting) -> FittingNodes:
         rest = await fitting.ask(pods)
         left, start = fitting.left(), len(fitting.steps)
         found = alone = [await fitting.alone(shape, rest, start) for shape in shapes]
         if len(shapes) != 1:
             found = [await fitting.mixed(shapes, rest, start, objective), *alone]
         best = min(found, key=lambda each: (len(each.left), *_merit(each, objective)))
-        return Fit(len(pods) - rest.left, left, alone, best)
+        return FittingNodes(len(pods) - rest.left, left, alone, best)
 
     return on_cluster(cluster, options, run, pace)
 
 
 def on_cluster(
     cluster: ClusterInput,
-    options: Options,
+    options: SimulationOptions,
     then: Callable[["Fitting"], Coroutine[Any, Any, T]],
     pace: Pace = nullcontext,
 ) -> T:
@@ -120,7 +120,7 @@ def on_cluster(
 class Fitting(GrowingCluster):
     """Finds out what nodes of some shapes come to."""
 
-    async def alone(self, shape: Shape, rest: Rest, start: int) -> Added:
+    async def alone(self, shape: AddableNode, rest: UnplacedPods, start: int) -> Added:
         """What nodes of one shape come to, from `start` on, and back to it."""
         trial = _Trial(rest, len(self.steps), needed=Counter({shape.name: 0}))
         while trial.rest.left and trial.counts[shape.name] < shape.most:
@@ -128,7 +128,9 @@ class Fitting(GrowingCluster):
                 break
         return await self._found(trial, [shape], rest, start)
 
-    async def mixed(self, shapes: Sequence[Shape], rest: Rest, start: int, objective: Objective) -> Added:
+    async def mixed(
+        self, shapes: Sequence[AddableNode], rest: UnplacedPods, start: int, objective: Objective
+    ) -> Added:
         """What adding the best next node comes to, again and again, from `start` on, and back to it."""
         trial, candidates = _Trial(rest, len(self.steps)), list(shapes)
         while trial.rest.left:
@@ -139,7 +141,9 @@ class Fitting(GrowingCluster):
             trial.helped(best, await self.grow(best), len(self.steps))
         return await self._found(trial, shapes, rest, start)
 
-    async def _best_next(self, shapes: list[Shape], rest: Rest, objective: Objective) -> Shape | None:
+    async def _best_next(
+        self, shapes: list[AddableNode], rest: UnplacedPods, objective: Objective
+    ) -> AddableNode | None:
         """The shape of which one node serves best, the first of equals; None where none serves.
 
         Those of which no node will serve are taken out of `shapes`.
@@ -157,7 +161,9 @@ class Fitting(GrowingCluster):
             await self.back_to(start)
         return None if best is None else best[2]
 
-    async def _found(self, trial: "_Trial", shapes: Sequence[Shape], before: Rest, start: int) -> Added:
+    async def _found(
+        self, trial: "_Trial", shapes: Sequence[AddableNode], before: UnplacedPods, start: int
+    ) -> Added:
         """What the trial came to, and back to the start; reasons count the last node, even one of no use."""
         await self.place()
         left = self.left()
@@ -178,12 +184,12 @@ class _Trial:
     `useful` is the number of steps up to that one; what came after it is taken back.
     """
 
-    rest: Rest
+    rest: UnplacedPods
     useful: int
     counts: Counter[str] = field(default_factory=Counter)
     needed: Counter[str] = field(default_factory=Counter)
 
-    def helped(self, shape: Shape, rest: Rest, steps: int) -> bool:
+    def helped(self, shape: AddableNode, rest: UnplacedPods, steps: int) -> bool:
         """Take note of a node that was added; whether it made a pod fit, or brought a gang nearer."""
         placed, nearer = rest.left < self.rest.left, rest.nearer > self.rest.nearer
         self.rest = rest

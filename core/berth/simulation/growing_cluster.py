@@ -26,11 +26,11 @@ from berth.queue.pod_kinds import like
 from berth.simulation.changes import renamed
 from berth.simulation.engine import Simulation
 from berth.simulation.group_placing import GroupPlacing
-from berth.simulation.left_pods import Kind, LeftPods, Turn, Turns
+from berth.simulation.left_pods import Kind, LeftPods, RetryTurns, Turn
 from berth.simulation.one_by_one import Left, OneByOne, Pace, Placed
 from berth.simulation.refusals import Refusals
 from berth.simulation.room import Room
-from berth.simulation.shapes import Shape, Unfit
+from berth.simulation.shapes import AddableNode, Unfit
 from berth.snapshot.columns import Mask
 from berth.snapshot.pod_group_states import GroupKey
 
@@ -49,10 +49,10 @@ class Newcomer(NamedTuple):
     """The node that joined last, of that shape."""
 
     name: str
-    shape: Shape
+    shape: AddableNode
 
 
-class Rest(NamedTuple):
+class UnplacedPods(NamedTuple):
     """How many pods have no node. `nearer` counts those of gangs that would have one if their gang had.
 
     `lasting` says that no pod that gets a node helps any of them.
@@ -94,7 +94,7 @@ class GrowingCluster:
 
     # Pods.
 
-    async def ask(self, pods: Sequence[Pod]) -> Rest:
+    async def ask(self, pods: Sequence[Pod]) -> UnplacedPods:
         """Place those of these pods that fit, once what was placed for others is taken back."""
         self._groups.know(pods)
         self._left = LeftPods(in_order(pods), self._kind)
@@ -107,7 +107,7 @@ class GrowingCluster:
         """Those that are left, with the reasons that `place` or `ask` found last."""
         return [*self._left]
 
-    async def place(self) -> Rest:
+    async def place(self) -> UnplacedPods:
         """Place those that are left and fit; the reasons of the others are those of the end."""
         while True:
             before = len(self._left)
@@ -115,7 +115,7 @@ class GrowingCluster:
             if rest.left == before:
                 return rest
 
-    async def grow(self, shape: Shape) -> Rest:
+    async def grow(self, shape: AddableNode) -> UnplacedPods:
         """Add a node of that shape, and place those that are left and fit now.
 
         Pods that nothing helps but a new node go to this one or nowhere, so those that it has too little room
@@ -123,7 +123,7 @@ class GrowingCluster:
         """
         return await self._tried(self._add(shape))
 
-    async def _tried(self, new: Newcomer | None = None) -> Rest:
+    async def _tried(self, new: Newcomer | None = None) -> UnplacedPods:
         """Place those that fit; `new` is the one node that was not there when all of them were tried.
 
         A pod that is placed may make room for one that was tried before it, by affinity: such pods are tried
@@ -135,7 +135,7 @@ class GrowingCluster:
         """
         self.simulation.chance.seed(self.simulation.options.seed)
         self._nearer.clear()
-        turns = Turns(self._left, self._hopeless(new))
+        turns = RetryTurns(self._left, self._hopeless(new))
         while (turn := turns.next()) is not None:
             before = len(self._left)
             with self.pace():
@@ -146,7 +146,7 @@ class GrowingCluster:
             else:
                 turns.refused(turn, may_be_helped=self._noted(turn, refused[0], new))
         helped = ~self._left.stays & (self._left.first < self._left.none)
-        return Rest(len(self._left), sum(self._nearer.values()), not helped.any())
+        return UnplacedPods(len(self._left), sum(self._nearer.values()), not helped.any())
 
     def _hopeless(self, new: Newcomer | None) -> Mask:
         """The kinds that only a new node helps, but not this one; none without it.
@@ -203,7 +203,7 @@ class GrowingCluster:
 
     # Nodes.
 
-    def _add(self, shape: Shape) -> Newcomer:
+    def _add(self, shape: AddableNode) -> Newcomer:
         """Add a node of that shape, under a name of its own."""
         while (name := f"{shape.node.name}-{self._number}") in self._names:
             self._number += 1

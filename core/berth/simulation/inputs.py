@@ -29,7 +29,7 @@ from berth.sandbox.dataset.manifests import manifest_files, taken_apart
 from berth.sandbox.dataset.openb_csv import PODS_FILE, read_times
 from berth.simulation.admission import Admission, complete_node
 from berth.simulation.errors import InputError
-from berth.simulation.kinds import BY_NAME, KINDS, SCHEDULER_OBJECTS, Kind, PriorityClass
+from berth.simulation.kinds import BY_NAME, KINDS, SCHEDULER_OBJECTS, PriorityClass, SimulatedKind
 from berth.simulation.packed_lines import LONGEST_LINE_BYTES, NO_JSON, UNREADABLE, bounded_rest, unpacked
 from berth.simulation.revisions import Revision
 from berth.simulation.simkube import Trace, is_trace, template_pod
@@ -49,7 +49,7 @@ CORE_CHECKS: Final = {"Node": check_node, "Pod": check_pod}
 Document = dict[str, Any]
 
 
-class Found(NamedTuple):
+class LocatedDocument(NamedTuple):
     """A document, and the words for where it stands in messages.
 
     The one of a revision is a pod of its template, if it has one.
@@ -81,7 +81,7 @@ class ClusterInput:
         """The objects of that kind, by key."""
         return self.objects[kind]
 
-    def all(self) -> Iterator[tuple[Kind, TypedObject]]:
+    def all(self) -> Iterator[tuple[SimulatedKind, TypedObject]]:
         """Every object with its kind, what others refer to first."""
         for kind in KINDS:
             for obj in self.objects[kind.type].values():
@@ -193,7 +193,7 @@ def _within(lines: Iterable[tuple[int, bytes]], most: int, name: str) -> Iterato
         yield number, line
 
 
-def _object(data: bytes, name: str) -> Found:
+def _object(data: bytes, name: str) -> LocatedDocument:
     try:
         document = msgspec.json.decode(data)
     except NO_JSON as error:
@@ -208,10 +208,10 @@ def _object(data: bytes, name: str) -> Found:
         raise InputError(
             f"{name}: kind: found {document['kind'][:60]!r}, which no decision reads; leave it out"
         )
-    return Found(document, f"{name}: {_named(document)}")
+    return LocatedDocument(document, f"{name}: {_named(document)}")
 
 
-def typed(found: Found, kind: Kind) -> TypedObject:
+def typed(found: LocatedDocument, kind: SimulatedKind) -> TypedObject:
     """The typed object of a document. Raises: InputError."""
     try:
         obj: TypedObject = kind.decode(msgspec.json.encode(without_nulls(found.document)))
@@ -223,7 +223,7 @@ def typed(found: Found, kind: Kind) -> TypedObject:
     return obj
 
 
-def _documents(path: str | Path, seed: int) -> Iterator[Found]:
+def _documents(path: str | Path, seed: int) -> Iterator[LocatedDocument]:
     given = Path(path)
     if str(path) == OPENB and not given.exists():
         yield from _of_dataset(None, OPENB, seed)
@@ -234,7 +234,7 @@ def _documents(path: str | Path, seed: int) -> Iterator[Found]:
             yield from _of_file(file)
 
 
-def _of_dataset(path: Path | None, name: str, seed: int) -> Iterator[Found]:
+def _of_dataset(path: Path | None, name: str, seed: int) -> Iterator[LocatedDocument]:
     times = {} if path is None else read_times(path / PODS_FILE)
     first = min((came for came, _ in times.values() if came is not None), default=0)
     for document in open_dataset(path, seed=seed).load().in_creation_order():
@@ -244,10 +244,10 @@ def _of_dataset(path: Path | None, name: str, seed: int) -> Iterator[Found]:
             annotations[ARRIVAL] = str(came - first)
             if went is not None:
                 annotations[DURATION] = str(max(0, went - came))
-        yield Found(document, f"{name}: {document['kind']} {document['metadata']['name']}")
+        yield LocatedDocument(document, f"{name}: {document['kind']} {document['metadata']['name']}")
 
 
-def _of_file(path: Path) -> Iterator[Found]:
+def _of_file(path: Path) -> Iterator[LocatedDocument]:
     try:
         with path.open("rb") as opened:
             stream = unpacked(opened)
@@ -268,7 +268,7 @@ def _of_file(path: Path) -> Iterator[Found]:
     yield from _checked(data, str(path), is_json=is_json)
 
 
-def _of_snapshot(lines: Iterable[tuple[int, bytes]], file: str) -> Iterator[Found]:
+def _of_snapshot(lines: Iterable[tuple[int, bytes]], file: str) -> Iterator[LocatedDocument]:
     for number, line in lines:
         try:
             document = msgspec.json.decode(line)
@@ -277,25 +277,25 @@ def _of_snapshot(lines: Iterable[tuple[int, bytes]], file: str) -> Iterator[Foun
         place = Place(file, number)
         for _, _, each in taken_apart(document, place, ""):
             check_object(each, place, "")
-            yield Found(each, f"{file}:{number}: {_named(each)}")
+            yield LocatedDocument(each, f"{file}:{number}: {_named(each)}")
 
 
-def _of_trace(data: bytes, file: str) -> Iterator[Found]:
+def _of_trace(data: bytes, file: str) -> Iterator[LocatedDocument]:
     trace = Trace(data, file)
     for number, document in enumerate(trace.documents(), 1):
         place = Place(file, number)
         check_object(document, place, "")
         if document["kind"] == "Pod":
             check_pod(document, place, "")
-        yield Found(document, f"{file}: {_named(document)}")
+        yield LocatedDocument(document, f"{file}: {_named(document)}")
     for number, revision in enumerate(trace.revisions, 1):
         document = template_pod(revision) or {}
         if document:
             check_pod(document, Place(file, number), f"{revision.owner}: spec.template.")
-        yield Found(document, f"{file}: {revision.owner}", revision)
+        yield LocatedDocument(document, f"{file}: {revision.owner}", revision)
 
 
-def _checked(data: bytes, file: str, *, is_json: bool) -> Iterator[Found]:
+def _checked(data: bytes, file: str, *, is_json: bool) -> Iterator[LocatedDocument]:
     for place, document in parse_documents(file, data, is_json=is_json):
         for where, prefix, each in taken_apart(document, place, ""):
             check_object(each, where, prefix)
@@ -305,7 +305,7 @@ def _checked(data: bytes, file: str, *, is_json: bool) -> Iterator[Found]:
                 each["metadata"].setdefault("namespace", "default")
                 check_pod(each, where, prefix)
             inside = f" {prefix.rstrip('.')}" if prefix else ""
-            yield Found(each, f"{where.file}: document {where.document}{inside}: {_named(each)}")
+            yield LocatedDocument(each, f"{where.file}: document {where.document}{inside}: {_named(each)}")
 
 
 def _named(document: Document) -> str:
@@ -323,7 +323,7 @@ def _from_api_server(document: Document) -> bool:
     )
 
 
-def _revision(found: Found, admission: Admission) -> Revision:
+def _revision(found: LocatedDocument, admission: Admission) -> Revision:
     """The revision, with a pod as an API server would have it. Raises: InputError."""
     revision = found.revision
     assert revision is not None, "a revision was found"
@@ -341,13 +341,13 @@ class _Reader:
     """Sorts documents by kind; nothing is typed before all priority classes are known."""
 
     def __init__(self, classes: Mapping[str, PriorityClass] = MappingProxyType({})) -> None:
-        self._found: dict[type[TypedObject], list[Found]] = {kind.type: [] for kind in KINDS}
+        self._found: dict[type[TypedObject], list[LocatedDocument]] = {kind.type: [] for kind in KINDS}
         self._cluster = ClusterInput()
         self._classes = classes
-        self._revisions: list[Found] = []
+        self._revisions: list[LocatedDocument] = []
         self.count = 0
 
-    def take(self, found: Found) -> None:
+    def take(self, found: LocatedDocument) -> None:
         self.count += 1
         if found.revision is not None:
             self._revisions.append(found)
@@ -367,7 +367,7 @@ class _Reader:
             self._found[kind.type].append(found)
 
     @staticmethod
-    def _check_spelling(found: Found, group: str) -> None:
+    def _check_spelling(found: LocatedDocument, group: str) -> None:
         """Refuse a kind that no server has, whose letters are those of one that decisions read."""
         kind = found.document["kind"]
         meant = next((name for of, name in BY_NAME if of == group and name.lower() == kind.lower()), None)
@@ -388,11 +388,11 @@ class _Reader:
             self._cluster.left_out[STRAY_POD] = stray
         return self._cluster
 
-    def _add(self, found: Found, kind: Kind, admission: Admission) -> None:
+    def _add(self, found: LocatedDocument, kind: SimulatedKind, admission: Admission) -> None:
         unseen = kind.type is Pod and not _from_api_server(found.document)
         if unseen:
             # Admission relies on the types of fields.
-            found = Found(without_nulls(found.document), found.where)
+            found = LocatedDocument(without_nulls(found.document), found.where)
             typed(found, kind)
         document, metadata = found.document, found.document["metadata"]
         if kind.resource.namespaced:

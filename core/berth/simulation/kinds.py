@@ -30,7 +30,7 @@ class PriorityClass(TypedObject, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class SimulatedKind:
     """A kind, where a server has it, and how its objects are read."""
 
     resource: Resource
@@ -44,16 +44,16 @@ class Kind:
         return self.type.__name__
 
 
-def _kind(resource: Resource, of: type[TypedObject]) -> Kind:
-    return Kind(resource, of, decoder(of))
+def _kind(resource: Resource, of: type[TypedObject]) -> SimulatedKind:
+    return SimulatedKind(resource, of, decoder(of))
 
 
-KINDS: Final[tuple[Kind, ...]] = (
+KINDS: Final[tuple[SimulatedKind, ...]] = (
     _kind(PRIORITY_CLASSES, PriorityClass),
     *(_kind(watched.resource, watched.kind) for watched in LOOKED_UP),
     _kind(resources.DEVICE_TAINT_RULES, DeviceTaintRule),
     _kind(resources.NODES, Node),
-    Kind(resources.PODS, Pod, decode_pod, LIVE_PODS),
+    SimulatedKind(resources.PODS, Pod, decode_pod, LIVE_PODS),
 )
 """In the order in which a simulation takes them in: what others refer to comes first, nodes and pods last."""
 
@@ -65,13 +65,13 @@ SCHEDULER_OBJECTS: Final[Mapping[str, Resource]] = MappingProxyType(
 )
 """What the operator makes a scheduler of: no decision reads them, but a simulation may be of them."""
 
-BY_NAME: Final[Mapping[tuple[str, str], Kind]] = MappingProxyType(
+BY_NAME: Final[Mapping[tuple[str, str], SimulatedKind]] = MappingProxyType(
     {(kind.resource.group, kind.name): kind for kind in KINDS}
 )
 """Each kind by its group and name."""
 
 
-def document_of(obj: TypedObject, kind: Kind) -> bytes:
+def document_of(obj: TypedObject, kind: SimulatedKind) -> bytes:
     """The object as JSON, with what decisions read and nothing else."""
     written = obj.written() if isinstance(obj, Pod) else obj
     head = msgspec.json.encode({"apiVersion": kind.resource.api_version, "kind": kind.name})

@@ -109,7 +109,7 @@ class Turn(NamedTuple):
     pods: list[Pod]
 
 
-class Turns:
+class RetryTurns:
     """Whose turn it is in one try of pods that are left.
 
     Shapes: without bool (k,), the kinds that are not tried.

@@ -7,12 +7,12 @@ import msgspec
 
 from berth.client.errors import AnsweredError, ClientError, NotFoundError, NotSentError, RejectedError
 from berth.client.transport import Transport
-from berth.client.watch import Source, pages
+from berth.client.watch import WatchSource, pages
 from berth.client.wire import bounded, decode_document, encode
 from berth.objects.api_object import TypedObject
 from berth.objects.decode import UndecodableObjectError
 from berth.simulation.errors import InputError
-from berth.simulation.kinds import KINDS, SCHEDULER_OBJECTS, Kind, document_of
+from berth.simulation.kinds import KINDS, SCHEDULER_OBJECTS, SimulatedKind, document_of
 
 _OF_SCHEDULERS: Final = (
     "profiles",
@@ -41,7 +41,7 @@ _SHOWN: Final = frozenset((*_OF_SCHEDULERS, *_OF_PLUGINS))
 _FORBIDDEN: Final = 403
 
 
-async def list_cluster(transport: Transport, kinds: Iterable[Kind] = KINDS) -> AsyncIterator[bytes]:
+async def list_cluster(transport: Transport, kinds: Iterable[SimulatedKind] = KINDS) -> AsyncIterator[bytes]:
     """Yield every object of these kinds as JSON, with what decisions read.
 
     A kind that the server does not have has no objects.
@@ -53,12 +53,12 @@ async def list_cluster(transport: Transport, kinds: Iterable[Kind] = KINDS) -> A
             yield document_of(obj, kind)
 
 
-async def list_kind(transport: Transport, kind: Kind) -> AsyncIterator[tuple[TypedObject, bytes]]:
+async def list_kind(transport: Transport, kind: SimulatedKind) -> AsyncIterator[tuple[TypedObject, bytes]]:
     """Yield every object of the kind, and as the server wrote it; none where it does not have the kind.
 
     Raises: InputError; NotSentError where the server cannot be reached.
     """
-    source = Source(kind.resource, field_selector=kind.field_selector)
+    source = WatchSource(kind.resource, field_selector=kind.field_selector)
     try:
         async for page in pages(transport, source):
             for item in page.items or ():
@@ -74,7 +74,7 @@ async def list_kind(transport: Transport, kind: Kind) -> AsyncIterator[tuple[Typ
         raise InputError(f"{kind.resource.plural}: {error}{remedy}") from None
 
 
-def _decoded(kind: Kind, written: bytes) -> TypedObject:
+def _decoded(kind: SimulatedKind, written: bytes) -> TypedObject:
     try:
         obj: TypedObject = bounded(kind.decode)(written)
     except (UndecodableObjectError, msgspec.MsgspecError) as error:
@@ -89,7 +89,7 @@ async def list_scheduler_objects(transport: Transport) -> AsyncIterator[bytes]:
     """
     for kind, resource in SCHEDULER_OBJECTS.items():
         try:
-            async for page in pages(transport, Source(resource)):
+            async for page in pages(transport, WatchSource(resource)):
                 for item in page.items or ():
                     yield encode(shown_scheduler_object(kind, decode_document(bytes(item))))
         except NotFoundError:

@@ -28,7 +28,7 @@ from berth.objects.pod import Pod
 from berth.simulation.engine import Simulation, after
 from berth.simulation.errors import InputError
 from berth.simulation.inputs import ClusterInput
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 
 T = TypeVar("T")
 Pace = Callable[[], AbstractContextManager[None]]
@@ -129,7 +129,7 @@ class OneByOne:
 
 def on_running(
     cluster: ClusterInput,
-    options: Options,
+    options: SimulationOptions,
     then: Callable[[Simulation], Coroutine[Any, Any, T]],
     pace: Pace = nullcontext,
 ) -> T:
@@ -149,7 +149,7 @@ def on_running(
         return after(cluster.running(), without_post_filter(options), run)
 
 
-def without_post_filter(options: Options) -> Options:
+def without_post_filter(options: SimulationOptions) -> SimulationOptions:
     """The same with no plugin that makes room."""
     profiles = tuple(
         replace(profile, points={**profile.points, ExtensionPoint.POST_FILTER: ()})

@@ -3,20 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from berth.config.loading import Loaded
-from berth.simulation.changes import Change
-from berth.simulation.plugin_settings import NO_PLUGINS, Plugins
+from berth.config.loading import LoadedConfig
+from berth.simulation.changes import ClusterChange
+from berth.simulation.plugin_settings import NO_PLUGINS, SimulatedSidecars
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class SimulationOptions:
     """How to simulate. Units: virtual seconds."""
 
-    loaded: Loaded
-    plugins: Plugins = NO_PLUGINS
+    loaded: LoadedConfig
+    plugins: SimulatedSidecars = NO_PLUGINS
     """The sidecars."""
     seed: int = 0
     max_seconds: float = 366 * 24 * 3600.0
     """When it ends at the latest."""
-    changes: Sequence[Change] = ()
+    changes: Sequence[ClusterChange] = ()
     """What happens to the cluster meanwhile; those of the beginning are the input's."""

@@ -26,7 +26,7 @@ NO_PROFILE: Final = "NoProfile"
 WAITING: Final = "Waiting"
 
 
-class Placement(msgspec.Struct, rename="camel", frozen=True, gc=False, order=True):
+class SimulatedPlacement(msgspec.Struct, rename="camel", frozen=True, gc=False, order=True):
     """A pod that got a node. Units: virtual seconds."""
 
     pod: str
@@ -51,7 +51,7 @@ class PendingPod(msgspec.Struct, rename="camel", frozen=True, gc=False, order=Tr
     """The plugin that has it wait, where it may let the pod go on by itself: the end cut that off."""
 
 
-class Preemption(msgspec.Struct, rename="camel", frozen=True, gc=False, order=True):
+class SimulatedPreemption(msgspec.Struct, rename="camel", frozen=True, gc=False, order=True):
     """A pod that had to go, and for whom. Units: virtual seconds."""
 
     pod: str
@@ -60,7 +60,7 @@ class Preemption(msgspec.Struct, rename="camel", frozen=True, gc=False, order=Tr
     at_seconds: float
 
 
-class Use(msgspec.Struct, rename="camel", frozen=True, gc=False):
+class ResourceUtilization(msgspec.Struct, rename="camel", frozen=True, gc=False):
     """How much of a resource there is, and how much of it is asked for; cpu in thousandths."""
 
     allocatable: int
@@ -77,7 +77,7 @@ class Waits(msgspec.Struct, rename="camel", frozen=True):
     longest: float = 0.0
 
 
-class Summary(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+class SimulationSummary(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """What a simulation comes to, to be put beside others."""
 
     name: str
@@ -87,7 +87,7 @@ class Summary(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     preempted: int
     nodes_in_use: int = 0
     """Nodes with a pod that is neither a DaemonSet's nor static."""
-    utilization: dict[str, Use]
+    utilization: dict[str, ResourceUtilization]
     fragmentation: dict[str, float]
     waits: Waits
     seconds: float
@@ -95,7 +95,7 @@ class Summary(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """The sidecars and extenders."""
 
 
-class Outcome(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+class SimulationOutcome(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """Everything that came of one simulation."""
 
     api_version: str = API_VERSION
@@ -108,10 +108,10 @@ class Outcome(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     nodes: int
     pods: int
     """Those that were to be scheduled."""
-    placements: list[Placement]
+    placements: list[SimulatedPlacement]
     pending: list[PendingPod]
-    preemptions: list[Preemption]
-    utilization: dict[str, Use]
+    preemptions: list[SimulatedPreemption]
+    utilization: dict[str, ResourceUtilization]
     fragmentation: dict[str, float]
     """The percentage of what is free that no pod could use, by resource."""
     waits: Waits
@@ -126,7 +126,7 @@ class Outcome(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """Pods that `--what-if` took from their nodes at the beginning."""
     drain: dict[str, list[str]] = {}
     """What `kubectl drain` says of pods on nodes that a change drains at the beginning, by its messages."""
-    before: Summary | None = None
+    before: SimulationSummary | None = None
     """The same without `--what-if`, where it was given."""
 
     @property
@@ -135,9 +135,9 @@ class Outcome(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
         return {each.pod: each.node for each in self.placements}
 
 
-def summed_up(name: str, outcome: Outcome) -> Summary:
+def summed_up(name: str, outcome: SimulationOutcome) -> SimulationSummary:
     """What an outcome comes to."""
-    return Summary(
+    return SimulationSummary(
         name=name,
         seed=outcome.seed,
         placed=len(outcome.placements),
@@ -165,19 +165,19 @@ def in_use(nodes: Snapshot) -> list[str]:
     return sorted(name for name, pods in each if not all(belongs_to_node(i.pod) for i in pods.values()))
 
 
-def utilization(nodes: Snapshot, extended: Iterable[str]) -> dict[str, Use]:
+def utilization(nodes: Snapshot, extended: Iterable[str]) -> dict[str, ResourceUtilization]:
     """What is asked for of each resource that nodes offer; `extended` are those beside the usual ones.
 
     A cordoned node counts neither with what it offers nor with what its pods ask for.
     """
-    found: dict[str, Use] = {}
+    found: dict[str, ResourceUtilization] = {}
     counted = ~nodes.unschedulable
     for name in ("cpu", "memory", "ephemeral-storage", *sorted(extended)):
         offered = nodes.offered(name)
         allocatable = 0 if offered is None else sum(offered[counted].tolist())
         if allocatable:
             requested = sum(nodes.held(name)[counted].tolist())
-            found[name] = Use(allocatable, requested, round(100 * requested / allocatable, 3))
+            found[name] = ResourceUtilization(allocatable, requested, round(100 * requested / allocatable, 3))
     return found
 
 

@@ -19,8 +19,8 @@ from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.extender import ExtenderError, HttpExtender
 from berth.out_of_tree.host import PluginHost
-from berth.out_of_tree.lifecycle.connection import Connection
-from berth.out_of_tree.lifecycle.versions import Version
+from berth.out_of_tree.lifecycle.connection import PluginConnection
+from berth.out_of_tree.lifecycle.versions import PluginVersion
 from berth.simulation.outside import Outside
 from berth.simulation.plugin_calls import OK, CallCounts
 from berth_plugin_proto import identity_pb2, queueing_pb2
@@ -90,7 +90,7 @@ class OutsideHost(PluginHost):
         """Whether one of these may say it at any moment: it does not use the clock."""
         return any(not connection.capabilities.clock for connection in self._speaking())
 
-    def _speaking(self) -> Iterator[Connection]:
+    def _speaking(self) -> Iterator[PluginConnection]:
         requeue = identity_pb2.EXTENSION_POINT_REQUEUE
         return (connection for connection in self.connections.values() if connection.offers(requeue))
 
@@ -120,7 +120,7 @@ class OutsideHost(PluginHost):
             self._heard[name] = number
             self._lost[name] += 1
 
-    def caller(self, version: Version, profile: str) -> Caller:
+    def caller(self, version: PluginVersion, profile: str) -> Caller:
         """What calls that version in the name of that profile."""
         return OutsideCaller(
             version.connection, version.feed, profile, self._around, self._outside, self.unix_micros
@@ -140,11 +140,11 @@ class OutsideHost(PluginHost):
         wanted = self.versions[name].connection.capabilities.state.resources
         return [each.resource for each in wanted if not any(self._objects.upserts([each]))]
 
-    def _on_ready(self, connection: Connection) -> None:
+    def _on_ready(self, connection: PluginConnection) -> None:
         take = super()._on_ready
         self._in_simulation(lambda: take(connection))
 
-    def _on_requeue(self, connection: Connection, response: queueing_pb2.RequeueResponse) -> None:
+    def _on_requeue(self, connection: PluginConnection, response: queueing_pb2.RequeueResponse) -> None:
         self._heard[connection.spec.name] = response.number
         self._news.set()
         take = super()._on_requeue

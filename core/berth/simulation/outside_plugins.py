@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from berth.config.catalogue import ExtensionPoint
-from berth.config.loading import Loaded
+from berth.config.loading import LoadedConfig
 from berth.event_handlers.handler import ResourceHandler
 from berth.framework.clock import SYSTEM_CLOCK, Clock
 from berth.framework.cycle_record import CycleRecord
@@ -28,7 +28,7 @@ from berth.objects.pod import Pod
 from berth.out_of_tree.extender import ExtenderContext, HttpExtenders
 from berth.out_of_tree.host import rejectors
 from berth.out_of_tree.lifecycle.attaching import Attaching
-from berth.out_of_tree.lifecycle.connection import Connection
+from berth.out_of_tree.lifecycle.connection import PluginConnection
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import PluginFactory
 from berth.queue.hint_questions import HintQuestion, HintsAnswered
@@ -36,11 +36,11 @@ from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.sidecars.plugin_source import SchedulerParts
 from berth.simulation.errors import PluginsError
 from berth.simulation.inputs import ClusterInput
-from berth.simulation.kinds import Kind
+from berth.simulation.kinds import SimulatedKind
 from berth.simulation.outside import Outside
 from berth.simulation.outside_host import MICROS, OutsideExtender, OutsideHost
 from berth.simulation.plugin_calls import CallCounts, PluginUse
-from berth.simulation.plugin_settings import Plugins
+from berth.simulation.plugin_settings import SimulatedSidecars
 from berth.simulation.shown_objects import ShownObjects
 from berth.simulation.started_plugins import START_SECONDS, StartedPlugins
 from berth.simulation.state import ClusterState
@@ -71,7 +71,7 @@ class OutsidePlugins:
 
     present = True
 
-    def __init__(self, cluster: ClusterInput, loaded: Loaded, plugins: Plugins) -> None:
+    def __init__(self, cluster: ClusterInput, loaded: LoadedConfig, plugins: SimulatedSidecars) -> None:
         self._loaded = loaded
         self._plugins = plugins
         self._counts = CallCounts()
@@ -136,7 +136,7 @@ class OutsidePlugins:
         around = ExtenderContext(self._objects.nodes, self._objects.pods)
         return HttpExtenders(self._loaded.extenders, around)
 
-    def shown(self, kind: Kind, handler: ResourceHandler) -> ResourceHandler:
+    def shown(self, kind: SimulatedKind, handler: ResourceHandler) -> ResourceHandler:
         """The handler of that kind's objects, which shows them to plugins as well."""
         return self._objects.shown(kind, handler)
 
@@ -178,7 +178,7 @@ class OutsidePlugins:
             if not connection.ready:
                 raise PluginsError(self._not_ready(spec, connection))
 
-    def _not_ready(self, spec: "SidecarSpec", connection: Connection) -> str:
+    def _not_ready(self, spec: "SidecarSpec", connection: PluginConnection) -> str:
         if spec.command:
             why = self._started.last_words(spec.name)
             remedy = "correct the command, which is to serve at $BERTH_PLUGIN_ADDRESS"
@@ -188,7 +188,7 @@ class OutsidePlugins:
         place = self._plugins.place(spec, "address")
         return f"{place}: {spec.address} not ready within {READY_SECONDS:g} s: {why}; start the plugin there"
 
-    def _check(self, name: str, connection: Connection) -> None:
+    def _check(self, name: str, connection: PluginConnection) -> None:
         """Refuse a plugin that binds pods itself. Raises: PluginsError."""
         spec = next(each for each in self._plugins.sidecars if each.name == name)
         binds = ExtensionPoint.BIND in spec.extension_points
@@ -290,7 +290,7 @@ class OutsidePlugins:
         found = ((name, self._host.connections.get(name)) for name in names)
         return next((name for name, one in found if one and self._is_cut_off(one, by_filter=by_filter)), "")
 
-    def _is_cut_off(self, connection: Connection, *, by_filter: bool) -> bool:
+    def _is_cut_off(self, connection: PluginConnection, *, by_filter: bool) -> bool:
         """Whether the plugin may have said more of a pod, later than virtual time ended."""
         if not connection.offers(identity_pb2.EXTENSION_POINT_REQUEUE):
             return False

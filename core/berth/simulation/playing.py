@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from berth.config.loading import Loaded
+from berth.config.loading import LoadedConfig
 from berth.config.shards import Shard
 from berth.event_handlers.errors import FollowUpError
 from berth.framework.background import Timer
@@ -27,14 +27,14 @@ from berth.queue.record_heap import whole
 from berth.scheduler.leading.leaderships import shard_of_records
 from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.sidecars.plugin_source import InProcessPlugins
-from berth.simulation.engine import Recorder as NoEvents
+from berth.simulation.engine import SimulatedEvents
 from berth.simulation.errors import InputError
 from berth.simulation.handlers import handlers_of
 from berth.simulation.kinds import KINDS
 from berth.simulation.tape_file import ReadLine
 from berth.tape import spans
-from berth.tape.calls import Claims, PodGroups, Pods, Volumes, error_of
-from berth.tape.header import Header
+from berth.tape.calls import Claims, PodGroups, TapedPodWrites, Volumes, error_of
+from berth.tape.header import TapeHeader
 from berth.tape.recorded_scheduler import cycle_of
 from berth.tape.spans import (
     ANSWER,
@@ -49,7 +49,7 @@ from berth.tape.spans import (
     TIMER,
 )
 from berth.tape.tape import DRAWS, seed_of
-from berth.tape.tasks import Promise, Task, Tasks
+from berth.tape.tasks import TapedPromise, TapedTask, Tasks
 
 T = TypeVar("T")
 
@@ -133,10 +133,10 @@ class _Pace:
     """Notes what is ready, and waits for the tape. Implements berth.tape.tasks.Pace."""
 
     def __init__(self) -> None:
-        self.ready_tasks: dict[int, Task] = {}
+        self.ready_tasks: dict[int, TapedTask] = {}
         self.timers: dict[int, Callable[[], None]] = {}
 
-    def ready(self, task: Task) -> None:
+    def ready(self, task: TapedTask) -> None:
         self.ready_tasks[task.number] = task
 
     def later(self, number: int, seconds: float, call: Callable[[], None]) -> Timer:
@@ -155,7 +155,7 @@ class _Calls:
 
     async def make(self, method: str, arguments: tuple[Any, ...], real: Callable[[], Awaitable[Any]]) -> Any:
         del real
-        answer = Promise()
+        answer = TapedPromise()
         number = self._begin(method, arguments)
         self.under_way[number] = lambda error, value: answer.set((error, value))
         try:
@@ -179,10 +179,10 @@ class _Calls:
         return self._number
 
 
-class Playing:
+class PlayedCore:
     """One core, and how far it was taken along a tape."""
 
-    def __init__(self, header: Header, loaded: Loaded) -> None:
+    def __init__(self, header: TapeHeader, loaded: LoadedConfig) -> None:
         self.outputs: list[Output] = []
         """Of the span that was played last."""
         self._seed, self._spans = header.seed, 0
@@ -197,7 +197,7 @@ class Playing:
             loaded,
             plugins=InProcessPlugins(IN_TREE),
             ports=CorePorts(
-                pods=Pods(self._calls, real),
+                pods=TapedPodWrites(self._calls, real),
                 volumes=Volumes(self._calls, real),
                 claims=Claims(self._calls, real),
                 pod_groups=PodGroups(self._calls, real),
@@ -205,7 +205,7 @@ class Playing:
                 clock=self._clock,
                 chance=self._chance,
             ),
-            recorder=NoEvents(lambda *_: None),
+            recorder=SimulatedEvents(lambda *_: None),
             on_record=lambda _: None,
             on_ready=lambda: None,
             max_in_unschedulable_seconds=header.max_in_unschedulable_seconds,

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from berth.simulation.errors import SimulationError
-from berth.simulation.outcome import Summary
+from berth.simulation.outcome import SimulationSummary
 
 TERMINAL: Final = "-"
 BAR_WIDTH: Final = 60
@@ -27,7 +27,7 @@ class Chart(NamedTuple):
     values: list[float]
 
 
-def charts(summaries: Sequence[Summary]) -> list[Chart]:
+def charts(summaries: Sequence[SimulationSummary]) -> list[Chart]:
     """What is plotted: pending pods, waits, and for each resource what is asked for and what is lost."""
     found = [
         Chart("pods pending", [float(each.pending) for each in summaries]),
@@ -42,7 +42,7 @@ def charts(summaries: Sequence[Summary]) -> list[Chart]:
     return [chart for chart in found if any(chart.values)]
 
 
-def plot(summaries: Sequence[Summary], where: str) -> None:
+def plot(summaries: Sequence[SimulationSummary], where: str) -> None:
     """Write a PNG file, or print to the terminal where that is `-`. Raises: PlotError."""
     names, found = [each.name for each in summaries], charts(summaries)
     if not found:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from berth.config.catalogue import IN_TREE, ExtensionPoint
-from berth.config.flags.command_line import Settings, parse_flags, read_settings
-from berth.config.loading import Loaded
+from berth.config.flags.command_line import StartSettings, parse_flags, read_settings
+from berth.config.loading import LoadedConfig
 from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.config.reading.own_documents import API_GROUP
 from berth.simulation.errors import PluginsError
@@ -31,7 +31,7 @@ DEFAULT: Final = "default"
 
 
 @dataclass(frozen=True, slots=True)
-class Plugins:
+class SimulatedSidecars:
     """The sidecars; the files are what errors name."""
 
     sidecars: tuple[SidecarSpec, ...] = ()
@@ -56,21 +56,21 @@ class Plugins:
         path = f"{self.list_file}: plugins[{names.index(spec.name)}]{field and f'.{field}'}"
         return f"{path}: plugin {spec.name}"
 
-    def without_post_filter(self) -> "Plugins":
+    def without_post_filter(self) -> "SimulatedSidecars":
         """The same plugins, none of which makes room."""
         point = frozenset({ExtensionPoint.POST_FILTER})
         sidecars = tuple(replace(s, extension_points=s.extension_points - point) for s in self.sidecars)
         return replace(self, sidecars=sidecars)
 
 
-NO_PLUGINS: Final = Plugins()
+NO_PLUGINS: Final = SimulatedSidecars()
 
 
 class SchedulerSettings(NamedTuple):
     """Which scheduler is simulated: its configuration, and its sidecars."""
 
-    loaded: Loaded
-    plugins: Plugins = NO_PLUGINS
+    loaded: LoadedConfig
+    plugins: SimulatedSidecars = NO_PLUGINS
 
 
 def read_scheduler(
@@ -110,7 +110,7 @@ def read_scheduler(
     sidecars = reached(used, given)
     if not shared:
         check_used(sidecars, places, where)
-    plugins = Plugins(
+    plugins = SimulatedSidecars(
         sidecars,
         where,
         config_file or DEFAULT if found is None else found.where,
@@ -149,7 +149,7 @@ def scheduler_among(documents: Iterable[dict[str, Any]], names: str) -> "Rendere
 
 def _of_files(
     config_file: str, feature_gates: str, plugins_file: str, release: str, further: Iterable[SidecarSpec]
-) -> Settings:
+) -> StartSettings:
     flags = [f"--config={config_file}"] if config_file else []
     flags += [f"--plugins={plugins_file}"] if plugins_file else []
     flags += [f"--feature-gates={feature_gates}"] if feature_gates else []
@@ -159,7 +159,7 @@ def _of_files(
 
 def _of_objects(
     found: "RenderedScheduler", feature_gates: str, release: str, further: Iterable[SidecarSpec]
-) -> Settings:
+) -> StartSettings:
     """What the Scheduler's pod would start with, under further feature gates."""
     texts = {f"{found.where}: configuration": found.configuration, f"{found.where}: plugins": found.plugins}
     config, plugins = texts
@@ -195,7 +195,7 @@ def _options(names: Iterable[str]) -> dict[str, str]:
     return {name: f"--plugin {name}" for name in names}
 
 
-def check_all_there(loaded: Loaded, plugins: Plugins) -> None:
+def check_all_there(loaded: LoadedConfig, plugins: SimulatedSidecars) -> None:
     """Refuse a profile with a plugin that is nowhere to be had. Raises: PluginsError."""
     for spec in plugins.sidecars:
         if spec.name in plugins.unreached:
@@ -209,7 +209,7 @@ def check_all_there(loaded: Loaded, plugins: Plugins) -> None:
             raise PluginsError(f"{where}: no list of plugins has it; give it an entry there, or disable it")
 
 
-def check_in_process(loaded: Loaded, plugins: Plugins = NO_PLUGINS) -> None:
+def check_in_process(loaded: LoadedConfig, plugins: SimulatedSidecars = NO_PLUGINS) -> None:
     """Refuse sidecars and extenders, where none is asked. Raises: PluginsError."""
     if loaded.extenders:
         where = f"{plugins.config_file}: extenders: {loaded.extenders[0].url_prefix}"
@@ -220,7 +220,7 @@ def check_in_process(loaded: Loaded, plugins: Plugins = NO_PLUGINS) -> None:
     check_all_there(loaded, plugins)
 
 
-def _used(settings: Settings) -> tuple[SidecarSpec, ...]:
+def _used(settings: StartSettings) -> tuple[SidecarSpec, ...]:
     """The plugins that a profile names or that name a profile."""
     named = {
         name
@@ -231,7 +231,7 @@ def _used(settings: Settings) -> tuple[SidecarSpec, ...]:
     return tuple(spec for spec in settings.sidecars if spec.profiles or spec.name in named)
 
 
-def _check(settings: Settings, plugins: Plugins) -> None:
+def _check(settings: StartSettings, plugins: SimulatedSidecars) -> None:
     """Refuse what a simulation would have to leave out. Raises: PluginsError."""
     profiles = [profile.scheduler_name for profile in settings.loaded.profiles]
     for spec in plugins.sidecars:

@@ -13,14 +13,14 @@ from berth.objects.pod import Pod
 from berth.plugins.registry import IN_TREE
 from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.sidecars.plugin_source import InProcessPlugins, PluginSource
-from berth.simulation.kinds import Kind
+from berth.simulation.kinds import SimulatedKind
 from berth.simulation.plugin_calls import PluginUse
 from berth.simulation.plugin_settings import check_all_there
 from berth.simulation.virtual_time import Spawn
 
 if TYPE_CHECKING:
     from berth.simulation.inputs import ClusterInput
-    from berth.simulation.options import Options
+    from berth.simulation.options import SimulationOptions
     from berth.simulation.state import ClusterState
 
 
@@ -33,7 +33,7 @@ class SimulationPlugins(Protocol):
     def source(self, state: "ClusterState", clock: Clock) -> PluginSource:
         """Where the scheduler gets them from. Called once."""
 
-    def shown(self, kind: Kind, handler: ResourceHandler) -> ResourceHandler:
+    def shown(self, kind: SimulatedKind, handler: ResourceHandler) -> ResourceHandler:
         """The handler of that kind's objects, which shows them to plugins as well."""
 
     def connect(self, core: Scheduler, spawn: Spawn) -> None:
@@ -77,7 +77,7 @@ class NoOutsidePlugins:
         del state, clock
         return InProcessPlugins(IN_TREE)
 
-    def shown(self, kind: Kind, handler: ResourceHandler) -> ResourceHandler:
+    def shown(self, kind: SimulatedKind, handler: ResourceHandler) -> ResourceHandler:
         """The handler as it is."""
         del kind
         return handler
@@ -118,7 +118,7 @@ class NoOutsidePlugins:
 
 
 @contextmanager
-def plugins_of(cluster: "ClusterInput", options: "Options") -> Iterator[SimulationPlugins]:
+def plugins_of(cluster: "ClusterInput", options: "SimulationOptions") -> Iterator[SimulationPlugins]:
     """The plugins of one simulation, ended at last. Raises: PluginsError."""
     check_all_there(options.loaded, options.plugins)
     if not options.plugins.sidecars and not options.loaded.extenders:

@@ -17,22 +17,22 @@ from typing import Any, Final
 import msgspec
 
 from berth.config.errors import ConfigError
-from berth.config.loading import Loaded
+from berth.config.loading import LoadedConfig
 from berth.simulation.errors import InputError
 from berth.simulation.outcome import API_VERSION
-from berth.simulation.playing import DivergedError, Output, Playing, at_once
+from berth.simulation.playing import DivergedError, Output, PlayedCore, at_once
 from berth.simulation.plugin_settings import check_in_process
 from berth.simulation.scores import NodeScore, node_scores
 from berth.simulation.second_opinion import SecondOpinion
 from berth.simulation.tape_file import ReadLine, open_tape
 from berth.tape.calls import BIND
-from berth.tape.header import Header
+from berth.tape.header import TapeHeader
 from berth.tape.spans import CALL, CYCLE, DECIDED, EVENT, MICROSECONDS
 
 MAX_SHOWN: Final = 10
 
 
-class Difference(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+class ReplayDifference(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """Something that is done, or would be done, otherwise than recorded."""
 
     span: int
@@ -66,12 +66,12 @@ class Replay(msgspec.Struct, rename="camel", kw_only=True):
     """Decisions about which another configuration was asked."""
     different: int = 0
     """How many of them it would have taken otherwise; 1 where the replay ended early."""
-    differences: list[Difference] = []
+    differences: list[ReplayDifference] = []
     """The first of them."""
     warnings: list[str] = []
 
 
-def replay(path: Path, other: Loaded | None = None, *, shown: int = MAX_SHOWN) -> Replay:
+def replay(path: Path, other: LoadedConfig | None = None, *, shown: int = MAX_SHOWN) -> Replay:
     """Replay a recording with its own configuration, and ask another one about each decision.
 
     `shown` is how many differences are kept with their scores.
@@ -82,7 +82,7 @@ def replay(path: Path, other: Loaded | None = None, *, shown: int = MAX_SHOWN) -
         for loaded in (recorded, other or recorded):
             check_in_process(loaded)
         found = Replay(file=str(path), version=reading.header.version, began=reading.header.began.isoformat())
-        playing = Playing(reading.header, recorded)
+        playing = PlayedCore(reading.header, recorded)
         asking = None if other is None else _Asking(playing, other, _decisions(path), shown)
         try:
             for span in reading.spans():
@@ -96,7 +96,7 @@ def replay(path: Path, other: Loaded | None = None, *, shown: int = MAX_SHOWN) -
     return _explained(path, recorded, found) if found.broken else found
 
 
-def _recorded(path: Path, header: Header) -> Loaded:
+def _recorded(path: Path, header: TapeHeader) -> LoadedConfig:
     try:
         return header.loaded()
     except ConfigError as error:
@@ -106,7 +106,7 @@ def _recorded(path: Path, header: Header) -> Loaded:
 # The same again.
 
 
-def _same(found: Replay, playing: Playing, span: ReadLine) -> bool:
+def _same(found: Replay, playing: PlayedCore, span: ReadLine) -> bool:
     """Play a span; False where something comes out otherwise."""
     problem = None
     try:
@@ -124,12 +124,14 @@ def _same(found: Replay, playing: Playing, span: ReadLine) -> bool:
     return False
 
 
-def _difference(number: int, playing: Playing, span: ReadLine, problem: DivergedError | None) -> Difference:
+def _difference(
+    number: int, playing: PlayedCore, span: ReadLine, problem: DivergedError | None
+) -> ReplayDifference:
     pairs = zip_longest(span.o, playing.outputs)
     was, now = next(((was, now) for was, now in pairs if was != now), (None, None))
     popped = playing.popped()
     pod = _pod_of(was) or _pod_of(now) or (popped.key if popped else "")
-    return Difference(
+    return ReplayDifference(
         span=number,
         at=_time(playing.time),
         pod=pod,
@@ -176,7 +178,7 @@ def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
-def _explained(path: Path, recorded: Loaded, found: Replay) -> Replay:
+def _explained(path: Path, recorded: LoadedConfig, found: Replay) -> Replay:
     """The replay with what both nodes scored when the cycle of its difference began."""
     (different,) = found.differences
     names = [name for name in (different.recorded_node, different.node) if name]
@@ -187,10 +189,10 @@ def _explained(path: Path, recorded: Loaded, found: Replay) -> Replay:
 
 
 def _scores_before(
-    path: Path, recorded: Loaded, different: Difference, names: Sequence[str]
+    path: Path, recorded: LoadedConfig, different: ReplayDifference, names: Sequence[str]
 ) -> dict[str, NodeScore]:
     with open_tape(path) as reading:
-        playing, scores = Playing(reading.header, recorded), {}
+        playing, scores = PlayedCore(reading.header, recorded), {}
         try:
             for number, span in enumerate(reading.spans()):
                 popped = playing.popped()
@@ -222,7 +224,9 @@ def _decisions(path: Path) -> dict[int, Output]:
 class _Asking:
     """Asks another configuration about each decision."""
 
-    def __init__(self, playing: Playing, other: Loaded, decisions: dict[int, Output], shown: int) -> None:
+    def __init__(
+        self, playing: PlayedCore, other: LoadedConfig, decisions: dict[int, Output], shown: int
+    ) -> None:
         self._playing = playing
         self._opinions = SecondOpinion(playing.core, other)
         self._decisions = decisions
@@ -247,7 +251,7 @@ class _Asking:
             other = opinion.best[0] if opinion.best else ""
             found.differences = [
                 *found.differences,
-                Difference(
+                ReplayDifference(
                     span=found.spans,
                     at=_time(span.n[0] / MICROSECONDS if span.n else self._playing.time),
                     pod=pod.key,

@@ -18,7 +18,7 @@ from berth.objects.pod import Pod
 from berth.simulation.revisions import Replacing, Revision
 
 
-class Pods(Protocol):
+class ReplicatedPods(Protocol):
     """Makes an owner's pods and takes them away."""
 
     def make(self, like: Pod, duration: float | None) -> Pod:
@@ -48,7 +48,7 @@ class _Set:
 class Replicated:
     """One owner, with a set of pods for each template that any is of, the newest template at last."""
 
-    def __init__(self, pods: Pods) -> None:
+    def __init__(self, pods: ReplicatedPods) -> None:
         self._pods = pods
         self._sets: list[_Set] = []
 

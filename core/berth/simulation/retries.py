@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from berth.config.catalogue import ExtensionPoint
-from berth.config.loading import Loaded
+from berth.config.loading import LoadedConfig
 from berth.framework.queued_pod import QueuedPodInfo
 
 WITHOUT_CHOICE: Final = 2
@@ -22,7 +22,7 @@ WITHOUT_CHOICE: Final = 2
 WITH_CHOICE: Final = 20
 
 
-def goes_round(loaded: Loaded) -> bool:
+def goes_round(loaded: LoadedConfig) -> bool:
     """Whether a search may look at other nodes than the last one did, though nothing changed."""
     percentages = [profile.percentage_of_nodes_to_score for profile in loaded.profiles]
     scored = all(profile.points.get(ExtensionPoint.SCORE) for profile in loaded.profiles)

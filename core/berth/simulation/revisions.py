@@ -30,7 +30,7 @@ class Replacing(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PodShare:
     """A number of pods, or so many percent of them."""
 
     amount: int
@@ -48,8 +48,8 @@ class Rollout:
     """How pods of an older template are replaced: with how many too many, and how many too few."""
 
     replacing: Replacing = Replacing.ROLLING
-    surge: Part = Part(0)
-    unavailable: Part = Part(1)
+    surge: PodShare = PodShare(0)
+    unavailable: PodShare = PodShare(1)
 
 
 NEVER: Final = Rollout(Replacing.NEVER)
@@ -91,8 +91,8 @@ def read_rollout(kind: str, spec: Document, where: str) -> Rollout:
     if given not in (None, "", "RollingUpdate"):
         raise InputError(f"{where}.{field}.type: found {str(given)[:60]!r}; RollingUpdate is expected")
     where = f"{where}.{field}.rollingUpdate"
-    usual = Part(25, percent=True) if kind == "Deployment" else Part(1)
-    surge = _part(rolling, "maxSurge", usual if kind == "Deployment" else Part(0), where)
+    usual = PodShare(25, percent=True) if kind == "Deployment" else PodShare(1)
+    surge = _part(rolling, "maxSurge", usual if kind == "Deployment" else PodShare(0), where)
     unavailable = _part(rolling, "maxUnavailable", usual, where)
     if kind == DAEMON_SET and surge.amount:
         return Rollout(unavailable=surge)
@@ -107,14 +107,14 @@ def _fields(document: Document, field: str, where: str) -> Document:
     return found
 
 
-def _part(rolling: Document, field: str, usual: Part, where: str) -> Part:
+def _part(rolling: Document, field: str, usual: PodShare, where: str) -> PodShare:
     value = rolling.get(field)
     if value is None:
         return usual
     if isinstance(value, int) and 0 <= value <= MAX_PODS:
-        return Part(value)
+        return PodShare(value)
     found = _PERCENT.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         said = "a number such as 1 or a part such as 25% is expected"
         raise InputError(f"{where}.{field}: found {str(value)[:60]!r}; {said}")
-    return Part(int(found[1]), percent=True)
+    return PodShare(int(found[1]), percent=True)

@@ -54,22 +54,22 @@ class ScoreNotes:
         await self._real.schedule(info)
 
 
-class Asked(NamedTuple):
+class ScoredPod(NamedTuple):
     """What a profile's plugins say of a pod: nodes that fit and their scores, or why there is none."""
 
     feasible: Feasible | Status
     scores: NodeScores | None = None
 
 
-async def ask(core: Scheduler, framework: Framework, pod: Pod, search: NodeSearch) -> Asked:
+async def ask(core: Scheduler, framework: Framework, pod: Pod, search: NodeSearch) -> ScoredPod:
     """Ask the plugins about the cluster as the core knows it now."""
     core.cache.update_snapshot(core.snapshot)
     attempt = Attempt(pod, core.snapshot, CycleState(), CycleRecord(pod, "", 1, b"", b"", 0, 0, 0))
     details = CachedEvaluation(NodePlugins(framework.plugins), detailed=True)
     feasible = await search.find(framework, attempt, details)
     if isinstance(feasible, Status):
-        return Asked(feasible)
-    return Asked(feasible, await score_nodes(attempt, details, feasible))
+        return ScoredPod(feasible)
+    return ScoredPod(feasible, await score_nodes(attempt, details, feasible))
 
 
 async def node_scores(core: Scheduler, pod: Pod, names: Collection[str]) -> dict[str, NodeScore]:
@@ -79,7 +79,7 @@ async def node_scores(core: Scheduler, pod: Pod, names: Collection[str]) -> dict
     return scores_of(core, asked, names)
 
 
-def scores_of(core: Scheduler, asked: Asked, names: Collection[str]) -> dict[str, NodeScore]:
+def scores_of(core: Scheduler, asked: ScoredPod, names: Collection[str]) -> dict[str, NodeScore]:
     """What was said of these nodes; before anything changes in the core."""
     feasible, scores = asked
     if isinstance(feasible, Status) or scores is None:

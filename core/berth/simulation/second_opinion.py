@@ -11,7 +11,7 @@ the next.
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from berth.config.loading import Loaded
+from berth.config.loading import LoadedConfig
 from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.framework.runtime import Framework
 from berth.objects.pod import Pod
@@ -19,10 +19,10 @@ from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import build_frameworks
 from berth.scheduler.scheduler import Scheduler
 from berth.simulation.playing import at_once
-from berth.simulation.scores import Asked, NodeScore, ask, scores_of
+from berth.simulation.scores import NodeScore, ScoredPod, ask, scores_of
 
 
-class Opinion(NamedTuple):
+class OpinionNodes(NamedTuple):
     """The nodes of which one would be taken by an even chance, none where the pod fits nowhere."""
 
     best: tuple[str, ...]
@@ -39,7 +39,7 @@ class Opinion(NamedTuple):
 class SecondOpinion:
     """The profiles of another configuration, asked about a core that is played."""
 
-    def __init__(self, core: Scheduler, loaded: Loaded) -> None:
+    def __init__(self, core: Scheduler, loaded: LoadedConfig) -> None:
         """Make the plugins. Raises: BuildError."""
         self._core = core
         self._percentage = loaded.configuration.percentage_of_nodes_to_score
@@ -49,27 +49,27 @@ class SecondOpinion:
             loaded.profiles, IN_TREE, lambda profile: handles.get(profile, first)
         )
 
-    def of(self, pod: Pod, node: str) -> Opinion:
+    def of(self, pod: Pod, node: str) -> OpinionNodes:
         """About a pod that was popped, and put on that node, "" standing for none."""
         framework = self._frameworks.get(pod.spec.scheduler_name)
         if framework is None:
             gone = NodeScore(message=f"no profile {pod.spec.scheduler_name}")
-            return Opinion((), {}, {node: gone} if node else {})
+            return OpinionNodes((), {}, {node: gone} if node else {})
         asked = self._asked(framework, pod)
         best = best_of(self._core, asked)
         names = tuple(name for name in (node, *best[:1]) if name)
-        agreed = Opinion(best, {}, {})
+        agreed = OpinionNodes(best, {}, {})
         if agreed.agrees(node):
             return agreed
         # Read before the plugins are asked again: the arrays are not ours to keep.
         scores = scores_of(self._core, asked, names)
-        return Opinion(best, self._recorded(pod, names), scores)
+        return OpinionNodes(best, self._recorded(pod, names), scores)
 
     def _recorded(self, pod: Pod, names: Collection[str]) -> Mapping[str, NodeScore]:
         framework = self._core.profiles.frameworks[pod.spec.scheduler_name]
         return scores_of(self._core, self._asked(framework, pod), names)
 
-    def _asked(self, framework: Framework, pod: Pod) -> Asked:
+    def _asked(self, framework: Framework, pod: Pod) -> ScoredPod:
         # A sample begins where the recorded search began.
         rotation = Rotation(self._core.schedule_one.algorithm.search.rotation.start)
         search = NodeSearch(self._core.queue.nominator, rotation, self._percentage)
@@ -79,7 +79,7 @@ class SecondOpinion:
             return at_once(ask(self._core, framework, pod, search))
 
 
-def best_of(core: Scheduler, asked: Asked) -> tuple[str, ...]:
+def best_of(core: Scheduler, asked: ScoredPod) -> tuple[str, ...]:
     """The nodes of the highest score; before anything changes in the core."""
     scores = asked.scores
     if scores is None or not scores.rows.size:

@@ -22,7 +22,7 @@ from berth.snapshot.columns import Mask
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class AddableNode:
     """A node that could be added, at most so often; `price` is in any unit, the same for all shapes."""
 
     name: str
@@ -39,11 +39,11 @@ class Unfit:
         self._frameworks = frameworks
         self._unfit: dict[str, Mask] = {}
 
-    def of(self, shape: Shape) -> Mask:
+    def of(self, shape: AddableNode) -> Mask:
         """The kinds that are known to be refused by every node of the shape."""
         return self._unfit.get(shape.name, self._none)
 
-    def note(self, shape: Shape, kind: int, pod: Pod, status: Status, row: int) -> None:
+    def note(self, shape: AddableNode, kind: int, pod: Pod, status: Status, row: int) -> None:
         """Take note of why a pod of that kind was refused, where the node of that row is of the shape."""
         if isinstance(status.error, FitError):
             verdict = status.error.diagnosis.node_status(row)

@@ -26,7 +26,7 @@ from berth.out_of_tree.cluster_state.watched_objects import (
     decode_object,
 )
 from berth.simulation.inputs import ClusterInput, Document
-from berth.simulation.kinds import KINDS, Kind, document_of
+from berth.simulation.kinds import KINDS, SimulatedKind, document_of
 from berth.simulation.state import ClusterState
 
 PLURALS: Final[Mapping[str, str]] = {"nodemetrics": "nodes", "podmetrics": "pods"}
@@ -62,10 +62,10 @@ class ShownObjects:
         self._others = cluster.others
         self._shown: set[int] = set()
         """Which of those a plugin was shown."""
-        self._watches: dict[Kind, list[_Watch]] = {kind: [] for kind in KINDS}
+        self._watches: dict[SimulatedKind, list[_Watch]] = {kind: [] for kind in KINDS}
         self._pods_kind = next(kind for kind in KINDS if kind.type is Pod)
 
-    def shown(self, kind: Kind, handler: ResourceHandler) -> ResourceHandler:
+    def shown(self, kind: SimulatedKind, handler: ResourceHandler) -> ResourceHandler:
         """The handler, with every change shown to plugins, too."""
         if kind.type is Node:
             handler = _Keeping(self.nodes, kind, self.nodes.following(handler))
@@ -118,7 +118,7 @@ class ShownObjects:
 class _Keeping:
     """Keeps the JSON of each object, then passes it on. Implements ResourceHandler."""
 
-    def __init__(self, kept: RawObjects[Any], kind: Kind, handler: ResourceHandler) -> None:
+    def __init__(self, kept: RawObjects[Any], kind: SimulatedKind, handler: ResourceHandler) -> None:
         self._kept, self._kind, self._handler = kept, kind, handler
         self.synced = False
 
@@ -144,7 +144,7 @@ class _Keeping:
 class _Telling:
     """Passes everything on, then to the watches of plugins. Implements ResourceHandler."""
 
-    def __init__(self, kind: Kind, handler: ResourceHandler, watches: list[_Watch]) -> None:
+    def __init__(self, kind: SimulatedKind, handler: ResourceHandler, watches: list[_Watch]) -> None:
         self._kind, self._handler, self._watches = kind, handler, watches
         self.synced = False
 
@@ -180,11 +180,11 @@ def _keep(kept: RawObjects[Any], obj: TypedObject, data: bytes) -> None:
     kept.decoding(lambda _: obj)(data)
 
 
-def _watched(obj: TypedObject, kind: Kind) -> WatchedObject:
+def _watched(obj: TypedObject, kind: SimulatedKind) -> WatchedObject:
     return decode_object(document_of(obj, kind))
 
 
-def _is_of(kind: Kind, wanted: WatchedKind) -> bool:
+def _is_of(kind: SimulatedKind, wanted: WatchedKind) -> bool:
     resource = kind.resource
     return (resource.group, resource.version, resource.plural) == wanted[:3]
 

@@ -22,7 +22,7 @@ MAX_OBJECTS: Final = 5_000_000
 """No cluster comes near; a small file that unpacks for ever ends here."""
 
 
-class Header(msgspec.Struct, rename="camel"):
+class SnapshotHeader(msgspec.Struct, rename="camel"):
     """The first line."""
 
     api_version: str
@@ -36,12 +36,12 @@ class _End(msgspec.Struct):
     objects: int
 
 
-_read_header = msgspec.json.Decoder(Header).decode
+_read_header = msgspec.json.Decoder(SnapshotHeader).decode
 _read_end = msgspec.json.Decoder(_End).decode
 _END_START = f'{{"kind":"{END}"'.encode()
 
 
-def header_of(line: bytes) -> Header | None:
+def header_of(line: bytes) -> SnapshotHeader | None:
     """The header, None where the line is none: then the file is something else."""
     try:
         header = _read_header(line)
@@ -88,7 +88,7 @@ def _broken(file: str, line: int, found: str, remedy: str) -> InputError:
     return InputError(f"{file}:{line}: found {found}; {remedy}")
 
 
-def write(stream: BinaryIO, objects: Iterable[bytes], header: Header) -> int:
+def write(stream: BinaryIO, objects: Iterable[bytes], header: SnapshotHeader) -> int:
     """Write a snapshot, compressed by zstd; how many objects it has."""
     count = 0
     with zstandard.ZstdCompressor(level=3).stream_writer(stream, closefd=False) as out:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from berth.sandbox.child_process import ChildProcess
 from berth.sandbox.containers.environment import expanded
 from berth.simulation.errors import PluginsError
-from berth.simulation.plugin_settings import Plugins
+from berth.simulation.plugin_settings import SimulatedSidecars
 
 if TYPE_CHECKING:
     from berth.config.out_of_tree.sidecars import SidecarSpec
@@ -29,7 +29,7 @@ LOOK_SECONDS: Final = 0.01
 class StartedPlugins:
     """The processes of one simulation."""
 
-    def __init__(self, plugins: Plugins) -> None:
+    def __init__(self, plugins: SimulatedSidecars) -> None:
         self._plugins = plugins
         self._processes: dict[str, ChildProcess] = {}
         self._folder: tempfile.TemporaryDirectory[str] | None = None

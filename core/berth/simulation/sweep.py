@@ -22,8 +22,8 @@ from berth.simulation.compare import weighed
 from berth.simulation.engine import simulate
 from berth.simulation.errors import SimulationError
 from berth.simulation.inputs import OPENB, read_cluster
-from berth.simulation.options import Options
-from berth.simulation.outcome import API_VERSION, Summary, summed_up
+from berth.simulation.options import SimulationOptions
+from berth.simulation.outcome import API_VERSION, SimulationSummary, summed_up
 from berth.simulation.packed_lines import NO_JSON
 from berth.simulation.plugin_settings import DEFAULT, files_of, read_scheduler
 
@@ -36,7 +36,7 @@ class SweepError(SimulationError):
     """Axes that make no sweep, or results that are not this sweep's."""
 
 
-class Run(msgspec.Struct, rename="camel", frozen=True):
+class SweepRun(msgspec.Struct, rename="camel", frozen=True):
     """One simulation of a sweep."""
 
     configuration: str
@@ -50,12 +50,12 @@ class Run(msgspec.Struct, rename="camel", frozen=True):
         return f"{self.configuration}{weights} seed={self.seed}"
 
 
-class Done(msgspec.Struct, rename="camel", frozen=True):
+class FinishedRun(msgspec.Struct, rename="camel", frozen=True):
     """A line of the results."""
 
     digest: str
-    run: Run
-    summary: Summary
+    run: SweepRun
+    summary: SimulationSummary
 
 
 class Sweep(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
@@ -63,11 +63,11 @@ class Sweep(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
 
     api_version: str = API_VERSION
     kind: str = "Sweep"
-    runs: list[Summary]
+    runs: list[SimulationSummary]
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class SweepInput:
     """What all runs of a sweep have in common."""
 
     inputs: tuple[str, ...]
@@ -81,11 +81,11 @@ class Subject:
     """The release to decide as, as --release says it."""
 
 
-Work = Callable[[Subject, Sequence[Run]], Iterable[tuple[Run, Summary]]]
+Work = Callable[[SweepInput, Sequence[SweepRun]], Iterable[tuple[SweepRun, SimulationSummary]]]
 """Does runs and gives each as it is done."""
 
 
-def runs_of(configurations: Sequence[str], axes: Sequence[str], seed: int) -> list[Run]:
+def runs_of(configurations: Sequence[str], axes: Sequence[str], seed: int) -> list[SweepRun]:
     """Every combination of the axes, for each configuration. Raises: SweepError.
 
     An axis is `seed=0..9`, or a Score plugin's weights as `NodeResourcesFit=1,5,10`.
@@ -101,7 +101,7 @@ def runs_of(configurations: Sequence[str], axes: Sequence[str], seed: int) -> li
         raise SweepError(f"--sweep: {count} runs; {MAX_RUNS} at most")
     plugins = tuple(read)
     return [
-        Run(configuration, one, tuple(zip(plugins, weights, strict=True)))
+        SweepRun(configuration, one, tuple(zip(plugins, weights, strict=True)))
         for configuration in configurations
         for weights in itertools.product(*read.values())
         for one in seeds
@@ -125,7 +125,7 @@ def _axis(text: str) -> tuple[str, list[int]]:
     return name, list(dict.fromkeys(found))
 
 
-def sweep(subject: Subject, runs: Sequence[Run], results: Path | None, work: Work) -> Sweep:
+def sweep(subject: SweepInput, runs: Sequence[SweepRun], results: Path | None, work: Work) -> Sweep:
     """Do every run that the results do not have, and put it there.
 
     Raises: SimulationError where a run fails; those that were done before stay in the results.
@@ -135,11 +135,11 @@ def sweep(subject: Subject, runs: Sequence[Run], results: Path | None, work: Wor
     left = [run for run in runs if digests[run] not in known]
     for run, summary in work(subject, left) if left else ():
         known[digests[run]] = summary
-        _keep(Done(digests[run], run, summary), results)
+        _keep(FinishedRun(digests[run], run, summary), results)
     return Sweep(runs=[known[digests[run]] for run in runs])
 
 
-def one(subject: Subject, run: Run) -> Summary:
+def one(subject: SweepInput, run: SweepRun) -> SimulationSummary:
     """One run. Raises: SimulationError, ConfigError."""
     config, listed = files_of(run.configuration, subject.plugins_file)
     loaded, plugins = read_scheduler(
@@ -149,13 +149,15 @@ def one(subject: Subject, run: Run) -> Summary:
         loaded = weighed(loaded, plugin, weight)
     changes = read_changes(subject.what_if)
     cluster = changed(read_cluster(subject.inputs), changes)
-    return summed_up(run.name, simulate(cluster, Options(loaded, plugins, seed=run.seed, changes=changes)))
+    return summed_up(
+        run.name, simulate(cluster, SimulationOptions(loaded, plugins, seed=run.seed, changes=changes))
+    )
 
 
 def in_processes(jobs: int) -> Work:
     """So many runs at a time, each in a process of this machine."""
 
-    def work(subject: Subject, runs: Sequence[Run]) -> Iterator[tuple[Run, Summary]]:
+    def work(subject: SweepInput, runs: Sequence[SweepRun]) -> Iterator[tuple[SweepRun, SimulationSummary]]:
         with ProcessPoolExecutor(min(jobs, len(runs)), get_context("spawn")) as pool:
             futures = {pool.submit(one, subject, run): run for run in runs}
             try:
@@ -170,7 +172,7 @@ def in_processes(jobs: int) -> Work:
 def on_dask(address: str) -> Work:
     """On the workers of a Dask cluster, which have Berth and the same files. Raises: SweepError."""
 
-    def work(subject: Subject, runs: Sequence[Run]) -> Iterator[tuple[Run, Summary]]:
+    def work(subject: SweepInput, runs: Sequence[SweepRun]) -> Iterator[tuple[SweepRun, SimulationSummary]]:
         try:
             from distributed import Client  # noqa: PLC0415 - an extra
             from distributed import as_completed as completed  # noqa: PLC0415 - an extra
@@ -181,14 +183,16 @@ def on_dask(address: str) -> Work:
         except OSError as error:
             raise SweepError(f"--dask: {address}: {error}; give the address of a Dask scheduler") from None
         with client:
-            futures: Mapping[Any, Run] = {client.submit(one, subject, run, pure=False): run for run in runs}
+            futures: Mapping[Any, SweepRun] = {
+                client.submit(one, subject, run, pure=False): run for run in runs
+            }
             for future in completed(futures):
                 yield futures[future], future.result()
 
     return work
 
 
-def _digests(subject: Subject, runs: Sequence[Run]) -> dict[Run, str]:
+def _digests(subject: SweepInput, runs: Sequence[SweepRun]) -> dict[SweepRun, str]:
     """What makes each run the same as another: contents, not names of files."""
     common = sha256(msgspec.json.encode((API_VERSION, subject.feature_gates, subject.release, *subject.ways)))
     for path in (*subject.inputs, *subject.what_if):
@@ -214,7 +218,7 @@ def _contents(path: str) -> bytes:
     return sha256(b"".join(data)).digest()
 
 
-def _read(results: Path | None) -> Iterator[Done]:
+def _read(results: Path | None) -> Iterator[FinishedRun]:
     """The runs that stand in the results; a last line that was cut off counts for nothing."""
     if results is None or not results.exists():
         return
@@ -222,14 +226,14 @@ def _read(results: Path | None) -> Iterator[Done]:
     for number, line in enumerate(lines, 1):
         try:
             if line:
-                yield msgspec.json.decode(line, type=Done)
+                yield msgspec.json.decode(line, type=FinishedRun)
         except NO_JSON as error:
             if number == len(lines):
                 return
             raise SweepError(f"{results}:{number}: no line of a sweep ({error}); give another file") from None
 
 
-def _keep(done: Done, results: Path | None) -> None:
+def _keep(done: FinishedRun, results: Path | None) -> None:
     if results is None:
         return
     with results.open("ab+") as stream:

@@ -12,8 +12,8 @@ from berth.simulation.errors import InputError
 from berth.simulation.packed_lines import LONGEST_LINE_BYTES, NO_JSON, UNREADABLE, unpacked, whole_lines
 from berth.simulation.simkube import is_trace
 from berth.tape import calls, spans
-from berth.tape.header import FORMAT, KIND, Header
-from berth.tape.spans import END, MICROSECONDS, Differences
+from berth.tape.header import FORMAT, KIND, TapeHeader
+from berth.tape.spans import END, MICROSECONDS, DeltaEncoding
 
 MAX_SPANS: Final = 100_000_000
 """No recording comes near; a small file that unpacks for ever ends here."""
@@ -30,7 +30,7 @@ class ReadLine(msgspec.Struct):
     o: list[list[Any]] = []
 
 
-_read_header = msgspec.json.Decoder(Header).decode
+_read_header = msgspec.json.Decoder(TapeHeader).decode
 _read_line = msgspec.json.Decoder(ReadLine).decode
 
 
@@ -43,13 +43,13 @@ class TapeReading:
     """One way through a file; `warnings` say what it lacks, once its last span was given."""
 
     path: Path
-    header: Header
+    header: TapeHeader
     stream: BinaryIO
     warnings: list[str] = field(default_factory=list)
 
     def spans(self) -> Iterator[ReadLine]:
         """Yield each span, its readings in microseconds. Raises: InputError."""
-        differences = Differences()
+        differences = DeltaEncoding()
         for number, line in enumerate(whole_lines(self.stream, MAX_SPANS), 2):
             try:
                 span = _read_line(line)
@@ -78,7 +78,7 @@ def _reason(end: ReadLine) -> str:
     return msgspec.json.decode(reason, type=str)
 
 
-def _readings(differences: Differences, clock: str, found: list[int]) -> list[int]:
+def _readings(differences: DeltaEncoding, clock: str, found: list[int]) -> list[int]:
     """Raises: ValueError where no clock reads that."""
     readings = differences.undone(clock, found)
     if readings and not (min(readings) >= 0 and max(readings) <= LATEST):
@@ -118,7 +118,7 @@ def open_tape(path: Path) -> Iterator[TapeReading]:
         yield TapeReading(path, _header_of(path, stream), stream)
 
 
-def _header_of(path: Path, stream: BinaryIO) -> Header:
+def _header_of(path: Path, stream: BinaryIO) -> TapeHeader:
     first, header = b"", None
     with suppress(*NO_JSON, *UNREADABLE):
         first = stream.readline(LONGEST_LINE_BYTES)

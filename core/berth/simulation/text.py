@@ -7,12 +7,19 @@ from typing import Final
 
 from berth.framework.pluralize import pluralize
 from berth.sandbox.checker.summary import reasons_of
-from berth.simulation.compare import Comparison, Difference
+from berth.simulation.compare import PlacementDifference, VariantComparison
 from berth.simulation.fill import Fill
-from berth.simulation.outcome import WITHOUT, Outcome, PendingPod, Preemption, Summary, Use, summed_up
+from berth.simulation.outcome import (
+    WITHOUT,
+    PendingPod,
+    ResourceUtilization,
+    SimulatedPreemption,
+    SimulationOutcome,
+    SimulationSummary,
+    summed_up,
+)
 from berth.simulation.plugin_calls import PluginUse
-from berth.simulation.replay import Difference as Replayed
-from berth.simulation.replay import Replay
+from berth.simulation.replay import Replay, ReplayDifference
 from berth.simulation.scores import NodeScore
 
 Cells = Mapping[str, str]
@@ -30,7 +37,7 @@ USE_THE_CLOCK: Final = (
 """What gives a simulation a verdict on a plugin with timers."""
 
 
-def outcome_lines(outcome: Outcome) -> Iterator[str]:
+def outcome_lines(outcome: SimulationOutcome) -> Iterator[str]:
     """The outcome, a line an item; lists are cut, and say so."""
     nodes, pods = pluralize(outcome.nodes, "node"), pluralize(outcome.pods, "pod")
     yield f"{nodes}, {pods} to schedule, seed {outcome.seed}, as kube-scheduler {outcome.release}"
@@ -66,7 +73,7 @@ def left_out_lines(left_out: Mapping[str, int]) -> Iterator[str]:
     yield from (f"left out: {count} {kind}" for kind, count in left_out.items())
 
 
-def _changed(outcome: Outcome, before: Summary) -> Iterator[str]:
+def _changed(outcome: SimulationOutcome, before: SimulationSummary) -> Iterator[str]:
     """What --what-if comes to, beside the same without it."""
     pending = {each.pod for each in outcome.pending}.intersection(outcome.evicted)
     if outcome.evicted:
@@ -116,7 +123,7 @@ def fill_lines(fill: Fill) -> Iterator[str]:
     yield from _plugins(fill.plugins)
 
 
-def comparison_lines(comparison: Comparison) -> Iterator[str]:
+def comparison_lines(comparison: VariantComparison) -> Iterator[str]:
     """What differs between the variants, and where they part."""
     yield from left_out_lines(comparison.left_out)
     yield from summary_lines(comparison.variants)
@@ -140,7 +147,7 @@ def _nodes(head: str, names: Sequence[str]) -> Iterator[str]:
         yield f"{head}, {len(names)}: {', '.join(names[:MAX_PODS])}{more}"
 
 
-def summary_lines(summaries: Sequence[Summary]) -> Iterator[str]:
+def summary_lines(summaries: Sequence[SimulationSummary]) -> Iterator[str]:
     """A row for each variant, with what differs between them; then what is the same in all."""
     yield from side_by_side([(each.name, _columns(each)) for each in summaries])
     for each in summaries:
@@ -170,7 +177,7 @@ def _fill_columns(fill: Fill) -> Cells:
     return {"more fit": str(fill.count), "nodes in use": str(len(fill.nodes_in_use)), **shares}
 
 
-def _columns(summary: Summary) -> Cells:
+def _columns(summary: SimulationSummary) -> Cells:
     """The cells of a row by the heads of their columns."""
     cells = {
         "placed": str(summary.placed),
@@ -187,7 +194,7 @@ def _columns(summary: Summary) -> Cells:
     return cells
 
 
-def _difference(difference: Difference) -> Iterator[str]:
+def _difference(difference: PlacementDifference) -> Iterator[str]:
     first, other = difference.first, difference.other
     yield f"  {difference.pod}: {first.node or 'pending'} -> {other.node or 'pending'}"
     for choice in (first, other):
@@ -212,7 +219,7 @@ def replay_lines(found: Replay) -> Iterator[str]:
     yield from difference_lines(found.differences, found.different)
 
 
-def difference_lines(differences: Sequence[Replayed], count: int) -> Iterator[str]:
+def difference_lines(differences: Sequence[ReplayDifference], count: int) -> Iterator[str]:
     """The differences of a replay, each with its scores, and how many there are beside them."""
     for different in differences:
         yield f"  {different.at} {different.pod}: {different.recorded} -> {different.now}"
@@ -236,7 +243,7 @@ def amount(name: str, value: int) -> str:
     return f"{scaled:.0f}{UNITS[unit]}"
 
 
-def _uses(utilization: Mapping[str, Use], nodes_in_use: Sequence[str]) -> Iterator[str]:
+def _uses(utilization: Mapping[str, ResourceUtilization], nodes_in_use: Sequence[str]) -> Iterator[str]:
     """How many nodes are in use, and a row for each resource."""
     yield f"{pluralize(len(nodes_in_use), 'node')} in use"
     yield f"{'resource':<36}{'allocatable':>14}{'requested':>14}{'%':>8}"
@@ -279,7 +286,7 @@ def _pending(pending: list[PendingPod], plugins: Sequence[PluginUse]) -> Iterato
     yield from _cut_off(pending, plugins)
 
 
-def _preemptions(preemptions: list[Preemption]) -> Iterator[str]:
+def _preemptions(preemptions: list[SimulatedPreemption]) -> Iterator[str]:
     if not preemptions:
         return
     yield ""

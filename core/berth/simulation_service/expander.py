@@ -23,11 +23,11 @@ from berth.simulation.errors import InputError
 from berth.simulation.fitting import Fitting, on_cluster
 from berth.simulation.inputs import ClusterInput, read_objects
 from berth.simulation.one_by_one import Pace, check_ours
-from berth.simulation.options import Options
-from berth.simulation.shapes import Shape
+from berth.simulation.options import SimulationOptions
+from berth.simulation.shapes import AddableNode
 from berth.simulation_service.errors import WrongRequestError
 from berth.simulation_service.forks import Base
-from berth.simulation_service.limits import Limits, check
+from berth.simulation_service.limits import ServiceLimits, check
 from berth.simulation_service.queries import Queries
 from berth_expander_proto import expander_pb2 as pb
 
@@ -42,13 +42,15 @@ class _Option:
     """An option as the engine reads it; `pods` are those that this scheduler decides on."""
 
     pods: Sequence[Pod]
-    shape: Shape
+    shape: AddableNode
 
 
 class Expander:
     """Chooses among the autoscaler's options. Raises QueryError, InputError."""
 
-    def __init__(self, options: Options, base: Base, queries: Queries, limits: Limits) -> None:
+    def __init__(
+        self, options: SimulationOptions, base: Base, queries: Queries, limits: ServiceLimits
+    ) -> None:
         self._options = options
         self._base = base
         self._queries = queries
@@ -104,7 +106,9 @@ class _Reading:
         pods = self._objects(Pod, option.podBytes or option.pod, f"pods of {name[:60]}")
         # A pod may have been bound since the autoscaler looked.
         waiting = [pod for pod in pods if not pod.node_name and pod.uid not in self._running]
-        return _Option([pod for pod in waiting if self._is_ours(pod)], Shape(name, node, option.nodeCount))
+        return _Option(
+            [pod for pod in waiting if self._is_ours(pod)], AddableNode(name, node, option.nodeCount)
+        )
 
     def _is_ours(self, pod: Pod) -> bool:
         """Whether the scheduler decides on the pod: neither another one does, nor is it gated."""

@@ -12,11 +12,11 @@ from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.simulation.inputs import ClusterInput
 from berth.simulation_service.errors import NoForkError
-from berth.simulation_service.limits import Limits, check
+from berth.simulation_service.limits import ServiceLimits, check
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class ForkVersion:
     """A cluster as a fork has it, and how many bytes of objects were put into it. Not to be changed."""
 
     cluster: ClusterInput
@@ -36,14 +36,14 @@ class Version:
 @dataclass(slots=True)
 class _Fork:
     client: str
-    version: Version
+    version: ForkVersion
     used: float
 
 
 class Forks:
     """The forks of all clients by their IDs. One event loop owns it."""
 
-    def __init__(self, limits: Limits, clock: Clock) -> None:
+    def __init__(self, limits: ServiceLimits, clock: Clock) -> None:
         self._limits = limits
         self._clock = clock
         self._forks: dict[str, _Fork] = {}
@@ -58,7 +58,7 @@ class Forks:
         check("forks of the client", 1 + self._of(client), self._limits.forks)
         check("forks of all clients", 1 + len(self._forks), self._limits.forks_of_all)
 
-    def create(self, client: str, version: Version) -> str:
+    def create(self, client: str, version: ForkVersion) -> str:
         """Keep a cluster; the fork's ID, which can't be guessed. Raises: BoundError."""
         self.room(client)
         self._check(version)
@@ -66,7 +66,7 @@ class Forks:
         self._forks[fork_id] = _Fork(client, version, self._clock.monotonic())
         return fork_id
 
-    def get(self, client: str, fork_id: str) -> Version:
+    def get(self, client: str, fork_id: str) -> ForkVersion:
         """The fork's cluster; it is used now. Raises: NoForkError."""
         self._drop_idle()
         fork = self._forks.get(fork_id)
@@ -75,7 +75,7 @@ class Forks:
         fork.used = self._clock.monotonic()
         return fork.version
 
-    def put(self, client: str, fork_id: str, version: Version) -> None:
+    def put(self, client: str, fork_id: str, version: ForkVersion) -> None:
         """Let the fork be another version of its cluster. Raises: NoForkError, BoundError."""
         self.get(client, fork_id)
         self._check(version)
@@ -90,7 +90,7 @@ class Forks:
     def _of(self, client: str) -> int:
         return sum(fork.client == client for fork in self._forks.values())
 
-    def _check(self, version: Version) -> None:
+    def _check(self, version: ForkVersion) -> None:
         check("nodes", version.nodes, self._limits.nodes)
         check("pods", version.pods, self._limits.pods)
         check("bytes put into the fork", version.put_bytes, self._limits.unpacked_bytes)

@@ -6,7 +6,7 @@ from berth.simulation_service.errors import BoundError
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ServiceLimits:
     """Bounds, per client where not said otherwise. Units: bytes, seconds."""
 
     message_bytes: int = 32 << 20

@@ -8,7 +8,7 @@ from typing import Any
 
 from berth.client.reflector import Reflector
 from berth.client.transport import Transport
-from berth.client.watch import Source
+from berth.client.watch import WatchSource
 from berth.objects.api_object import TypedObject
 from berth.scheduler.watching.server_kinds import server_kinds
 from berth.simulation.inputs import ClusterInput
@@ -50,7 +50,7 @@ class LiveCluster:
         self._reflectors = [
             Reflector(
                 self._transport,
-                Source(server.served(kind.resource), field_selector=kind.field_selector),
+                WatchSource(server.served(kind.resource), field_selector=kind.field_selector),
                 kind.decode,
                 _Kept(self._cluster.objects[kind.type]),
             )

@@ -16,8 +16,8 @@ from typing import Protocol, TypeVar
 from berth.framework.clock import Clock
 from berth.simulation.one_by_one import Pace
 from berth.simulation_service.errors import CutOffError
-from berth.simulation_service.limits import Limits, check
-from berth.simulation_service.turns import Turns
+from berth.simulation_service.limits import ServiceLimits, check
+from berth.simulation_service.turns import RequestTurns
 
 T = TypeVar("T")
 
@@ -49,10 +49,10 @@ class _Deadline:
 class Queries:
     """Makes answers beside the event loop that the server runs on."""
 
-    def __init__(self, limits: Limits, clock: Clock) -> None:
+    def __init__(self, limits: ServiceLimits, clock: Clock) -> None:
         self._limits = limits
         self._clock = clock
-        self._turns = Turns()
+        self._turns = RequestTurns()
         self._first: dict[str, asyncio.Lock] = {}
         """Of each client that asks; the request that is answered has it."""
         self._asking: Counter[str] = Counter()

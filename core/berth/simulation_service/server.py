@@ -19,8 +19,8 @@ from berth.config.out_of_tree.sidecars import is_loopback, is_unix, socket_path
 from berth.simulation.errors import SimulationError
 from berth.simulation_service.errors import AddressError, QueryError
 from berth.simulation_service.expander import Expander
-from berth.simulation_service.limits import Limits
-from berth.simulation_service.service import Service
+from berth.simulation_service.limits import ServiceLimits
+from berth.simulation_service.service import SimulationService
 from berth_expander_proto import expander_pb2, expander_pb2_grpc
 from berth_simulation_proto import simulation_pb2, simulation_pb2_grpc
 
@@ -45,7 +45,7 @@ class Tls:
 
 
 async def serve(
-    address: str, tls: Tls | None, service: Service, expander: Expander, limits: Limits
+    address: str, tls: Tls | None, service: SimulationService, expander: Expander, limits: ServiceLimits
 ) -> tuple[grpc.aio.Server, str]:
     """Listen at unix:///path or host:port; the server, and the address with the port that it is.
 
@@ -108,7 +108,7 @@ def _credentials(tls: Tls) -> grpc.ServerCredentials:
 class _Simulation(simulation_pb2_grpc.SimulationServiceServicer):
     """berth.simulation.v1 on the wire; the contract is the .proto file's."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: SimulationService) -> None:
         self._service = service
 
     async def CreateFork(self, request: Any, context: Context) -> simulation_pb2.CreateForkResponse:  # noqa: N802 - gRPC's name

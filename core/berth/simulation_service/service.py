@@ -11,15 +11,15 @@ from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.simulation.changes import changed_at_once, parsed
 from berth.simulation.fill import Fill, fill
-from berth.simulation.fitting import Added, Fit, Objective, would_fit
+from berth.simulation.fitting import Added, FittingNodes, Objective, would_fit
 from berth.simulation.inputs import ClusterInput, read_objects, read_snapshot
 from berth.simulation.kinds import BY_NAME
 from berth.simulation.one_by_one import Left, Pace
-from berth.simulation.options import Options
-from berth.simulation.shapes import Shape
+from berth.simulation.options import SimulationOptions
+from berth.simulation.shapes import AddableNode
 from berth.simulation_service.errors import WrongRequestError
-from berth.simulation_service.forks import Base, Forks, Version
-from berth.simulation_service.limits import Limits, check
+from berth.simulation_service.forks import Base, Forks, ForkVersion
+from berth.simulation_service.limits import ServiceLimits, check
 from berth.simulation_service.queries import Queries
 from berth_simulation_proto import simulation_pb2 as pb
 
@@ -33,10 +33,12 @@ OBJECTIVES: Final = {
 }
 
 
-class Service:
+class SimulationService:
     """Answers clients, each of which is named by its identity. Every method raises QueryError, InputError."""
 
-    def __init__(self, options: Options, base: Base, forks: Forks, queries: Queries, limits: Limits) -> None:
+    def __init__(
+        self, options: SimulationOptions, base: Base, forks: Forks, queries: Queries, limits: ServiceLimits
+    ) -> None:
         self._options = options
         self._base = base
         self._forks = forks
@@ -56,7 +58,7 @@ class Service:
         async with self._queries.of(client) as in_thread:
             self._forks.room(client)
             cluster = self._base() if base == "live" else await in_thread(read)
-            version = Version(cluster, len(request.snapshot))
+            version = ForkVersion(cluster, len(request.snapshot))
             fork_id = self._forks.create(client, version)
         idle = int(self._limits.idle_seconds)
         return pb.CreateForkResponse(
@@ -133,7 +135,7 @@ def pods_of(documents: Sequence[bytes], cluster: ClusterInput) -> list[Pod]:
     return pods
 
 
-def _shape(shape: pb.NodeShape, name: str) -> Shape:
+def _shape(shape: pb.NodeShape, name: str) -> AddableNode:
     nodes = [*read_objects([shape.node], f"{name}.node").of(Node).values()]
     if len(nodes) != 1:
         raise WrongRequestError(f"{name}.node: found no Node; give the JSON of a v1 Node")
@@ -144,10 +146,10 @@ def _shape(shape: pb.NodeShape, name: str) -> Shape:
     price = shape.price if shape.HasField("price") else None
     if price is not None and not (0 <= price < math.inf):
         raise WrongRequestError(f"{name}.price: found {price}; give a number that is not negative")
-    return Shape(shape.name, nodes[0], shape.max_count, price)
+    return AddableNode(shape.name, nodes[0], shape.max_count, price)
 
 
-def applied(version: Version, request: pb.ApplyToForkRequest) -> Version:
+def applied(version: ForkVersion, request: pb.ApplyToForkRequest) -> ForkVersion:
     """The fork as the request wants it. Raises: InputError, WrongRequestError."""
     cluster, gone = version.cluster.copy(), set[str]()
     for number, each in enumerate(request.remove):
@@ -165,10 +167,12 @@ def applied(version: Version, request: pb.ApplyToForkRequest) -> Version:
         cluster.objects[Pod] = {key: pod for key, pod in pods.items() if pod.node_name not in gone}
     for _, obj in read_objects(request.put, "put", cluster).all():
         cluster.objects[type(obj)][obj.key] = obj
-    return Version(cluster, version.put_bytes + sum(map(len, request.put)))
+    return ForkVersion(cluster, version.put_bytes + sum(map(len, request.put)))
 
 
-def _response(found: Fit, pods: Sequence[Pod], shapes: Sequence[pb.NodeShape]) -> pb.WouldFitResponse:
+def _response(
+    found: FittingNodes, pods: Sequence[Pod], shapes: Sequence[pb.NodeShape]
+) -> pb.WouldFitResponse:
     places = {pod.key: index for index, pod in enumerate(pods)}
     order = [shape.name for shape in shapes]
     return pb.WouldFitResponse(

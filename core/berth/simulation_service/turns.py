@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Turns:
+class RequestTurns:
     """One turn at a time, in the order in which they were asked for."""
 
     def __init__(self) -> None:

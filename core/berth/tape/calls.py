@@ -29,7 +29,7 @@ def error_of(name: str, text: str) -> Exception:
     return kind(text)
 
 
-class Calls(Protocol):
+class TapedCalls(Protocol):
     """Makes calls, or has the tape answer them."""
 
     async def make(self, method: str, arguments: tuple[Any, ...], real: Callable[[], Awaitable[Any]]) -> Any:
@@ -46,12 +46,12 @@ class Calls(Protocol):
 
 
 class _Writer(Generic[W]):
-    def __init__(self, calls: Calls, real: W) -> None:
+    def __init__(self, calls: TapedCalls, real: W) -> None:
         self._calls = calls
         self._real = real
 
 
-class Pods(_Writer[ApiWriter]):
+class TapedPodWrites(_Writer[ApiWriter]):
     """Implements berth.framework.handle.ApiWriter."""
 
     def bind(

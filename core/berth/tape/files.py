@@ -19,8 +19,8 @@ from typing import BinaryIO, Final
 import msgspec
 
 from berth.framework.clock import SYSTEM_CLOCK
-from berth.tape.header import Header
-from berth.tape.spans import END, Differences, Line, Span, line_of
+from berth.tape.header import TapeHeader
+from berth.tape.spans import END, DeltaEncoding, SpanLine, TapeSpan, line_of
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ PRIVATE: Final = 0o600
 """Only its owner reads a recording: pods' annotations are in it."""
 
 
-class Reason(Enum):
+class EndOfRecording(Enum):
     """Why a recording ended."""
 
     COMPLETE = "complete"
@@ -44,7 +44,9 @@ class Reason(Enum):
 class TapeFile:
     """A sink (recorder.Sink) that writes a file of at most so many bytes."""
 
-    def __init__(self, path: Path, header: Header, max_bytes: int, max_waiting: int = MAX_WAITING) -> None:
+    def __init__(
+        self, path: Path, header: TapeHeader, max_bytes: int, max_waiting: int = MAX_WAITING
+    ) -> None:
         """Begin the file. Raises: OSError."""
         self.path = path
         self.written = 0
@@ -54,20 +56,20 @@ class TapeFile:
         self._max_bytes = max_bytes
         self._max_waiting = max_waiting
         self._header = header
-        self._queue: queue.SimpleQueue[Span | Reason] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[TapeSpan | EndOfRecording] = queue.SimpleQueue()
         self._ended = self._over = False
         self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE), "wb")
         self._thread = threading.Thread(target=self._run, name="tape", daemon=True)
         self._thread.start()
 
-    def __call__(self, span: Span) -> None:
+    def __call__(self, span: TapeSpan) -> None:
         """Take a span, or drop it where the recording has ended."""
         self._taken += 1
         if self._ended:
             self._refused += 1
         elif self._queue.qsize() >= self._max_waiting:
             self._refused += 1
-            self._end(Reason.BEHIND)
+            self._end(EndOfRecording.BEHIND)
         else:
             self._queue.put(span)
 
@@ -79,10 +81,10 @@ class TapeFile:
     def close(self, seconds: float = 5.0) -> None:
         """Write what waits, for that long, and end the file."""
         if not self._ended:
-            self._end(Reason.COMPLETE)
+            self._end(EndOfRecording.COMPLETE)
         self._thread.join(seconds)
 
-    def _end(self, reason: Reason) -> None:
+    def _end(self, reason: EndOfRecording) -> None:
         self._ended = True
         self._queue.put(reason)
 
@@ -99,14 +101,14 @@ class TapeFile:
             self._forget_left()
 
     def _write_all(self, file: BinaryIO) -> None:
-        differences, reason = Differences(), Reason.SIZE
+        differences, reason = DeltaEncoding(), EndOfRecording.SIZE
         with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=LEVEL) as out:
             out.write(msgspec.json.encode(self._header) + b"\n")
             due = SYSTEM_CLOCK.monotonic() + FLUSH_SECONDS
             while file.tell() < self._max_bytes:
                 with suppress(queue.Empty):
                     item = self._queue.get(timeout=FLUSH_SECONDS)
-                    if isinstance(item, Reason):
+                    if isinstance(item, EndOfRecording):
                         reason = item
                         break
                     out.write(line_of(item, differences) + b"\n")
@@ -116,8 +118,8 @@ class TapeFile:
                     file.flush()
                     due = SYSTEM_CLOCK.monotonic() + FLUSH_SECONDS
             self._ended = True
-            out.write(msgspec.json.encode(Line(END, [reason.value])) + b"\n")
-        if reason is not Reason.COMPLETE:
+            out.write(msgspec.json.encode(SpanLine(END, [reason.value])) + b"\n")
+        if reason is not EndOfRecording.COMPLETE:
             log.warning("recording ended: file=%s reason=%s", self.path, reason.value)
 
     def _forget_left(self) -> None:

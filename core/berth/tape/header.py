@@ -7,7 +7,7 @@ import msgspec
 
 from berth.config.dump import to_yaml
 from berth.config.flags.feature_gates import FeatureGates
-from berth.config.loading import Loaded, load
+from berth.config.loading import LoadedConfig, load
 from berth.config.releases.release import DEFAULT, effective
 from berth.config.shards import Shard
 
@@ -16,7 +16,7 @@ KIND: Final = "SchedulerRecording"
 FORMAT: Final = 2
 
 
-class Header(msgspec.Struct, rename="camel", kw_only=True):
+class TapeHeader(msgspec.Struct, rename="camel", kw_only=True):
     """What a core is made with, beside its inputs."""
 
     api_version: str = API_VERSION
@@ -40,14 +40,14 @@ class Header(msgspec.Struct, rename="camel", kw_only=True):
     @classmethod
     def of(
         cls,
-        loaded: Loaded,
+        loaded: LoadedConfig,
         *,
         version: str,
         began: datetime,
         seed: int,
         max_in_unschedulable_seconds: float,
         shards: tuple[Shard, ...] = (),
-    ) -> "Header":
+    ) -> "TapeHeader":
         """The header of a scheduler that is made so."""
         version_followed = loaded.gates.version
         return cls(
@@ -63,7 +63,7 @@ class Header(msgspec.Struct, rename="camel", kw_only=True):
             max_in_unschedulable_seconds=max_in_unschedulable_seconds,
         )
 
-    def loaded(self) -> Loaded:
+    def loaded(self) -> LoadedConfig:
         """The configuration. Raises: ConfigError."""
         version = effective(self.release, self.emulated_version, self.min_compatibility_version)
         return load(self.configuration, gates=FeatureGates(self.feature_gates, version))

@@ -12,15 +12,14 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import Context
 from typing import Any, TypeVar
 
-from berth.framework.background import Background, Timer
-from berth.framework.background import Promise as AnyPromise
+from berth.framework.background import Background, Promise, Timer
 from berth.framework.core_ports import CorePorts
 from berth.framework.handle import OnBound
-from berth.tape.calls import Claims, PodGroups, Pods, Volumes
+from berth.tape.calls import Claims, PodGroups, TapedPodWrites, Volumes
 from berth.tape.recorded_scheduler import Core, RecordedScheduler
 from berth.tape.spans import ANSWER, CALL, STEP, TIMER, kind_of
 from berth.tape.tape import Sink, Tape
-from berth.tape.tasks import Promise, Task, Tasks
+from berth.tape.tasks import TapedPromise, TapedTask, Tasks
 
 T = TypeVar("T")
 
@@ -33,13 +32,13 @@ class _Pace:
         self._loop = loop
         self.tasks = Tasks(self)
 
-    def ready(self, task: Task) -> None:
+    def ready(self, task: TapedTask) -> None:
         self._loop.call_soon(self._step, task)
 
     def later(self, number: int, seconds: float, call: Callable[[], None]) -> Timer:
         return self._loop.call_later(seconds, self._fire, number, call)
 
-    def _step(self, task: Task) -> None:
+    def _step(self, task: TapedTask) -> None:
         if not task.finished.arrived:
             with self._tape.span(STEP, task.number):
                 self.tasks.step(task)
@@ -67,13 +66,13 @@ class _Background:
     def spawn(self, work: Coroutine[Any, Any, None], name: str, context: Context | None = None) -> None:
         self._here().spawn(work, name, context)
 
-    def outcome(self) -> AnyPromise:
+    def outcome(self) -> Promise:
         return self._here().outcome()
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
         return self._here().call_later(seconds, call)
 
-    def unless(self, stop: AnyPromise, work: Awaitable[T]) -> Coroutine[Any, Any, T | None]:
+    def unless(self, stop: Promise, work: Awaitable[T]) -> Coroutine[Any, Any, T | None]:
         return self._here().unless(stop, work)
 
     def breathe(self) -> Coroutine[Any, Any, None]:
@@ -96,7 +95,7 @@ class _Calls:
         self._under_way: set[asyncio.Task[None]] = set()
 
     async def make(self, method: str, arguments: tuple[Any, ...], real: Callable[[], Awaitable[Any]]) -> Any:
-        number, answer = self._noted(method, arguments), Promise()
+        number, answer = self._noted(method, arguments), TapedPromise()
         task = self._loop.create_task(self._answered(number, real, answer))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
@@ -109,7 +108,7 @@ class _Calls:
             raise error
         return value
 
-    async def _answered(self, number: int, real: Callable[[], Awaitable[Any]], answer: Promise) -> None:
+    async def _answered(self, number: int, real: Callable[[], Awaitable[Any]], answer: TapedPromise) -> None:
         error, value = None, None
         try:
             value = await real()
@@ -144,7 +143,7 @@ class _Calls:
             task.cancel()
 
 
-class Recorder:
+class CoreRecorder:
     """Records one core, on the running event loop; `sink` gets every span."""
 
     def __init__(self, real: CorePorts, *, seed: int, sink: Sink) -> None:
@@ -153,7 +152,7 @@ class Recorder:
         self._pace = _Pace(self._tape, loop)
         self._calls = _Calls(self._tape, loop)
         self.ports = CorePorts(
-            pods=Pods(self._calls, real.pods),
+            pods=TapedPodWrites(self._calls, real.pods),
             volumes=Volumes(self._calls, real.volumes),
             claims=Claims(self._calls, real.claims),
             pod_groups=PodGroups(self._calls, real.pod_groups),

@@ -11,26 +11,26 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from berth.config.loading import Loaded
+from berth.config.loading import LoadedConfig
 from berth.config.shards import Shard
 from berth.framework.core_ports import CorePorts
 from berth.tape.files import SUFFIX, TapeFile
-from berth.tape.header import Header
+from berth.tape.header import TapeHeader
 from berth.tape.recorded_scheduler import Core, RecordedScheduler
-from berth.tape.recorder import Recorder
+from berth.tape.recorder import CoreRecorder
 
 log = logging.getLogger(__name__)
 
 SEED_BITS: Final = 32
 
 
-class Recording:
+class TapeRecording:
     """One run's recording, on the running event loop; `ports` are what the core is made with."""
 
     def __init__(
         self,
         folder: Path,
-        loaded: Loaded,
+        loaded: LoadedConfig,
         real: CorePorts,
         *,
         max_bytes: int,
@@ -41,7 +41,7 @@ class Recording:
     ) -> None:
         """Begin a file in the folder. Raises: OSError."""
         began = datetime.fromtimestamp(real.clock.wall(), UTC)
-        header = Header.of(
+        header = TapeHeader.of(
             loaded,
             version=version,
             began=began.replace(microsecond=0),
@@ -54,7 +54,7 @@ class Recording:
         make_room(folder, max_bytes // 2)
         path = folder / f"{began:%Y%m%dT%H%M%S}.{began.microsecond:06}Z{SUFFIX}"
         self._file = TapeFile(path, header, max_bytes // 2)
-        self._recorder = Recorder(real, seed=header.seed, sink=self._file)
+        self._recorder = CoreRecorder(real, seed=header.seed, sink=self._file)
         self.ports = self._recorder.ports
         log.info("Recording: file=%s", path)
 

@@ -37,7 +37,7 @@ CALL, DECIDED = "call", "decided"
 _encode = msgspec.json.Encoder().encode
 
 
-class Span:
+class TapeSpan:
     """One input, the readings of clocks while it was handled, and the outputs."""
 
     __slots__ = ("arguments", "cpu", "kind", "monotonic", "now", "outputs")
@@ -51,7 +51,7 @@ class Span:
         self.outputs: list[tuple[Any, ...]] = []
 
 
-class Line(msgspec.Struct, omit_defaults=True):
+class SpanLine(msgspec.Struct, omit_defaults=True):
     """A span as it is written; readings are differences, each to the one before on the same clock."""
 
     i: str
@@ -62,7 +62,7 @@ class Line(msgspec.Struct, omit_defaults=True):
     o: list[list[Any]] = []
 
 
-class Differences:
+class DeltaEncoding:
     """Turns readings into differences and back; one for each file."""
 
     def __init__(self) -> None:
@@ -87,9 +87,9 @@ class Differences:
         return found
 
 
-def line_of(span: Span, differences: Differences) -> bytes:
+def line_of(span: TapeSpan, differences: DeltaEncoding) -> bytes:
     """The span as JSON."""
-    line = Line(
+    line = SpanLine(
         span.kind,
         [plain(argument) for argument in span.arguments],
         differences.of("n", span.now),
@@ -131,7 +131,7 @@ class RecordingClock:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.span = Span("", ())
+        self.span = TapeSpan("", ())
         """The span that is under way."""
         self.running = False
         """Whether there is one."""

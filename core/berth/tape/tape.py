@@ -7,9 +7,9 @@ from typing import Any
 
 from berth.framework.clock import Clock
 from berth.snapshot.snapshot import Snapshot
-from berth.tape.spans import CYCLE, FOLLOW, POP, STEP, RecordingClock, Span
+from berth.tape.spans import CYCLE, FOLLOW, POP, STEP, RecordingClock, TapeSpan
 
-Sink = Callable[[Span], None]
+Sink = Callable[[TapeSpan], None]
 """Takes a span that is over. It returns at once, and does not raise."""
 
 DRAWS = frozenset({CYCLE, STEP})
@@ -43,12 +43,12 @@ class Tape:
         return self.clock.running
 
     @contextmanager
-    def span(self, kind: str, *arguments: Any) -> Iterator[Span]:
+    def span(self, kind: str, *arguments: Any) -> Iterator[TapeSpan]:
         """A span from here to the end of the block."""
         assert not self.clock.running, "spans do not overlap"
         if self.snapshot is not None and self.snapshot.generation != self._generation:
-            self._put(Span(FOLLOW, ()))
-        span = self.clock.span = Span(kind, arguments)
+            self._put(TapeSpan(FOLLOW, ()))
+        span = self.clock.span = TapeSpan(kind, arguments)
         if kind in DRAWS:
             self.chance.seed(seed_of(self._seed, self._spans))
         self.clock.running = True
@@ -65,6 +65,6 @@ class Tape:
         """Put an output to the span that is under way."""
         self.clock.span.outputs.append(output)
 
-    def _put(self, span: Span) -> None:
+    def _put(self, span: TapeSpan) -> None:
         self._spans += 1
         self._sink(span)

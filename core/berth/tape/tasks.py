@@ -12,15 +12,14 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from contextvars import Context, copy_context
 from typing import Any, Final, Protocol, TypeVar
 
-from berth.framework.background import Promise as AnyPromise
-from berth.framework.background import Timer
+from berth.framework.background import Promise, Timer
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 
-class Promise:
+class TapedPromise:
     """Implements berth.framework.background.Promise."""
 
     __slots__ = ("_then", "arrived", "value")
@@ -60,11 +59,11 @@ class _Breath:
         yield ARRIVED
 
 
-ARRIVED: Final = Promise()
+ARRIVED: Final = TapedPromise()
 ARRIVED.set(None)
 
 
-class Task:
+class TapedTask:
     """A coroutine and how far it is; `finished` is set at its end, with `result` or `error`."""
 
     __slots__ = ("_cancelled", "_context", "_turn", "_work", "error", "finished", "name", "number", "result")
@@ -72,7 +71,7 @@ class Task:
     def __init__(self, number: int, name: str, work: Coroutine[Any, Any, Any], context: Context) -> None:
         self.number = number
         self.name = name
-        self.finished = Promise()
+        self.finished = TapedPromise()
         self.result: Any = None
         self.error: BaseException | None = None
         self._work = work
@@ -84,7 +83,7 @@ class Task:
         """Raise CancelledError in it at its next step."""
         self._cancelled = True
 
-    def step(self, ready: Callable[["Task"], None]) -> None:
+    def step(self, ready: Callable[["TapedTask"], None]) -> None:
         """Run until it waits for something, and have `ready` called once that is there."""
         if self.finished.arrived:
             return
@@ -117,10 +116,10 @@ class Task:
         return self.result
 
 
-class Pace(Protocol):
+class TaskPace(Protocol):
     """Says when steps and timers run."""
 
-    def ready(self, task: Task) -> None:
+    def ready(self, task: TapedTask) -> None:
         """The task can go on: call `Tasks.step` with it."""
 
     def later(self, number: int, seconds: float, call: Callable[[], None]) -> Timer:
@@ -130,25 +129,25 @@ class Pace(Protocol):
 class Tasks:
     """Implements berth.framework.background.Background; tasks and timers are numbered as they come."""
 
-    def __init__(self, pace: Pace) -> None:
+    def __init__(self, pace: TaskPace) -> None:
         self._pace = pace
         self._tasks = self._timers = 0
-        self.alive: dict[int, Task] = {}
+        self.alive: dict[int, TapedTask] = {}
         """Tasks that are not finished, by number."""
 
-    def start(self, work: Coroutine[Any, Any, Any], name: str, context: Context | None = None) -> Task:
+    def start(self, work: Coroutine[Any, Any, Any], name: str, context: Context | None = None) -> TapedTask:
         """A task that has not run yet, and that nothing is going to run but `step`."""
         self._tasks += 1
-        task = Task(self._tasks, name, work, context or copy_context())
+        task = TapedTask(self._tasks, name, work, context or copy_context())
         self.alive[task.number] = task
         task.finished.then(lambda: self.alive.pop(task.number, None))
         return task
 
-    def step(self, task: Task) -> None:
+    def step(self, task: TapedTask) -> None:
         """Let the task go on."""
         task.step(self._pace.ready)
 
-    def cancel(self, task: Task) -> None:
+    def cancel(self, task: TapedTask) -> None:
         """Have CancelledError raised in the task, unless it is finished."""
         if not task.finished.arrived:
             task.cancel()
@@ -167,19 +166,19 @@ class Tasks:
         task.finished.then(lambda: _log_failure(task))
         self._pace.ready(task)
 
-    def outcome(self) -> Promise:
+    def outcome(self) -> TapedPromise:
         """A place for a value that arrives later."""
-        return Promise()
+        return TapedPromise()
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
         """Make the call after that time."""
         self._timers += 1
         return self._pace.later(self._timers, seconds, call)
 
-    async def unless(self, stop: AnyPromise, work: Awaitable[T]) -> T | None:
+    async def unless(self, stop: Promise, work: Awaitable[T]) -> T | None:
         """The work's result; None where the outcome comes first: then the work has been cancelled."""
-        assert isinstance(stop, Promise), "all promises of a core come from its background"
-        child, either = self._child(work), Promise()
+        assert isinstance(stop, TapedPromise), "all promises of a core come from its background"
+        child, either = self._child(work), TapedPromise()
         stop.then(lambda: either.set(None))
         child.finished.then(lambda: either.set(None))
         try:
@@ -200,10 +199,10 @@ class Tasks:
         """Run side by side; the results in order. Raises: the first failure, at once."""
         if len(work) == 1:
             return [await work[0]]
-        children, over = [self._child(each) for each in work], Promise()
+        children, over = [self._child(each) for each in work], TapedPromise()
         left = [len(children)]
 
-        def ended(child: Task) -> None:
+        def ended(child: TapedTask) -> None:
             left[0] -= 1
             if child.error is not None or not left[0]:
                 over.set(child.error)
@@ -214,7 +213,7 @@ class Tasks:
             raise over.value
         return [child.result for child in children]
 
-    def _child(self, work: Awaitable[T]) -> Task:
+    def _child(self, work: Awaitable[T]) -> TapedTask:
         child = self.start(_result_of(work), "child")
         self._pace.ready(child)
         return child
@@ -224,6 +223,6 @@ async def _result_of(work: Awaitable[T]) -> T:
     return await work
 
 
-def _log_failure(task: Task) -> None:
+def _log_failure(task: TapedTask) -> None:
     if isinstance(task.error, Exception):
         log.error("background work failed name=%s", task.name, exc_info=task.error)

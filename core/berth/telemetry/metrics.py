@@ -33,7 +33,7 @@ from berth.telemetry.preemption_metrics import PrometheusPreemptionMetrics
 from berth.telemetry.queue_metrics import PrometheusQueueMetrics
 from berth.telemetry.record_metrics import RecordMetrics
 from berth.telemetry.request_metrics import RequestCollector
-from berth.telemetry.state_metrics import Mirror, StateCollector
+from berth.telemetry.state_metrics import MirroredMetric, StateCollector
 from berth.telemetry.tracing import Tracing
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # upstream has no `_created` series
@@ -120,8 +120,8 @@ class SchedulerMetrics:
         """
         text = "[ALPHA] Pods on their own and groups of pods, by the queue they are in."
         self._state.mirrored += [
-            Mirror("scheduler_queued_entities", text, ("queue", "type"), entities),
-            Mirror(
+            MirroredMetric("scheduler_queued_entities", text, ("queue", "type"), entities),
+            MirroredMetric(
                 "scheduler_queue_incoming_entities",
                 "[ALPHA] Pods on their own and groups of pods that came to a queue, by event.",
                 ("queue", "event", "type"),
@@ -173,7 +173,9 @@ class SchedulerMetrics:
         """Show Berth's version, the release that is followed, the cluster and the lease."""
         text = "Berth's version, the kube-scheduler that it follows, the cluster and the lease; always 1."
         values = {tuple(labels.values()): 1.0}
-        self._state.mirrored.append(Mirror("berth_scheduler_info", text, tuple(labels), lambda: values))
+        self._state.mirrored.append(
+            MirroredMetric("berth_scheduler_info", text, tuple(labels), lambda: values)
+        )
 
     def watch_tracing(self, tracing: Tracing) -> None:
         """Show what became of traces."""
@@ -200,7 +202,7 @@ class SchedulerMetrics:
     def watch_plugins(self, conditions: Callable[[], Mapping[tuple[str, str], float]]) -> None:
         """Show which conditions hold of which out-of-tree plugin: 1 or 0 by (plugin, type)."""
         text = "Conditions of out-of-tree plugins, as berth plugin describe shows them."
-        mirror = Mirror("berth_plugin_condition", text, ("plugin", "type"), conditions)
+        mirror = MirroredMetric("berth_plugin_condition", text, ("plugin", "type"), conditions)
         self._state.mirrored.append(mirror)
 
     def watch_set_aside(
@@ -282,7 +284,7 @@ class SchedulerMetrics:
         def by_label() -> dict[tuple[str, ...], float]:
             return {(value,): number for value, number in dict(read()).items()}
 
-        self._state.mirrored.append(Mirror(name, text, (label,), by_label, counts))
+        self._state.mirrored.append(MirroredMetric(name, text, (label,), by_label, counts))
 
 
 _SUFFIXES = ("", "_total", "_bucket", "_sum", "_count")
@@ -305,22 +307,22 @@ class _Named:
         yield from self._registry.restricted_registry(self._names).collect()
 
 
-def _summed_up(queue: PrometheusQueueMetrics, records: RecordMetrics) -> list[Mirror]:
+def _summed_up(queue: PrometheusQueueMetrics, records: RecordMetrics) -> list[MirroredMetric]:
     """What is counted in plain dictionaries, because it is counted too often for labelled children."""
     return [
-        Mirror(
+        MirroredMetric(
             "scheduler_unschedulable_pods",
             "[BETA] Pods that a plugin holds back.",
             ("plugin", "profile"),
             lambda: queue.rejected,
         ),
-        Mirror(
+        MirroredMetric(
             "scheduler_inflight_events",
             "[ALPHA] Events kept for pods in flight.",
             ("event",),
             lambda: queue.in_flight,
         ),
-        Mirror(
+        MirroredMetric(
             "scheduler_plugin_evaluation",
             "[BETA] Calls of a plugin; one call looks at all nodes.",
             ("plugin", "extension_point", "profile"),

@@ -20,7 +20,7 @@ from berth.telemetry.spans import (
     ROOT_NAME,
     TRACE_ID_BYTES,
     EndedCycle,
-    Link,
+    SpanLink,
     SpanStatus,
     attributes_of,
     extension_point,
@@ -166,7 +166,7 @@ def _said(interval: Interval, point: str, why_broken: str | None = None) -> _Sai
 
 
 def _fields(
-    name: str, kind: int, attributes: Mapping[str, Any], status: SpanStatus, links: Sequence[Link] = ()
+    name: str, kind: int, attributes: Mapping[str, Any], status: SpanStatus, links: Sequence[SpanLink] = ()
 ) -> bytes:
     """All fields of a span but its ids and times."""
     return b"".join(
@@ -181,7 +181,7 @@ def _fields(
     )
 
 
-def _link(link: Link) -> bytes:
+def _link(link: SpanLink) -> bytes:
     ids = _field(_TRACE_ID, _bytes(link.trace_id)) + _field(_SPAN_ID, _bytes(link.span_id))
     return b"".join((ids, *_attributes(_LINK_ATTRIBUTE, link.attributes), _LINK_FLAGS + _IS_REMOTE_IS_KNOWN))
 

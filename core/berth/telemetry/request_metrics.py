@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 
-class Durations(Protocol):
+class RequestDurations(Protocol):
     """How many requests took how long."""
 
     @property
@@ -33,7 +33,7 @@ class Requests(Protocol):
         """Requests by status code and method."""
 
     @property
-    def durations(self) -> Mapping[str, Durations]:
+    def durations(self) -> Mapping[str, RequestDurations]:
         """How long they took, by method."""
 
     def clear(self) -> None:

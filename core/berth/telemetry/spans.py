@@ -41,7 +41,7 @@ class SpanStatus(msgspec.Struct, frozen=True, gc=False):
     message: str = ""
 
 
-class Link(msgspec.Struct, frozen=True, rename="camel", gc=False):
+class SpanLink(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """A span of another trace that this one goes on from."""
 
     trace_id: str
@@ -65,7 +65,7 @@ class Span(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=F
     attributes: dict[str, Any]
     resource: Mapping[str, Any]
     status: SpanStatus
-    links: tuple[Link, ...] = ()
+    links: tuple[SpanLink, ...] = ()
 
 
 UNSET_STATUS = SpanStatus()
@@ -122,10 +122,10 @@ def root_status(cycle: EndedCycle) -> SpanStatus:
     return SpanStatus(ERROR, cycle.message) if cycle.record.result == "error" else UNSET_STATUS
 
 
-def links_of(record: CycleRecord) -> tuple[Link, ...]:
+def links_of(record: CycleRecord) -> tuple[SpanLink, ...]:
     """The attempt before this one, which may not have been sampled."""
     trace_id, span_id = record.earlier[:TRACE_ID_BYTES], record.earlier[TRACE_ID_BYTES:]
-    return (Link(trace_id.hex(), span_id.hex(), EARLIER),) if record.earlier else ()
+    return (SpanLink(trace_id.hex(), span_id.hex(), EARLIER),) if record.earlier else ()
 
 
 def root_attributes(cycle: EndedCycle) -> dict[str, Any]:

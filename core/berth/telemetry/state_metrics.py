@@ -11,7 +11,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 
-class Mirror(NamedTuple):
+class MirroredMetric(NamedTuple):
     """A gauge, or a counter, that is read from its owner: label values to numbers."""
 
     name: str
@@ -34,7 +34,7 @@ class StateCollector(Collector):
     """Hands the mirrored gauges to the registry."""
 
     def __init__(self) -> None:
-        self.mirrored: list[Mirror] = []
+        self.mirrored: list[MirroredMetric] = []
 
     def collect(self) -> Iterable[Metric]:
         """Read everything once."""

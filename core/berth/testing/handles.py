@@ -54,7 +54,7 @@ class ManualClock:
 
 
 @dataclass(slots=True)
-class RecordingWriter:
+class RememberingWriter:
     """An API writer that remembers its calls; `failure` is raised by each, or its outcome."""
 
     bindings: list[tuple[Pod, str]] = field(default_factory=list)
@@ -251,7 +251,7 @@ def make_handle(
     gates: Mapping[str, bool] | None = None,
     listers: Listers | None = None,
     nominator: FixedNominator | None = None,
-    writer: RecordingWriter | None = None,
+    writer: RememberingWriter | None = None,
     volume_writer: VolumeWriter | None = None,
     claim_writer: ClaimWriter | None = None,
     known: Callable[[Pod], Pod | None] = lambda pod: pod,
@@ -272,7 +272,7 @@ def make_handle(
         listers=listers or Listers(),
         nominator=nominator or FixedNominator(),
         waiting_pods=NoWaitingPods(),
-        writer=writer or RecordingWriter(),
+        writer=writer or RememberingWriter(),
         recorder=RecordingRecorder(),
         clock=ManualClock(),
         random=random.Random(0),

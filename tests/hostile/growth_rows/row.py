@@ -17,7 +17,7 @@ from berth.queue.nominator import Nominator
 from berth.simulation.engine import simulate
 from berth.simulation.inputs import read_cluster
 from berth.simulation.kinds import BY_NAME
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from berth_plugin_proto import state_pb2
 from tests.hostile.whole_core import WholeCore, loaded, node_document, pod_document
 
@@ -93,7 +93,7 @@ def simulated(documents):
 
     def run():
         with folder:
-            simulate(read_cluster([file]), Options(loaded()))
+            simulate(read_cluster([file]), SimulationOptions(loaded()))
 
     return run
 

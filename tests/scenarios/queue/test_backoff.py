@@ -3,7 +3,7 @@
 import pytest
 
 from berth.framework.status import unschedulable
-from berth.queue.requeue_strategy import Strategy
+from berth.queue.requeue_strategy import RequeueStrategy
 from tests.failures.reporting import reports
 from tests.scenarios.kit.cluster import Cluster
 from tests.scenarios.kit.plugins import Doorkeeper
@@ -164,7 +164,7 @@ async def test_2_5_2_a_pod_in_the_wrong_heap_is_taken_out_of_it(caplog):
     async with cluster.paused():
         record = cluster.queued()
         record.unschedulable_plugins = {"A"}
-        cluster.queue._sub_queues.requeue(record, Strategy.AFTER_BACKOFF, "NodeAdd")
+        cluster.queue._sub_queues.requeue(record, RequeueStrategy.AFTER_BACKOFF, "NodeAdd")
 
         assert cluster.where() == "backoff"
         assert len(cluster.queue._sub_queues.backoff) == 1

@@ -5,7 +5,7 @@ import pytest
 from berth.framework.status import unschedulable
 from berth.objects.pod_spec import SchedulingGroup
 from berth.queue.errors import AlreadyQueuedError
-from berth.queue.requeue_strategy import Strategy
+from berth.queue.requeue_strategy import RequeueStrategy
 from tests.scenarios.kit.cluster import Cluster
 from tests.scenarios.kit.plugins import PENDING, QUEUE, SKIP, Doorkeeper
 from tests.unit.queue.kit import CLAIM_ADD, NODE_ADD, NODE_LABEL
@@ -42,7 +42,7 @@ async def test_2_12_1_a_pod_that_is_queued_already_is_refused(place, text):
         if place != "active":
             again = cluster.queue._sub_queues.active.pop()
             again.unschedulable_plugins, again.unschedulable_count = {"A"}, 1
-            strategy = Strategy.SKIP if place == "pool" else Strategy.AFTER_BACKOFF
+            strategy = RequeueStrategy.SKIP if place == "pool" else RequeueStrategy.AFTER_BACKOFF
             cluster.queue._sub_queues.requeue(again, strategy, "NodeAdd")
 
         with pytest.raises(AlreadyQueuedError, match=text):

@@ -7,7 +7,7 @@ from berth.aggregated_api.discovery import AGGREGATED, OPENAPI_V3_PATH
 from berth.aggregated_api.errors import NoSuchObjectError, UnavailableError
 from berth.aggregated_api.kinds import ROOT
 from berth.aggregated_api.leaders import Leader, Published
-from berth.aggregated_api.routing import Asked
+from berth.aggregated_api.routing import ExplainRequest
 from berth.aggregated_api.sending_on import SendingOn
 from berth.aggregated_api.text_pages import profile_page
 from berth.client.errors import ConfigurationError
@@ -248,7 +248,9 @@ async def test_sending_on():
         return {"asked": [asked.namespace, asked.name, asked.query], "was_sent_on": was_sent_on}
 
     async with serving(explain_here, review) as server:
-        found = await SendingOn("a", bearer)(leader(server), Asked(kinds.POD, "default", "p", {"q": "1"}))
+        found = await SendingOn("a", bearer)(
+            leader(server), ExplainRequest(kinds.POD, "default", "p", {"q": "1"})
+        )
 
     assert ["t"] == seen
     assert (["default", "p", {"q": "1"}], True) == (found["asked"], found["was_sent_on"])
@@ -274,7 +276,7 @@ async def test_a_leader_that_cannot_be_asked(changes, text):
 
     async with serving(explain, review) as server:
         with pytest.raises(UnavailableError, match=f"b leads.*{text}"):
-            await SendingOn("a", bearer)(leader(server, **changes), Asked(kinds.POD, "default", "p"))
+            await SendingOn("a", bearer)(leader(server, **changes), ExplainRequest(kinds.POD, "default", "p"))
 
     assert [] == seen
 
@@ -287,13 +289,13 @@ async def test_no_token_to_ask_the_leader_with():
 
     async with serving(explain, allow_all) as server:
         with pytest.raises(UnavailableError, match=r"b leads.*no token to ask it with: token: no such file"):
-            await SendingOn("a", none)(leader(server), Asked(kinds.POD, "default", "p"))
+            await SendingOn("a", none)(leader(server), ExplainRequest(kinds.POD, "default", "p"))
 
 
 async def test_what_a_leader_refuses():
     """Its own words come through: there is no such pod, or it can't say now."""
     async with serving(explain, allow_all) as server:
         with pytest.raises(NoSuchObjectError, match='pod "gone" not found'):
-            await SendingOn("a", bearer)(leader(server), Asked(kinds.POD, "default", "gone"))
+            await SendingOn("a", bearer)(leader(server), ExplainRequest(kinds.POD, "default", "gone"))
         with pytest.raises(UnavailableError, match="answers 503: b leads"):
-            await SendingOn("a", bearer)(leader(server), Asked(kinds.POD, "default", "later"))
+            await SendingOn("a", bearer)(leader(server), ExplainRequest(kinds.POD, "default", "later"))

@@ -8,12 +8,12 @@ import pytest
 from berth.aggregated_api import kinds
 from berth.aggregated_api.errors import NoSuchObjectError, UnavailableError
 from berth.aggregated_api.leaders import ANNOTATION, Leader, Published, leaders
-from berth.aggregated_api.routing import MAX_ASKED, Asked, Routing
+from berth.aggregated_api.routing import MAX_ASKED, ExplainRequest, Routing
 from berth.client.errors import DeadlineError, NotFoundError
 
-POD = Asked(kinds.POD, "default", "p")
-GROUP = Asked(kinds.POD_GROUP, "default", "g")
-NODE = Asked(kinds.NODE, "", "n1")
+POD = ExplainRequest(kinds.POD, "default", "p")
+GROUP = ExplainRequest(kinds.POD_GROUP, "default", "g")
+NODE = ExplainRequest(kinds.NODE, "", "n1")
 
 
 class ApiServer:
@@ -178,7 +178,7 @@ async def test_a_pod_that_was_not_heard_of_yet():
 
 async def test_no_such_pod():
     with pytest.raises(NoSuchObjectError, match='pod "q" not found in namespace "default"'):
-        await routing().explain(Asked(kinds.POD, "default", "q"), was_sent_on=False)
+        await routing().explain(ExplainRequest(kinds.POD, "default", "q"), was_sent_on=False)
 
 
 async def test_leases_that_cannot_be_read():
@@ -203,14 +203,14 @@ async def test_leaders_by_lease():
 @pytest.mark.parametrize("kind", [kinds.PROFILE, kinds.QUEUE])
 async def test_a_profile_and_its_queue_are_its_leader_s(kind):
     """Their name says whose they are."""
-    ours, theirs = Asked(kind, "", "ours"), Asked(kind, "", "theirs")
+    ours, theirs = ExplainRequest(kind, "", "ours"), ExplainRequest(kind, "", "theirs")
     known = [("l", "b", published("b", "ours")), ("m", "c", published("c", "theirs"))]
 
     assert "here" == await answered(routing(leads=True, known=known), ours)
     assert "b" == await answered(routing(known=known), ours)
     assert "c" == await answered(routing(leads=True, known=known), theirs)
     with pytest.raises(NoSuchObjectError, match="no profile x; there are: ours"):
-        await answered(routing(leads=True, knows=False, known=known), Asked(kind, "", "x"))
+        await answered(routing(leads=True, knows=False, known=known), ExplainRequest(kind, "", "x"))
 
 
 async def test_a_group_is_its_pods_scheduler_s():
@@ -284,6 +284,6 @@ async def test_a_profile_that_is_not_there(kind):
     """All that there are, of every scheduler, are named once each, in words and as names."""
     known = [("l", "b", published()), ("m", "c", published("c", "theirs", "ours"))]
     with pytest.raises(NoSuchObjectError, match=r"no profile none; there are: ours, theirs$") as caught:
-        await routing(known=known).explain(Asked(kind, "", "none"), was_sent_on=False)
+        await routing(known=known).explain(ExplainRequest(kind, "", "none"), was_sent_on=False)
 
     assert ("ours", "theirs") == caught.value.names

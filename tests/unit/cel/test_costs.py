@@ -3,7 +3,7 @@
 import pytest
 
 from berth.cel import CELError, CostLimitError, metered_program, program
-from berth.cel.metering import COST_LIMIT, WORK_FOR_COST, Run
+from berth.cel.metering import COST_LIMIT, WORK_FOR_COST, Evaluation
 from berth.cel.program_cache import ProgramCache
 
 VARIABLES = {
@@ -75,7 +75,7 @@ def test_an_evaluation_right_at_the_limit_ends_well():
 
 
 def test_work_that_upstream_counts_as_nothing_is_bounded_too():
-    run = Run({}, 0, COST_LIMIT)
+    run = Evaluation({}, 0, COST_LIMIT)
 
     run.spend(0, WORK_FOR_COST * COST_LIMIT)
     with pytest.raises(CostLimitError):

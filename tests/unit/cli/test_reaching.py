@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from berth.cli import main
-from berth.cli.cluster import Cluster
+from berth.cli.cluster import KubeconfigCluster
 from tests.failures.reporting import reports
 from tests.unit.explaining_at_work import RBAC, explaining, explanation, gang, pod
 from tests.unit.scheduler_at_work import eventually
@@ -190,7 +190,7 @@ def test_namespace_of_the_context(tmp_path):
         )
     )
 
-    assert ["team-a", "default"] == [Cluster(str(file), name).namespace() for name in ("", "y")]
+    assert ["team-a", "default"] == [KubeconfigCluster(str(file), name).namespace() for name in ("", "y")]
 
 
 def test_a_kubeconfig_that_is_not_there(tmp_path):

@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from berth.client import Pods, Reflector, Source, endpoint_of
+from berth.client import PodWrites, Reflector, WatchSource, endpoint_of
 from berth.client.resources import PODS
-from berth.sandbox import Options, serve
+from berth.sandbox import SandboxOptions, serve
 from tests.unit.client.conftest import eventually, raw_server, transport_to
 from tests.unit.client.test_reflector import decode
 from tests.unit.client.test_with_sandbox import pod
@@ -98,14 +98,14 @@ async def test_mirror_behind_a_breaking_wire(seed, clock):
     """After any number of cuts and forgotten histories, the events add up to the server's state."""
     rng, folded = Random(seed), Folded()
     async with (
-        await serve(Options(kubelets=False, history_limit=10)) as sandbox,
+        await serve(SandboxOptions(kubelets=False, history_limit=10)) as sandbox,
         transport_to(sandbox.url) as direct,
         breaking_wire(sandbox.url, rng) as wire,
         transport_to(wire.url) as broken,
     ):
-        pods = Pods(direct)
+        pods = PodWrites(direct)
         reflector = Reflector(
-            broken, Source(PODS), decode, folded, page_size=3, clock=clock, sleep=clock.sleep
+            broken, WatchSource(PODS), decode, folded, page_size=3, clock=clock, sleep=clock.sleep
         )
         task = asyncio.create_task(reflector.run())
         for _ in range(150):

@@ -3,7 +3,7 @@
 import tracemalloc
 
 from berth.client.known_objects import KnownObjects
-from berth.client.wire import Key, Meta
+from berth.client.wire import Meta, ObjectKey
 from berth.objects.api_object import ObjectMeta, TypedObject
 
 MANY = 2_000
@@ -23,10 +23,10 @@ def test_an_object_is_found_by_its_name():
     known = KnownObjects()
     known.put(meta_of(typed("a")), typed("a"))
 
-    assert known.get(Key("ns", "a")).obj == typed("a")
-    assert known.get(Key("other", "a")) is None
-    assert Key("ns", "a") in known
-    assert list(known) == [Key("ns", "a")]
+    assert known.get(ObjectKey("ns", "a")).obj == typed("a")
+    assert known.get(ObjectKey("other", "a")) is None
+    assert ObjectKey("ns", "a") in known
+    assert list(known) == [ObjectKey("ns", "a")]
 
 
 def test_another_version_takes_the_place_of_the_one_before():
@@ -42,15 +42,15 @@ def test_what_is_taken_out_is_gone():
     known = KnownObjects()
     known.put(meta_of(typed("a")), typed("a"))
 
-    assert known.pop(Key("ns", "a")) == typed("a")
-    assert (len(known), list(known), known.get(Key("ns", "a"))) == (0, [], None)
+    assert known.pop(ObjectKey("ns", "a")) == typed("a")
+    assert (len(known), list(known), known.get(ObjectKey("ns", "a"))) == (0, [], None)
 
 
 def test_an_object_without_metadata_of_its_own_is_kept_with_it():
     known = KnownObjects()
     known.put(Meta("a", "ns", "uid-a", "7"), {"kind": "Pod"})
 
-    found = known.get(Key("ns", "a"))
+    found = known.get(ObjectKey("ns", "a"))
     assert found.obj == {"kind": "Pod"}
     assert found.is_version(Meta("a", "ns", "uid-a", "7"))
     assert not found.is_version(Meta("a", "ns", "uid-a", "8"))
@@ -61,7 +61,7 @@ def test_an_object_that_says_something_else_of_itself_is_kept_with_what_the_serv
     said = Meta("a", "ns", "uid-a", "7")
     known.put(said, typed("a", version=""))
 
-    assert known.get(Key("ns", "a")).is_version(said)
+    assert known.get(ObjectKey("ns", "a")).is_version(said)
 
 
 def test_identities_take_no_memory_beside_the_objects():

@@ -9,7 +9,7 @@ import pytest
 
 from berth.client.api import Api
 from berth.client.errors import ConfigurationError, LeaseLostError
-from berth.client.leases import TRIES_A_LINE, LeaderElector, LeaseSettings, Spread
+from berth.client.leases import TRIES_A_LINE, LeaderElector, LeaseSettings, LeaseSpread
 from tests.failures.reporting import reports
 from tests.unit.client.conftest import answer, eventually, raw_server, read_request, transport_to
 
@@ -414,7 +414,7 @@ def holders(leases):
 async def test_a_process_that_leads_leaves_a_free_lease_to_others(leases, clock):
     """For as long as they may pause, for each lease that it holds; then it takes that one, too."""
     async with transport_to(leases.url) as transport:
-        spread = Spread()
+        spread = LeaseSpread()
         first, second, third = (named(transport, name, "me", spread, clock) for name in "abc")
         start, taken = clock.monotonic(), []
         for elector in (first, second, third):
@@ -429,7 +429,7 @@ async def test_two_processes_that_start_together_lead_a_shard_each(leases, clock
     async with transport_to(leases.url) as transport:
         electors = {}
         for process in ("one", "two"):
-            spread = Spread()
+            spread = LeaseSpread()
             electors |= {(process, name): named(transport, name, process, spread, clock) for name in "ab"}
         campaigns = [asyncio.create_task(elector._won()) for elector in electors.values()]
         won = dict(zip(electors, await asyncio.gather(*campaigns), strict=True))
@@ -441,7 +441,7 @@ async def test_two_processes_that_start_together_lead_a_shard_each(leases, clock
 async def test_a_process_that_leads_takes_over_what_runs_out(leases, clock):
     """A look of others later than a process that leads nothing."""
     async with transport_to(leases.url) as transport:
-        spread = Spread()
+        spread = LeaseSpread()
         first, second = (named(transport, name, "me", spread, clock) for name in "ab")
         await first.acquire()
         leases.leases["b"] = {
@@ -457,7 +457,7 @@ async def test_a_process_that_leads_takes_over_what_runs_out(leases, clock):
 async def test_a_lease_that_is_held_is_renewed_without_waiting_for_campaigns(leases, clock):
     """Renewals do not stand behind tries for other leases."""
     async with transport_to(leases.url) as transport:
-        spread = Spread()
+        spread = LeaseSpread()
         first, _ = (named(transport, name, "me", spread, clock) for name in "ab")
         await first.acquire()
         async with spread.trying:

@@ -12,7 +12,7 @@ import uvloop
 from berth.client.connection import DISCARD, Connection
 from berth.client.endpoint import Address, Endpoint
 from berth.client.errors import NotSentError
-from berth.client.pool import Pool
+from berth.client.pool import ConnectionPool
 from berth.client.tunnel import open_connection
 from tests.unit.client.certificates import identity
 from tests.unit.client.conftest import eventually, pass_on, raw_server, silent, tunnel
@@ -155,7 +155,7 @@ def test_cut_at_each_byte_of_the_handshake(loop, direction, contexts):
 
 async def attempt(endpoint):
     """Whether the endpoint is reached, within its time."""
-    pool = Pool(endpoint, 1)
+    pool = ConnectionPool(endpoint, 1)
     try:
         (await pool.open(asyncio.get_running_loop().time() + 60)).abort()
     except NotSentError:

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from berth.client.errors import ConflictError, NotFoundError, ServerError
-from berth.client.pods import Ambiguous, Bound, Conflict, NotFound, Pods, Rejected
+from berth.client.pods import Ambiguous, Bound, Conflict, NotFound, PodWrites, Rejected
 from berth.client.write_guard import WriteGuard
 from tests.unit.client.conftest import (
     answer,
@@ -44,7 +44,7 @@ async def bind(*answers, seen=None, **options):
         raw_server(scripted(*answers, seen=seen)) as server,
         transport_to(server.url) as transport,
     ):
-        return await outcome_of(Pods(transport, **options))
+        return await outcome_of(PodWrites(transport, **options))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ async def test_bind_timeout():
 
     async with raw_server(silent_later) as server, transport_to(server.url) as transport:
         await transport.request("GET", "/")
-        outcome = await outcome_of(Pods(transport, timeout_seconds=0.01))
+        outcome = await outcome_of(PodWrites(transport, timeout_seconds=0.01))
 
     assert isinstance(outcome, Ambiguous)
 
@@ -97,7 +97,7 @@ async def test_bind_unreachable(clock):
     async with raw_server(None) as server:
         url = server.url
     async with transport_to(url) as transport:
-        outcome = await outcome_of(Pods(transport, after=clock.after))
+        outcome = await outcome_of(PodWrites(transport, after=clock.after))
 
     assert isinstance(outcome, Rejected)
     assert outcome.status == 0
@@ -134,7 +134,7 @@ async def test_status_patch_retry(clock):
     replies = [answer(code, status(code)) for code in (409, 500, 503, 500)]
     async with raw_server(scripted(*replies, seen=seen)) as server, transport_to(server.url) as transport:
         with pytest.raises(ServerError):
-            await Pods(transport, after=clock.after).patch_status("ns", "p", {"status": {}})
+            await PodWrites(transport, after=clock.after).patch_status("ns", "p", {"status": {}})
 
     assert len(seen) == 4
     assert b"application/strategic-merge-patch+json" in seen[0][0]
@@ -147,14 +147,14 @@ async def test_status_patch_gives_up(clock):
     """A status patch for a pod that is gone is not repeated."""
     async with raw_server(scripted(answer(404, b""))) as server, transport_to(server.url) as transport:
         with pytest.raises(NotFoundError):
-            await Pods(transport, after=clock.after).patch_status("ns", "p", {"status": {}})
+            await PodWrites(transport, after=clock.after).patch_status("ns", "p", {"status": {}})
 
 
 async def test_patch_metadata():
     """Annotations and labels go out as a merge patch on the pod of that UID."""
     seen = []
     async with raw_server(scripted(answer(200), seen=seen)) as server, transport_to(server.url) as transport:
-        await Pods(transport).patch_metadata("ns", "p", uid="u1", annotations={"a": "1", "b": None})
+        await PodWrites(transport).patch_metadata("ns", "p", uid="u1", annotations={"a": "1", "b": None})
 
     assert b"application/merge-patch+json" in seen[0][0]
     assert json.loads(seen[0][1]) == {"metadata": {"uid": "u1", "annotations": {"a": "1", "b": None}}}
@@ -166,7 +166,7 @@ async def test_delete_other_pod():
     serve = scripted(answer(409, status(409)), seen=seen)
     async with raw_server(serve) as server, transport_to(server.url) as transport:
         with pytest.raises(ConflictError):
-            await Pods(transport).delete("ns", "p", "u1", grace_period_seconds=0)
+            await PodWrites(transport).delete("ns", "p", "u1", grace_period_seconds=0)
 
     options = json.loads(seen[0][1])
     assert options["preconditions"] == {"uid": "u1"}
@@ -179,7 +179,7 @@ async def test_many_binds_share_few_connections():
         raw_server(scripted(*[answer(201)] * 1000)) as server,
         transport_to(server.url, max_connections=8) as transport,
     ):
-        pods = Pods(transport)
+        pods = PodWrites(transport)
         outcomes = await asyncio.gather(*(outcome_of(pods, "ns", f"p{i}", "u", "n") for i in range(1000)))
 
     assert {Bound()} == set(outcomes)

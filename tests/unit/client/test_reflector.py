@@ -11,7 +11,7 @@ import pytest
 
 from berth.client.reflector import Reflector
 from berth.client.resources import PODS
-from berth.client.watch import Source
+from berth.client.watch import WatchSource
 from berth.telemetry.metrics import SchedulerMetrics
 from tests.failures.reporting import reports
 from tests.unit.client.conftest import answer, eventually, raw_server, read_request, transport_to
@@ -126,7 +126,7 @@ async def mirrored(clock, lists, *watches, **options):
     async with raw_server(wire.serve) as server, transport_to(server.url) as transport:
         reflector = Reflector(
             transport,
-            Source(PODS, field_selector="status.phase!=Failed"),
+            WatchSource(PODS, field_selector="status.phase!=Failed"),
             options.pop("decode", decode),
             handler,
             clock=clock,

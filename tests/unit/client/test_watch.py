@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from berth.client import watch
 from berth.client.resources import PODS
-from berth.client.watch import Source, split_lines, watch_lines
+from berth.client.watch import WatchSource, split_lines, watch_lines
 from tests.unit.client.conftest import raw_server, read_request, transport_to
 
 
@@ -46,6 +46,8 @@ async def test_a_watch_of_which_nothing_is_heard(monkeypatch):
         await reader.read()
 
     async with raw_server(one_line) as server, transport_to(server.url) as transport, asyncio.timeout(60):
-        lines = [line async for lines in watch_lines(transport, Source(PODS), "1", 600) for line in lines]
+        lines = [
+            line async for lines in watch_lines(transport, WatchSource(PODS), "1", 600) for line in lines
+        ]
 
     assert [b"{}"] == lines

@@ -9,7 +9,7 @@ import pytest
 from berth.client import watch, whole_list
 from berth.client.errors import DeadlineError
 from berth.client.resources import PODS
-from berth.client.watch import Source, pages
+from berth.client.watch import WatchSource, pages
 from berth.client.whole_list import ListPieces
 from tests.unit.client.conftest import answer, raw_server, read_request, transport_to
 from tests.unit.client.test_reflector import mirrored, page, pod, refusal
@@ -112,7 +112,7 @@ async def test_a_server_that_limits_every_list_is_asked_for_the_rest(clock):
 async def listed(serve):
     """What comes of a list in one piece."""
     async with raw_server(serve) as server, transport_to(server.url, request_seconds=0.1) as transport:
-        return [page async for page in pages(transport, Source(PODS), page_size=0)]
+        return [page async for page in pages(transport, WatchSource(PODS), page_size=0)]
 
 
 async def test_a_list_that_trickles_has_a_deadline(monkeypatch):

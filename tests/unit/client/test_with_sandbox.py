@@ -14,16 +14,16 @@ from berth.client import (
     LeaderElector,
     LeaseSettings,
     NotFound,
-    Pods,
+    PodWrites,
     Reference,
     Reflector,
-    Source,
+    WatchSource,
     load_endpoint,
 )
 from berth.client.api import APPLY_PATCH, JSON_PATCH
 from berth.client.errors import ConflictError, NotFoundError, RejectedError
 from berth.client.resources import CONFIG_MAPS, EVENTS, LEASES, NODES, PODS
-from berth.sandbox import Options, serve
+from berth.sandbox import SandboxOptions, serve
 from tests.unit.client.conftest import eventually, outcome_of, transport_to
 from tests.unit.client.test_reflector import Recorder, decode
 
@@ -53,7 +53,7 @@ def node(name):
 @asynccontextmanager
 async def cluster(tmp_path, **options):
     """A sandbox with two nodes and three pods, and a transport that found it through its kubeconfig."""
-    async with await serve(Options(kubelets=False, **options)) as sandbox:
+    async with await serve(SandboxOptions(kubelets=False, **options)) as sandbox:
         sandbox.load([node("n1"), node("n2"), pod("a"), pod("b"), pod("c")])
         path = tmp_path / "kubeconfig"
         sandbox.write_kubeconfig(path)
@@ -68,7 +68,7 @@ async def uid_of(pods, name):
 async def test_bind(tmp_path):
     """A pod is bound once; a second node, another UID and a missing pod are refused."""
     async with cluster(tmp_path) as (_, transport):
-        pods = Pods(transport)
+        pods = PodWrites(transport)
         uid = await uid_of(pods, "a")
 
         assert await outcome_of(pods, "default", "a", uid, "n1") == Bound()
@@ -81,7 +81,7 @@ async def test_bind(tmp_path):
 async def test_pod_writes(tmp_path):
     """Status patches merge conditions, metadata patches merge annotations, deletion minds the UID."""
     async with cluster(tmp_path) as (_, transport):
-        pods = Pods(transport)
+        pods = PodWrites(transport)
         uid = await uid_of(pods, "a")
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
         await pods.patch_status("default", "a", {"status": {"conditions": [condition]}})
@@ -125,9 +125,9 @@ async def test_mirror(tmp_path):
     """List by pages, watch on: the mirror sees what is created, bound, finished and deleted."""
     async with (
         cluster(tmp_path) as (sandbox, transport),
-        mirror(transport, Source(PODS, field_selector=UNFINISHED), page_size=2) as (reflector, recorder),
+        mirror(transport, WatchSource(PODS, field_selector=UNFINISHED), page_size=2) as (reflector, recorder),
     ):
-        pods = Pods(transport)
+        pods = PodWrites(transport)
         sandbox.load([pod("d")])
         await outcome_of(pods, "default", "a", await uid_of(pods, "a"), "n1")
         await pods.patch_status("default", "b", {"status": {"phase": "Succeeded"}})
@@ -144,7 +144,9 @@ async def test_mirror(tmp_path):
 async def test_mirror_survives_a_forgotten_history(tmp_path, clock):
     """A mirror whose place in the history was forgotten meanwhile shows the difference, without a restart."""
     async with cluster(tmp_path, history_limit=5) as (sandbox, transport):
-        reflector = Reflector(transport, Source(NODES), decode, recorder := Recorder(), sleep=clock.sleep)
+        reflector = Reflector(
+            transport, WatchSource(NODES), decode, recorder := Recorder(), sleep=clock.sleep
+        )
         await reflector._list()
         sandbox.load([node(f"later-{i}") for i in range(50)])
         await Api(transport).delete(NODES, "", "n1")

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from berth.conformance import CHECKS, Options, Outcome, verify
+from berth.conformance import CHECKS, CheckOutcome, VerifyOptions, verify
 from berth_plugin_proto import state_pb2
 from berth_sdk.dispatch import Dispatch
 from berth_sdk.serving import Server
@@ -96,7 +96,7 @@ async def served(fault):
         async def stop():
             await server.stop(0)
 
-        options = Options(
+        options = VerifyOptions(
             server.address, many_nodes=60, in_use=True, seconds=2.0, span_seconds=2.0, stop=stop
         )
         try:
@@ -114,4 +114,4 @@ async def verified(fault, checks=None):
 
 def failed(results):
     """The checks that failed, with what they said."""
-    return {name: result.text for name, result in results.items() if result.outcome is Outcome.FAIL}
+    return {name: result.text for name, result in results.items() if result.outcome is CheckOutcome.FAIL}

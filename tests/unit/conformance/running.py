@@ -5,7 +5,7 @@ import tempfile
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from berth.conformance import Options
+from berth.conformance import VerifyOptions
 from tests.reaper import marks
 from tests.sockets import served
 
@@ -29,7 +29,7 @@ async def process(*command, **environment):
             await started.wait()
 
         try:
-            yield Options(f"unix:{path}", many_nodes=500, trace_file=spans, stop=stop)
+            yield VerifyOptions(f"unix:{path}", many_nodes=500, trace_file=spans, stop=stop)
         finally:
             if started.returncode is None:
                 started.kill()

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from berth.cli import main
-from berth.conformance import CHECKS, Options, Outcome, UnreachableError, chosen, verify
+from berth.conformance import CHECKS, CheckOutcome, PluginUnreachableError, VerifyOptions, chosen, verify
 from berth.conformance.page import page
 from berth_sdk import Action, EventInterest, Plugin, Reason
 from tests.unit.conformance.broken import Fault, failed, verified
@@ -21,7 +21,7 @@ async def test_reference():
     results = await verified(Fault())
 
     assert {} == failed(results)
-    assert {name for name, each in results.items() if each.outcome is Outcome.SKIP} == NEED_MORE
+    assert {name for name, each in results.items() if each.outcome is CheckOutcome.SKIP} == NEED_MORE
 
 
 class BigNodes(Plugin):
@@ -78,8 +78,8 @@ def test_order():
 
 async def test_an_address_without_a_listener(tmp_path):
     """Without a listener there is nothing to check, which is not a failure of a check."""
-    with pytest.raises(UnreachableError, match=r"p\.sock"):
-        await verify(Options(f"unix:{tmp_path / 'p.sock'}"), chosen())
+    with pytest.raises(PluginUnreachableError, match=r"p\.sock"):
+        await verify(VerifyOptions(f"unix:{tmp_path / 'p.sock'}"), chosen())
 
 
 def run(*arguments):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.conformance import CHECKS, Outcome
+from berth.conformance import CHECKS, CheckOutcome
 from berth_plugin_proto import common_pb2
 from tests.unit.conformance.broken import Fault, failed, verified
 from tests.unit.conformance.faults_of_calls import answered
@@ -70,7 +70,7 @@ async def test_not_announced():
 
     results = await verified(Fault(call))
 
-    assert {(Outcome.SKIP, "not announced: listed_candidates")} == {
+    assert {(CheckOutcome.SKIP, "not announced: listed_candidates")} == {
         (results[name].outcome, results[name].text) for name in LISTED
     }
     assert asked
@@ -93,7 +93,7 @@ async def test_scores_of_feasible_nodes():
     results = await verified(Fault(plugin=FeasibleOnly), those(*LISTED))
 
     assert {} == failed(results)
-    assert {name for name, each in results.items() if each.outcome is Outcome.SKIP} == {
+    assert {name for name, each in results.items() if each.outcome is CheckOutcome.SKIP} == {
         name for name in LISTED if name.startswith("filter-score/")
     }
 

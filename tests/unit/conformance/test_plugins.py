@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from berth.cli import main
-from berth.conformance import CHECKS, Options, verify
+from berth.conformance import CHECKS, VerifyOptions, verify
 from berth_sdk.serving import Server
 from tests.go_toolchain import GO_SDK, ROOT, build
 from tests.java_toolchain import JAVA_SDK, every_point, missing
@@ -139,7 +139,7 @@ async def test_readme(tmp_path):
     server = Server(first_plugin(), f"unix:{tmp_path / 'p.sock'}")
     await server.start()
     try:
-        _, results = await verify(Options(server.address, many_nodes=100), CHECKS.values())
+        _, results = await verify(VerifyOptions(server.address, many_nodes=100), CHECKS.values())
     finally:
         await server.stop(0)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from berth.conformance import CHECKS, Outcome, verify
+from berth.conformance import CHECKS, CheckOutcome, verify
 from tests.unit.conformance.broken import failed
 from tests.unit.conformance.running import process
 from tests.without_sdk import PROGRAMS, NotHereError, built
@@ -28,4 +28,4 @@ async def test_without_sdk(folder):
         )
 
     assert {} == failed({each.check.id: each for each in results})
-    assert FEWEST < sum(each.outcome is Outcome.PASS for each in results)
+    assert FEWEST < sum(each.outcome is CheckOutcome.PASS for each in results)

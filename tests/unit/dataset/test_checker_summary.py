@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from berth.sandbox.checker import UnreadableAnswerError, check_api, fetch_state, summary
-from berth.sandbox.checker.summary import Reason, reasons_of
+from berth.sandbox.checker.summary import ReasonCount, reasons_of
 from berth.sandbox.dataset import OpenbFigures
 from tests.unit.dataset.states import GPU, fixed_state, pod_document
 
@@ -82,10 +82,10 @@ def test_reasons():
     found = summary([], pods)
 
     assert list(found.reasons.items()) == [
-        ("Insufficient cpu", Reason(pods=2, nodes=14)),
-        ("Insufficient memory", Reason(pods=1, nodes=4)),
+        ("Insufficient cpu", ReasonCount(pods=2, nodes=14)),
+        ("Insufficient memory", ReasonCount(pods=1, nodes=4)),
     ]
-    assert found.profiles["bin-packing"].reasons == {"Insufficient cpu": Reason(pods=1, nodes=9)}
+    assert found.profiles["bin-packing"].reasons == {"Insufficient cpu": ReasonCount(pods=1, nodes=9)}
 
 
 @pytest.mark.parametrize(

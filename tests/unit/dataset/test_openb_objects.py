@@ -10,7 +10,7 @@ from berth.sandbox.dataset import OpenbFigures
 from berth.sandbox.dataset.assignment import by_gpu
 from berth.sandbox.dataset.kubernetes_objects import instance_type, node_document, openb_objects, pod_document
 from berth.sandbox.dataset.shapes import NamedNode, NamedPod, NodeShape, PodShape
-from berth.sandbox.server import Options, RunningSandbox
+from berth.sandbox.server import RunningSandbox, SandboxOptions
 
 CPU_TASK = PodShape(4000, 8192, 0, 0, (), "BE")
 GPU_TASK = PodShape(12000, 16384, 1, 460, ("T4", "V100M16"), "LS")
@@ -117,7 +117,7 @@ def test_the_sandbox_takes_them():
     """The sandbox's API creates every node of the trace and pods of it, and changes no amount."""
     objects = OpenbFigures().load()
     del objects.pods[500:]
-    sandbox = RunningSandbox(Options())
+    sandbox = RunningSandbox(SandboxOptions())
 
     assert sandbox.load(objects.in_creation_order()) == 1 + 1523 + 500
     nodes, pods = (

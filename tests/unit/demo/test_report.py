@@ -3,13 +3,13 @@
 import pytest
 
 from berth.demo.files import RunFiles
-from berth.demo.latency import Latency, not_taken
+from berth.demo.latency import StageLatency, not_taken
 from berth.demo.progress import read_progress
 from berth.demo.report import RunResult, report_lines
-from berth.sandbox.checker import Report, Summary
+from berth.sandbox.checker import CheckReport, ClusterSummary
 from berth.telemetry.spans import ROOT_NAME
 
-IN_FILE = [Latency("Bind", 7, (0.0,) * 3), Latency(ROOT_NAME, 5, (0.0,) * 3)]
+IN_FILE = [StageLatency("Bind", 7, (0.0,) * 3), StageLatency(ROOT_NAME, 5, (0.0,) * 3)]
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,9 @@ def test_exported_traces_are_read_from_the_metrics():
 def test_the_report_says_what_no_collector_has_taken(lost, tmp_path):
     """And where to read why; nothing where all were taken, or none was to be sent."""
     files = RunFiles(tmp_path, tmp_path)
-    result = RunResult(Summary({}, {}, {}), Report((), 0, 0, 0, 0, 0), IN_FILE, {}, 1.0, 1.0, lost)
+    result = RunResult(
+        ClusterSummary({}, {}, {}), CheckReport((), 0, 0, 0, 0, 0), IN_FILE, {}, 1.0, 1.0, lost
+    )
     said = [line for line in report_lines(result, files, 1) if "collector" in line]
 
     assert said == ([f"no collector has taken 5 of them: see {tmp_path}/scheduler.log"] if lost else [])

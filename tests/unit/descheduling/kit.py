@@ -7,7 +7,7 @@ from berth.config.descheduling.policy_file import read_policy
 from berth.config.loading import load
 from berth.descheduling.cluster import read_files
 from berth.descheduling.planner import plan
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from tests.unit.simulation.kit import node, pod, profiles, written
 
 NOW = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)
@@ -72,7 +72,7 @@ def planned(tmp_path, written_policy, *documents, configuration=None):
     """The plan for these documents."""
     loaded = load(None if configuration is None else json.dumps(configuration))
     found = read_policy(json.dumps(written_policy).encode(), "policy.yaml")
-    return plan(cluster(tmp_path, *documents), found, Options(loaded), NOW)
+    return plan(cluster(tmp_path, *documents), found, SimulationOptions(loaded), NOW)
 
 
 def moves(found):

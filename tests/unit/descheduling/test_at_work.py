@@ -8,7 +8,7 @@ from berth.client.api import Api
 from berth.client.credentials import load_endpoint
 from berth.client.resources import NODES
 from berth.client.transport import Transport
-from berth.sandbox import Options
+from berth.sandbox import SandboxOptions
 from tests.unit.descheduling.kit import budget, policy
 from tests.unit.scheduler_at_work import eventually, node, scheduling
 from tests.unit.simulation.kit import written
@@ -53,7 +53,7 @@ async def test_evicted_pods_come_back_where_they_should_be(tmp_path):
     """The plan is printed, evictions keep to the budget, and what is made anew is bound as planned."""
     kubeconfig = tmp_path / "kubeconfig"
     policy_file = written(tmp_path / "policy.json", policy("RemovePodsViolatingNodeTaints"))
-    options = Options(controllers=True, pod_grace_seconds=0.01)
+    options = SandboxOptions(controllers=True, pod_grace_seconds=0.01)
     async with scheduling(kubeconfig, node("n0"), DEPLOYMENT, options=options) as (sandbox, _):
         transport = Transport(load_endpoint(kubeconfig=str(kubeconfig)))
         api = Api(transport)

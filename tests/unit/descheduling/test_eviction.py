@@ -5,8 +5,8 @@ import json
 import pytest
 
 from berth.client.errors import NotFoundError, RejectedError, ThrottledError
-from berth.descheduling.eviction import Evicting, Result
-from berth.descheduling.plan import Move, Plan
+from berth.descheduling.eviction import Evicting, MoveResult
+from berth.descheduling.plan import DeschedulePlan, Move
 from tests.failures.reporting import reports
 
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
@@ -64,7 +64,7 @@ class Server:
         self.slept.append(seconds)
 
     async def carried_out(self, *moves, **options):
-        plan = Plan(nodes=2, pods=2, moves=list(moves), left_alone=[])
+        plan = DeschedulePlan(nodes=2, pods=2, moves=list(moves), left_alone=[])
         evicting = Evicting(self, max_per_minute=30, sleep=self.sleep, **options)
         return [
             (each.pod.partition("/")[2], each.result, each.message) for each in await evicting.carry_out(plan)
@@ -75,7 +75,7 @@ async def test_an_eviction_says_why():
     """It names the strategy, and holds for that pod only."""
     server = Server(pod("a"))
 
-    assert [("a", Result.EVICTED, "")] == await server.carried_out(move("a"), grace_period_seconds=5)
+    assert [("a", MoveResult.EVICTED, "")] == await server.carried_out(move("a"), grace_period_seconds=5)
     (eviction,) = server.evictions
     assert {
         "reason": "triggered by p/RemoveDuplicates: 2 pods of its owner are on n0",
@@ -108,7 +108,7 @@ async def test_pods_that_are_others_by_now(there, why):
     """They are skipped, and nothing is sent."""
     server = Server(*there)
 
-    assert [("a", Result.SKIPPED, why)] == await server.carried_out(move("a"))
+    assert [("a", MoveResult.SKIPPED, why)] == await server.carried_out(move("a"))
     assert [] == server.evictions
 
 
@@ -125,9 +125,9 @@ async def test_a_budget_that_refuses_is_not_asked_again():
     )
 
     assert [
-        ("a", Result.REFUSED, BUDGET),
-        ("b", Result.REFUSED, "another eviction of default/x was not made"),
-        ("c", Result.EVICTED, ""),
+        ("a", MoveResult.REFUSED, BUDGET),
+        ("b", MoveResult.REFUSED, "another eviction of default/x was not made"),
+        ("c", MoveResult.EVICTED, ""),
     ] == done
 
 
@@ -137,7 +137,7 @@ async def test_a_group_is_broken_off():
 
     done = await server.carried_out(move("a", group="g"), move("b", group="g"))
 
-    assert [Result.SKIPPED, Result.REFUSED] == [result for _, result, _ in done]
+    assert [MoveResult.SKIPPED, MoveResult.REFUSED] == [result for _, result, _ in done]
     assert [] == server.evictions
 
 
@@ -147,7 +147,7 @@ async def test_other_refusals_cost_one_pod():
     server = Server(pod("a"), pod("b"))
     server.refusals["a"] = RejectedError(403, "Forbidden", "no")
 
-    assert [("a", Result.REFUSED, "no"), ("b", Result.EVICTED, "")] == await server.carried_out(
+    assert [("a", MoveResult.REFUSED, "no"), ("b", MoveResult.EVICTED, "")] == await server.carried_out(
         move("a"), move("b")
     )
 
@@ -158,5 +158,8 @@ async def test_moves_wait_for_those_before_to_leave():
 
     done = await server.carried_out(move("a"), move("b"), patience_seconds=3)
 
-    assert [("a", Result.EVICTED, ""), ("b", Result.REFUSED, "default/a is still leaving its node")] == done
+    assert [
+        ("a", MoveResult.EVICTED, ""),
+        ("b", MoveResult.REFUSED, "default/a is still leaving its node"),
+    ] == done
     assert [1.0] * 3 == server.slept

@@ -14,9 +14,9 @@ from berth.client import Api, load_endpoint
 from berth.config.descheduling.policy_file import read_policy
 from berth.config.loading import load
 from berth.descheduling.cluster import read_live
-from berth.descheduling.eviction import Evicting, Result
+from berth.descheduling.eviction import Evicting, MoveResult
 from berth.descheduling.planner import plan
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from tests.unit.client.conftest import transport_to
 from tests.unit.descheduling.kit import NOW, policy
 from tests.unit.operator.rights import documents, granted, guarded
@@ -54,7 +54,7 @@ async def test_rights(tmp_path):
             evicting = Evicting(Api(transport), max_per_minute=6000, sleep=no_sleep)
             done = await evicting.carry_out(found)
 
-    assert [Result.EVICTED] == [each.result for each in done]
+    assert [MoveResult.EVICTED] == [each.result for each in done]
     assert [] == ledger.denied
     assert set() == ledger.spare([role])
     assert granted([role])
@@ -62,7 +62,7 @@ async def test_rights(tmp_path):
 
 async def planned(cluster, chosen):
     """The plan, made on a loop of its own."""
-    return await asyncio.to_thread(plan, cluster, chosen, Options(load(None)), NOW)
+    return await asyncio.to_thread(plan, cluster, chosen, SimulationOptions(load(None)), NOW)
 
 
 async def no_sleep(seconds):

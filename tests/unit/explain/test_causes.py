@@ -3,7 +3,7 @@
 import pytest
 
 from berth.explain.causes import cause_and_remedy
-from berth.explain.schema import State, StateKind, Wait
+from berth.explain.schema import PodState, StateKind, Wait
 from berth.objects.pod_spec import SchedulingGroup
 from berth.testing.builders import make_pod
 from tests.failures.reporting import reports
@@ -21,7 +21,7 @@ WAITS = Wait(
 def test_a_pod_that_waits_for_its_gang(kind):
     """It is pointed to its group, where the pod is named that the others wait for."""
     pod = make_pod(scheduling_group=SchedulingGroup("training"))
-    cause, remedy = cause_and_remedy(pod, State(kind=kind, node="n1", waits_for=[WAITS]), None, (), "")
+    cause, remedy = cause_and_remedy(pod, PodState(kind=kind, node="n1", waits_for=[WAITS]), None, (), "")
 
     assert "waiting for minCount" in cause
     assert remedy.startswith("See what the group lacks: berth explain podgroup training. ")
@@ -29,7 +29,7 @@ def test_a_pod_that_waits_for_its_gang(kind):
 
 def test_a_pod_that_waits_alone():
     """One without a group is not."""
-    state = State(kind=StateKind.WAITING_AT_PERMIT, node="n1", waits_for=[WAITS])
+    state = PodState(kind=StateKind.WAITING_AT_PERMIT, node="n1", waits_for=[WAITS])
 
     assert "podgroup" not in cause_and_remedy(make_pod(), state, None, (), "")[1]
 
@@ -37,7 +37,7 @@ def test_a_pod_that_waits_alone():
 def test_a_pod_whose_claim_is_missing():
     """The cause names the claim, and the remedy says where claims and classes are seen."""
     wait = Wait(plugin="DynamicResources", message='could not find ResourceClaim "default/gone"')
-    state = State(kind=StateKind.NOT_QUEUED, waits_for=[wait])
+    state = PodState(kind=StateKind.NOT_QUEUED, waits_for=[wait])
 
     cause, remedy = cause_and_remedy(make_pod(), state, None, (), "")
 

@@ -9,7 +9,7 @@ import pytest
 from berth.aggregated_api.text_pages import page as page_of
 from berth.cycle.budgets import CycleBudgets
 from berth.explain.attempt_log import AttemptLog
-from berth.explain.explainer import Explainer, UnknownPodError, Wanted
+from berth.explain.explainer import Explainer, ExplainOptions, UnknownPodError
 from berth.explain.pod_states import PodStates
 from berth.explain.trying import Trying
 from berth.framework.listers import Listers
@@ -186,7 +186,7 @@ async def test_what_is_against_the_pod_itself():
     assert "  0/3 nodes are available: no such claim.\n" in page
     assert page.endswith("\n  turned down before any node was looked at: no such claim (A)")
 
-    found = await explainer.explain("default", "p0", Wanted(all_reasons=True))
+    found = await explainer.explain("default", "p0", ExplainOptions(all_reasons=True))
     assert ["A"] == [each.plugin for each in found.nodes.refusals]
     assert [("F", ["f"], ["n1"])] == refused(found)
 
@@ -196,7 +196,7 @@ async def test_all_reasons():
     w, explainer, _ = cluster(2, filter=[Rejects("F", {"n1": "f"}), Rejects("G", {"n1": "g", "n2": "g"})])
     w.add_pod(pending())
 
-    found = await explainer.explain("default", "p0", Wanted(all_reasons=True))
+    found = await explainer.explain("default", "p0", ExplainOptions(all_reasons=True))
 
     assert [["G"], ["F", "G"]] == [[r.plugin for r in group.refusals] for group in found.nodes.groups]
 
@@ -213,7 +213,7 @@ async def test_many_nodes_stay_a_page():
     w.add_pod(pending())
 
     found = await explainer.explain("default", "p0")
-    wide = await explainer.explain("default", "p0", Wanted(wide=True))
+    wide = await explainer.explain("default", "p0", ExplainOptions(wide=True))
 
     assert [(1000, 5), (1000, 500)] == [
         (g.nodes.groups[0].count, len(g.nodes.groups[0].nodes)) for g in (found, wide)

@@ -1,13 +1,13 @@
 """Several schedulers' answers about one node."""
 
 from berth.explain.overviews import MAX_CLASSES
-from berth.explain.schema import NodeExplanation, PodClass
+from berth.explain.schema import ExplainedClass, NodeExplanation
 from berth.explain.several_answers import merged
 
 
 def answer(profile, *classes, **fields):
     """An answer about n1 with these classes of pods: how many, and whether they fit."""
-    found = [PodClass(profile=profile, count=count, pods=[], fits=fits) for count, fits in classes]
+    found = [ExplainedClass(profile=profile, count=count, pods=[], fits=fits) for count, fits in classes]
     return NodeExplanation(node="n1", cause="", pods=7, classes=found, **fields)
 
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from berth.config import load
-from berth.sandbox import Options, serve
+from berth.sandbox import SandboxOptions, serve
 from berth.scheduler.process import run
 from berth.scheduler.process_options import ProcessOptions
 from tests.failures.reporting import reports
@@ -115,7 +115,7 @@ async def test_filtered_and_scored(tmp_path):
         },
         prioritize=[{"Host": "n1", "Score": 1}, {"Host": "n2", "Score": 10}],
     )
-    async with await serve(Options(kubelets=False)) as sandbox, serving(webhook):
+    async with await serve(SandboxOptions(kubelets=False)) as sandbox, serving(webhook):
         cluster = Cluster(sandbox)
         sandbox.load([node("n0"), node("n1"), node("n2"), pod("p", DONGLE)])
         entry = {
@@ -155,7 +155,7 @@ async def test_an_extender_that_fails_closed(tmp_path, verb, reply, words):
     """The pod is not bound, and its condition and event say why."""
     replies = {"filter": {"NodeNames": ["n0"]}, "bind": {}, verb: reply}
     webhook = Webhook(**replies)
-    async with await serve(Options(kubelets=False)) as sandbox, serving(webhook):
+    async with await serve(SandboxOptions(kubelets=False)) as sandbox, serving(webhook):
         cluster = Cluster(sandbox)
         wanted = pod("p", DONGLE)
         objects = [node("n0"), wanted]
@@ -190,7 +190,7 @@ async def test_an_extender_that_fails_closed(tmp_path, verb, reply, words):
 @pytest.mark.e2e
 async def test_binding_is_left_to_the_extender(tmp_path):
     """A binder that fails leaves the pod unbound, with its words in the condition."""
-    async with await serve(Options(kubelets=False)) as sandbox:
+    async with await serve(SandboxOptions(kubelets=False)) as sandbox:
         cluster = Cluster(sandbox)
         sandbox.load([node("n0"), pod("p", DONGLE)])
 

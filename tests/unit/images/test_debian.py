@@ -7,7 +7,7 @@ from berth_images.bases import bases, lock
 from berth_images.debian import address, fetched, unpacked
 from berth_images.errors import ImageError
 from berth_images.platforms import PLATFORMS
-from berth_images.tree import File, Link
+from berth_images.tree import File, Symlink
 from tests.unit.images.packages import deb, file, link, locked
 
 
@@ -15,7 +15,7 @@ def test_files_and_links_are_read():
     """A package's files have their content, its links their target, and its control file is given."""
     tree, control = unpacked(deb("x", [file("./usr/bin/x", b"program", 0o755), link("./usr/bin/y", "x")]), ())
 
-    assert (File(b"program", 0o755), Link("x")) == (tree["usr/bin/x"], tree["usr/bin/y"])
+    assert (File(b"program", 0o755), Symlink("x")) == (tree["usr/bin/x"], tree["usr/bin/y"])
     assert "Package: x\nVersion: 1\n" == control
 
 

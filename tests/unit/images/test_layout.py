@@ -5,7 +5,7 @@ import json
 import pytest
 
 from berth_images.errors import ImageError
-from berth_images.layout import Layout, pack, qualified, unpack
+from berth_images.layout import ImageLayout, pack, qualified, unpack
 from berth_images.platforms import PLATFORMS
 from berth_images.tree import File, Tree
 
@@ -15,7 +15,7 @@ CONFIG = {"User": "65532:65532", "Labels": {"org.opencontainers.image.version": 
 
 def written(folder, content=b"content"):
     """A layout of one file, for amd64."""
-    layout = Layout(folder)
+    layout = ImageLayout(folder)
     tree = Tree()
     tree.add("etc/file", File(content))
     image = layout.add_image(AMD64, CONFIG, [layout.add_layer(pack(tree, "a layer"))])
@@ -76,7 +76,7 @@ def test_a_layer_that_leads_out_of_the_folder_is_refused(tmp_path, name):
     """No file is written beside the folder that an image is unpacked to."""
     tree = Tree()
     tree._entries[name] = File(b"")
-    layout = Layout(tmp_path / "a")
+    layout = ImageLayout(tmp_path / "a")
     image = layout.add_image(AMD64, CONFIG, [layout.add_layer(pack(tree, "a layer"))])
     layout.finish([image], "berth/x", "1", {})
 

@@ -5,7 +5,7 @@ import tarfile
 
 import pytest
 
-from berth_images.tree import EPOCH, File, Folder, Link, Tree
+from berth_images.tree import EPOCH, File, Folder, Symlink, Tree
 
 
 def tree(*names):
@@ -66,7 +66,7 @@ def test_a_tree_is_written_to_a_folder(tmp_path):
     """Files, modes and links are as the tree has them."""
     made = Tree()
     made.add("bin/run", File(b"#!", 0o755))
-    made.add("run", Link("bin/run"))
+    made.add("run", Symlink("bin/run"))
 
     made.write_folder(tmp_path)
 

@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 import msgspec
 import numpy as np
 
-from berth.live_page.collecting import Collected, Decision, LiveState, Plugin
+from berth.live_page.collecting import Collected, LastAttempt, LiveState, SidecarSummary
 from berth.live_page.history import SERIES, Points
-from berth.live_page.node_map import Grouping, Nodes, Resource
+from berth.live_page.node_map import Grouping, MappedNodes, ResourceShare
 from berth.live_page.pages import LivePages
-from berth.live_page.recent_attempts import Step, Timeline
+from berth.live_page.recent_attempts import AttemptTimeline, Step
 from berth.serving.access import allow_all
 from berth.serving.endpoints import Endpoints, SecureServer
 from berth.serving.serving_certificate import SelfMade
@@ -27,27 +27,27 @@ def collected(n=60, *, text="ok", version="one", leads=True, cordoned=(1,)):
     flags = np.zeros(n, dtype=bool)
     flags[list(cordoned)] = True
     rising = np.arange(300, dtype="<u4").tobytes()
-    waiting = Decision("shop", text, text, "unschedulable", "", text, [text], 3, 1.7e9, 2.5, 0)
-    placed = Decision("shop", "web-1", "default-scheduler", "scheduled", text, "", [], 1, 1.7e9, 1.25, n)
+    waiting = LastAttempt("shop", text, text, "unschedulable", "", text, [text], 3, 1.7e9, 2.5, 0)
+    placed = LastAttempt("shop", "web-1", "default-scheduler", "scheduled", text, "", [], 1, 1.7e9, 1.25, n)
     state = LiveState(
         leads=leads,
         nodes=version,
         node_count=n,
         pod_count=7 * n,
         resources=[
-            Resource("cpu", 4000.0 * n, 1000.0 * n, (np.arange(n) % 101).astype(np.uint8).tobytes()),
-            Resource("memory", 64.0 * 2**30 * n, 2.0**30 * n, bytes([150] * n)),
-            Resource("pods", 110.0 * n, 7.0 * n, bytes([6] * n)),
-            Resource("example.com/gpu", 8.0, 2.0, bytes([25, *([255] * (n - 1))])),
+            ResourceShare("cpu", 4000.0 * n, 1000.0 * n, (np.arange(n) % 101).astype(np.uint8).tobytes()),
+            ResourceShare("memory", 64.0 * 2**30 * n, 2.0**30 * n, bytes([150] * n)),
+            ResourceShare("pods", 110.0 * n, 7.0 * n, bytes([6] * n)),
+            ResourceShare("example.com/gpu", 8.0, 2.0, bytes([25, *([255] * (n - 1))])),
         ],
         cordoned=np.packbits(flags).tobytes(),
         queue={"active": 1, "backoff": 2, "unschedulable": 3, "gated": 4},
         history=Points(300, dict.fromkeys(SERIES, rising)),
         pending=[waiting],
         decisions=[placed, waiting],
-        plugins=[Plugin(text, text, "ready", "closed", False, [text], text, 12, 900, 4000)],
+        plugins=[SidecarSummary(text, text, "ready", "closed", False, [text], text, 12, 900, 4000)],
         attempts=[
-            Timeline(
+            AttemptTimeline(
                 f"shop/{text}",
                 "default-scheduler",
                 "scheduled",
@@ -61,7 +61,7 @@ def collected(n=60, *, text="ok", version="one", leads=True, cordoned=(1,)):
             )
         ],
     )
-    return Collected(state, msgspec.json.encode(Nodes(names, [zones])))
+    return Collected(state, msgspec.json.encode(MappedNodes(names, [zones])))
 
 
 class Scene:

@@ -10,9 +10,9 @@ from berth.live_page.node_map import (
     MAX_GROUPS,
     MAX_RESOURCES,
     NOT_OFFERED,
+    MappedNodes,
     NodeMap,
-    Nodes,
-    Resource,
+    ResourceShare,
 )
 from berth.objects.quantity import MAX_INT64
 from berth.snapshot.node_tree import ZONE
@@ -39,7 +39,7 @@ def resources(*nodes, placed=()):
 
 
 def document(found):
-    return msgspec.json.decode(found.nodes, type=Nodes)
+    return msgspec.json.decode(found.nodes, type=MappedNodes)
 
 
 def test_shares_in_percent():
@@ -171,7 +171,7 @@ def test_no_python_step_for_a_node():
     def work(n):
         found = shown(*(make_node(f"n{i}", allocatable=offer(**{GPU: 1})) for i in range(n)))
 
-        def make() -> tuple[list[Resource], bytes]:
+        def make() -> tuple[list[ResourceShare], bytes]:
             found.refresh()
             return found.resources(), found.cordoned()
 

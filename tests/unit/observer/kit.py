@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import zstandard
 
-from berth.observer.events import END, End, Header, Reason
+from berth.observer.events import END, End, EndOfFile, ObserverHeader
 from tests.unit.simulation.kit import node, pod, thing
 
 BEGAN = datetime(2026, 11, 23, 8, 44, 41, 214_360, tzinfo=UTC)
@@ -61,9 +61,9 @@ def simulator_file(path, *events):
     return path
 
 
-def observer_file(path, *events, reason=Reason.STOPPED):
+def observer_file(path, *events, reason=EndOfFile.STOPPED):
     """A file of an observer; without a reason it is cut off."""
-    head = msgspec.json.encode(Header(version="test", began=BEGAN, objects=0))
+    head = msgspec.json.encode(ObserverHeader(version="test", began=BEGAN, objects=0))
     end = [msgspec.json.encode(End(END, reason))] if reason else []
     text = b"".join(line + b"\n" for line in [head, *map(str.encode, lines(*events)), *end])
     path.write_bytes(zstandard.compress(text))

@@ -6,9 +6,9 @@ from random import Random
 import msgspec
 import pytest
 
-from berth.observer.errors import RecordingError
+from berth.observer.errors import RecordingEndedError
 from berth.observer.events import Verb
-from berth.observer.files import Bounds, RotatingFiles
+from berth.observer.files import FileBounds, RotatingFiles
 from berth.observer.reading import open_recording
 from tests.unit.observer.kit import BEGAN, a_node
 
@@ -27,7 +27,7 @@ class Clock:
 
 def rotating(folder, listing, max_bytes=1, max_files=2):
     return RotatingFiles(
-        folder, Bounds(max_bytes, max_files), Clock(), lambda: listing, version="test", anonymized=False
+        folder, FileBounds(max_bytes, max_files), Clock(), lambda: listing, version="test", anonymized=False
     )
 
 
@@ -111,5 +111,7 @@ def test_a_file_that_is_damaged_is_read_as_far_as_it_goes(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_named():
     files = rotating(Path("/dev/null/folder"), [])
-    with pytest.raises(RecordingError, match=r"/dev/null/folder: Not a directory; name a folder that has"):
+    with pytest.raises(
+        RecordingEndedError, match=r"/dev/null/folder: Not a directory; name a folder that has"
+    ):
         files.begin()

@@ -10,8 +10,8 @@ import zstandard
 from berth.client.api import Api
 from berth.demo.submission import create_all
 from berth.framework.clock import SYSTEM_CLOCK
-from berth.observer.errors import RecordingError
-from berth.observer.files import Bounds, RotatingFiles
+from berth.observer.errors import RecordingEndedError
+from berth.observer.files import FileBounds, RotatingFiles
 from berth.observer.observing import Observer
 from berth.observer.reading import open_recording
 from berth.simulation.anonymize import Anonymizer
@@ -19,7 +19,7 @@ from tests.unit.observer.kit import a_node, a_pod
 from tests.unit.scheduler_at_work import eventually
 
 NODES = "/api/v1/nodes"
-LARGE = Bounds(1 << 30, 10)
+LARGE = FileBounds(1 << 30, 10)
 
 
 @asynccontextmanager
@@ -109,7 +109,7 @@ async def test_a_folder_that_cannot_be_written_ends_the_observer(transport, tmp_
     path.write_text("", encoding="utf-8")
     observer = Observer(transport)
     files = RotatingFiles(path, LARGE, SYSTEM_CLOCK, observer.listing, version="test", anonymized=False)
-    with pytest.raises(RecordingError, match=r"file: File exists; name a folder that has room"):
+    with pytest.raises(RecordingEndedError, match=r"file: File exists; name a folder that has room"):
         await observer.run(files)
 
 
@@ -117,7 +117,7 @@ async def test_a_full_disk_ends_the_observer(transport, tmp_path):
     """What fails in the midst of a watch is not taken for an object that cannot be read."""
     observer = Observer(transport)
     files = RotatingFiles(
-        tmp_path, Bounds(1, 1), SYSTEM_CLOCK, observer.listing, version="", anonymized=False
+        tmp_path, FileBounds(1, 1), SYSTEM_CLOCK, observer.listing, version="", anonymized=False
     )
     running = asyncio.create_task(observer.run(files))
     await eventually(lambda: files.files)
@@ -125,8 +125,8 @@ async def test_a_full_disk_ends_the_observer(transport, tmp_path):
     await create_all(Api(transport), [a_node("n0")])
     await asyncio.wait([running])
     assert "No space left on device" in str(running.exception())
-    assert isinstance(running.exception(), RecordingError)
-    with pytest.raises(RecordingError, match="No space left"):
+    assert isinstance(running.exception(), RecordingEndedError)
+    with pytest.raises(RecordingEndedError, match="No space left"):
         files.close()
 
 
@@ -144,6 +144,6 @@ async def test_kinds_that_cannot_be_listed_are_named(transport, tmp_path):
     observer = Observer(transport)
     files = RotatingFiles(tmp_path, LARGE, SYSTEM_CLOCK, observer.listing, version="test", anonymized=False)
     with pytest.raises(
-        RecordingError, match=r"nodes, pods: not listed within 0 s; recording needs the verbs"
+        RecordingEndedError, match=r"nodes, pods: not listed within 0 s; recording needs the verbs"
     ):
         await observer.run(files, listed_seconds=0.0)

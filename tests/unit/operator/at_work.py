@@ -9,7 +9,7 @@ from berth.client.errors import ConflictError, NotFoundError
 from berth.client.leases import LeaseSettings
 from berth.operator.definitions import plugin_definition, scheduler_definition
 from berth.operator.process import OperatorSettings, run
-from berth.operator.rendering import Settings
+from berth.operator.rendering import SchedulerDefaults
 from tests.unit.client.conftest import transport_to
 from tests.unit.operator.rights import documents, guarded, running
 
@@ -113,7 +113,7 @@ async def operator(tmp_path, work, *, namespaces=(SYSTEM,), **choices):
     stop, ready = asyncio.Event(), asyncio.Event()
     lease = LeaseSettings(SYSTEM, "berth-operator", 10.0, 8.0, 0.2)
     settings = OperatorSettings(
-        Settings("berth/scheduler:test", **choices),
+        SchedulerDefaults("berth/scheduler:test", **choices),
         str(tmp_path / "account"),
         lease,
         namespaces=namespaces,

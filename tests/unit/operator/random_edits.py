@@ -25,7 +25,7 @@ from berth.client.errors import ClientError, NotFoundError
 from berth.operator.drift import differs
 from berth.operator.kinds import AUTHORITY, CLUSTER_ROLES, KEPT, SECRETS
 from berth.operator.ownership import controller_uid
-from berth.operator.rendering import Settings, plan
+from berth.operator.rendering import SchedulerDefaults, plan
 from berth.sandbox.access.identity import service_account
 from tests.unit.client.conftest import transport_to
 from tests.unit.operator import kit
@@ -130,7 +130,7 @@ def wrong(work):
     """Give what is not as the specs say."""
     found = work.objects("schedulers.berth.dev")
     plugins = work.objects("schedulerplugins.berth.dev")
-    settings = Settings(
+    settings = SchedulerDefaults(
         "berth/scheduler:test", authority=work.objects("configmaps")[AUTHORITY]["data"]["ca.crt"]
     )
     stored = {kind: work.objects(collection(resource.plural)) for kind, resource in KEPT.items()}

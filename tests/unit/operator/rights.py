@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from berth.operator.rendering.rights import lease_rules
-from berth.sandbox import Options, serve
+from berth.sandbox import SandboxOptions, serve
 from berth.sandbox.access.identity import service_account
 
 BASE = Path(__file__).parents[3] / "kustomize" / "base"
@@ -89,7 +89,7 @@ def bound(role, user):
 @asynccontextmanager
 async def guarded(tmp_path, namespace, name, **options):
     """A sandbox with RBAC, the ledger of a service account, and the account's kubeconfig."""
-    async with await serve(Options(rbac=True, **options)) as sandbox:
+    async with await serve(SandboxOptions(rbac=True, **options)) as sandbox:
         user = service_account(namespace, name)
         kubeconfig = tmp_path / "account"
         kubeconfig.write_text(sandbox.kubeconfig_for(user))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.operator.conditions import Condition, Problem, conditions, plugin_states, written
+from berth.operator.conditions import Problem, StatusCondition, conditions, plugin_states, written
 from tests.failures.reporting import reports
 from tests.unit.operator import kit
 
@@ -278,9 +278,9 @@ def test_a_plugin_at_an_address():
 
 def test_transition_time():
     """The time of the last transition changes with the status, not with the reason."""
-    before = written([Condition("Available", True, "A", "")], [], 1, "then")
-    same = written([Condition("Available", True, "B", "")], before, 2, "now")
-    other = written([Condition("Available", False, "B", "")], before, 2, "now")
+    before = written([StatusCondition("Available", True, "A", "")], [], 1, "then")
+    same = written([StatusCondition("Available", True, "B", "")], before, 2, "now")
+    other = written([StatusCondition("Available", False, "B", "")], before, 2, "now")
 
     assert ["then", "now"] == [one[0]["lastTransitionTime"] for one in (same, other)]
     assert 2 == same[0]["observedGeneration"]

@@ -7,14 +7,14 @@ from click.testing import CliRunner
 from berth.cli.deschedule import deschedule
 from berth.operator.descheduling_condition import descheduling
 from berth.operator.errors import ConfigurationProblemError
-from berth.operator.rendering import Settings
+from berth.operator.rendering import SchedulerDefaults
 from tests.failures.reporting import reports
 from tests.unit.descheduling.kit import policy
 from tests.unit.operator import kit
 from tests.unit.operator.at_work import SCHEDULERS, SYSTEM, operating
 from tests.unit.operator.test_rendering import found, made
 
-SETTINGS = Settings("berth/scheduler:test", descheduler_image="berth/descheduler:test")
+SETTINGS = SchedulerDefaults("berth/scheduler:test", descheduler_image="berth/descheduler:test")
 PROFILES = policy("RemovePodsViolatingNodeTaints")["profiles"]
 NAME = "berth-main-descheduler"
 

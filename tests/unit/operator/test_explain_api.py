@@ -8,8 +8,8 @@ from berth.client.errors import ServerError
 from berth.operator.explain_api import UNREACHABLE_SECONDS, WITHDRAWN_SECONDS, ExplainApi
 from berth.operator.kinds import KEPT
 from berth.operator.metrics import OperatorMetrics
-from berth.operator.observed import Observed
-from berth.operator.rendering import Settings
+from berth.operator.observed import ClusterView
+from berth.operator.rendering import SchedulerDefaults
 from tests.failures.reporting import reports
 from tests.unit.explaining_at_work import SERVICE, api_service
 from tests.unit.operator import kit
@@ -118,7 +118,7 @@ class Calls:
 @pytest.fixture
 def kept():
     """An ExplainApi with a ready scheduler, a clock, what it asked of the API, and what it said."""
-    observed, calls, said, clock = Observed(lambda _key: None, tuple(KEPT)), Calls(), [], [0.0]
+    observed, calls, said, clock = ClusterView(lambda _key: None, tuple(KEPT)), Calls(), [], [0.0]
     labels = {"app.kubernetes.io/name": "berth-scheduler"}
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     observed.pods.on_add({"metadata": {"name": "p", "namespace": SYSTEM, "labels": labels}, "status": ready})
@@ -130,7 +130,7 @@ def kept():
         OperatorMetrics(),
         lambda kind, reason, note: said.append((kind, reason, note)),
         namespace=SYSTEM,
-        settings=Settings("i", explain_service=SERVICE),
+        settings=SchedulerDefaults("i", explain_service=SERVICE),
         monotonic=lambda: clock[0],
     )
     return made, observed, clock, calls.made, said

@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 from berth.cli.kubectl_plugin import kubectl_berth
 from berth.cli.main import main
-from berth.operator.rendering import Settings, plan
+from berth.operator.rendering import SchedulerDefaults, plan
 from tests.unit.operator import kit
 
 FILE = """\
@@ -92,7 +92,7 @@ def test_there_and_back(convert):
     scheduler["metadata"] |= {"namespace": "n", "uid": "u"}
     found = {one["metadata"]["name"]: one for one in plugins}
     found["far"]["spec"]["address"] = "localhost:50051"  # over a network it takes certificates
-    made = yaml.safe_load(plan(scheduler, found, Settings("i")).configuration.scheduler_yaml)
+    made = yaml.safe_load(plan(scheduler, found, SchedulerDefaults("i")).configuration.scheduler_yaml)
 
     (expected,) = next(yaml.safe_load_all(FILE))["profiles"]
     expected["plugins"]["multiPoint"] = {"enabled": [{"name": "far", "weight": 7}]}

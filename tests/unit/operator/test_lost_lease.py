@@ -8,7 +8,7 @@ import pytest
 from berth.client.api import Api
 from berth.client.errors import LeaseLostError
 from berth.operator.process import Operator, OperatorSettings
-from berth.operator.rendering import Settings
+from berth.operator.rendering import SchedulerDefaults
 from tests.failures.reporting import reports
 from tests.unit.client.conftest import answer, eventually, raw_server, read_request, transport_to
 from tests.unit.operator.at_work import SYSTEM, operating
@@ -57,7 +57,7 @@ async def test_an_api_server_that_does_not_answer(caplog, monkeypatch):
     """Each kind is said once with its cause, the operator is not ready, and it goes on trying."""
     monkeypatch.setattr("berth.operator.process.SYNC_SECONDS", 0.01)
     caplog.set_level("WARNING", logger="berth")
-    settings = OperatorSettings(Settings("i"), port=0)
+    settings = OperatorSettings(SchedulerDefaults("i"), port=0)
     async with refusing() as url, transport_to(url) as transport, asyncio.TaskGroup() as tasks:
         operator = Operator(settings, transport, Api(transport), Api(transport), tasks=tasks)
         stop = asyncio.Event()

@@ -11,10 +11,10 @@ from berth.cli.main import main
 from berth.cli.operator import kept_namespaces
 from berth.client import Api, load_endpoint
 from berth.client.errors import NotFoundError, RejectedError
-from berth.client.pods import Pods
+from berth.client.pods import PodWrites
 from berth.config.out_of_tree.sidecars import arguments_digest
 from berth.sandbox.access.identity import service_account
-from berth.serving.access import Asked
+from berth.serving.access import AccessReview
 from berth.serving.delegated_access import DelegatedAccess
 from tests.failures.reporting import reports
 from tests.unit.client.conftest import transport_to
@@ -109,7 +109,7 @@ async def drift(work):
 async def reads_metrics(tmp_path, work):
     async with transport_to(load_endpoint(kubeconfig=str(tmp_path / "account"), environ={})) as transport:
         token = work.sandbox.access.issue(service_account(SYSTEM, "prometheus"))
-        assert await DelegatedAccess(Api(transport))(Asked(token, "get", "/metrics"))
+        assert await DelegatedAccess(Api(transport))(AccessReview(token, "get", "/metrics"))
 
 
 @reports(
@@ -141,7 +141,7 @@ ARGUMENTS = "arguments.plugin.berth.dev/gpu-share"
 
 async def scheduler_tells(work, *conditions):
     """What the scheduler in the pod would say; these pods run no processes."""
-    pods = Pods(work.api.transport)
+    pods = PodWrites(work.api.transport)
     for name in [name for name, pod in work.objects("pods").items() if "gpu-share" in json.dumps(pod)]:
         await pods.patch_status(SYSTEM, name, {"status": {"conditions": [READY, *conditions]}})
 

@@ -14,7 +14,7 @@ import yaml
 
 from berth.operator.definitions import plugin_definition, scheduler_definition
 from berth.operator.explain_api import PORT
-from berth.operator.rendering import Settings
+from berth.operator.rendering import SchedulerDefaults
 from berth.operator.rendering.names import SELECTED
 from tests.unit.operator import kit
 
@@ -261,7 +261,7 @@ def test_renamed(tmp_path, base, renamed):
     (deployment,) = of_kind(objects, "Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     reported = {one["name"]: one["value"] for one in container["env"]}
-    settings = Settings(
+    settings = SchedulerDefaults(
         "x", role=reported["BERTH_SCHEDULER_ROLE"], affinity_role=reported["BERTH_SCHEDULER_AFFINITY_ROLE"]
     )
     may_bind = {

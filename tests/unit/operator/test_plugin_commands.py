@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from berth.cli.main import main
 from berth.operator.definitions import plugin_definition, scheduler_definition
-from berth.sandbox import Options, serve
+from berth.sandbox import SandboxOptions, serve
 from tests.unit.operator import kit
 
 PROFILES = [
@@ -48,7 +48,7 @@ class Cluster:
 
 @pytest.fixture
 async def cluster(tmp_path):
-    async with await serve(Options()) as sandbox:
+    async with await serve(SandboxOptions()) as sandbox:
         sandbox.load([scheduler_definition(), plugin_definition()])
         yield load(Cluster(sandbox, tmp_path), sandbox)
 
@@ -185,7 +185,7 @@ async def test_another_namespace(cluster, command):
 
 async def test_no_operator(tmp_path):
     """A cluster without the kinds is said to be one, with the way to a scheduler of it."""
-    async with await serve(Options()) as sandbox:
+    async with await serve(SandboxOptions()) as sandbox:
         cluster = Cluster(sandbox, tmp_path)
         said = await cluster.berth("list", code=2)
 

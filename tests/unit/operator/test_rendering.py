@@ -4,10 +4,10 @@ import pytest
 import yaml
 
 from berth.operator.errors import ConfigurationProblemError, MissingPluginError
-from berth.operator.rendering import Settings, plan
+from berth.operator.rendering import SchedulerDefaults, plan
 from tests.unit.operator import kit
 
-SETTINGS = Settings("berth/scheduler:test")
+SETTINGS = SchedulerDefaults("berth/scheduler:test")
 GPU = kit.plugin(
     arguments={"policy": "pack"}, extensionPoints=["filter", "score"], profiles=["packing"], weight=3
 )
@@ -252,7 +252,7 @@ def test_owned():
 )
 def test_kinds(spec, kind, count):
     """What is not needed is not made."""
-    assert count == len(found(made(settings=Settings("x", service_monitors=True), **spec), kind))
+    assert count == len(found(made(settings=SchedulerDefaults("x", service_monitors=True), **spec), kind))
 
 
 def test_rights_to_leases():
@@ -268,7 +268,7 @@ def test_rights_to_leases():
 def test_metrics_of_sidecars():
     """A sidecar with a port for metrics is given it, let through and scraped; others stay as they are."""
     share, fair = kit.plugin(metricsPort=9463), kit.plugin(name="fair-share")
-    plan = made(share, fair, settings=Settings("x", service_monitors=True))
+    plan = made(share, fair, settings=SchedulerDefaults("x", service_monitors=True))
     measured, plain = pod(plan)["initContainers"]
     assert {"name": "metrics-9463", "containerPort": 9463, "protocol": "TCP"} == measured["ports"][0]
     assert {"name": "BERTH_METRICS_ADDRESS", "value": "0.0.0.0:9463"} in measured["env"]

@@ -15,14 +15,14 @@ from berth.client.resources import PODS
 from berth.config import load, parse_feature_gates
 from berth.config.releases.release import effective
 from berth.live_page.paths import STATE
-from berth.operator.rendering import Settings
+from berth.operator.rendering import SchedulerDefaults
 from berth.operator.rendering.rights import cluster_roles, lease_rules
 from berth.sandbox.access.identity import service_account
 from berth.sandbox.errors import ApiError
 from berth.sandbox.request import json_response
 from berth.scheduler.process import run
 from berth.scheduler.process_options import ProcessOptions
-from berth.serving.access import Asked
+from berth.serving.access import AccessReview
 from berth.serving.delegated_access import DelegatedAccess
 from tests.unit.client.conftest import transport_to
 from tests.unit.operator.rights import BASE, bound, granted, guarded, running, scheduler_roles
@@ -158,7 +158,7 @@ async def is_asked_for_metrics(kubeconfig, sandbox):
     async with transport_to(load_endpoint(kubeconfig=str(kubeconfig), environ={})) as transport:
         stranger = service_account("default", "stranger")
         token = sandbox.access.issue(stranger)
-        access = await DelegatedAccess(Api(transport))(Asked(token, "get", "/metrics"))
+        access = await DelegatedAccess(Api(transport))(AccessReview(token, "get", "/metrics"))
     assert (stranger.name, False) == access
 
 
@@ -176,7 +176,8 @@ async def is_asked_for_an_explanation(kubeconfig, user):
         paths = [kind.path("default" if kind.namespaced else "", "never") for kind in KINDS]
         paths.append(STATE)
         access = {
-            await review(Asked("", "get", path, User(user.name), resource_of("GET", path))) for path in paths
+            await review(AccessReview("", "get", path, User(user.name), resource_of("GET", path)))
+            for path in paths
         }
     assert config.trust.pem
     assert ("default-scheduler",) == leader.published.profiles
@@ -202,7 +203,7 @@ async def test_pod_groups(tmp_path):
         sandbox.load([*roles, *(bound(one["metadata"]["name"], ledger.user) for one in roles), node("n0")])
         gates = parse_feature_gates(["GenericWorkload=true,GangScheduling=true"])
         loaded = load(CONFIGURATION.format(kubeconfig=kubeconfig), gates=gates)
-        assert POD_GROUPS in cluster_roles(loaded, [], Settings("x"))
+        assert POD_GROUPS in cluster_roles(loaded, [], SchedulerDefaults("x"))
         stop = asyncio.Event()
         async with running(run(ProcessOptions(loaded, seed=1), stop), stop):
             sandbox.load(gang("trio", 3))
@@ -222,8 +223,8 @@ async def test_device_taint_rules(tmp_path):
         sandbox.load([*roles, *(bound(one["metadata"]["name"], ledger.user) for one in roles)])
         text = CONFIGURATION.format(kubeconfig=kubeconfig)
         loaded, without = load(text, gates=gates), load(text + WITHOUT_DEVICES, gates=gates)
-        assert TAINT_RULES in cluster_roles(loaded, [], Settings("x"))
-        assert TAINT_RULES not in cluster_roles(without, [], Settings("x"))
+        assert TAINT_RULES in cluster_roles(loaded, [], SchedulerDefaults("x"))
+        assert TAINT_RULES not in cluster_roles(without, [], SchedulerDefaults("x"))
         stop = asyncio.Event()
         async with running(run(ProcessOptions(loaded, seed=1), stop), stop):
             await eventually(lambda: not ledger.spare([ruled]) or ledger.denied)
@@ -237,7 +238,7 @@ def test_device_taint_rules_by_default(release, needed):
     """From 1.37 on their gate is on without any setting, so that their role is needed."""
     loaded = load(CONFIGURATION.format(kubeconfig="k"), gates=parse_feature_gates([], effective(release)))
 
-    assert needed == (TAINT_RULES in cluster_roles(loaded, [], Settings("x", release=release)))
+    assert needed == (TAINT_RULES in cluster_roles(loaded, [], SchedulerDefaults("x", release=release)))
 
 
 def test_the_lease_of_kube_scheduler():
@@ -255,4 +256,4 @@ def test_trees_of_groups(on):
     gates = parse_feature_gates([needs, f"CompositePodGroup={str(on).lower()}"], effective((1, 37)))
     loaded = load(CONFIGURATION.format(kubeconfig="k"), gates=gates)
 
-    assert on == (TREES in cluster_roles(loaded, [], Settings("x", release=(1, 37))))
+    assert on == (TREES in cluster_roles(loaded, [], SchedulerDefaults("x", release=(1, 37))))

@@ -3,14 +3,14 @@
 import asyncio
 
 from berth.client.errors import ClientError, RejectedError
-from berth.operator.conditions import Condition
+from berth.operator.conditions import StatusCondition
 from berth.operator.failure_log import FailureLog
-from berth.operator.kinds import Key
+from berth.operator.kinds import SchedulerKey
 from berth.operator.metrics import OperatorMetrics
 from berth.operator.work_queue import LONGEST_PAUSE_SECONDS, WorkQueue
 from tests.failures.reporting import reports
 
-A, B = Key("n", "a"), Key("n", "b")
+A, B = SchedulerKey("n", "a"), SchedulerKey("n", "b")
 
 
 class Later:
@@ -116,9 +116,9 @@ def test_rights_that_are_gone_are_logged_once_for_all(caplog):
 
 
 CONDITIONS = [
-    Condition("Available", True, "R", ""),
-    Condition("Degraded", False, "S", ""),
-    Condition("ArgumentsAccepted", False, "Refused", ""),
+    StatusCondition("Available", True, "R", ""),
+    StatusCondition("Degraded", False, "S", ""),
+    StatusCondition("ArgumentsAccepted", False, "Refused", ""),
 ]
 
 
@@ -136,7 +136,7 @@ def test_metrics():
     assert f'{series}reason="R",type="Available"}} 1.0' in text
     assert f'{series}reason="S",type="Degraded"}} 0.0' in text
     assert f'{series}reason="Refused",type="ArgumentsAccepted"}} 0.0' in text
-    metrics.conditions(A, [Condition("Available", False, "T", "")])
+    metrics.conditions(A, [StatusCondition("Available", False, "T", "")])
     text = metrics.text().decode()
     assert [f'{series}reason="T",type="Available"}} 0.0'] == [
         line for line in text.splitlines() if line.startswith(series)

@@ -26,7 +26,7 @@ from berth.queue.hints import build_hint_map
 from berth.queue.queue_profile import QueueProfile
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.snapshot.snapshot import Snapshot
-from berth.testing.handles import ManualClock, RecordingWriter, make_handle
+from berth.testing.handles import ManualClock, RememberingWriter, make_handle
 from berth_plugin_proto import (
     common_pb2,
     identity_pb2,
@@ -273,7 +273,7 @@ class Harness:
             points={ExtensionPoint.FILTER: [(name, 1)]},
             args={name: {"a": 1} if arguments is None else arguments},
         )
-        self.cache, self.snapshot, self.writer = Cache(), Snapshot(), RecordingWriter()
+        self.cache, self.snapshot, self.writer = Cache(), Snapshot(), RememberingWriter()
         self.pending, profiles, self.watch = {}, {}, no_watch
         self.queue = a_queue(
             profiles,

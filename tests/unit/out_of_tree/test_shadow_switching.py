@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from berth.config.out_of_tree.sidecars import SidecarSpec
-from berth.framework.runtime import Framework, PluginSet
+from berth.framework.runtime import Framework, ProfilePlugins
 from berth.out_of_tree.lifecycle.enabling import Roster
 from berth.out_of_tree.lifecycle.wanted import AttachError
 from berth.scheduler.sidecars.plugin_list_file import PluginListFile
@@ -164,7 +164,9 @@ async def test_detached(folder):
 def test_places():
     """A plugin that leaves a point comes back to its place, whatever the others did meanwhile."""
     a, b, c = (SimpleNamespace(name=name, in_process=True, leaving=False) for name in "abc")
-    framework = Framework(PROFILE, PluginSet(filter=[a, b], score=[(a, 3), (b, 1)], by_name={"a": a, "b": b}))
+    framework = Framework(
+        PROFILE, ProfilePlugins(filter=[a, b], score=[(a, 3), (b, 1)], by_name={"a": a, "b": b})
+    )
     roster = Roster(framework)
     roster.set_aside(a)
     roster.set_aside(b)

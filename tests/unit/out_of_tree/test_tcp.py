@@ -11,7 +11,7 @@ from berth.config.out_of_tree.sidecars import PluginTls, SidecarSpec
 from berth.demo.surface import Surface
 from berth.out_of_tree.errors import NotConnectedError
 from berth.out_of_tree.lifecycle import attaching
-from berth.out_of_tree.lifecycle.wanted import AttachError, Wanted
+from berth.out_of_tree.lifecycle.wanted import AttachError, DesiredPlugin
 from berth.out_of_tree.transport.channels import open_channel
 from berth_sdk.serving import Server
 from tests.unit.extender.test_tls import self_signed
@@ -44,7 +44,7 @@ async def attached(files, *, ca="plugin", shown="host"):
     try:
         async with asyncio.TaskGroup() as tasks:
             harness = Harness(tasks)
-            await harness.attaching.attach(Wanted(spec, (PROFILE,)))
+            await harness.attaching.attach(DesiredPlugin(spec, (PROFILE,)))
             fitting = await harness.fitting()
             harness.host.versions["colours"].task.cancel()
             return fitting

@@ -6,7 +6,7 @@ from berth.framework.cycle_state import CycleState
 from berth.plugins.default_binder import DefaultBinder
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.testing.builders import make_pod
-from berth.testing.handles import RecordingWriter, make_plugin
+from berth.testing.handles import RememberingWriter, make_plugin
 
 
 def begun(writer, pod):
@@ -18,7 +18,7 @@ def begun(writer, pod):
 
 def test_bind():
     """The pod is bound to the node by one write."""
-    writer, pod = RecordingWriter(), make_pod()
+    writer, pod = RememberingWriter(), make_pod()
     [status] = begun(writer, pod)
 
     assert status.ok
@@ -28,7 +28,7 @@ def test_bind():
 def test_failure():
     """What went wrong comes back in the status."""
     failure = RuntimeError("pod is already assigned")
-    [status] = begun(RecordingWriter(failure=failure), make_pod())
+    [status] = begun(RememberingWriter(failure=failure), make_pod())
 
     assert failure is status.error
 
@@ -36,7 +36,7 @@ def test_failure():
 @pytest.mark.parametrize("failure", [None, RuntimeError("gone")])
 async def test_waited_for(failure):
     """Where PreBind had work, the same is waited for."""
-    plugin = make_plugin(DefaultBinder, writer=RecordingWriter(failure=failure))
+    plugin = make_plugin(DefaultBinder, writer=RememberingWriter(failure=failure))
     async with asyncio.TaskGroup() as tasks:
         plugin.handle.background = AsyncioBackground(tasks)
         status = await plugin.bind(CycleState(), make_pod(), "n0")

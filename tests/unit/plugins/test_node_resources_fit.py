@@ -11,7 +11,7 @@ from berth.objects.api_object import ObjectMeta
 from berth.objects.devices import DeviceClass, DeviceClassSpec
 from berth.objects.pod_spec import Container, Resources
 from berth.plugins.node_resources_fit import NodeResourcesFit
-from berth.plugins.node_resources_fit.filtering import Fit
+from berth.plugins.node_resources_fit.filtering import FitRequest
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
 from berth.testing.handles import make_plugin
@@ -68,7 +68,10 @@ def test_one_resource_at_a_time(offers, wanted):
     ]
     placed = [asking(f"p{i}", f"n{i}", cpu="1m", gpu="1") for i in range(len(there))]
     requests, nodes = {"cpu": 1, "memory": 2, GPU: wanted}, table(there, placed)
-    together, apart = Fit(requests), Fit(requests, delegated=frozenset({"example.com/not-requested"}))
+    together, apart = (
+        FitRequest(requests),
+        FitRequest(requests, delegated=frozenset({"example.com/not-requested"})),
+    )
 
     assert apart.codes(nodes).tolist() == together.codes(nodes).tolist()
 

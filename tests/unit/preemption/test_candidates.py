@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.preemption.candidates import Candidate, Found, best_candidates, candidates_wanted
+from berth.preemption.candidates import Candidate, FoundCandidates, best_candidates, candidates_wanted
 from berth.preemption.victims import Seniority
 from tests.unit.preemption.kit import NOW, placed
 
@@ -92,7 +92,7 @@ def test_6_5_nothing_beats_the_best(sets_of_victims):
 
 
 def test_6_4_each_kind_of_candidate_is_capped_and_harmless_ones_come_first():
-    found = Found(wanted=2)
+    found = FoundCandidates(wanted=2)
     for i in range(3):
         found.add(candidate(f"bad{i}", 1, violations=1))
     assert not found.enough, "one without a violation is still wanted"

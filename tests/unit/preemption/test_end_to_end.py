@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from berth.sandbox import Options
+from berth.sandbox import SandboxOptions
 from berth.sandbox.store import EventType
 from tests.unit.scheduler_at_work import eventually, node, scheduling
 
@@ -72,7 +72,7 @@ async def test_fifty_pods_preempt_on_full_nodes(tmp_path):
     low = [pod(f"low-{i}-{name}", 2, on=name) for i in range(2) for name in names]
     objects = [priority_class("high", 1000), *nodes, *low]
     # Kubelets run and stop pods; the watcher reads each event, so none may be forgotten.
-    options = Options(pod_grace_seconds=0.05, history_limit=1_000_000)
+    options = SandboxOptions(pod_grace_seconds=0.05, history_limit=1_000_000)
     async with scheduling(tmp_path / "kubeconfig", *objects, options=options) as (sandbox, core):
         watcher = Watcher(sandbox)
         sandbox.load([pod(f"high-{i}", 3, "high") for i in range(50)])

@@ -10,7 +10,7 @@ from berth.framework.handle import PodGoneError
 from berth.framework.status import SUCCESS, Code
 from berth.preemption.candidates import Candidate
 from berth.preemption.departures import Departures
-from berth.preemption.eviction import Evictions
+from berth.preemption.eviction import PreemptionEvictions
 from berth.preemption.preemptor import alone
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.testing.handles import FixedNominator, make_handle
@@ -80,7 +80,7 @@ class Scene:
         self.handle.activate = lambda pods: self.activated.extend(pod.name for pod in pods)
         self.known = {pod.uid: pod for pod in (A, B, C)}
         self.handle.known = lambda pod: self.known.get(pod.uid)
-        self.evictions = Evictions(self.handle, self.numbers, Departures())
+        self.evictions = PreemptionEvictions(self.handle, self.numbers, Departures())
 
     def start(self, *victims):
         self.evictions.start(PLUGIN, alone(HIGH), Candidate("n0", victims))

@@ -10,7 +10,7 @@ from berth.objects.pod_decoding import pod_from_document
 from berth.objects.pod_groups import PodGroup
 from berth.preemption.group_search import NO_VICTIMS, GroupSearch
 from berth.preemption.units import Unit, victim_units
-from berth.preemption.victims import Budgets, Seniority
+from berth.preemption.victims import CompiledBudgets, Seniority
 from berth.snapshot.pod_info import PodInfo
 from berth.testing.builders import make_pod
 
@@ -45,7 +45,7 @@ def pod(number, priority=0, cpu=1):
 
 
 def search(pool):
-    return GroupSearch(pool, Budgets(Store()), Seniority(0.0))
+    return GroupSearch(pool, CompiledBudgets(Store()), Seniority(0.0))
 
 
 def units_of(pods):

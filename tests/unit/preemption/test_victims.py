@@ -4,7 +4,7 @@ import msgspec
 
 from berth.framework.listers import Store
 from berth.objects.label_selector import LabelSelector, Requirement
-from berth.preemption.victims import Budgets, Seniority, by_importance
+from berth.preemption.victims import CompiledBudgets, Seniority, by_importance
 from berth.snapshot.pod_info import PodInfo
 from tests.unit.preemption.kit import NOW, budget, placed
 
@@ -16,7 +16,7 @@ def split(pods, *budgets):
     store = Store()
     for one in budgets:
         store.put(one)
-    violating, others = Budgets(store).split([PodInfo(pod) for pod in pods])
+    violating, others = CompiledBudgets(store).split([PodInfo(pod) for pod in pods])
     return [info.pod.name for info in violating], [info.pod.name for info in others]
 
 
@@ -75,7 +75,7 @@ def test_6_4_budgets_of_other_namespaces_do_not_count():
 def test_a_budget_that_changes_counts_as_it_is_now():
     store = Store()
     store.put(budget(selector=WEB, allowed=0))
-    budgets = Budgets(store)
+    budgets = CompiledBudgets(store)
     victim = PodInfo(P1)
     before = budgets.split([victim])
     store.put(budget(selector=WEB, allowed=1))

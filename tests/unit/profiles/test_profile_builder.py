@@ -145,7 +145,7 @@ def test_a_plugin_that_refuses_its_arguments_is_named():
 
 @reports("no-implementation", log="`plugin has no implementation and does nothing`, with the plugin")
 def test_a_plugin_that_there_is_not_is_logged(caplog):
-    """A profile of plugins in other processes that are not made here goes without them."""
+    """A profile of sidecars that are not made here goes without them."""
     build(TWO_PROFILES, {**IN_TREE, "Other": lambda *_: Binds("Other")})
 
     assert "plugin has no implementation and does nothing plugin=Mine" in caplog.messages

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.framework.queued_pod import QueuedPodInfo
-from berth.queue.backoff_queue import Backoff, backoff_duration
+from berth.queue.backoff_queue import BackoffPolicy, backoff_duration
 from tests.unit.queue.kit import NODE_ADD, a_bench, a_pod
 
 
@@ -52,8 +52,8 @@ def test_window(now, waits):
     """11.2: an expiry of .7 is floored to its second, and that whole second still counts as waiting."""
     record = a_record(1009.7, rejections=1)
 
-    assert Backoff().expiry(record) == 1010.0
-    assert waits == Backoff().backing_off(record, now)
+    assert BackoffPolicy().expiry(record) == 1010.0
+    assert waits == BackoffPolicy().backing_off(record, now)
 
 
 @pytest.mark.parametrize(("now", "waits"), [(1010.7, True), (1010.8, False), (1010.2, True)])
@@ -62,19 +62,19 @@ def test_no_window_without_the_gate(now, waits):
     record = a_record(1009.5, rejections=1)
     record.timestamp = 1009.7
 
-    assert waits == Backoff(windowed=False).backing_off(record, now)
+    assert waits == BackoffPolicy(windowed=False).backing_off(record, now)
 
 
 def test_errors_count_apart_from_rejections():
     """2.4: after five rejections one error backs off for one second."""
-    assert Backoff().expiry(a_record(1000.0, rejections=5, errors=1)) == 1001.0
+    assert BackoffPolicy().expiry(a_record(1000.0, rejections=5, errors=1)) == 1001.0
 
 
 @pytest.mark.parametrize(("maximum", "rejections"), [(0, 5), (10, 0)])
 def test_no_backoff(maximum, rejections):
     """2.4: with a maximum of zero, or nothing counted, a pod never backs off."""
     record = a_record(0.0, rejections=rejections)
-    backoff = Backoff(max_seconds=maximum)
+    backoff = BackoffPolicy(max_seconds=maximum)
 
     assert backoff.expiry(record) == -inf
     assert not backoff.backing_off(record, 0.0)
@@ -83,10 +83,10 @@ def test_no_backoff(maximum, rejections):
 def test_expiry_is_kept():
     """2.2: the expiry is worked out once and holds until the pod returns from an attempt."""
     record = a_record(1000.0, rejections=1)
-    Backoff().expiry(record)
+    BackoffPolicy().expiry(record)
     record.unschedulable_count = 5
 
-    assert Backoff().expiry(record) == 1001.0
+    assert BackoffPolicy().expiry(record) == 1001.0
 
 
 def test_which_heap():
@@ -118,4 +118,4 @@ def test_an_error_starts_its_own_series():
     record = bench.queue.pop()
     bench.fail(record, "A")
     assert (record.unschedulable_count, record.consecutive_errors_count) == (4, 0)
-    assert Backoff(1, 100).expiry(record) == bench.clock.seconds + 8
+    assert BackoffPolicy(1, 100).expiry(record) == bench.clock.seconds + 8

@@ -8,7 +8,7 @@ from berth.framework.cluster_event import FORCE_ACTIVATE, QueueingHint
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.queue.hints import build_hint_map
 from berth.queue.queue_profile import QueueProfile
-from berth.queue.requeue_strategy import RequeueStrategies, Strategy
+from berth.queue.requeue_strategy import RequeueStrategies, RequeueStrategy
 from berth.testing.builders import make_node
 from berth.testing.handles import ManualClock
 from tests.failures.reporting import reports
@@ -23,7 +23,7 @@ from tests.unit.queue.kit import (
     skip_it,
 )
 
-SKIP, BACKOFF, NOW = Strategy.SKIP, Strategy.AFTER_BACKOFF, Strategy.IMMEDIATELY
+SKIP, BACKOFF, NOW = RequeueStrategy.SKIP, RequeueStrategy.AFTER_BACKOFF, RequeueStrategy.IMMEDIATELY
 
 
 def strategies(*plugins, metrics=None):

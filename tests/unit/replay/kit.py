@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager, suppress
 
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.recordings.recording import Extent
-from berth.replay import Options, replay
+from berth.replay import ReplayOptions, replay
 from berth_sdk import Plugin, Server
 from tests.unit.out_of_tree.scripted import Harness, cycle, running
 
@@ -103,4 +103,4 @@ async def a_run(path, plugin=None):
 async def replayed(path, plugin, **options):
     """What comes of it with that plugin."""
     async with serving(plugin) as address:
-        return await replay(path, Options(address, **options))
+        return await replay(path, ReplayOptions(address, **options))

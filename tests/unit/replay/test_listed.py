@@ -3,7 +3,7 @@
 import pytest
 
 from berth.out_of_tree.recordings.frames import framed
-from berth.replay import Options, RecordingError, read_recording, replay
+from berth.replay import ReplayOptions, UnusableRecordingError, read_recording, replay
 from berth_plugin_proto import recording_pb2, scheduling_pb2
 from tests.unit.conformance.broken import Fault, served
 from tests.unit.conformance.listing import by_bitmap, lists, pick, written
@@ -79,7 +79,7 @@ async def put_to(path, plugin, *, announces, answer=as_it_is):
         return answer(request, response) if name == "FilterScore" else response
 
     async with served(Fault(call, plugin=plugin)) as options:
-        return await replay(path, Options(options.address)), asked
+        return await replay(path, ReplayOptions(options.address)), asked
 
 
 def said(outcome):
@@ -164,5 +164,5 @@ async def test_a_list_that_is_none(tmp_path):
     """Nothing can be made of such a list, and the file is no use."""
     path = await rewritten(tmp_path / "r", cut_off)
 
-    with pytest.raises(RecordingError, match="lists nodes in 1 bytes"):
+    with pytest.raises(UnusableRecordingError, match="lists nodes in 1 bytes"):
         await put_to(path, Teams, announces=False)

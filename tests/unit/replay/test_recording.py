@@ -9,9 +9,9 @@ from berth.config.catalogue import ExtensionPoint
 from berth.config.out_of_tree.sidecars import FailurePolicy
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.recordings import recording as recordings
-from berth.out_of_tree.recordings.frames import FrameError, Frames, framed
+from berth.out_of_tree.recordings.frames import RecordingFrameError, RecordingFrames, framed
 from berth.out_of_tree.recordings.recorded_stub import RecordedStub
-from berth.replay import RecordingError, read_recording
+from berth.replay import UnusableRecordingError, read_recording
 from berth.replay.writing import RecordingWriter
 from berth_plugin_proto import identity_pb2, queueing_pb2, recording_pb2, state_pb2
 from tests.unit.out_of_tree.scripted import PATIENCE_SECONDS, Harness, Scripted, hosted, passing, until
@@ -73,13 +73,13 @@ async def test_cut_off_anywhere(tmp_path):
     """Whatever is left of a file is read up to its last whole entry, and where it was cut off is said."""
     path = await a_run(tmp_path / "r")
     whole, data, cut = kinds(read_recording(path)), path.read_bytes(), tmp_path / "cut"
-    ends = Frames()
+    ends = RecordingFrames()
     boundaries = [0, *(ends.offset for _ in ends.feed(data))]
     for size in sorted({*boundaries[:-1], *range(0, len(data), 97)}):
         cut.write_bytes(data[:size])
         at = max(each for each in boundaries if each <= size)
         if at == 0:
-            with pytest.raises(RecordingError, match="is no recording"):
+            with pytest.raises(UnusableRecordingError, match="is no recording"):
                 read_recording(cut)
             continue
         file = read_recording(cut)
@@ -110,8 +110,8 @@ async def test_damaged(tmp_path):
 
 def test_a_length_that_is_none():
     """Ten bytes that all say that more of a length follows are none."""
-    with pytest.raises(FrameError, match="no length"):
-        list(Frames().feed(b"\xff" * 10))
+    with pytest.raises(RecordingFrameError, match="no length"):
+        list(RecordingFrames().feed(b"\xff" * 10))
 
 
 def test_pieces_of_any_size():
@@ -122,7 +122,7 @@ def test_pieces_of_any_size():
     ]
     data = b"".join(map(framed, entries))
     for size in (1, 2, 7, 1000):
-        frames = Frames()
+        frames = RecordingFrames()
         pieces = [data[i : i + size] for i in range(0, len(data), size)]
 
         assert entries == [
@@ -143,7 +143,7 @@ def test_other_formats(tmp_path, header, says):
     path = tmp_path / "r"
     path.write_bytes(framed(recording_pb2.RecordingEntry(header=recording_pb2.RecordingHeader(**header))))
 
-    with pytest.raises(RecordingError, match=says):
+    with pytest.raises(UnusableRecordingError, match=says):
         read_recording(path)
 
 
@@ -168,7 +168,9 @@ async def test_too_small_for_the_state(tmp_path):
         path = await written(recording, tmp_path / "r")
 
     assert path.stat().st_size <= 600
-    with pytest.raises(RecordingError, match=r"before the state is whole: record more of it \(--max-size\)"):
+    with pytest.raises(
+        UnusableRecordingError, match=r"before the state is whole: record more of it \(--max-size\)"
+    ):
         await replayed(path, Teams())
 
 
@@ -276,7 +278,7 @@ async def test_the_writer_is_stopped(tmp_path):
 
 def test_the_writer_is_given_nonsense():
     """What is no recording is not written."""
-    with pytest.raises(RecordingError, match="what came is no recording"):
+    with pytest.raises(UnusableRecordingError, match="what came is no recording"):
         RecordingWriter(pytest.fail).take(b"\x04\xff\xff\xff\xff")
 
 

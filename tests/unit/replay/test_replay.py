@@ -8,7 +8,14 @@ from click.testing import CliRunner
 
 from berth.cli import main
 from berth.out_of_tree.recordings.frames import framed
-from berth.replay import Change, RecordingError, ReplayError, as_text, read_recording, replay_result
+from berth.replay import (
+    AnswerChange,
+    ReplayError,
+    UnusableRecordingError,
+    as_text,
+    read_recording,
+    replay_result,
+)
 from berth_plugin_proto import recording_pb2
 from berth_sdk import Plugin
 from tests.unit.replay.kit import Teams, a_run, at_work, begun, replayed, serving, tried, written
@@ -173,7 +180,9 @@ async def test_a_point_that_is_gone(tmp_path):
     outcome = await replayed(await a_run(tmp_path / "r"), OnlyFilters())
 
     assert ("Handshake", "") == said(outcome)[0][:2]
-    assert Change("extension point", "Reserve", "announced", "nothing") in outcome.differences[0].changes
+    assert (
+        AnswerChange("extension point", "Reserve", "announced", "nothing") in outcome.differences[0].changes
+    )
     assert 2 == outcome.left_out["Reserve is not announced any more"]
 
 
@@ -206,7 +215,7 @@ async def test_nothing_recorded(tmp_path):
         recording.end(1)
         path = await written(recording, tmp_path / "r")
 
-    with pytest.raises(RecordingError, match="holds no call with an answer"):
+    with pytest.raises(UnusableRecordingError, match="holds no call with an answer"):
         await replayed(path, Teams())
 
 

@@ -1,9 +1,9 @@
 import msgspec
 import pytest
 
-from berth.sandbox.api import Api
-from berth.sandbox.request import Request, Response
-from berth.sandbox.store import Store
+from berth.sandbox.api import SandboxApi
+from berth.sandbox.request import CompleteAnswer, ReceivedRequest
+from berth.sandbox.store import SandboxStore
 
 NOW = 1_700_000_000.0
 PODS = "/api/v1/namespaces/default/pods"
@@ -14,8 +14,8 @@ class Server:
 
     def __init__(self, history_limit=20_000):
         self.now = NOW
-        self.store = Store(history_limit)
-        self.api = Api(self.store, lambda: self.now)
+        self.store = SandboxStore(history_limit)
+        self.api = SandboxApi(self.store, lambda: self.now)
         self.headers = {}
         self.post("/api/v1/namespaces", {"metadata": {"name": "default"}})
 
@@ -23,11 +23,11 @@ class Server:
         """Give (status, document) of a request."""
         raw = body if isinstance(body, bytes) else msgspec.json.encode(body) if body is not None else b""
         parameters = {key: str(value) for key, value in query.items()}
-        self.request = Request(
+        self.request = ReceivedRequest(
             method, path, parameters, {"content-type": media, "accept": accept, **self.headers}, raw
         )
         answer = self.api.handle(self.request)
-        if not isinstance(answer, Response):
+        if not isinstance(answer, CompleteAnswer):
             return answer
         return answer.status, msgspec.json.decode(b"".join(answer.parts))
 

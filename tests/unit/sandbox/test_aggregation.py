@@ -10,8 +10,8 @@ from berth.aggregated_api.front_proxy import read_trust
 from berth.aggregated_api.kinds import ROOT
 from berth.aggregated_api.pages import ExplainPages
 from berth.operator.certificates import Authorities
-from berth.sandbox import Options, serve
-from berth.sandbox.access.attributes import User
+from berth.sandbox import SandboxOptions, serve
+from berth.sandbox.access.attributes import SandboxUser
 from berth.serving.access import Access
 from berth.serving.endpoints import Endpoints, SecureServer
 from berth.serving.serving_certificate import context_of
@@ -29,7 +29,7 @@ from tests.unit.scheduler_at_work import eventually
 NAME = "v1alpha1.explain.berth.dev"
 PATH = f"/apis/apiregistration.k8s.io/v1/apiservices/{NAME}"
 CHECKER = "system:kube-aggregator"
-JANE = User("jane", ("devs", "system:authenticated"), "7")
+JANE = SandboxUser("jane", ("devs", "system:authenticated"), "7")
 
 
 class Aggregated:
@@ -86,7 +86,7 @@ class Aggregated:
 
 @pytest.fixture
 async def aggregated():
-    async with await serve(Options(rbac=True)) as sandbox:
+    async with await serve(SandboxOptions(rbac=True)) as sandbox:
         yield Aggregated(sandbox)
 
 
@@ -95,7 +95,7 @@ async def test_the_user_goes_along(aggregated):
     async with aggregated.serving(f"{SERVICE}.berth-system.svc") as port:
         aggregated.load(slice_of(0, port))
         await eventually(lambda: available(aggregated))
-        root = aggregated.sandbox.access.issue(User("root", ("system:masters",)))
+        root = aggregated.sandbox.access.issue(SandboxUser("root", ("system:masters",)))
         path = f"{explanation('default', 'p')}?allReasons=true"
         code, document = await ask(aggregated.sandbox.url, path, root, **{"X-Remote-User": "forged"})
 
@@ -132,7 +132,7 @@ async def test_who_may_not_is_refused_here(aggregated):
 
 async def test_discovery_shows_what_is_served(aggregated):
     """While there is an APIService its group stands among the others, and not after."""
-    root = aggregated.sandbox.access.issue(User("root", ("system:masters",)))
+    root = aggregated.sandbox.access.issue(SandboxUser("root", ("system:masters",)))
 
     async def groups():
         _, found = await ask(aggregated.sandbox.url, "/apis", root)
@@ -156,7 +156,7 @@ async def test_without_endpoints(aggregated):
     """The condition says what is missing, and requests are answered with 503."""
     aggregated.load()
     await eventually(lambda: aggregated.condition() == ("False", "MissingEndpoints"))
-    root = aggregated.sandbox.access.issue(User("root", ("system:masters",)))
+    root = aggregated.sandbox.access.issue(SandboxUser("root", ("system:masters",)))
     code, status = await ask(aggregated.sandbox.url, explanation("default", "p"), root)
 
     assert (503, f'no endpoints available for service "{SERVICE}"') == (code, status["message"])

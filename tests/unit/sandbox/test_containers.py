@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from berth.sandbox import Options, SandboxError, serve
+from berth.sandbox import SandboxError, SandboxOptions, serve
 from berth.sandbox.containers import Images
 from berth.sandbox.rest import Deletion
 from tests.unit.scheduler_at_work import eventually
@@ -30,7 +30,7 @@ async def sandbox(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
     command = (sys.executable, str(tmp_path / "program.py"))
     images = Images([("real/broken", ()), ("real/*", command)])
-    async with await serve(Options(rbac=True, images=images)) as running:
+    async with await serve(SandboxOptions(rbac=True, images=images)) as running:
         yield running
 
 
@@ -224,7 +224,7 @@ async def test_stopped(sandbox):
 async def test_needs_tokens():
     """Images are run with tokens of service accounts, which takes RBAC."""
     with pytest.raises(SandboxError, match="authorization-mode=RBAC"):
-        await serve(Options(images=Images([("*", ("x",))])))
+        await serve(SandboxOptions(images=Images([("*", ("x",))])))
 
 
 def test_bad_pattern():

@@ -8,7 +8,7 @@ import pytest
 from berth.client.api import Api
 from berth.client.credentials import load_endpoint
 from berth.client.transport import Transport
-from berth.sandbox import Options, serve
+from berth.sandbox import SandboxOptions, serve
 from tests.unit.scheduler_at_work import eventually
 
 BASE = "/apis/apps/v1/namespaces/default/deployments"
@@ -54,7 +54,7 @@ class Running:
 
 @pytest.fixture
 async def running(tmp_path):
-    options = Options(controllers=True, pod_grace_seconds=0.02)
+    options = SandboxOptions(controllers=True, pod_grace_seconds=0.02)
     async with await serve(options) as sandbox:
         sandbox.write_kubeconfig(tmp_path / "kubeconfig")
         transport = Transport(load_endpoint(kubeconfig=str(tmp_path / "kubeconfig")))

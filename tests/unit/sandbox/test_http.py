@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import kubernetes
 import pytest
 
-from berth.sandbox import Options, SandboxError, serve
-from berth.sandbox.http import Connection
+from berth.sandbox import SandboxError, SandboxOptions, serve
+from berth.sandbox.http import HttpConnection
 from berth.sandbox.request import json_response
 from tests.failures.reporting import reports
 
@@ -17,7 +17,7 @@ POD = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image":
 @pytest.fixture
 async def sandbox():
     """A sandbox on a free port, whose pods stop at once."""
-    async with await serve(Options(pod_grace_seconds=0)) as running:
+    async with await serve(SandboxOptions(pod_grace_seconds=0)) as running:
         yield running
 
 
@@ -221,7 +221,7 @@ async def test_watch_hung_up(sandbox, client):
 async def test_client_that_does_not_read():
     """The sandbox ends even if a client does not read its answer."""
     metadata = {"name": "large", "annotations": {"text": "x" * 200_000}}
-    running = await serve(Options())
+    running = await serve(SandboxOptions())
     running.load([{**POD, "apiVersion": "v1", "kind": "Pod", "metadata": metadata}])
     deaf = await Client.open(running)
     for _ in range(100):
@@ -283,7 +283,7 @@ async def test_port_in_use(sandbox):
     port = int(sandbox.url.rpartition(":")[2])
 
     with pytest.raises(SandboxError, match=f"cannot listen on 127.0.0.1:{port}"):
-        await serve(Options(port=port))
+        await serve(SandboxOptions(port=port))
 
 
 async def test_load(sandbox):
@@ -323,7 +323,7 @@ async def test_a_request_that_breaks(caplog):
         return json_response({})
 
     sandbox = await asyncio.get_running_loop().create_server(
-        lambda: Connection(broken, set()), "127.0.0.1", 0
+        lambda: HttpConnection(broken, set()), "127.0.0.1", 0
     )
     async with sandbox:
         host, port = sandbox.sockets[0].getsockname()

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.sandbox import Options, SandboxError, serve
-from berth.sandbox.journal import Journal
-from berth.sandbox.store import Compacted, Store
+from berth.sandbox import SandboxError, SandboxOptions, serve
+from berth.sandbox.journal import StoreJournal
+from berth.sandbox.store import Compacted, SandboxStore
 from tests.unit.sandbox.test_store import WRITES, write
 
 
@@ -22,28 +22,28 @@ def test_what_was_written_is_there_again(tmp_path_factory, first, second, torn):
     path = tmp_path_factory.mktemp("journal") / "data"
     stores = []
     for writes in (first, second):
-        store = Store()
-        journal = Journal.open(path, store)
+        store = SandboxStore()
+        journal = StoreJournal.open(path, store)
         write(store.collection("things"), writes)
         stores.append(contents(store))
         journal.close()
         if torn:
             with path.open("ab") as file:
                 file.write(b"99\tthings\ta/x\t{")
-    found = Store()
-    Journal.open(path, found).close()
+    found = SandboxStore()
+    StoreJournal.open(path, found).close()
 
     assert stores[1] == contents(found)
 
 
 def test_watches_from_before_list_again(tmp_path):
     """A restarted server knows the objects, and nothing of how they came to be."""
-    store = Store()
-    journal = Journal.open(tmp_path / "data", store)
+    store = SandboxStore()
+    journal = StoreJournal.open(tmp_path / "data", store)
     write(store.collection("things"), [("put", "a/x"), ("put", "a/y")])
     journal.close()
-    again = Store()
-    Journal.open(tmp_path / "data", again).close()
+    again = SandboxStore()
+    StoreJournal.open(tmp_path / "data", again).close()
     things = again.collection("things")
 
     assert 0 == things.position_after(again.revision)
@@ -58,7 +58,7 @@ def test_another_file(tmp_path):
     path = tmp_path / "data"
     path.write_text("kind: Node\n")
     with pytest.raises(SandboxError, match=r"data, line 1: not a sandbox's data"):
-        Journal.open(path, Store())
+        StoreJournal.open(path, SandboxStore())
 
     assert "kind: Node\n" == path.read_text()
 
@@ -84,7 +84,7 @@ async def test_a_sandbox_goes_on(tmp_path):
         },
     }
     gpu = {"apiVersion": "example.com/v1", "kind": "Gpu", "metadata": {"name": "g"}}
-    options = Options(kubelets=False, data_file=tmp_path / "data")
+    options = SandboxOptions(kubelets=False, data_file=tmp_path / "data")
     async with await serve(options) as sandbox:
         sandbox.load([definition, gpu])
         before = contents(sandbox.store)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from berth.sandbox.access import Gate
-from berth.sandbox.access.attributes import User
+from berth.sandbox.access import AccessGate
+from berth.sandbox.access.attributes import SandboxUser
 from berth.sandbox.access.default_roles import default_roles
 from berth.sandbox.access.identity import Tokens, service_account
 from berth.sandbox.access.rbac import Rbac
-from berth.sandbox.api import Api
+from berth.sandbox.api import SandboxApi
 from tests.unit.sandbox.conftest import Server
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -22,8 +22,8 @@ class Guarded(Server):
     def __init__(self):
         super().__init__()
         self.tokens, self.denied = Tokens(), []
-        gate = Gate(self.tokens, Rbac(self.store), self._note)
-        self.api = Api(self.store, lambda: self.now, gate)
+        gate = AccessGate(self.tokens, Rbac(self.store), self._note)
+        self.api = SandboxApi(self.store, lambda: self.now, gate)
         self.use(self.tokens.administrator)
         for document in default_roles():
             self.post(f"{RBAC}/{document['kind'].lower()}s", document)
@@ -137,12 +137,12 @@ def test_aggregated(api):
         {"metadata": {"name": "more", "labels": label}, "rules": [rule("list", "pods")]},
     )
     reference = {"apiGroup": GROUP, "kind": "ClusterRole", "name": "view"}
-    subject = {"kind": "User", "name": "eve"}
+    subject = {"kind": "SandboxUser", "name": "eve"}
     api.post(
         f"{RBAC}/clusterrolebindings",
         {"metadata": {"name": "e"}, "roleRef": reference, "subjects": [subject]},
     )
-    api.acting(User("eve"))
+    api.acting(SandboxUser("eve"))
 
     assert (200, 403) == (api.get(PODS)[0], api.delete(PODS)[0])
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.sandbox.api import Api
+from berth.sandbox.api import SandboxApi
 from tests.unit.sandbox.conftest import PODS, Server
 
 GANG = {"schedulingPolicy": {"gang": {"minCount": 3}}}
@@ -13,7 +13,7 @@ BETA = GROUPS.format("v1beta1")
 def server_of(minor):
     """A server of that release of Kubernetes 1."""
     server = Server()
-    server.api = Api(server.store, lambda: server.now, release=(1, minor))
+    server.api = SandboxApi(server.store, lambda: server.now, release=(1, minor))
     return server
 
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.sandbox.store import Compacted, EventType, Store
+from berth.sandbox.store import Compacted, EventType, SandboxStore
 
 KEYS = st.sampled_from(["a/x", "a/y", "b/x", "c"])
 WRITES = st.lists(st.tuples(st.sampled_from(["put", "delete"]), KEYS), max_size=40)
@@ -32,7 +32,7 @@ def replay(state, events):
 @given(before=WRITES, after=WRITES)
 def test_replay(before, after):
     """A list plus the history after its revision is the list now."""
-    store = Store()
+    store = SandboxStore()
     things = store.collection("things")
     write(things, before)
     listed, revision = {entry.key: entry.body for entry in things.entries()}, store.revision
@@ -46,7 +46,7 @@ def test_replay(before, after):
 @given(writes=WRITES)
 def test_event_types(writes):
     """An event says ADDED exactly when there was no object before."""
-    things = Store().collection("things")
+    things = SandboxStore().collection("things")
     write(things, writes)
 
     for event in things.read(0):
@@ -56,7 +56,7 @@ def test_event_types(writes):
 @given(writes=WRITES)
 def test_revisions_rise(writes):
     """Each write has a higher revision than all before it, in every collection."""
-    store = Store()
+    store = SandboxStore()
     write(store.collection("things"), writes)
     write(store.collection("others"), writes)
     events = store.collection("things").read(0) + store.collection("others").read(0)
@@ -68,7 +68,7 @@ def test_revisions_rise(writes):
 @given(writes=WRITES, prefix=st.sampled_from(["", "a/", "b/", "d/"]))
 def test_prefix(writes, prefix):
     """A prefix selects exactly the keys that start with it, in order."""
-    things = Store().collection("things")
+    things = SandboxStore().collection("things")
     write(things, writes)
     everything = [entry.key for entry in things.entries()]
 
@@ -79,7 +79,7 @@ def test_prefix(writes, prefix):
 @given(writes=WRITES, limit=st.integers(1, 8))
 def test_bounded_history(writes, limit):
     """A watch gets all writes after its revision, or the error that they are gone."""
-    store = Store(history_limit=limit)
+    store = SandboxStore(history_limit=limit)
     things = store.collection("things")
     write(things, writes)
     for revision in range(store.revision + 1):
@@ -94,7 +94,7 @@ def test_bounded_history(writes, limit):
 
 def test_compacted_position():
     """A watcher whose position was trimmed away gets that error."""
-    things = Store().collection("things")
+    things = SandboxStore().collection("things")
     start = things.end_position()
     things.put("x", document(1))
     things.compact()
@@ -105,7 +105,7 @@ def test_compacted_position():
 
 def test_listener():
     """A listener hears each write until it unsubscribes."""
-    things = Store().collection("things")
+    things = SandboxStore().collection("things")
     heard = []
     stop = things.subscribe(lambda: heard.append(1))
     things.put("x", document(1))

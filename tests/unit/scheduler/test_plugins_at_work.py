@@ -16,7 +16,7 @@ from berth.config import load
 from berth.config.duration import Duration
 from berth.config.out_of_tree.sidecars import ExtensionPoint, FailurePolicy, SidecarSpec
 from berth.demo.surface import Surface
-from berth.sandbox import Options, serve
+from berth.sandbox import SandboxOptions, serve
 from berth.scheduler.process import run
 from berth.scheduler.process_options import ProcessOptions, Serving
 from tests.failures.reporting import reports
@@ -142,7 +142,7 @@ async def at_work(*nodes, policy=FailurePolicy.FAIL, listed=True, shadow=False, 
             profiles=(PROFILE,),
             shadow=shadow,
         )
-        async with await serve(Options()) as sandbox:
+        async with await serve(SandboxOptions()) as sandbox:
             sandbox.load(nodes or [roomy(node(colour, colour=colour)) for colour in ("red", "blue")])
             sandbox.write_kubeconfig(folder / "config")
             ready, stop = asyncio.Event(), asyncio.Event()

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from berth.config import load
-from berth.sandbox import Options, serve
+from berth.sandbox import SandboxOptions, serve
 from berth.sandbox.rest import Deletion
 from berth.scheduler.process import run
 from berth.scheduler.process_options import ProcessOptions
@@ -96,7 +96,7 @@ async def eventually(claim):
 @asynccontextmanager
 async def scheduling(tmp_path, *documents, elect=False, delayed=False, profiles="", shards=()):
     """A scheduler at work on a sandbox that holds these objects; it has to end in order."""
-    async with await serve(Options(kubelets=False)) as sandbox:
+    async with await serve(SandboxOptions(kubelets=False)) as sandbox:
         cluster = Cluster(sandbox)
         cluster.create(*documents)
         path = tmp_path / "kubeconfig"
@@ -212,7 +212,7 @@ async def test_a_loop_that_breaks_ends_the_process_and_lets_the_lease_go(tmp_pat
 
 async def test_stopping_before_the_first_list_is_complete(tmp_path):
     """An API server that cannot be reached does not keep the process from ending."""
-    async with await serve(Options(kubelets=False)) as sandbox:
+    async with await serve(SandboxOptions(kubelets=False)) as sandbox:
         path = tmp_path / "kubeconfig"
         sandbox.write_kubeconfig(path)
     stop = asyncio.Event()

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from berth.framework.object_events import NODE_ADD
-from berth.framework.runtime import Framework, PluginSet
+from berth.framework.runtime import Framework, ProfilePlugins
 from berth.plugins.priority_sort import PrioritySort
 from berth.scheduler.profiles import Profiles
 from tests.unit.queue.kit import PROFILE, Gates, Rejector, queue_it
@@ -12,7 +12,9 @@ from tests.unit.queue.kit import PROFILE, Gates, Rejector, queue_it
 def a_framework(*plugins):
     """A profile of these plugins, sorted by priority."""
     order = PrioritySort(None, None)
-    return Framework(PROFILE, PluginSet(queue_sort=[order], by_name={each.name: each for each in plugins}))
+    return Framework(
+        PROFILE, ProfilePlugins(queue_sort=[order], by_name={each.name: each for each in plugins})
+    )
 
 
 def test_a_view_that_is_handed_out_early_has_the_profiles_later():

@@ -11,7 +11,7 @@ import pytest
 
 from berth.demo.processes import program
 from berth.out_of_tree.points.asking_ahead import CLASSES_AHEAD
-from berth.replay import Options, read_recording, replay
+from berth.replay import ReplayOptions, read_recording, replay
 from berth_sdk import Server
 from tests.go_toolchain import GO_SDK, build
 from tests.node_toolchain import FROM_SOURCE, NODE, NODE_SDK, install
@@ -57,7 +57,7 @@ async def colours(cluster, file, version, colour):
     server = Server(Colours(version, colour, cluster.folder / "none"), f"unix:{cluster.folder}/replayed.sock")
     await server.start()
     try:
-        return await replay(file, Options(server.address))
+        return await replay(file, ReplayOptions(server.address))
     finally:
         await server.stop(0)
 
@@ -111,7 +111,7 @@ async def test_other_languages(tmp_path, hello):
             file, pods, _ = await recorded_while(cluster, "hello", create, "--cycles", "5")
             await cluster.bound(pods)
         async with process(cluster.folder / "again.sock", *command) as address:
-            outcome = await replay(file, Options(address))
+            outcome = await replay(file, ReplayOptions(address))
 
     assert [] == outcome.differences
     assert 0 < outcome.compared
@@ -136,7 +136,7 @@ async def test_gpu_share(policy):
             load = partial(cluster.sandbox.load, [*shares, *others])
             file, _, _ = await recorded_while(cluster, "gpu-share", load, "--cycles", "9")
         async with process(cluster.folder / "again.sock", *command) as address:
-            outcome = await replay(file, Options(address))
+            outcome = await replay(file, ReplayOptions(address))
 
     assert ([], []) == (outcome.differences, outcome.warnings)
     counts = {name: count for name, (count, _, _) in outcome.latencies().items()}

@@ -10,7 +10,7 @@ from berth.client.errors import NotSentError
 from berth.config.errors import FeatureGateError
 from berth.config.flags.command_line import parse_flags, read_settings
 from berth.config.releases.release import followed
-from berth.sandbox import Options, serve
+from berth.sandbox import SandboxOptions, serve
 from berth.scheduler.server_release import server_version, settings_for_server
 from tests.failures.reporting import reports
 
@@ -88,7 +88,7 @@ async def test_a_server_that_does_not_say(answer):
 async def started(tmp_path, *flags):
     """The options and settings of a command line beside a sandbox."""
     kubeconfig = tmp_path / "kubeconfig"
-    async with await serve(Options()) as sandbox:
+    async with await serve(SandboxOptions()) as sandbox:
         sandbox.write_kubeconfig(kubeconfig)
         options = parse_flags([f"--kubeconfig={kubeconfig}", *flags])
         return await settings_for_server(options, read_settings(options), asyncio.Event())

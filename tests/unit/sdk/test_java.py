@@ -7,8 +7,8 @@ import shutil
 import pytest
 
 from berth.config.out_of_tree.sidecars import PluginTls
-from berth.conformance import Options, Outcome, chosen, verify
-from berth.conformance.subject import UnreachableError
+from berth.conformance import CheckOutcome, VerifyOptions, chosen, verify
+from berth.conformance.subject import PluginUnreachableError
 from berth.demo.surface import Surface
 from tests.java_toolchain import JAVA_SDK, MODULES, ROOT, TEMPLATE, install, missing, program, run_mvn
 from tests.unit.extender.test_tls import self_signed
@@ -55,7 +55,7 @@ async def test_certificates(tmp_path):
 
     def options(shown):
         paths = (str(tmp_path / name) for name in ("plugin.crt", f"{shown}.crt", f"{shown}.key"))
-        return Options(address, tls=PluginTls(*paths))
+        return VerifyOptions(address, tls=PluginTls(*paths))
 
     try:
         async with asyncio.timeout(60):
@@ -63,13 +63,13 @@ async def test_certificates(tmp_path):
                 assert process.returncode is None
                 await asyncio.sleep(0.01)
         _, results = await verify(options("host"), chosen(only=["handshake/*"]))
-        with pytest.raises(UnreachableError):
+        with pytest.raises(PluginUnreachableError):
             await verify(options("stranger"), chosen(only=["handshake/*"]))
     finally:
         process.terminate()
         await process.wait()
 
-    assert [] == [each for each in results if each.outcome is Outcome.FAIL]
+    assert [] == [each for each in results if each.outcome is CheckOutcome.FAIL]
 
 
 async def listens(address):

@@ -7,7 +7,7 @@ import pytest
 
 from berth.aggregated_api.replicas import AUDIENCE
 from berth.client.errors import DeadlineError
-from berth.serving.access import Access, Asked
+from berth.serving.access import Access, AccessReview
 from berth.serving.delegated_access import KEPT_SECONDS, MAX_KEPT, STRANGERS_AT_ONCE, DelegatedAccess
 from berth.serving.errors import TooManyReviewsError
 from tests.failures.reporting import reports
@@ -48,11 +48,11 @@ def server():
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        pytest.param(Asked("t-jane", "get", "/metrics"), Access("jane", True), id="allowed"),
-        pytest.param(Asked("t-jane", "delete", "/metrics"), Access("jane", False), id="another verb"),
-        pytest.param(Asked("t-root", "get", "/configz"), Access("root", True), id="superuser"),
-        pytest.param(Asked("", "get", "/metrics"), Access("system:anonymous", False), id="no token"),
-        pytest.param(Asked("t-x", "get", "/metrics"), None, id="an unknown token"),
+        pytest.param(AccessReview("t-jane", "get", "/metrics"), Access("jane", True), id="allowed"),
+        pytest.param(AccessReview("t-jane", "delete", "/metrics"), Access("jane", False), id="another verb"),
+        pytest.param(AccessReview("t-root", "get", "/configz"), Access("root", True), id="superuser"),
+        pytest.param(AccessReview("", "get", "/metrics"), Access("system:anonymous", False), id="no token"),
+        pytest.param(AccessReview("t-x", "get", "/metrics"), None, id="an unknown token"),
     ],
 )
 async def test_verdict(server, asked, expected):
@@ -62,7 +62,7 @@ async def test_verdict(server, asked, expected):
 
 async def test_another_replica_is_known_by_a_token_that_is_for_replicas(server):
     """The API server's own tokens, for which an authenticator names no audience or another one, are none."""
-    asked = Asked("t-jane", "get", "/metrics", audience=AUDIENCE)
+    asked = AccessReview("t-jane", "get", "/metrics", audience=AUDIENCE)
     for said in ([], ["https://kubernetes.default.svc"]):
         server.audiences = said
         assert None is await DelegatedAccess(server)(asked)
@@ -77,13 +77,13 @@ async def test_the_two_kinds_of_tokens_are_not_mistaken_for_each_other(server):
     """What is kept of one answer says nothing of the other."""
     access = DelegatedAccess(server)
 
-    assert Access("jane", True) == await access(Asked("t-jane", "get", "/metrics"))
-    assert None is await access(Asked("t-jane", "get", "/metrics", audience=AUDIENCE))
+    assert Access("jane", True) == await access(AccessReview("t-jane", "get", "/metrics"))
+    assert None is await access(AccessReview("t-jane", "get", "/metrics", audience=AUDIENCE))
 
 
 async def test_review_names_the_groups(server):
     """The API server is sent everything that it said about the user."""
-    await DelegatedAccess(server)(Asked("t-jane", "get", "/metrics"))
+    await DelegatedAccess(server)(AccessReview("t-jane", "get", "/metrics"))
     plural, namespace, spec = server.seen[1]
 
     assert ("subjectaccessreviews", "", "jane", ["devs"]) == (plural, namespace, spec["user"], spec["groups"])
@@ -93,7 +93,7 @@ async def test_answers_are_kept_for_a_while(server):
     """The same question is asked again only once the answer is old."""
     now = [0.0]
     access = DelegatedAccess(server, monotonic=lambda: now[0])
-    asked = Asked("t-jane", "get", "/metrics")
+    asked = AccessReview("t-jane", "get", "/metrics")
     await access(asked)
     now[0] = KEPT_SECONDS - 0.1
     await access(asked)
@@ -109,12 +109,14 @@ async def test_no_answer_means_no(server, caplog):
     """While the API server can't be asked no request is let in, and the log says why."""
     server.error = DeadlineError("late")
 
-    assert Access("system:anonymous", False) == await DelegatedAccess(server)(Asked("t-jane", "get", "/x"))
+    assert Access("system:anonymous", False) == await DelegatedAccess(server)(
+        AccessReview("t-jane", "get", "/x")
+    )
     assert ["access not reviewed path=/x error=late"] == caplog.messages
 
 
 def jane(path="/metrics"):
-    return Asked("t-jane", "get", path)
+    return AccessReview("t-jane", "get", path)
 
 
 @pytest.fixture
@@ -129,14 +131,14 @@ def access(server, now):
 
 async def flood(access, count, begin=0):
     """Ask with that many tokens that are of no user; how many questions were turned away."""
-    asked = [access(Asked(f"made-up-{begin + i}", "get", "/metrics")) for i in range(count)]
+    asked = [access(AccessReview(f"made-up-{begin + i}", "get", "/metrics")) for i in range(count)]
     answers = await asyncio.gather(*asked, return_exceptions=True)
     return sum(isinstance(answer, TooManyReviewsError) for answer in answers)
 
 
 async def test_without_a_token_nothing_is_asked(server, access):
     """Anonymous clients see what is always allowed, which is decided before."""
-    assert Access("system:anonymous", False) == await access(Asked("", "get", "/metrics"))
+    assert Access("system:anonymous", False) == await access(AccessReview("", "get", "/metrics"))
     assert [] == server.seen
 
 

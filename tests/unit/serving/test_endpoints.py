@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 
-from berth.serving.access import Access, Asked, allow_all, forbid_all
+from berth.serving.access import Access, AccessReview, allow_all, forbid_all
 from berth.serving.endpoints import Endpoints, SecureServer
 from berth.serving.errors import StartError, TooManyReviewsError
 from berth.serving.health import HealthChecks, NotedCheck
@@ -111,7 +111,7 @@ async def test_review_is_asked_with_the_token(serve):
 
     assert (200, "up 1\n") == good
     assert 401 == bad
-    assert [Asked("t", "get", "/metrics"), Asked("x", "get", "/configz")] == asked
+    assert [AccessReview("t", "get", "/metrics"), AccessReview("x", "get", "/configz")] == asked
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import json
 from berth.config.loading import load
 from berth.simulation.engine import simulate
 from berth.simulation.inputs import read_cluster
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 
 ZONE = "topology.kubernetes.io/zone"
 APP = {"app": "a"}
@@ -79,7 +79,7 @@ def cluster(tmp_path, *documents):
 def outcome(found, configuration=None, **options):
     """What comes of a cluster under the configuration, a document."""
     loaded = load(None if configuration is None else json.dumps(configuration))
-    return simulate(found, Options(loaded, **options))
+    return simulate(found, SimulationOptions(loaded, **options))
 
 
 def profiles(*profiles, **fields):

@@ -12,7 +12,7 @@ from berth.simulation.anonymize import Anonymizer
 from berth.simulation.engine import simulate
 from berth.simulation.inputs import read_cluster
 from berth.simulation.kinds import document_of
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from tests.chance.cluster import draw
 from tests.unit.simulation.kit import node, pod, written
 
@@ -30,7 +30,7 @@ def anonymized(tmp_path, found, key=b"key"):
 def test_decisions_stay_the_same(tmp_path, subject, seed):
     """Pods of a cluster by chance go to the same nodes: references and shapes are whole."""
     drawn = draw(subject, seed, nodes_count=8, pods_count=25)
-    options = Options(load(json.dumps(drawn.configuration)), seed=seed)
+    options = SimulationOptions(load(json.dumps(drawn.configuration)), seed=seed)
     found = read_cluster([written(tmp_path / "c.json", *drawn.objects, *drawn.pods)])
     hidden = Anonymizer(b"key").hash
 

@@ -10,7 +10,7 @@ from berth.cli.simulate import simulate as command
 from berth.config.loading import load
 from berth.simulation.compare import compare, weighed
 from berth.simulation.errors import InputError
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from berth.simulation.text import comparison_lines, summary_lines
 from tests.unit.simulation.kit import cluster, node, outcome, pod, profiles, written
 
@@ -37,7 +37,10 @@ def found(tmp_path):
 
 
 def compared(found):
-    options = {"spreading": Options(load(None)), "packing": Options(load(json.dumps(PACKING)))}
+    options = {
+        "spreading": SimulationOptions(load(None)),
+        "packing": SimulationOptions(load(json.dumps(PACKING))),
+    }
     return compare(found, options)
 
 
@@ -56,7 +59,7 @@ def test_differences_are_explained_by_scores(found):
 
 def test_a_variant_does_not_differ_from_itself(found):
     """The same configuration under another name puts every pod on the same node."""
-    result = compare(found, {"a": Options(load(None)), "b": Options(load(None))})
+    result = compare(found, {"a": SimulationOptions(load(None)), "b": SimulationOptions(load(None))})
 
     assert ({"b": 0}, []) == (result.differing, result.differences)
 
@@ -96,7 +99,11 @@ def test_what_differs_is_shown(found):
     assert [["variant", "nodes", "in", "use"], ["spreading", "0"], ["packing", "1"]] == [
         line.split() for line in list(summary_lines(rows))[:3]
     ]
-    equal = list(comparison_lines(compare(found, {"a": Options(load(None)), "b": Options(load(None))})))
+    equal = list(
+        comparison_lines(
+            compare(found, {"a": SimulationOptions(load(None)), "b": SimulationOptions(load(None))})
+        )
+    )
     assert ["", "b puts every pod where a does"] == equal[1:]
 
 
@@ -112,7 +119,7 @@ def test_weights_of_plugins(found):
 def outcome_of(found, loaded):
     from berth.simulation.engine import simulate  # noqa: PLC0415 - a name that the command has as well
 
-    return simulate(found, Options(loaded)).placed_on
+    return simulate(found, SimulationOptions(loaded)).placed_on
 
 
 def test_fragmentation_is_what_no_pod_can_use(tmp_path):

@@ -10,7 +10,7 @@ from berth.config.catalogue import ExtensionPoint
 from berth.config.loading import load
 from berth.simulation.engine import simulate
 from berth.simulation.errors import InputError, PluginsError
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from tests.chance.cluster import draw
 from tests.unit.simulation.kit import cluster, node, outcome, pod, profiles, thing, written
 
@@ -173,4 +173,4 @@ def test_a_plugin_without_an_entry_is_refused(tmp_path):
     loaded = load(json.dumps(document), out_of_tree=points)
 
     with pytest.raises(PluginsError, match="profile s: plugin gpu-share"):
-        simulate(cluster(tmp_path, node("n0")), Options(loaded))
+        simulate(cluster(tmp_path, node("n0")), SimulationOptions(loaded))

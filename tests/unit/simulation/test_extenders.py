@@ -10,7 +10,7 @@ import pytest
 from berth.config.loading import load
 from berth.simulation.engine import simulate
 from berth.simulation.errors import PluginsError
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from berth.simulation.plugin_settings import read_scheduler
 from tests.unit.simulation.kit import cluster, node, pod, profiles
 
@@ -58,7 +58,7 @@ def extender(**fields):
     }
     document = profiles({"schedulerName": "default-scheduler"}, extenders=[settings | fields])
     try:
-        yield Options(load(json.dumps(document)), max_seconds=5.0), url
+        yield SimulationOptions(load(json.dumps(document)), max_seconds=5.0), url
     finally:
         server.shutdown()
         thread.join()

@@ -12,7 +12,7 @@ from berth.config.loading import load
 from berth.simulation.errors import InputError
 from berth.simulation.fill import fill, in_turn
 from berth.simulation.inputs import read_pods
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from tests.benchmarks.fill import differences
 from tests.unit.simulation.kit import APART, APP, SPREAD, ZONE, cluster, gang, node, pod, written
 
@@ -20,7 +20,10 @@ from tests.unit.simulation.kit import APART, APP, SPREAD, ZONE, cluster, gang, n
 def filled(tmp_path, nodes, *pods, **options):
     found = cluster(tmp_path, *nodes)
     return fill(
-        found, read_pods(written(tmp_path / "pods.json", *pods), found), Options(load(None)), **options
+        found,
+        read_pods(written(tmp_path / "pods.json", *pods), found),
+        SimulationOptions(load(None)),
+        **options,
     )
 
 

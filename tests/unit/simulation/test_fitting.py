@@ -13,9 +13,9 @@ from berth.simulation import growing_cluster
 from berth.simulation.errors import InputError
 from berth.simulation.fitting import Objective, would_fit
 from berth.simulation.inputs import ClusterInput, read_pods
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from berth.simulation.refusals import Refusals
-from berth.simulation.shapes import Shape
+from berth.simulation.shapes import AddableNode
 from tests.benchmarks.would_fit import differences
 from tests.hostile.work import calls, growth
 from tests.unit.simulation.kit import APART, APP, GANGS, SPREAD, ZONE, cluster, gang, node, pod, written
@@ -23,14 +23,14 @@ from tests.unit.simulation.kit import APART, APP, GANGS, SPREAD, ZONE, cluster, 
 
 def shape(tmp_path, name, most=10, price=None, **fields):
     (made,) = cluster(tmp_path, node(name, **fields)).of(Node).values()
-    return Shape(name, made, most, price)
+    return AddableNode(name, made, most, price)
 
 
 def fitted(tmp_path, there, pods, shapes, gates=(), *, release=DEFAULT, **options):
     found = cluster(tmp_path, *there) if there else ClusterInput()
     wanted = read_pods(written(tmp_path / "pods.json", *pods), found)
     loaded = load(None, gates=FeatureGates(dict.fromkeys(gates, True), effective(release)))
-    return would_fit(found, wanted, shapes, Options(loaded), **options)
+    return would_fit(found, wanted, shapes, SimulationOptions(loaded), **options)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -126,7 +126,9 @@ def test_waste_counts_devices(tmp_path):
     gpu["status"]["capacity"]["example.com/gpu"] = "1"
     (gpu_node, plain_node) = cluster(tmp_path, gpu, plain).of(Node).values()
 
-    found = fitted(tmp_path, [], [pod("p")], [Shape("gpu", gpu_node, 1), Shape("plain", plain_node, 1)])
+    found = fitted(
+        tmp_path, [], [pod("p")], [AddableNode("gpu", gpu_node, 1), AddableNode("plain", plain_node, 1)]
+    )
 
     assert [0.5, 0.0] == [each.waste for each in found.shapes]
 
@@ -317,7 +319,7 @@ def test_the_work_grows_with_the_pods(tmp_path, shapes, kinds):
             tmp_path / f"{count}.json", *(pod(f"p{i}", labels={"app": f"a{i % kinds}"}) for i in range(count))
         )
         pods = read_pods(path, found)
-        return lambda: would_fit(found, pods, grown, Options(load(None)))
+        return lambda: would_fit(found, pods, grown, SimulationOptions(load(None)))
 
     calls(work(10))
     assert growth(work, 20) < 1.15
@@ -377,7 +379,7 @@ def test_pods_that_are_not_tried_would_be_refused(tmp_path, monkeypatch, seed):
     there = [a_node_by_chance(f"n{i}", chance) for i in range(3)]
     models = cluster(tmp_path, *(a_node_by_chance(name, chance) for name in "xyz")).of(Node).values()
     pods = [a_pod_by_chance(i, chance) for i in range(chance.randint(1, 14))]
-    shapes = [Shape(each.name, each, 10) for each in models]
+    shapes = [AddableNode(each.name, each, 10) for each in models]
 
     found = said(fitted(tmp_path, there, pods, shapes))
     monkeypatch.setattr(growing_cluster, "Refusals", Hopeful)

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from berth.simulation.left_pods import LeftPods, Turns
+from berth.simulation.left_pods import LeftPods, RetryTurns
 from berth.testing.builders import make_pod
 
 
@@ -43,7 +43,7 @@ def one_after_the_other(pods, kind_of, helped, decisions):
 def in_turns(pods, kind_of, helped, decisions):
     """The same by turns."""
     left = LeftPods(pods, kind_of)
-    turns = Turns(left, np.zeros(len(left.kinds), dtype=bool))
+    turns = RetryTurns(left, np.zeros(len(left.kinds), dtype=bool))
     while (turn := turns.next()) is not None:
         (pod,) = turn.pods
         if decisions.place(pod):
@@ -75,7 +75,7 @@ def test_kinds_that_are_left_out_have_no_turn():
     """Neither at the beginning nor, once they are left out, later."""
     pods = [make_pod(name, uid=f"{i}") for i, name in enumerate("abcabc")]
     left = LeftPods(pods, lambda pod: pod.name)
-    turns = Turns(left, np.array([True, False, False]))
+    turns = RetryTurns(left, np.array([True, False, False]))
 
     turn = turns.next()
     left.take(turn.pods[0])

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from berth.cli.simulate import simulate as command
 from berth.simulation import outside_plugins
 from berth.simulation.engine import simulate
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from berth.simulation.plugin_settings import read_scheduler
 from tests.go_toolchain import ROOT, build
 from tests.unit.simulation.kit import cluster, node, pod, profiles, written
@@ -35,7 +35,7 @@ def scheduler(folder, name, *arguments, args=None, command=None):
 
 def played(folder, documents, name, **args):
     """What becomes of them with that plugin."""
-    options = Options(*read_scheduler(str(scheduler(folder, name, args=args)), ""))
+    options = SimulationOptions(*read_scheduler(str(scheduler(folder, name, args=args)), ""))
     return simulate(cluster(folder, node("n0", cpu="64"), *documents), options)
 
 
@@ -108,7 +108,7 @@ def test_a_timer_that_is_too_far_away_is_not_waited_for(tmp_path):
 def test_the_end_of_a_day_is_a_verdict(tmp_path):
     """Pods that wait for their turn when the time is over that was asked for are pending."""
     path = scheduler(tmp_path, "Quota")
-    options = Options(*read_scheduler(str(path), ""), max_seconds=24 * HOUR)
+    options = SimulationOptions(*read_scheduler(str(path), ""), max_seconds=24 * HOUR)
     documents = [node("n0", cpu="64"), *(pod(f"p{i}") for i in range(9))]
 
     outcome = simulate(cluster(tmp_path, *documents), options)
@@ -137,7 +137,7 @@ def test_a_plugin_in_go_backs_off_in_virtual_time(tmp_path, coscheduling):
     in_the_way = pod("before", cpu="2", annotations=ends, nodeName="n0")
     documents = [node("n0"), group, in_the_way, *(pod(name, labels=labels) for name in "abc")]
     path = scheduler(tmp_path, "coscheduling", command=[str(coscheduling)])
-    options = Options(*read_scheduler(str(path), ""))
+    options = SimulationOptions(*read_scheduler(str(path), ""))
 
     outcome = simulate(cluster(tmp_path, *documents), options)
 

@@ -16,9 +16,9 @@ from berth.simulation.compare import compare
 from berth.simulation.engine import simulate
 from berth.simulation.errors import PluginsError
 from berth.simulation.fill import fill
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from berth.simulation.plugin_settings import read_scheduler
-from berth.simulation.sweep import Run, Subject, one, sweep
+from berth.simulation.sweep import SweepInput, SweepRun, one, sweep
 from tests.reaper import marks
 from tests.sockets import listens
 from tests.unit.scheduler_at_work import eventually
@@ -53,7 +53,7 @@ def scheduler(folder, *entries, name="scheduler.yaml", configuration=None, **mor
 
 def options(path, **more):
     """What `berth simulate --config` runs."""
-    return Options(*read_scheduler(str(path), ""), **more)
+    return SimulationOptions(*read_scheduler(str(path), ""), **more)
 
 
 @pytest.fixture
@@ -269,10 +269,10 @@ def test_what_cannot_be_simulated_is_refused(tmp_path, three, entries, said):
 
 def test_runs_of_a_sweep_start_their_own_plugins(tmp_path):
     """A run of another command is another run, whatever else is the same."""
-    subject = Subject((str(written(tmp_path / "c.json", *NODES, pod("p0"))),))
+    subject = SweepInput((str(written(tmp_path / "c.json", *NODES, pod("p0"))),))
     path, other = scheduler(tmp_path, entry("1")), tmp_path / "plugins.yaml"
     other.write_text(json.dumps(plugin_list(entry("2"))))
-    runs = [Run(str(path), 0), Run(f"{path},{other}", 0)]
+    runs = [SweepRun(str(path), 0), SweepRun(f"{path},{other}", 0)]
 
     swept = sweep(
         subject, runs, tmp_path / "results", lambda subject, runs: [(r, one(subject, r)) for r in runs]

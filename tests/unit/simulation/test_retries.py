@@ -6,7 +6,7 @@ import pytest
 
 from berth.config import load, parse_feature_gates
 from berth.simulation.engine import simulate
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from berth.simulation.retries import WITH_CHOICE, WITHOUT_CHOICE, CountedChance, goes_round
 from tests.unit.simulation.kit import GANGS, cluster, gang, node, pod
 
@@ -15,7 +15,7 @@ GATES = parse_feature_gates([f"{gate}=true" for gate in GANGS])
 
 def outcome(tmp_path, *documents):
     """What comes of a cluster with groups."""
-    return simulate(cluster(tmp_path, *documents), Options(load(None, gates=GATES)))
+    return simulate(cluster(tmp_path, *documents), SimulationOptions(load(None, gates=GATES)))
 
 
 def test_a_gang_without_a_choice_is_given_up_at_once(tmp_path):

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from berth.cli.simulate import simulate as command
 from berth.simulation.engine import simulate
 from berth.simulation.errors import InputError, PluginsError
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from berth.simulation.plugin_settings import read_scheduler
 from tests.unit.simulation.kit import cluster, node, pod, written
 from tests.unit.simulation.test_plugins import NODES, PROGRAM
@@ -54,7 +54,7 @@ def test_its_profiles_and_gates_are_those_of_the_objects(tmp_path):
     path = written(tmp_path / "s.yaml", scheduler(profiles=[profile], featureGates={"GenericWorkload": True}))
 
     settings = read_scheduler(str(path), "GangScheduling=true")
-    found = simulate(cluster(tmp_path, *NODES, *named("p0", "p1")), Options(*settings))
+    found = simulate(cluster(tmp_path, *NODES, *named("p0", "p1")), SimulationOptions(*settings))
 
     assert 1 == len(set(found.placed_on.values()))
     gates = settings.loaded.gates
@@ -94,7 +94,7 @@ def test_a_plugin_of_an_image_has_to_be_reached(tmp_path):
         match=rf"s.yaml: Scheduler berth-system/main: SchedulerPlugin favourite: spec.image: {IMAGE}: "
         "give --plugin favourite=COMMAND",
     ):
-        simulate(cluster(tmp_path, *NODES), Options(*read_scheduler(str(path), "")))
+        simulate(cluster(tmp_path, *NODES), SimulationOptions(*read_scheduler(str(path), "")))
 
 
 def test_a_plugin_at_an_address_of_the_cluster_has_to_be_named(tmp_path):
@@ -103,7 +103,7 @@ def test_a_plugin_at_an_address_of_the_cluster_has_to_be_named(tmp_path):
     path = written(tmp_path / "s.yaml", scheduler("favourite"), plugin)
 
     with pytest.raises(PluginsError, match=r"spec\.address: 127\.0\.0\.1:9000: give --plugin"):
-        simulate(cluster(tmp_path, *NODES), Options(*read_scheduler(str(path), "")))
+        simulate(cluster(tmp_path, *NODES), SimulationOptions(*read_scheduler(str(path), "")))
     there = read_scheduler(str(path), "", ways=["favourite=127.0.0.1:9000"])
     assert ["127.0.0.1:9000"] == [spec.address for spec in there.plugins.sidecars]
 
@@ -231,6 +231,8 @@ def test_the_bin_packing_of_the_documents_packs_the_pods_of_a_workload(tmp_path)
         each["metadata"] |= {"labels": labels, "ownerReferences": [owner]}
     path = written(tmp_path / "s.yaml", example_of_the_page())
 
-    found = simulate(cluster(tmp_path, *nodes, workload, *pods), Options(*read_scheduler(str(path), "")))
+    found = simulate(
+        cluster(tmp_path, *nodes, workload, *pods), SimulationOptions(*read_scheduler(str(path), ""))
+    )
 
     assert (3, 1) == (len(found.placed_on), len(set(found.placed_on.values())))

@@ -14,7 +14,7 @@ from berth.objects.pod import Pod
 from berth.simulation.errors import InputError
 from berth.simulation.inputs import read_cluster
 from berth.simulation.replay import replay
-from berth.simulation.revisions import ALL_AT_ONCE, NEVER, Part, Rollout
+from berth.simulation.revisions import ALL_AT_ONCE, NEVER, PodShare, Rollout
 from tests.unit.simulation.kit import node, outcome, written
 from tests.unit.simulation.traces import BEGAN, a_pod, deployment, event, finished, owner, template, trace
 
@@ -67,11 +67,13 @@ def test_a_pod_of_a_revision_is_admitted(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "strategy", "rollout"),
     [
-        pytest.param("Deployment", {}, Rollout(surge=Part(25, True), unavailable=Part(25, True)), id="usual"),
+        pytest.param(
+            "Deployment", {}, Rollout(surge=PodShare(25, True), unavailable=PodShare(25, True)), id="usual"
+        ),
         pytest.param(
             "Deployment",
             {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 2, "maxUnavailable": "10%"}},
-            Rollout(surge=Part(2), unavailable=Part(10, True)),
+            Rollout(surge=PodShare(2), unavailable=PodShare(10, True)),
             id="given",
         ),
         pytest.param("Deployment", {"type": "Recreate"}, ALL_AT_ONCE, id="recreate"),
@@ -81,7 +83,7 @@ def test_a_pod_of_a_revision_is_admitted(tmp_path):
         pytest.param(
             "DaemonSet",
             {"rollingUpdate": {"maxSurge": "20%", "maxUnavailable": 0}},
-            Rollout(unavailable=Part(20, True)),
+            Rollout(unavailable=PodShare(20, True)),
             id="surge of a daemon set",
         ),
     ],

@@ -17,7 +17,7 @@ from berth.simulation.errors import InputError
 from berth.simulation.inputs import read_cluster
 from tests.unit.simulation.kit import node, pod, written
 
-HEADER = snapshot_file.Header(snapshot_file.API_VERSION, snapshot_file.KIND)
+HEADER = snapshot_file.SnapshotHeader(snapshot_file.API_VERSION, snapshot_file.KIND)
 
 
 def taken(tmp_path, *documents):

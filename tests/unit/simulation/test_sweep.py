@@ -7,14 +7,14 @@ from click.testing import CliRunner
 
 from berth.cli.simulate import simulate as command
 from berth.simulation.errors import SimulationError
-from berth.simulation.sweep import Run, Subject, SweepError, in_processes, one, runs_of, sweep
+from berth.simulation.sweep import SweepError, SweepInput, SweepRun, in_processes, one, runs_of, sweep
 from tests.unit.simulation.kit import node, pod, written
 
 
 @pytest.fixture
 def subject(tmp_path):
     nodes = [node("large", cpu="16"), node("small")]
-    return Subject((str(written(tmp_path / "c.json", *nodes, pod("p0"), pod("p1"))),))
+    return SweepInput((str(written(tmp_path / "c.json", *nodes, pod("p0"), pod("p1"))),))
 
 
 class Worker:
@@ -37,7 +37,7 @@ def test_every_combination():
     runs = runs_of(["a", "b"], ["seed=0..2", "NodeResourcesFit=1,5"], 9)
 
     assert 12 == len(set(runs))
-    assert Run("a", 0, (("NodeResourcesFit", 1),)) == runs[0]
+    assert SweepRun("a", 0, (("NodeResourcesFit", 1),)) == runs[0]
 
 
 @pytest.mark.parametrize(

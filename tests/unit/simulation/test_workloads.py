@@ -10,7 +10,7 @@ from berth.objects.pod import Pod
 from berth.simulation.changes import changed, read_changes
 from berth.simulation.engine import after
 from berth.simulation.inputs import read_cluster
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from berth.simulation.timeline import ARRIVAL, DURATION
 from tests.unit.simulation.kit import ZONE, node, written
 from tests.unit.simulation.traces import deployment, event, owner, template, trace
@@ -76,7 +76,7 @@ def seen(tmp_path, nodes, *events, what_if=(), **fields):
     async def end(simulation):
         del simulation
 
-    after(changed(found, changes), Options(load(None), changes=changes), end, before=begin)
+    after(changed(found, changes), SimulationOptions(load(None), changes=changes), end, before=begin)
     return handlers[0]
 
 

@@ -16,13 +16,13 @@ from berth.framework.clock import SYSTEM_CLOCK
 from berth.sandbox.bodies import schemas
 from berth.sandbox.bodies.protobuf_fields import FIELDS, INLINE
 from berth.simulation.inputs import ClusterInput, read_objects
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from berth.simulation_service.expander import Expander
 from berth.simulation_service.forks import Forks
-from berth.simulation_service.limits import Limits
+from berth.simulation_service.limits import ServiceLimits
 from berth.simulation_service.queries import Queries
 from berth.simulation_service.server import serve
-from berth.simulation_service.service import Service
+from berth.simulation_service.service import SimulationService
 from berth_expander_proto import expander_pb2, expander_pb2_grpc
 from berth_simulation_proto import simulation_pb2_grpc
 
@@ -47,7 +47,7 @@ class FakeClock:
 class Served:
     """A server at work: its parts, and a client's stubs."""
 
-    service: Service
+    service: SimulationService
     forks: Forks
     queries: Queries
     simulation: Any
@@ -64,11 +64,11 @@ def cluster_of(*documents):
 async def served(cluster=None, limits=None, clock=SYSTEM_CLOCK, base=None, gates=()) -> AsyncIterator[Served]:
     """A server that follows this cluster, on a unix socket, with these feature gates."""
     there = ClusterInput() if cluster is None else cluster
-    limits = limits or Limits()
-    options = Options(load(None, gates=FeatureGates(dict.fromkeys(gates, True))))
+    limits = limits or ServiceLimits()
+    options = SimulationOptions(load(None, gates=FeatureGates(dict.fromkeys(gates, True))))
     queries, forks = Queries(limits, clock), Forks(limits, clock)
     follow = base or (lambda: there)
-    service = Service(options, follow, forks, queries, limits)
+    service = SimulationService(options, follow, forks, queries, limits)
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
         expander = Expander(options, follow, queries, limits)
         server, address = await serve(f"unix://{folder}/s.sock", None, service, expander, limits)

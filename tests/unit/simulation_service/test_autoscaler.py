@@ -9,13 +9,13 @@ import pytest
 from berth.config.loading import load
 from berth.demo.surface import Surface
 from berth.framework.clock import SYSTEM_CLOCK
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from berth.simulation_service.expander import Expander
 from berth.simulation_service.forks import Forks
-from berth.simulation_service.limits import Limits
+from berth.simulation_service.limits import ServiceLimits
 from berth.simulation_service.queries import Queries
 from berth.simulation_service.server import Tls, serve
-from berth.simulation_service.service import Service
+from berth.simulation_service.service import SimulationService
 from tests.go_toolchain import AUTOSCALER, CLIENT_GO_FLAGS, build
 from tests.unit.extender.test_tls import self_signed
 from tests.unit.simulation.kit import node, pod
@@ -67,13 +67,13 @@ async def asked(autoscaler, folder, there, **request):
     certificate, key = self_signed("localhost")
     (folder / "s.crt").write_bytes(certificate)
     (folder / "s.key").write_bytes(key)
-    limits, options = Limits(), Options(load(None))
+    limits, options = ServiceLimits(), SimulationOptions(load(None))
     queries = Queries(limits, SYSTEM_CLOCK)
     cluster = cluster_of(*there)
     server, address = await serve(
         f"localhost:{Surface.free().port}",
         Tls(str(folder / "s.crt"), str(folder / "s.key")),
-        Service(options, lambda: cluster, Forks(limits, SYSTEM_CLOCK), queries, limits),
+        SimulationService(options, lambda: cluster, Forks(limits, SYSTEM_CLOCK), queries, limits),
         Expander(options, lambda: cluster, queries, limits),
         limits,
     )

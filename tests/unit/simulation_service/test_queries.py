@@ -7,16 +7,16 @@ import pytest
 
 from berth.framework.clock import SYSTEM_CLOCK
 from berth.simulation_service.errors import CutOffError
-from berth.simulation_service.limits import Limits
+from berth.simulation_service.limits import ServiceLimits
 from berth.simulation_service.queries import Queries
-from berth.simulation_service.turns import Turns
+from berth.simulation_service.turns import RequestTurns
 from tests.unit.scheduler_at_work import eventually
 from tests.unit.simulation_service.kit import FakeClock
 
 
 @pytest.fixture
 def queries():
-    made = Queries(Limits(), SYSTEM_CLOCK)
+    made = Queries(ServiceLimits(), SYSTEM_CLOCK)
     yield made
     made.close()
 
@@ -72,7 +72,7 @@ async def test_one_at_a_time_for_each_client(queries):
 async def test_the_time_of_an_answer_is_over():
     """An answer that takes too long is cut off at its next step."""
     clock = FakeClock()
-    queries = Queries(Limits(request_seconds=10), clock)
+    queries = Queries(ServiceLimits(request_seconds=10), clock)
 
     def work(pace):
         for _ in range(1000):
@@ -110,7 +110,7 @@ async def test_a_caller_that_goes_away(queries):
 
 async def test_turns_are_given_in_order():
     """Who asked first has the next turn."""
-    turns, order = Turns(), []
+    turns, order = RequestTurns(), []
 
     def take(name):
         with turns.turn():

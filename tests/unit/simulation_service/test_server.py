@@ -14,14 +14,14 @@ from berth.config.loading import load
 from berth.demo.surface import Surface
 from berth.framework.clock import SYSTEM_CLOCK
 from berth.simulation.inputs import ClusterInput
-from berth.simulation.options import Options
+from berth.simulation.options import SimulationOptions
 from berth.simulation_service.errors import AddressError
 from berth.simulation_service.expander import Expander
 from berth.simulation_service.forks import Forks
-from berth.simulation_service.limits import Limits
+from berth.simulation_service.limits import ServiceLimits
 from berth.simulation_service.queries import Queries
 from berth.simulation_service.server import Tls, serve
-from berth.simulation_service.service import Service
+from berth.simulation_service.service import SimulationService
 from berth_simulation_proto import simulation_pb2 as pb
 from berth_simulation_proto import simulation_pb2_grpc
 from tests.unit.extender.test_tls import self_signed
@@ -33,11 +33,11 @@ LIVE = pb.CreateForkRequest(live=pb.LiveCluster())
 @pytest.fixture
 async def listen():
     """A function that serves an address; gives the forks of the server and the address."""
-    limits, options, started = Limits(), Options(load(None)), []
+    limits, options, started = ServiceLimits(), SimulationOptions(load(None)), []
     queries, forks = Queries(limits, SYSTEM_CLOCK), Forks(limits, SYSTEM_CLOCK)
 
     async def at(address, tls=None):
-        service = Service(options, ClusterInput, forks, queries, limits)
+        service = SimulationService(options, ClusterInput, forks, queries, limits)
         expander = Expander(options, ClusterInput, queries, limits)
         server, bound = await serve(address, tls, service, expander, limits)
         started.append(server)

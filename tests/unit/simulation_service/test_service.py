@@ -10,7 +10,7 @@ from berth.objects.node import Node
 from berth.simulation import snapshot_file
 from berth.simulation.kinds import document_of
 from berth.simulation_service.errors import NotSyncedError
-from berth.simulation_service.limits import Limits
+from berth.simulation_service.limits import ServiceLimits
 from berth_simulation_proto import simulation_pb2 as pb
 from tests.failures.reporting import reports
 from tests.unit.simulation.kit import node, pod
@@ -150,7 +150,7 @@ async def test_a_snapshot_is_uploaded(tmp_path):
     with path.open("wb") as stream:
         objects = [document_of(obj, kind) for kind, obj in cluster_of(node("n0"), node("n1")).all()]
         snapshot_file.write(
-            stream, objects, snapshot_file.Header(snapshot_file.API_VERSION, snapshot_file.KIND)
+            stream, objects, snapshot_file.SnapshotHeader(snapshot_file.API_VERSION, snapshot_file.KIND)
         )
     async with served() as at:
         fork = await at.simulation.CreateFork(pb.CreateForkRequest(snapshot=path.read_bytes()))
@@ -197,7 +197,7 @@ async def test_an_idle_fork():
     clock = FakeClock()
     async with served(clock=clock) as at:
         used, idle = [(await at.simulation.CreateFork(LIVE)).fork_id for _ in range(2)]
-        clock.seconds += Limits().idle_seconds - 1
+        clock.seconds += ServiceLimits().idle_seconds - 1
         await at.simulation.WouldFit(asking(1, fork_id=used))
         clock.seconds += 2
         await at.simulation.WouldFit(asking(1, fork_id=used))

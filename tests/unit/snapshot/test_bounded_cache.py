@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from berth.evaluation.node_plugins import NodePlugins
 from berth.evaluation.signatures import Signature
-from berth.framework.runtime import PluginSet
+from berth.framework.runtime import ProfilePlugins
 from berth.objects.label_selector import from_labels
 from berth.snapshot.bounded_cache import ENTRY_BYTES, BoundedCache, size_of
 
@@ -58,7 +58,8 @@ def test_the_bytes_are_those_of_what_is_kept(steps):
 
 
 @pytest.mark.parametrize(
-    "value", ["text", ("a", 2**70), from_labels({"app": "web"}), Signature(NodePlugins(PluginSet())), None]
+    "value",
+    ["text", ("a", 2**70), from_labels({"app": "web"}), Signature(NodePlugins(ProfilePlugins())), None],
 )
 def test_values_of_any_kind_have_a_size(value):
     """Selectors, numbers of any length, and what has no parts at all."""

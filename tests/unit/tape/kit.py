@@ -9,7 +9,7 @@ from random import Random
 from msgspec.structs import replace
 
 from berth.config.flags.feature_gates import FeatureGates
-from berth.config.loading import Loaded, load
+from berth.config.loading import LoadedConfig, load
 from berth.framework.core_ports import CorePorts
 from berth.objects.node import Node
 from berth.objects.pod import Pod
@@ -18,7 +18,7 @@ from berth.scheduler.loop.background import AsyncioBackground
 from berth.scheduler.loop.scheduling_loop import SchedulingLoop, follow
 from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.sidecars.plugin_source import InProcessPlugins
-from berth.simulation.engine import Recorder as NoEvents
+from berth.simulation.engine import SimulatedEvents
 from berth.simulation.handlers import handlers_of
 from berth.simulation.inputs import ClusterInput, read_cluster
 from berth.simulation.kinds import KINDS, document_of
@@ -33,8 +33,8 @@ from berth.simulation.writers import (
     VolumesInMemory,
 )
 from berth.tape.files import TapeFile
-from berth.tape.header import Header
-from berth.tape.recorder import Recorder
+from berth.tape.header import TapeHeader
+from berth.tape.recorder import CoreRecorder
 from tests.chance.cluster import draw
 from tests.unit.simulation.kit import written
 
@@ -146,7 +146,7 @@ def record(path, subject, seed, *, faults=0.1, seconds=DAY_SECONDS, gates=None, 
     text = json.dumps(drawn.configuration)
     loaded = load(text, gates=FeatureGates(gates or {}))
     cluster = read_cluster([written(path.with_suffix(".json"), *drawn.objects, *drawn.pods)])
-    header = Header.of(loaded, version="test", began=BEGAN, seed=seed, max_in_unschedulable_seconds=20.0)
+    header = TapeHeader.of(loaded, version="test", began=BEGAN, seed=seed, max_in_unschedulable_seconds=20.0)
     tape = TapeFile(path, header, MAX_BYTES)
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         day = Day(cluster, loaded, tape, Dice(f"{subject}-{seed}"), seed, faults, seconds)
@@ -161,7 +161,7 @@ class Day:
     """What a day is made of."""
 
     cluster: ClusterInput
-    loaded: Loaded
+    loaded: LoadedConfig
     sink: TapeFile
     chance: Dice
     seed: int
@@ -183,13 +183,13 @@ async def _live(day):
             clock=clock,
             chance=chance,
         )
-        recorder = Recorder(real, seed=day.seed, sink=day.sink)
+        recorder = CoreRecorder(real, seed=day.seed, sink=day.sink)
         ready, turn = asyncio.Event(), asyncio.Lock()
         core = Scheduler(
             loaded,
             plugins=InProcessPlugins(IN_TREE),
             ports=recorder.ports,
-            recorder=NoEvents(lambda *_: None),
+            recorder=SimulatedEvents(lambda *_: None),
             on_record=lambda _: None,
             on_ready=ready.set,
             max_in_unschedulable_seconds=20.0,

@@ -13,16 +13,16 @@ from berth.config.loading import load
 from berth.objects.pod import Pod
 from berth.simulation.tape_file import open_tape
 from berth.tape.files import TapeFile
-from berth.tape.header import Header
+from berth.tape.header import TapeHeader
 from berth.tape.recording import make_room
-from berth.tape.spans import EVENT, FLUSH, Span
+from berth.tape.spans import EVENT, FLUSH, TapeSpan
 from tests.failures.reporting import reports
 from tests.unit.simulation.kit import cluster, pod
 
 
 @pytest.fixture
 def header():
-    return Header.of(
+    return TapeHeader.of(
         load(None),
         version="1",
         began=datetime(2026, 11, 23, tzinfo=UTC),
@@ -40,7 +40,7 @@ def test_a_file_has_every_span(tmp_path, header):
     path = tmp_path / "a"
     file = TapeFile(path, header, 1 << 20)
     for _ in range(100):
-        file(Span(FLUSH, ()))
+        file(TapeSpan(FLUSH, ()))
     file.close()
     with open_tape(path) as reading:
         assert [span.i for span in reading.spans()] == [FLUSH] * 100
@@ -58,7 +58,7 @@ def test_readings_are_read_as_they_were_written(tmp_path, header):
     path = tmp_path / "a"
     file = TapeFile(path, header, 1 << 20)
     for reading in (5, 3, 9):
-        span = Span(FLUSH, ())
+        span = TapeSpan(FLUSH, ())
         span.now, span.monotonic, span.cpu = [reading, reading + 1], [10 * reading], []
         file(span)
     file.close()
@@ -73,7 +73,7 @@ def test_a_file_ends_at_its_size(tmp_path, header, caplog):
     file = TapeFile(path, header, least)
     chance = Random(1)
     for _ in range(20_000):
-        file(Span(EVENT, (chance.randbytes(40).hex(),)))
+        file(TapeSpan(EVENT, (chance.randbytes(40).hex(),)))
     file.close()
     assert least <= path.stat().st_size < least + (1 << 18)
     assert reason(path) == "size"
@@ -85,7 +85,7 @@ def test_a_file_ends_at_its_size(tmp_path, header, caplog):
 def test_what_came_after_the_end_is_dropped(tmp_path, header):
     file = TapeFile(tmp_path / "a", header, 1 << 20)
     file.close()
-    file(Span(FLUSH, ()))
+    file(TapeSpan(FLUSH, ()))
     assert file.dropped == 1
 
 
@@ -100,7 +100,7 @@ def test_a_disk_that_does_not_write_ends_the_recording_and_blocks_nothing(tmp_pa
     monkeypatch.setattr(gzip.GzipFile, "write", slow)
     file = TapeFile(tmp_path / "a", header, 1 << 20, max_waiting=100)
     for _ in range(1_000):
-        file(Span(FLUSH, ()))
+        file(TapeSpan(FLUSH, ()))
     assert file.dropped == 900
     held.set()
     file.close()
@@ -116,10 +116,10 @@ def test_a_disk_that_does_not_write_ends_the_recording_and_blocks_nothing(tmp_pa
 def test_a_full_disk_ends_the_recording(header, caplog):
     file = TapeFile(Path("/dev/full"), header, 1 << 20)
     for _ in range(10):
-        file(Span(FLUSH, ()))
+        file(TapeSpan(FLUSH, ()))
     file.close()
     assert "recording ended: file=/dev/full error=[Errno 28] No space left on device" in caplog.messages
-    file(Span(FLUSH, ()))
+    file(TapeSpan(FLUSH, ()))
     assert file.dropped > 0
 
 
@@ -137,7 +137,7 @@ def test_objects_are_recorded_without_what_no_decision_reads(tmp_path, header):
     (obj,) = cluster(tmp_path, document).of(Pod).values()
     path = tmp_path / "a"
     file = TapeFile(path, header, 1 << 20)
-    file(Span(EVENT, ("add", "Pod", obj)))
+    file(TapeSpan(EVENT, ("add", "Pod", obj)))
     file.close()
     recorded = gzip.decompress(path.read_bytes())
     assert b'"name":"a"' in recorded

@@ -8,7 +8,7 @@ import pytest
 from berth.framework.clock import SYSTEM_CLOCK
 from berth.framework.core_ports import CorePorts
 from berth.scheduler.loop.background import AsyncioBackground
-from berth.tape.recorder import Recorder
+from berth.tape.recorder import CoreRecorder
 
 WRITERS = dict.fromkeys(("pods", "volumes", "claims", "pod_groups"))
 
@@ -20,7 +20,7 @@ async def recorded():
     async with asyncio.TaskGroup() as group:
         background, chance = AsyncioBackground(group), random.Random(1)
         real = CorePorts(**WRITERS, background=background, clock=SYSTEM_CLOCK, chance=chance)
-        recorder = Recorder(real, seed=1, sink=spans.append)
+        recorder = CoreRecorder(real, seed=1, sink=spans.append)
         yield recorder.ports, spans
         recorder.close()
 

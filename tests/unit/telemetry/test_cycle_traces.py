@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.framework.runtime import Framework, PluginSet
+from berth.framework.runtime import Framework, ProfilePlugins
 from berth.framework.status import failed, unschedulable
 from berth.telemetry.metrics import SchedulerMetrics
 from berth.telemetry.spans import EndedCycle, spans_of
@@ -50,7 +50,7 @@ FITS = {"filter": [Rejects("Room")], "score": [(Scores("Best", {"n1": 5}), 1)], 
 )
 async def test_trace_of_a_cycle_that_ran(plugins, result, spans):
     """One root, no span twice, each within a parent that is there, and the metrics take the record too."""
-    core = make_core(Framework(PROFILE, PluginSet(**plugins)), make_node("n0"), make_node("n1"))
+    core = make_core(Framework(PROFILE, ProfilePlugins(**plugins)), make_node("n0"), make_node("n1"))
     core.add_pod(make_pod("p0", scheduler_name=PROFILE))
     await core.turn()
     (record,) = core.records

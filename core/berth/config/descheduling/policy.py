@@ -20,11 +20,11 @@ Percent = Annotated[float, msgspec.Meta(ge=0, le=100)]
 ExitCode = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 
 
-class Part(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True, kw_only=True):
+class PolicyPart(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True, kw_only=True):
     """A part of the policy; a field that it does not have is refused."""
 
 
-class Requirement(Part, frozen=True):
+class LabelRequirement(PolicyPart, frozen=True):
     """A condition on one label."""
 
     key: str
@@ -32,14 +32,14 @@ class Requirement(Part, frozen=True):
     values: tuple[str, ...] = ()
 
 
-class Selector(Part, frozen=True):
+class PolicySelector(PolicyPart, frozen=True):
     """A label selector."""
 
     match_labels: dict[str, str] = {}
-    match_expressions: tuple[Requirement, ...] = ()
+    match_expressions: tuple[LabelRequirement, ...] = ()
 
 
-class Namespaces(Part, frozen=True):
+class Namespaces(PolicyPart, frozen=True):
     """The only namespaces that count, or those that do not."""
 
     include: frozenset[str] = frozenset()
@@ -53,7 +53,7 @@ class Namespaces(Part, frozen=True):
 ALL_NAMESPACES: Final = Namespaces()
 
 
-class Args(Part, frozen=True):
+class Args(PolicyPart, frozen=True):
     """The arguments of a plugin."""
 
     api_version: str = ""
@@ -64,7 +64,7 @@ class ChosenPods(Args, frozen=True):
     """Arguments of a strategy that looks at some pods only."""
 
     namespaces: Namespaces = ALL_NAMESPACES
-    label_selector: Selector | None = None
+    label_selector: PolicySelector | None = None
 
 
 class NodeAffinityArgs(ChosenPods, frozen=True):
@@ -100,14 +100,14 @@ class TooManyRestartsArgs(ChosenPods, frozen=True):
     states: frozenset[str] = frozenset()
 
 
-class OwnerKinds(Part, frozen=True):
+class OwnerKinds(PolicyPart, frozen=True):
     """The only kinds of owners that count, or those that do not."""
 
     include: frozenset[str] = frozenset()
     exclude: frozenset[str] = frozenset()
 
 
-class ConditionFilter(Part, frozen=True):
+class ConditionFilter(PolicyPart, frozen=True):
     """A condition of the pod; fields that are not set count for nothing."""
 
     type: str = ""
@@ -145,7 +145,7 @@ class DuplicatesArgs(Args, frozen=True):
     exclude_owner_kinds: frozenset[str] = frozenset()
 
 
-class EvictionLimits(Part, frozen=True):
+class EvictionLimits(PolicyPart, frozen=True):
     """How many pods the strategy takes from a node."""
 
     node: Count | None = None
@@ -172,32 +172,32 @@ class HighNodeUtilizationArgs(Args, frozen=True):
     evictable_namespaces: Namespaces = ALL_NAMESPACES
 
 
-class PriorityThreshold(Part, frozen=True):
+class PriorityThreshold(PolicyPart, frozen=True):
     """Pods from this priority on stay; by value, or by the name of a class."""
 
     value: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] | None = None
     name: str = ""
 
 
-class ProtectedStorageClass(Part, frozen=True):
+class ProtectedStorageClass(PolicyPart, frozen=True):
     """A storage class whose pods stay."""
 
     name: str
 
 
-class PodsWithPvc(Part, frozen=True):
+class PodsWithPvc(PolicyPart, frozen=True):
     """The storage classes that count; all where none is named."""
 
     protected_storage_classes: tuple[ProtectedStorageClass, ...] = ()
 
 
-class ProtectionsConfig(Part, frozen=True):
+class ProtectionsConfig(PolicyPart, frozen=True):
     """Arguments of protections."""
 
     pods_with_pvc: PodsWithPvc = msgspec.field(default=PodsWithPvc(), name="PodsWithPVC")
 
 
-class PodProtections(Part, frozen=True):
+class PodProtections(PolicyPart, frozen=True):
     """Protections beside the usual ones, and usual ones that are off."""
 
     extra_enabled: tuple[str, ...] = ()
@@ -209,8 +209,8 @@ class DefaultEvictorArgs(Args, frozen=True):
     """Which pods are never evicted."""
 
     node_selector: str = ""
-    label_selector: Selector | None = None
-    namespace_label_selector: Selector | None = None
+    label_selector: PolicySelector | None = None
+    namespace_label_selector: PolicySelector | None = None
     priority_threshold: PriorityThreshold | None = None
     node_fit: bool = False
     min_replicas: Count = 0
@@ -225,14 +225,14 @@ class DefaultEvictorArgs(Args, frozen=True):
     evict_failed_bare_pods: bool = False
 
 
-class PluginConfig(Part, frozen=True):
+class PluginConfig(PolicyPart, frozen=True):
     """A plugin's arguments, by its name; they are read once it is known whose they are."""
 
     name: str
     args: Any = None
 
 
-class PluginSet(Part, frozen=True):
+class PluginSet(PolicyPart, frozen=True):
     """The plugins of an extension point."""
 
     enabled: tuple[str, ...] = ()
@@ -242,7 +242,7 @@ class PluginSet(Part, frozen=True):
 NO_PLUGINS: Final = PluginSet()
 
 
-class Plugins(Part, frozen=True):
+class Plugins(PolicyPart, frozen=True):
     """The plugins of a profile by extension point.
 
     Upstream's tags are `presort` and `preevictionfilter`, its README and tests write `preSort` and
@@ -259,7 +259,7 @@ class Plugins(Part, frozen=True):
     pre_eviction_filter: PluginSet = NO_PLUGINS
 
 
-class WrittenProfile(Part, frozen=True):
+class WrittenProfile(PolicyPart, frozen=True):
     """A profile as it is written."""
 
     name: str = ""
@@ -267,7 +267,7 @@ class WrittenProfile(Part, frozen=True):
     plugins: Plugins = Plugins()
 
 
-class WrittenPolicy(Part, frozen=True):
+class WrittenPolicy(PolicyPart, frozen=True):
     """A policy as it is written."""
 
     api_version: str

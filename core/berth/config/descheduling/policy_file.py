@@ -20,12 +20,12 @@ from berth.config.descheduling.policy import (
     LowNodeUtilizationArgs,
     NodeAffinityArgs,
     NodeTaintsArgs,
-    Part,
     PluginSet,
     PodLifeTimeArgs,
     Policy,
+    PolicyPart,
+    PolicySelector,
     Profile,
-    Selector,
     TooManyRestartsArgs,
     TopologySpreadArgs,
     WrittenPolicy,
@@ -36,8 +36,7 @@ from berth.config.duration import parse_duration
 from berth.config.errors import DecodeError, PolicyError
 from berth.config.reading.document import read_document
 from berth.config.reading.tree import to_plain
-from berth.objects.label_selector import InvalidSelectorError, LabelSelector, compile_selector
-from berth.objects.label_selector import Selector as CompiledSelector
+from berth.objects.label_selector import InvalidSelectorError, LabelSelector, Selector, compile_selector
 from berth.objects.selector_text import SelectorError, parse_label_selector
 
 MAX_BYTES: Final = 1 << 20
@@ -69,7 +68,7 @@ def read_policy(source: bytes, file: str) -> Policy:
     return _Reading(file).policy(source)
 
 
-def compiled(selector: Selector) -> CompiledSelector:
+def compiled(selector: PolicySelector) -> Selector:
     """The selector, ready to match. Raises: InvalidSelectorError."""
     return compile_selector(msgspec.convert(msgspec.to_builtins(selector), LabelSelector))
 
@@ -189,7 +188,7 @@ def _spelling(what: str) -> str:
 @cache
 def _fields() -> frozenset[str]:
     """The names of all fields that a policy has anywhere."""
-    parts = [Part]
+    parts = [PolicyPart]
     for part in parts:
         parts += part.__subclasses__()
     return frozenset(name for part in parts for name in part.__struct_encode_fields__)

@@ -19,9 +19,9 @@ from berth.config.errors import FeatureGateError, FlagError
 from berth.config.extenders import ReadFile, read_file
 from berth.config.flags.feature_gates import FeatureGates, is_known, parse_feature_gates, parse_versions
 from berth.config.flags.flag_parsing import ParsedFlags, parse_arguments
-from berth.config.flags.flag_table import FLAGS, Effect, Flag, Kind, by_name
+from berth.config.flags.flag_table import FLAGS, Effect, Flag, FlagKind, by_name
 from berth.config.go_text import quote
-from berth.config.loading import Loaded, build, load, parse
+from berth.config.loading import LoadedConfig, build, load, parse
 from berth.config.out_of_tree.plugin_list import PluginList, list_beside, read_plugin_list
 from berth.config.out_of_tree.sidecars import SidecarSpec, SocketDirectory, catalogue_of
 from berth.config.releases.gate_history import NOT_COVERED
@@ -48,7 +48,7 @@ _PROFILING_FIELDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ValidatedFlags:
     """A command line that makes sense: every flag's value, and the names of those that were given."""
 
     values: Mapping[str, Any]
@@ -58,7 +58,7 @@ class Options:
     """What to say of flags that do less than they say, a line each."""
     wants_help: bool = False
 
-    def at(self, release: Release) -> "Options":
+    def at(self, release: Release) -> "ValidatedFlags":
         """Give the same command line with the gates of that release.
 
         Raises:
@@ -145,7 +145,9 @@ class Options:
         return Duration(self.values["request-timeout"])
 
 
-def parse_flags(arguments: Sequence[str], extra: Iterable[Flag] = (), program: str = PROGRAM) -> Options:
+def parse_flags(
+    arguments: Sequence[str], extra: Iterable[Flag] = (), program: str = PROGRAM
+) -> ValidatedFlags:
     """Read a command line without the program's name; `extra` adds flags to kube-scheduler's.
 
     The gates are those of the release that --release names, else of the oldest one that takes the values.
@@ -158,7 +160,7 @@ def parse_flags(arguments: Sequence[str], extra: Iterable[Flag] = (), program: s
     flags = (*FLAGS, *extra)
     parsed = parse_arguments(arguments, flags)
     values = MappingProxyType({flag.name: flag.default for flag in flags} | parsed.given)
-    options = Options(values, frozenset(parsed.given), FeatureGates(), wants_help=parsed.wants_help)
+    options = ValidatedFlags(values, frozenset(parsed.given), FeatureGates(), wants_help=parsed.wants_help)
     if options.wants_help:
         return options
     _check(parsed, values, program)
@@ -166,7 +168,7 @@ def parse_flags(arguments: Sequence[str], extra: Iterable[Flag] = (), program: s
     return _in_some_release(replace(options, warnings=warnings))
 
 
-def _in_some_release(options: Options) -> Options:
+def _in_some_release(options: ValidatedFlags) -> ValidatedFlags:
     if options.release is not None:
         return options.at(options.release)
     found: dict[str, list[str]] = {}
@@ -222,25 +224,25 @@ def _gate_warnings(gates: FeatureGates) -> Iterable[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class StartSettings:
     """All that a scheduler starts with: its configuration, its out-of-tree plugins, and where more appear.
 
     `shards` are empty where one lease is for all profiles.
     """
 
-    loaded: Loaded
+    loaded: LoadedConfig
     sidecars: tuple[SidecarSpec, ...]
     directory: SocketDirectory | None = None
     shards: tuple[Shard, ...] = ()
 
 
 def read_settings(
-    options: Options,
+    options: ValidatedFlags,
     read: ReadFile = read_file,
     *,
     commands: bool = False,
     further: Iterable[SidecarSpec] = (),
-) -> Settings:
+) -> StartSettings:
     """Read the files that a command line names, and give what it starts a scheduler with.
 
     The plugins are those of --plugins, or else of the list behind the configuration in its file; shards are
@@ -263,7 +265,7 @@ def read_settings(
     loaded = load_with_flags(options, source, out_of_tree=catalogue_of(plugins), read=read)
     shards = () if source is None else shards_beside(source, options.config_file)
     check_shards(shards, loaded, options.config_file)
-    return Settings(loaded, plugins, listed.directory, shards)
+    return StartSettings(loaded, plugins, listed.directory, shards)
 
 
 def _content(flag: str, path: str, read: ReadFile) -> bytes:
@@ -274,12 +276,12 @@ def _content(flag: str, path: str, read: ReadFile) -> bytes:
 
 
 def load_with_flags(
-    options: Options,
+    options: ValidatedFlags,
     source: bytes | str | None,
     *,
     out_of_tree: Catalogue = MappingProxyType({}),
     read: ReadFile = read_file,
-) -> Loaded:
+) -> LoadedConfig:
     """Give what a scheduler starts with: the file's content, None if no file was named, under the flags.
 
     Raises:
@@ -298,7 +300,9 @@ def load_with_flags(
     return build(configuration, gates=gates, out_of_tree=out_of_tree, read=read)
 
 
-def apply_election_flags(configuration: SchedulerConfiguration, options: Options) -> SchedulerConfiguration:
+def apply_election_flags(
+    configuration: SchedulerConfiguration, options: ValidatedFlags
+) -> SchedulerConfiguration:
     """Give the configuration with the leader-election flags that were given put over it."""
     changes = {
         name.removeprefix(_ELECTION_PREFIX).replace("-", "_"): options.values[name]
@@ -312,7 +316,7 @@ def apply_election_flags(configuration: SchedulerConfiguration, options: Options
 
 
 def _apply_deprecated_flags(
-    configuration: SchedulerConfiguration, options: Options
+    configuration: SchedulerConfiguration, options: ValidatedFlags
 ) -> SchedulerConfiguration:
     connection = msgspec.structs.replace(
         configuration.client_connection, **_chosen(options, _CONNECTION_FIELDS)
@@ -321,7 +325,7 @@ def _apply_deprecated_flags(
     return msgspec.structs.replace(configuration, client_connection=connection, **profiling)
 
 
-def _chosen(options: Options, fields: Mapping[str, str]) -> dict[str, Any]:
+def _chosen(options: ValidatedFlags, fields: Mapping[str, str]) -> dict[str, Any]:
     return {fields[name]: options.values[name] for name in fields if name in options.given}
 
 
@@ -339,7 +343,7 @@ def usage(extra: Iterable[Flag] = (), program: str = PROGRAM) -> str:
 
 def _usage_line(flag: Flag) -> str:
     short = f"-{flag.short}, " if flag.short else "    "
-    value = "" if flag.kind is Kind.BOOL else f" {flag.kind.value}"
+    value = "" if flag.kind is FlagKind.BOOL else f" {flag.kind.value}"
     default = ",".join(flag.default) if isinstance(flag.default, tuple) else str(flag.default).lower()
     notes = f" (default {default})" if default not in {"", "false"} else ""
     notes += " [no effect]" if flag.effect is Effect.NONE else ""

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from berth.config.errors import FlagError
-from berth.config.flags.flag_table import Flag, Kind, by_name
+from berth.config.flags.flag_table import Flag, FlagKind, by_name
 from berth.config.flags.flag_values import parse_value
 from berth.config.go_text import quote
 
 _HELP = frozenset({"help", "h"})
 # Kinds whose value must be attached with "=", and what stands for it where it is left out.
-_BARE: Mapping[Kind, str] = {Kind.BOOL: "true", Kind.VERSION: "true"}
+_BARE: Mapping[FlagKind, str] = {FlagKind.BOOL: "true", FlagKind.VERSION: "true"}
 
 
 @dataclass(slots=True)
@@ -92,6 +92,6 @@ class _Reader:
         except ValueError as error:
             name = f"-{flag.short}, --{flag.name}" if flag.short else f"--{flag.name}"
             raise FlagError(f"invalid argument {quote(text)} for {quote(name)} flag: {error}") from None
-        if flag.kind is Kind.STRINGS:
+        if flag.kind is FlagKind.STRINGS:
             value = (*self.parsed.given.get(flag.name, ()), *value)
         self.parsed.given[flag.name] = value

@@ -11,7 +11,7 @@ from typing import Any
 from berth.config.duration import Duration
 
 
-class Kind(Enum):
+class FlagKind(Enum):
     """What a flag's value is; its name appears in the usage text."""
 
     BOOL = "bool"
@@ -38,7 +38,7 @@ class Flag:
     """A flag: its name without hyphens, the kind and default of its value, what it is for."""
 
     name: str
-    kind: Kind
+    kind: FlagKind
     default: Any
     help: str
     section: str
@@ -47,7 +47,9 @@ class Flag:
     short: str = ""
 
 
-def _section(title: str, *rows: tuple[str, Kind, Any, str], effect: Effect = Effect.HONOURED) -> list[Flag]:
+def _section(
+    title: str, *rows: tuple[str, FlagKind, Any, str], effect: Effect = Effect.HONOURED
+) -> list[Flag]:
     return [Flag(name, kind, default, text, title, effect) for name, kind, default, text in rows]
 
 
@@ -55,134 +57,159 @@ _DEFAULT_TTL = Duration.of_seconds(10)
 
 _FILES = _section(
     "misc",
-    ("config", Kind.STRING, "", "The configuration file."),
-    ("plugins", Kind.STRING, "", "The list of out-of-tree plugins (kind PluginList)."),
-    ("write-config-to", Kind.STRING, "", "Write the effective configuration to this file and exit."),
-    ("record-to", Kind.STRING, "", "Record what is decided to a file in this folder, to be replayed."),
-    ("record-most-mib", Kind.INT, 1024, "How much recordings in that folder may take."),
-    ("master", Kind.STRING, "", "The API server's address; overrides the kubeconfig."),
+    ("config", FlagKind.STRING, "", "The configuration file."),
+    ("plugins", FlagKind.STRING, "", "The list of out-of-tree plugins (kind PluginList)."),
+    ("write-config-to", FlagKind.STRING, "", "Write the effective configuration to this file and exit."),
+    ("record-to", FlagKind.STRING, "", "Record what is decided to a file in this folder, to be replayed."),
+    ("record-most-mib", FlagKind.INT, 1024, "How much recordings in that folder may take."),
+    ("master", FlagKind.STRING, "", "The API server's address; overrides the kubeconfig."),
     (
         "release",
-        Kind.STRING,
+        FlagKind.STRING,
         "",
         "The Kubernetes release to decide as, such as 1.37; by default the API server's.",
     ),
-    ("version", Kind.VERSION, "", "Print the version and exit; raw prints more."),
+    ("version", FlagKind.VERSION, "", "Print the version and exit; raw prints more."),
 )
 _CLIENT = _section(
     "misc",
     (
         "request-timeout",
-        Kind.DURATION,
+        FlagKind.DURATION,
         Duration.of_seconds(30),
         "How long the API server may take to answer.",
     ),
 )
 _SERVING = _section(
     "secure serving",
-    ("secure-port", Kind.INT, 10259, "The HTTPS port; 0 serves nothing."),
-    ("bind-address", Kind.IP, "0.0.0.0", "The address to listen on."),  # noqa: S104 (the documented default)
-    ("cert-dir", Kind.STRING, "", "Where the serving certificate is."),
-    ("tls-cert-file", Kind.STRING, "", "The serving certificate."),
-    ("tls-private-key-file", Kind.STRING, "", "The serving certificate's key."),
-    ("tls-cipher-suites", Kind.STRINGS, (), "The cipher suites to offer."),
-    ("tls-min-version", Kind.STRING, "", "The lowest TLS version to accept."),
-    ("live-page", Kind.BOOL, False, "Serve /live, a page about nodes, queue and decisions of the moment."),
+    ("secure-port", FlagKind.INT, 10259, "The HTTPS port; 0 serves nothing."),
+    ("bind-address", FlagKind.IP, "0.0.0.0", "The address to listen on."),  # noqa: S104 (the documented default)
+    ("cert-dir", FlagKind.STRING, "", "Where the serving certificate is."),
+    ("tls-cert-file", FlagKind.STRING, "", "The serving certificate."),
+    ("tls-private-key-file", FlagKind.STRING, "", "The serving certificate's key."),
+    ("tls-cipher-suites", FlagKind.STRINGS, (), "The cipher suites to offer."),
+    ("tls-min-version", FlagKind.STRING, "", "The lowest TLS version to accept."),
+    (
+        "live-page",
+        FlagKind.BOOL,
+        False,
+        "Serve /live, a page about nodes, queue and decisions of the moment.",
+    ),
 )
 _SERVING_WITHOUT_EFFECT = _section(
     "secure serving",
-    ("tls-curve-preferences", Kind.STRINGS, (), "The key exchange groups to offer."),
-    ("tls-sni-cert-key", Kind.STRINGS, (), "Certificates for other server names."),
-    ("permit-address-sharing", Kind.BOOL, False, "Share the address with other sockets."),
-    ("permit-port-sharing", Kind.BOOL, False, "Share the port with other processes."),
-    ("disable-http2-serving", Kind.BOOL, False, "Serve HTTP/1.1 only, as is always done here."),
-    ("http2-max-streams-per-connection", Kind.INT, 0, "The number of streams of a connection."),
+    ("tls-curve-preferences", FlagKind.STRINGS, (), "The key exchange groups to offer."),
+    ("tls-sni-cert-key", FlagKind.STRINGS, (), "Certificates for other server names."),
+    ("permit-address-sharing", FlagKind.BOOL, False, "Share the address with other sockets."),
+    ("permit-port-sharing", FlagKind.BOOL, False, "Share the port with other processes."),
+    ("disable-http2-serving", FlagKind.BOOL, False, "Serve HTTP/1.1 only, as is always done here."),
+    ("http2-max-streams-per-connection", FlagKind.INT, 0, "The number of streams of a connection."),
     effect=Effect.NONE,
 )
 _AUTHENTICATION = _section(
     "authentication",
-    ("authentication-kubeconfig", Kind.STRING, "", "Who reviews tokens; without it tokens are anonymous."),
-    ("authentication-skip-lookup", Kind.BOOL, False, "Do not read the authentication config map."),
-    ("authentication-token-webhook-cache-ttl", Kind.DURATION, _DEFAULT_TTL, "How long reviews are kept."),
-    ("authentication-tolerate-lookup-failure", Kind.BOOL, True, "Start without that config map."),
-    ("client-ca-file", Kind.STRING, "", "The authority of client certificates."),
-    ("requestheader-allowed-names", Kind.STRINGS, (), "Names of front proxies that are trusted."),
-    ("requestheader-client-ca-file", Kind.STRING, "", "The authority of front proxies."),
-    ("requestheader-username-headers", Kind.STRINGS, ("x-remote-user",), "Headers that hold the user."),
-    ("requestheader-group-headers", Kind.STRINGS, ("x-remote-group",), "Headers that hold the groups."),
-    ("requestheader-extra-headers-prefix", Kind.STRINGS, ("x-remote-extra-",), "Headers with more."),
-    ("requestheader-uid-headers", Kind.STRINGS, (), "Headers that hold the user's UID."),
+    (
+        "authentication-kubeconfig",
+        FlagKind.STRING,
+        "",
+        "Who reviews tokens; without it tokens are anonymous.",
+    ),
+    ("authentication-skip-lookup", FlagKind.BOOL, False, "Do not read the authentication config map."),
+    ("authentication-token-webhook-cache-ttl", FlagKind.DURATION, _DEFAULT_TTL, "How long reviews are kept."),
+    ("authentication-tolerate-lookup-failure", FlagKind.BOOL, True, "Start without that config map."),
+    ("client-ca-file", FlagKind.STRING, "", "The authority of client certificates."),
+    ("requestheader-allowed-names", FlagKind.STRINGS, (), "Names of front proxies that are trusted."),
+    ("requestheader-client-ca-file", FlagKind.STRING, "", "The authority of front proxies."),
+    ("requestheader-username-headers", FlagKind.STRINGS, ("x-remote-user",), "Headers that hold the user."),
+    ("requestheader-group-headers", FlagKind.STRINGS, ("x-remote-group",), "Headers that hold the groups."),
+    ("requestheader-extra-headers-prefix", FlagKind.STRINGS, ("x-remote-extra-",), "Headers with more."),
+    ("requestheader-uid-headers", FlagKind.STRINGS, (), "Headers that hold the user's UID."),
 )
 _AUTHORIZATION = _section(
     "authorization",
-    ("authorization-kubeconfig", Kind.STRING, "", "Who reviews access."),
+    ("authorization-kubeconfig", FlagKind.STRING, "", "Who reviews access."),
     (
         "authorization-always-allow-paths",
-        Kind.STRINGS,
+        FlagKind.STRINGS,
         ("/healthz", "/readyz", "/livez"),
         "Paths that everybody may get; a final * means a prefix.",
     ),
-    ("authorization-webhook-cache-authorized-ttl", Kind.DURATION, _DEFAULT_TTL, "How long a yes is kept."),
-    ("authorization-webhook-cache-unauthorized-ttl", Kind.DURATION, _DEFAULT_TTL, "How long a no is kept."),
+    (
+        "authorization-webhook-cache-authorized-ttl",
+        FlagKind.DURATION,
+        _DEFAULT_TTL,
+        "How long a yes is kept.",
+    ),
+    (
+        "authorization-webhook-cache-unauthorized-ttl",
+        FlagKind.DURATION,
+        _DEFAULT_TTL,
+        "How long a no is kept.",
+    ),
 )
 _DEPRECATED = _section(
     "deprecated",
-    ("kubeconfig", Kind.STRING, "", "The kubeconfig; ignored with --config."),
-    ("kube-api-content-type", Kind.STRING, "application/vnd.kubernetes.protobuf", "Ignored with --config."),
-    ("kube-api-qps", Kind.FLOAT32, 50.0, "Requests a second; ignored with --config."),
-    ("kube-api-burst", Kind.INT32, 100, "Requests at once; ignored with --config."),
-    ("profiling", Kind.BOOL, True, "Serve /debug/pprof; ignored with --config."),
-    ("contention-profiling", Kind.BOOL, True, "Sample blocking; ignored with --config."),
+    ("kubeconfig", FlagKind.STRING, "", "The kubeconfig; ignored with --config."),
+    (
+        "kube-api-content-type",
+        FlagKind.STRING,
+        "application/vnd.kubernetes.protobuf",
+        "Ignored with --config.",
+    ),
+    ("kube-api-qps", FlagKind.FLOAT32, 50.0, "Requests a second; ignored with --config."),
+    ("kube-api-burst", FlagKind.INT32, 100, "Requests at once; ignored with --config."),
+    ("profiling", FlagKind.BOOL, True, "Serve /debug/pprof; ignored with --config."),
+    ("contention-profiling", FlagKind.BOOL, True, "Sample blocking; ignored with --config."),
     effect=Effect.DEPRECATED,
 )
 _UNSCHEDULABLE = _section(
     "deprecated",
     (
         "pod-max-in-unschedulable-pods-duration",
-        Kind.DURATION,
+        FlagKind.DURATION,
         Duration.of_seconds(300),
         "How long a pod stays unschedulable before it is tried again.",
     ),
 )
 _ELECTION = _section(
     "leader election",
-    ("leader-elect", Kind.BOOL, True, "Take part in leader election."),
-    ("leader-elect-lease-duration", Kind.DURATION, Duration.of_seconds(15), "How long a lease lasts."),
-    ("leader-elect-renew-deadline", Kind.DURATION, Duration.of_seconds(10), "When to give up renewing."),
-    ("leader-elect-retry-period", Kind.DURATION, Duration.of_seconds(2), "The pause between attempts."),
-    ("leader-elect-resource-lock", Kind.STRING, "leases", "The kind of lock; only leases exist."),
-    ("leader-elect-resource-name", Kind.STRING, "kube-scheduler", "The lock's name."),
-    ("leader-elect-resource-namespace", Kind.STRING, "kube-system", "The lock's namespace."),
+    ("leader-elect", FlagKind.BOOL, True, "Take part in leader election."),
+    ("leader-elect-lease-duration", FlagKind.DURATION, Duration.of_seconds(15), "How long a lease lasts."),
+    ("leader-elect-renew-deadline", FlagKind.DURATION, Duration.of_seconds(10), "When to give up renewing."),
+    ("leader-elect-retry-period", FlagKind.DURATION, Duration.of_seconds(2), "The pause between attempts."),
+    ("leader-elect-resource-lock", FlagKind.STRING, "leases", "The kind of lock; only leases exist."),
+    ("leader-elect-resource-name", FlagKind.STRING, "kube-scheduler", "The lock's name."),
+    ("leader-elect-resource-namespace", FlagKind.STRING, "kube-system", "The lock's namespace."),
 )
 _GATES = _section(
     "feature gate",
-    ("feature-gates", Kind.STRINGS, (), "Pairs such as GenericWorkload=true."),
-    ("emulated-version", Kind.STRINGS, (), "The release whose feature defaults apply."),
-    ("min-compatibility-version", Kind.STRINGS, (), "The oldest release to get along with."),
+    ("feature-gates", FlagKind.STRINGS, (), "Pairs such as GenericWorkload=true."),
+    ("emulated-version", FlagKind.STRINGS, (), "The release whose feature defaults apply."),
+    ("min-compatibility-version", FlagKind.STRINGS, (), "The oldest release to get along with."),
 )
 _METRICS = _section(
     "metrics",
-    ("disabled-metrics", Kind.STRINGS, (), "Metrics to leave out."),
+    ("disabled-metrics", FlagKind.STRINGS, (), "Metrics to leave out."),
 )
 _METRICS_WITHOUT_EFFECT = _section(
     "metrics",
-    ("allow-metric-labels", Kind.STRINGS, (), "Label values to tell apart."),
-    ("allow-metric-labels-manifest", Kind.STRING, "", "A file with label values to tell apart."),
-    ("show-hidden-metrics-for-version", Kind.STRING, "", "Show what that release has hidden."),
+    ("allow-metric-labels", FlagKind.STRINGS, (), "Label values to tell apart."),
+    ("allow-metric-labels-manifest", FlagKind.STRING, "", "A file with label values to tell apart."),
+    ("show-hidden-metrics-for-version", FlagKind.STRING, "", "Show what that release has hidden."),
     effect=Effect.NONE,
 )
 _LOGS = [
-    Flag("v", Kind.INT, 0, "The verbosity of logs.", "logs", short="v"),
-    Flag("logging-format", Kind.STRING, "text", "How logs look.", "logs", choices=("text", "json")),
+    Flag("v", FlagKind.INT, 0, "The verbosity of logs.", "logs", short="v"),
+    Flag("logging-format", FlagKind.STRING, "text", "How logs look.", "logs", choices=("text", "json")),
 ]
 _LOGS_WITHOUT_EFFECT = _section(
     "logs",
-    ("vmodule", Kind.STRINGS, (), "Verbosity by source file."),
-    ("log-flush-frequency", Kind.DURATION, Duration.of_seconds(5), "How often logs are flushed."),
-    ("log-text-split-stream", Kind.BOOL, False, "Errors to another stream."),
-    ("log-text-info-buffer-size", Kind.STRING, "0", "How much to buffer."),
-    ("log-json-split-stream", Kind.BOOL, False, "Errors to another stream."),
-    ("log-json-info-buffer-size", Kind.STRING, "0", "How much to buffer."),
+    ("vmodule", FlagKind.STRINGS, (), "Verbosity by source file."),
+    ("log-flush-frequency", FlagKind.DURATION, Duration.of_seconds(5), "How often logs are flushed."),
+    ("log-text-split-stream", FlagKind.BOOL, False, "Errors to another stream."),
+    ("log-text-info-buffer-size", FlagKind.STRING, "0", "How much to buffer."),
+    ("log-json-split-stream", FlagKind.BOOL, False, "Errors to another stream."),
+    ("log-json-info-buffer-size", FlagKind.STRING, "0", "How much to buffer."),
     effect=Effect.NONE,
 )
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from berth.config.duration import parse_duration
-from berth.config.flags.flag_table import Flag, Kind
+from berth.config.flags.flag_table import Flag, FlagKind
 from berth.config.flags.reported_version import parse_version
 from berth.config.go_text import BOOLEANS, float32, quote
 
@@ -69,16 +69,16 @@ def _strings(text: str) -> tuple[str, ...]:
     return tuple(text.split(",")) if text else ()
 
 
-_PARSERS: Mapping[Kind, Callable[[str], Any]] = MappingProxyType(
+_PARSERS: Mapping[FlagKind, Callable[[str], Any]] = MappingProxyType(
     {
-        Kind.BOOL: _bool,
-        Kind.INT: _integer(64),
-        Kind.INT32: _integer(32),
-        Kind.FLOAT32: _float,
-        Kind.DURATION: parse_duration,
-        Kind.STRING: str,
-        Kind.STRINGS: _strings,
-        Kind.IP: _address,
-        Kind.VERSION: parse_version,
+        FlagKind.BOOL: _bool,
+        FlagKind.INT: _integer(64),
+        FlagKind.INT32: _integer(32),
+        FlagKind.FLOAT32: _float,
+        FlagKind.DURATION: parse_duration,
+        FlagKind.STRING: str,
+        FlagKind.STRINGS: _strings,
+        FlagKind.IP: _address,
+        FlagKind.VERSION: parse_version,
     }
 )

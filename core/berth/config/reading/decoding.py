@@ -9,7 +9,7 @@ from typing import Any
 
 from berth.config.errors import DecodeError
 from berth.config.plugin_args import ARGS_TYPES
-from berth.config.reading.document import Document, read_document
+from berth.config.reading.document import YamlDocument, read_document
 from berth.config.reading.envelope import GROUP, identify
 from berth.config.reading.schema import KINDS
 from berth.config.reading.tree import Object, Value, compact
@@ -57,7 +57,7 @@ def decode(source: bytes | str) -> Fields:
     return fields
 
 
-def _duplicate_keys(document: Document) -> list[str]:
+def _duplicate_keys(document: YamlDocument) -> list[str]:
     lines = "".join(f"\n  {duplicate}" for duplicate in document.duplicates)
     return [f"yaml: unmarshal errors:{lines}"] if lines else []
 

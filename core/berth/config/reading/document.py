@@ -12,7 +12,7 @@ _JSON_BLANKS = " \t\r\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class YamlDocument:
     """The first document of a file: its text, its value, and the YAML keys that were set twice."""
 
     text: str
@@ -20,7 +20,7 @@ class Document:
     duplicates: tuple[str, ...] = ()
 
 
-def read_document(source: bytes | str) -> Document:
+def read_document(source: bytes | str) -> YamlDocument:
     """Give the first document of a file.
 
     Raises:
@@ -28,11 +28,11 @@ def read_document(source: bytes | str) -> Document:
     """
     text = source if isinstance(source, str) else source.decode("utf-8", "replace")
     if text.lstrip().startswith("{"):
-        return Document(text, _json(text))
+        return YamlDocument(text, _json(text))
     root = first_document(source)
     conversion = Conversion()
     value = None if root is None else conversion.document(root)
-    return Document(text, value, tuple(conversion.duplicates))
+    return YamlDocument(text, value, tuple(conversion.duplicates))
 
 
 def _json(text: str) -> Value:

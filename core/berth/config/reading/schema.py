@@ -29,12 +29,12 @@ class Form(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class FieldShape:
     """A field's form, its type's name in messages, and what is inside."""
 
     form: Form
     go_type: str
-    item: "Shape | None" = None
+    item: "FieldShape | None" = None
     section: type[Section] | None = None
     optional: bool = False
 
@@ -45,7 +45,7 @@ class FieldSchema:
 
     attribute: str
     shown_name: str
-    shape: Shape
+    shape: FieldShape
 
 
 _SCALARS: Mapping[object, Form] = {
@@ -78,16 +78,16 @@ def _field(attribute: str, wire: str, hint: Any) -> FieldSchema:
     return FieldSchema(attribute, ".".join([*embedded, wire]), _shape(hint))
 
 
-def _shape(hint: Any) -> Shape:
+def _shape(hint: Any) -> FieldShape:
     if get_origin(hint) in {Union, types.UnionType}:
         inner = _shape(next(part for part in get_args(hint) if part is not type(None)))
-        return Shape(inner.form, inner.go_type, inner.item, inner.section, optional=True)
+        return FieldShape(inner.form, inner.go_type, inner.item, inner.section, optional=True)
     if marks := [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, GoType)]:
-        return Shape(_SCALARS[get_args(hint)[0]], marks[0].name)
+        return FieldShape(_SCALARS[get_args(hint)[0]], marks[0].name)
     if get_origin(hint) is tuple:
         item = _shape(get_args(hint)[0])
-        return Shape(Form.LIST, f"[]{item.go_type}", item)
+        return FieldShape(Form.LIST, f"[]{item.go_type}", item)
     if get_origin(hint) is Mapping:
         item = _shape(get_args(hint)[1])
-        return Shape(Form.MAP, f"map[string]{item.go_type}", item)
-    return Shape(Form.SECTION, hint.GO, section=hint)
+        return FieldShape(Form.MAP, f"map[string]{item.go_type}", item)
+    return FieldShape(Form.SECTION, hint.GO, section=hint)

@@ -14,7 +14,7 @@ from berth.config.duration import Duration, parse_duration
 from berth.config.errors import DecodeError
 from berth.config.go_text import float32, quote
 from berth.config.reading.base64_data import decode_base64
-from berth.config.reading.schema import KINDS, FieldSchema, Form, Shape, fields_of
+from berth.config.reading.schema import KINDS, FieldSchema, FieldShape, Form, fields_of
 from berth.config.reading.tree import Number, Object, Value, to_plain, type_word
 from berth.config.reading.wire import Section
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 _ENVELOPE = frozenset({"apiVersion", "kind"})
 _MAX_STRICT = 100
 _INT_BITS: Mapping[str, int] = MappingProxyType({"int32": 32, "int64": 64, "uint8": 8})
-_BYTE = Shape(Form.INTEGER, "uint8")
+_BYTE = FieldShape(Form.INTEGER, "uint8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,8 @@ class WireDecoder:
         else:
             fields[known.attribute] = self._value(known.shape, value, place)
 
-    def _value(self, shape: Shape, value: Value, place: _Place) -> Any:
-        readers: Mapping[Form, Callable[[Shape, Any, _Place], Any]] = {
+    def _value(self, shape: FieldShape, value: Value, place: _Place) -> Any:
+        readers: Mapping[Form, Callable[[FieldShape, Any, _Place], Any]] = {
             Form.TEXT: self._text,
             Form.FLAG: self._flag,
             Form.INTEGER: self._integer,
@@ -102,13 +102,13 @@ class WireDecoder:
         }
         return readers[shape.form](shape, value, place)
 
-    def _text(self, shape: Shape, value: Value, place: _Place) -> str:
+    def _text(self, shape: FieldShape, value: Value, place: _Place) -> str:
         return value if isinstance(value, str) else self._wrong(shape, value, place, "")
 
-    def _flag(self, shape: Shape, value: Value, place: _Place) -> bool:
+    def _flag(self, shape: FieldShape, value: Value, place: _Place) -> bool:
         return value if isinstance(value, bool) else self._wrong(shape, value, place, False)
 
-    def _integer(self, shape: Shape, value: Value, place: _Place) -> int:
+    def _integer(self, shape: FieldShape, value: Value, place: _Place) -> int:
         if not isinstance(value, Number):
             return self._wrong(shape, value, place, 0)
         number = value.integer()
@@ -118,7 +118,7 @@ class WireDecoder:
             return number
         return self._misfit(shape, value, place, 0)
 
-    def _float(self, shape: Shape, value: Value, place: _Place) -> float:
+    def _float(self, shape: FieldShape, value: Value, place: _Place) -> float:
         if not isinstance(value, Number):
             return self._wrong(shape, value, place, 0.0)
         try:
@@ -126,7 +126,7 @@ class WireDecoder:
         except OverflowError:
             return self._misfit(shape, value, place, 0.0)
 
-    def _duration(self, shape: Shape, value: Value, place: _Place) -> Duration:
+    def _duration(self, shape: FieldShape, value: Value, place: _Place) -> Duration:
         if value is not None and not isinstance(value, str):
             # Unlike any other, a problem with a duration ends decoding at once.
             raise DecodeError(_type_error(type_word(value), shape, place))
@@ -135,7 +135,7 @@ class WireDecoder:
         except ValueError as error:
             raise DecodeError(str(error)) from None
 
-    def _data(self, shape: Shape, value: Value, place: _Place) -> bytes:
+    def _data(self, shape: FieldShape, value: Value, place: _Place) -> bytes:
         if isinstance(value, list):
             return bytes(0 if item is None else self._integer(_BYTE, item, place) for item in value)
         if not isinstance(value, str):
@@ -146,7 +146,7 @@ class WireDecoder:
             self._fatal = self._fatal or str(error)
             return b""
 
-    def _map(self, shape: Shape, value: Value, place: _Place) -> dict[str, Any]:
+    def _map(self, shape: FieldShape, value: Value, place: _Place) -> dict[str, Any]:
         assert shape.item is not None
         if not isinstance(value, Object):
             return self._wrong(shape, value, place, {})
@@ -158,28 +158,28 @@ class WireDecoder:
             members[name] = "" if item is None else self._value(shape.item, item, inner)
         return members
 
-    def _list(self, shape: Shape, value: Value, place: _Place) -> list[Any]:
+    def _list(self, shape: FieldShape, value: Value, place: _Place) -> list[Any]:
         assert shape.item is not None
         if not isinstance(value, list):
             return self._wrong(shape, value, place, [])
         return [self._item(shape.item, item, place.item(index)) for index, item in enumerate(value)]
 
-    def _item(self, shape: Shape, value: Value, place: _Place) -> Any:
+    def _item(self, shape: FieldShape, value: Value, place: _Place) -> Any:
         if value is not None:
             return self._value(shape, value, place)
         return {} if shape.form is Form.SECTION else ""
 
-    def _object(self, shape: Shape, value: Value, place: _Place) -> Fields:
+    def _object(self, shape: FieldShape, value: Value, place: _Place) -> Fields:
         assert shape.section is not None
         if not isinstance(value, Object):
             return self._wrong(shape, value, place, {})
         return self._section(shape.section, value, place)
 
-    def _wrong(self, shape: Shape, value: Value, place: _Place, instead: T) -> T:
+    def _wrong(self, shape: FieldShape, value: Value, place: _Place, instead: T) -> T:
         self._fatal = self._fatal or _type_error(type_word(value), shape, place)
         return instead
 
-    def _misfit(self, shape: Shape, value: Number, place: _Place, instead: T) -> T:
+    def _misfit(self, shape: FieldShape, value: Number, place: _Place, instead: T) -> T:
         self._fatal = self._fatal or _type_error(f"number {value.literal}", shape, place)
         return instead
 
@@ -189,7 +189,7 @@ class WireDecoder:
             self.strict.append(complaint)
 
 
-def _type_error(what: str, shape: Shape, place: _Place) -> str:
+def _type_error(what: str, shape: FieldShape, place: _Place) -> str:
     target = f"{place.holder}.{place.path} of type {shape.go_type}"
     return f"json: cannot unmarshal {what} into Go struct field {target}"
 
@@ -200,7 +200,7 @@ def build(section: type[Section], fields: Mapping[str, Any]) -> Any:
     return section(**{name: _built(shapes[name], value) for name, value in fields.items()})
 
 
-def _built(shape: Shape, value: Any) -> Any:
+def _built(shape: FieldShape, value: Any) -> Any:
     if shape.form is Form.LIST:
         assert shape.item is not None
         return tuple(_built(shape.item, item) for item in value)

@@ -18,7 +18,7 @@ from berth.config.rules.field_errors import EnumText, duplicate, invalid, requir
 from berth.config.rules.names import is_extended_resource, qualified_name_problems
 from berth.config.types import (
     API_VERSION,
-    Extender,
+    ExtenderConfig,
     LeaderElection,
     PluginConfig,
     PluginSet,
@@ -172,7 +172,7 @@ def same_args(one: Any, other: Any) -> bool:
     return json_text(one) == json_text(other)
 
 
-def _extenders(extenders: Sequence[Extender]) -> Iterator[str]:
+def _extenders(extenders: Sequence[ExtenderConfig]) -> Iterator[str]:
     managed: set[str] = set()
     for index, extender in enumerate(extenders):
         path = f"extenders[{index}]"

@@ -6,7 +6,7 @@ from berth.conformance.answers import Comparable, filtered, passing, same, score
 from berth.conformance.check import check
 from berth.conformance.host_state import HostState, shown
 from berth.conformance.samples import Document
-from berth.conformance.subject import Subject
+from berth.conformance.subject import PluginUnderTest
 
 CLAUSE = "Scheduling calls"
 ROUNDS = 3
@@ -27,7 +27,7 @@ def _anew(pod: Document, number: int) -> Document:
     return {**pod, "metadata": {**pod["metadata"], "uid": f"{pod['metadata']['uid']}-{number}"}}
 
 
-async def _in_any_order(subject: Subject, ask: Ask, what: str) -> None:
+async def _in_any_order(subject: PluginUnderTest, ask: Ask, what: str) -> None:
     """Raises: UnmetError where pods have other answers in the second round, asked about from the last on."""
     host = await shown(subject)
     found = {pod["metadata"]["name"]: await ask(host, _anew(pod, 0)) for pod in subject.pods}
@@ -45,7 +45,7 @@ async def _in_any_order(subject: Subject, ask: Ask, what: str) -> None:
     needs=("FILTER", "nodes"),
     after=("filter/deterministic",),
 )
-async def filter_order(subject: Subject) -> None:
+async def filter_order(subject: PluginUnderTest) -> None:
     """Pods are asked about in any order, again, and ahead of their turn; most questions place no pod."""
     await _in_any_order(subject, filtered, "the verdicts")
 
@@ -57,6 +57,6 @@ async def filter_order(subject: Subject) -> None:
     needs=("SCORE", "nodes"),
     after=("score/deterministic",),
 )
-async def score_order(subject: Subject) -> None:
+async def score_order(subject: PluginUnderTest) -> None:
     """As for Filter."""
     await _in_any_order(subject, _scores, "the scores")

@@ -6,7 +6,7 @@ All other checks build upon these, and say nothing of a plugin that fails one of
 from berth.conformance.answers import filtered, same, scored
 from berth.conformance.check import check, expect
 from berth.conformance.host_state import Stream, shown
-from berth.conformance.subject import Subject, brief
+from berth.conformance.subject import PluginUnderTest, brief
 from berth_plugin_proto import common_pb2
 
 STATUSES = frozenset(common_pb2.Code.values()) - {common_pb2.CODE_UNSPECIFIED, common_pb2.CODE_WAIT}
@@ -15,27 +15,27 @@ UNCHANGED = "nothing happened since the last question, and no state may be kept 
 
 
 @check("configure/accepted", "the profile's arguments are accepted", "Order of calls", basic=True)
-async def accepted(subject: Subject) -> None:
+async def accepted(subject: PluginUnderTest) -> None:
     """Nothing else can be tried with arguments that are refused."""
     errors = await subject.configure()
     expect(not errors, "no errors (give other arguments with --args)", errors)
 
 
 @check("sync/held-first", "the plugin says first what it holds", "State", basic=True)
-async def held_first(subject: Subject) -> None:
+async def held_first(subject: PluginUnderTest) -> None:
     """Nothing and 0, or an epoch and its generation."""
     held = (await Stream(subject).opened()).held
     expect(bool(held.epoch) == (held.generation > 0), "both epoch and generation, or neither", brief(held))
 
 
 @check("sync/transfer", "a full transfer is acknowledged", "State", basic=True)
-async def transfer(subject: Subject) -> None:
+async def transfer(subject: PluginUnderTest) -> None:
     """From the first Ack on calls are answered."""
     await shown(subject)
 
 
 @check("sync/delta", "a delta is acknowledged", "State", basic=True)
-async def delta(subject: Subject) -> None:
+async def delta(subject: PluginUnderTest) -> None:
     """An empty one too."""
     await (await shown(subject)).step()
 
@@ -47,7 +47,7 @@ async def delta(subject: Subject) -> None:
     needs=("FILTER",),
     basic=True,
 )
-async def filter_answer(subject: Subject) -> None:
+async def filter_answer(subject: PluginUnderTest) -> None:
     """A verdict a node; codes have a reason; reasons have a text and an unschedulable code."""
     host = await shown(subject)
     for pod in subject.pods:
@@ -61,7 +61,7 @@ async def filter_answer(subject: Subject) -> None:
     needs=("FILTER",),
     basic=True,
 )
-async def filter_status(subject: Subject) -> None:
+async def filter_status(subject: PluginUnderTest) -> None:
     """Only Permit makes pods wait."""
     host = await shown(subject)
     for pod in subject.pods:
@@ -76,7 +76,7 @@ async def filter_status(subject: Subject) -> None:
     needs=("FILTER",),
     basic=True,
 )
-async def filter_verdicts(subject: Subject) -> None:
+async def filter_verdicts(subject: PluginUnderTest) -> None:
     """Otherwise they contradict the status."""
     host = await shown(subject)
     for pod in subject.pods:
@@ -92,7 +92,7 @@ async def filter_verdicts(subject: Subject) -> None:
     needs=("FILTER",),
     basic=True,
 )
-async def filter_deterministic(subject: Subject) -> None:
+async def filter_deterministic(subject: PluginUnderTest) -> None:
     """Nothing happened between the two."""
     host = await shown(subject)
     for pod in subject.pods:
@@ -107,7 +107,7 @@ async def filter_deterministic(subject: Subject) -> None:
     needs=("SCORE",),
     basic=True,
 )
-async def score_answer(subject: Subject) -> None:
+async def score_answer(subject: PluginUnderTest) -> None:
     """A number a node, little-endian, in one of the widths."""
     host = await shown(subject)
     for pod in subject.pods:
@@ -121,7 +121,7 @@ async def score_answer(subject: Subject) -> None:
     needs=("SCORE",),
     basic=True,
 )
-async def score_status(subject: Subject) -> None:
+async def score_status(subject: PluginUnderTest) -> None:
     """Scores turn no pod down."""
     host = await shown(subject)
     allowed = (common_pb2.CODE_SUCCESS, common_pb2.CODE_SKIP, common_pb2.CODE_ERROR)
@@ -139,7 +139,7 @@ async def score_status(subject: Subject) -> None:
 @check(
     "score/normalization", "scores say how they are to be normalized", "Vectors", needs=("SCORE",), basic=True
 )
-async def normalization(subject: Subject) -> None:
+async def normalization(subject: PluginUnderTest) -> None:
     """Unspecified is a protocol error."""
     host = await shown(subject)
     for pod in subject.pods:
@@ -153,7 +153,7 @@ async def normalization(subject: Subject) -> None:
 @check(
     "score/deterministic", "the same question has the same scores", "Equal pods", needs=("SCORE",), basic=True
 )
-async def score_deterministic(subject: Subject) -> None:
+async def score_deterministic(subject: PluginUnderTest) -> None:
     """Nothing happened between the two."""
     host = await shown(subject)
     for pod in subject.pods:

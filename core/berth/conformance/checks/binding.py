@@ -8,7 +8,7 @@ from berth.config.out_of_tree.pod_metadata import is_reserved
 from berth.conformance.check import check, expect
 from berth.conformance.checks.reserving import Hold, reservable
 from berth.conformance.host_state import HostState, shown
-from berth.conformance.subject import Subject, brief
+from berth.conformance.subject import PluginUnderTest, brief
 from berth.out_of_tree.points.metadata_patch import read_patch
 from berth.out_of_tree.points.packing import status_of
 from berth_plugin_proto import common_pb2 as pb
@@ -50,7 +50,7 @@ async def _verdict(host: HostState, name: str, allowed: set[Any]) -> Any:
     CLAUSE,
     needs=("PERMIT",),
 )
-async def permit(subject: Subject) -> None:
+async def permit(subject: PluginUnderTest) -> None:
     """Nothing else is a leave."""
     await _verdict(await shown(subject), "Permit", PERMIT)
 
@@ -62,7 +62,7 @@ async def permit(subject: Subject) -> None:
     needs=("PERMIT",),
     after=("permit/answer",),
 )
-async def permit_timeout(subject: Subject) -> None:
+async def permit_timeout(subject: PluginUnderTest) -> None:
     """After that the attempt fails."""
     response = await _verdict(await shown(subject), "Permit", PERMIT)
     if response.status.code == pb.CODE_WAIT:
@@ -76,7 +76,7 @@ async def permit_timeout(subject: Subject) -> None:
     needs=("PERMIT",),
     after=("permit/answer",),
 )
-async def permit_repeated(subject: Subject) -> None:
+async def permit_repeated(subject: PluginUnderTest) -> None:
     """The answer to the first may be lost."""
     host = await shown(subject)
     hold = await _ready_to_bind(host)
@@ -85,7 +85,7 @@ async def permit_repeated(subject: Subject) -> None:
 
 
 @check("pre-bind/answer", "PreBind accepts or turns down", CLAUSE, needs=("PRE_BIND",))
-async def pre_bind(subject: Subject) -> None:
+async def pre_bind(subject: PluginUnderTest) -> None:
     """It is the last call before the binding is written."""
     await _verdict(await shown(subject), "PreBind", PRE_BIND)
 
@@ -97,7 +97,7 @@ async def pre_bind(subject: Subject) -> None:
     needs=("PRE_BIND",),
     after=("pre-bind/answer",),
 )
-async def pre_bind_patch(subject: Subject) -> None:
+async def pre_bind_patch(subject: PluginUnderTest) -> None:
     """It is a merge patch of the pod's metadata."""
     response = await _verdict(await shown(subject), "PreBind", PRE_BIND)
     _check_patch(response)
@@ -110,7 +110,7 @@ async def pre_bind_patch(subject: Subject) -> None:
     needs=("RESERVE",),
     after=("reserve/answer",),
 )
-async def reserve_patch(subject: Subject) -> None:
+async def reserve_patch(subject: PluginUnderTest) -> None:
     """It is written in PreBind's place."""
     host = await shown(subject)
     hold = await reservable(host)
@@ -124,7 +124,7 @@ async def reserve_patch(subject: Subject) -> None:
     needs=("PRE_BIND",),
     after=("pre-bind/patch",),
 )
-async def pre_bind_keys(subject: Subject) -> None:
+async def pre_bind_keys(subject: PluginUnderTest) -> None:
     """Plugins do not write Kubernetes' own keys, and an entry of the plugin list has to allow the others."""
     response = await _verdict(await shown(subject), "PreBind", PRE_BIND)
     _check_keys(response)
@@ -137,7 +137,7 @@ async def pre_bind_keys(subject: Subject) -> None:
     needs=("RESERVE",),
     after=("reserve/patch",),
 )
-async def reserve_keys(subject: Subject) -> None:
+async def reserve_keys(subject: PluginUnderTest) -> None:
     """As PreBind's."""
     host = await shown(subject)
     _check_keys(await _ask(host, "Reserve", await reservable(host)))
@@ -169,7 +169,7 @@ def _check_patch(response: Any) -> None:
     needs=("PRE_BIND",),
     after=("pre-bind/answer",),
 )
-async def pre_bind_repeated(subject: Subject) -> None:
+async def pre_bind_repeated(subject: PluginUnderTest) -> None:
     """The answer to the first may be lost."""
     host = await shown(subject)
     hold = await _ready_to_bind(host)
@@ -178,7 +178,7 @@ async def pre_bind_repeated(subject: Subject) -> None:
 
 
 @check("bind/answer", "Bind says SUCCESS, SKIP or ERROR", CLAUSE, needs=("BIND",))
-async def bind(subject: Subject) -> None:
+async def bind(subject: PluginUnderTest) -> None:
     """It writes the binding, or it does not; the pod is the kit's own and on no API server."""
     await _verdict(await shown(subject), "Bind", BIND)
 
@@ -189,7 +189,7 @@ async def bind(subject: Subject) -> None:
     CLAUSE,
     needs=("POST_BIND",),
 )
-async def post_bind(subject: Subject) -> None:
+async def post_bind(subject: PluginUnderTest) -> None:
     """Epoch and generation are not checked, and the pod may be left out."""
     host = await shown(subject)
     of_call = {"with_object": False, "generation": 77, "epoch": "bygone"}
@@ -197,7 +197,7 @@ async def post_bind(subject: Subject) -> None:
 
 
 @check("cycle-done/outcomes", "every outcome of an attempt is heard", CLAUSE, needs=("CYCLE_DONE",))
-async def outcomes(subject: Subject) -> None:
+async def outcomes(subject: PluginUnderTest) -> None:
     """Of attempts that the plugin was never asked about too."""
     host = await shown(subject)
     for outcome in sorted(set(scheduling_pb2.CycleOutcome.values()) - {0}):
@@ -211,7 +211,7 @@ async def outcomes(subject: Subject) -> None:
     needs=("CYCLE_DONE",),
     after=("cycle-done/outcomes",),
 )
-async def cycle_done(subject: Subject) -> None:
+async def cycle_done(subject: PluginUnderTest) -> None:
     """Epoch and generation are not checked."""
     host = await shown(subject)
     of_call = {"with_object": False, "generation": 77, "epoch": "bygone"}
@@ -219,7 +219,7 @@ async def cycle_done(subject: Subject) -> None:
     await host.ask("CycleDone", subject.pods[0], outcome=outcome, of_call=of_call)
 
 
-async def _made_room(subject: Subject) -> tuple[HostState, list[Any]]:
+async def _made_room(subject: PluginUnderTest) -> tuple[HostState, list[Any]]:
     host = await shown(subject)
     reason = pb.Reason(code=pb.CODE_UNSCHEDULABLE, text="the kit turns all nodes down")
     verdicts = scheduling_pb2.Verdicts(all=1, reasons=[reason])
@@ -232,7 +232,7 @@ async def _made_room(subject: Subject) -> tuple[HostState, list[Any]]:
     CLAUSE,
     needs=("POST_FILTER",),
 )
-async def post_filter(subject: Subject) -> None:
+async def post_filter(subject: PluginUnderTest) -> None:
     """Its status decides whether another plugin is asked."""
     _, responses = await _made_room(subject)
     for response in responses:
@@ -249,7 +249,7 @@ async def post_filter(subject: Subject) -> None:
     needs=("POST_FILTER",),
     after=("post-filter/answer",),
 )
-async def victims(subject: Subject) -> None:
+async def victims(subject: PluginUnderTest) -> None:
     """A pod that is not on the nominated node is a protocol error; here no pod is placed."""
     host, responses = await _made_room(subject)
     for response in responses:
@@ -266,7 +266,7 @@ async def victims(subject: Subject) -> None:
     needs=("POST_FILTER", "nodes"),
     after=("post-filter/answer",),
 )
-async def nominated(subject: Subject) -> None:
+async def nominated(subject: PluginUnderTest) -> None:
     """An empty name takes a nomination back."""
     host, responses = await _made_room(subject)
     for response in responses:

@@ -8,14 +8,14 @@ from berth.conformance.answers import filtered, same
 from berth.conformance.check import check, expect
 from berth.conformance.host_state import shown
 from berth.conformance.samples import renamed
-from berth.conformance.subject import Subject, fails, refused, skip
+from berth.conformance.subject import PluginUnderTest, fails, refused, skip
 
 CLAUSE = "Scheduling calls"
 NEEDS = ("FILTER", "nodes")
 
 
 @check("calls/generation", "the answer says which generation it is about", CLAUSE, needs=NEEDS)
-async def generation(subject: Subject) -> None:
+async def generation(subject: PluginUnderTest) -> None:
     """The one asked for; a later one only where that is held."""
     host = await shown(subject)
     await host.step()
@@ -24,7 +24,7 @@ async def generation(subject: Subject) -> None:
 
 
 @check("calls/deltas", "a call's own deltas are applied", CLAUSE, needs=NEEDS, after=("calls/generation",))
-async def deltas(subject: Subject) -> None:
+async def deltas(subject: PluginUnderTest) -> None:
     """They spare a wait for the stream."""
     host = await shown(subject)
     carried = host.delta(host.put_node(renamed(host.nodes[0], "carried")))
@@ -42,7 +42,7 @@ async def deltas(subject: Subject) -> None:
         "sync/repeated-delta",
     ),
 )
-async def deltas_again(subject: Subject) -> None:
+async def deltas_again(subject: PluginUnderTest) -> None:
     """It is skipped, and acknowledged."""
     host = await shown(subject)
     carried = host.delta(host.put_node(renamed(host.nodes[0], "carried")))
@@ -58,7 +58,7 @@ async def deltas_again(subject: Subject) -> None:
     needs=NEEDS,
     after=("calls/generation",),
 )
-async def held_deltas(subject: Subject) -> None:
+async def held_deltas(subject: PluginUnderTest) -> None:
     """The host may not know yet what is held."""
     host = await shown(subject)
     step = await host.step(host.put_node(renamed(host.nodes[0], "held")))
@@ -73,7 +73,7 @@ async def held_deltas(subject: Subject) -> None:
     needs=NEEDS,
     after=("calls/generation",),
 )
-async def waits(subject: Subject) -> None:
+async def waits(subject: PluginUnderTest) -> None:
     """Up to its deadline, and is then answered."""
     host = await shown(subject)
     coming = host.delta()
@@ -97,7 +97,7 @@ async def waits(subject: Subject) -> None:
     needs=NEEDS,
     after=("calls/generation",),
 )
-async def later_generation(subject: Subject) -> None:
+async def later_generation(subject: PluginUnderTest) -> None:
     """As long as no node has changed its index since."""
     host = await shown(subject)
     await host.step(host.put_pod(renamed(subject.pods[-1], "later"), (host.names or [""])[0]))
@@ -110,7 +110,7 @@ async def later_generation(subject: Subject) -> None:
     CLAUSE,
     needs=(*NEEDS, "nodes"),
 )
-async def generation_gone(subject: Subject) -> None:
+async def generation_gone(subject: PluginUnderTest) -> None:
     """The host repeats it with its newest generation."""
     host = await shown(subject)
     await host.step(host.drop_node(0))
@@ -119,7 +119,7 @@ async def generation_gone(subject: Subject) -> None:
 
 
 @check("calls/unknown-epoch", "a call of an unknown epoch is refused", CLAUSE, needs=NEEDS)
-async def unknown_epoch(subject: Subject) -> None:
+async def unknown_epoch(subject: PluginUnderTest) -> None:
     """The plugin has another state than the host means."""
     host = await shown(subject)
     call = host.ask("Filter", subject.pods[0], of_call={"epoch": "never-used"})
@@ -127,7 +127,7 @@ async def unknown_epoch(subject: Subject) -> None:
 
 
 @check("calls/unknown-pod", "a pod that was never sent is asked for", CLAUSE, needs=NEEDS)
-async def unknown_pod(subject: Subject) -> None:
+async def unknown_pod(subject: PluginUnderTest) -> None:
     """The host repeats the call with the pod's object."""
     _skip_where_no_pod_is_read(subject)
     host = await shown(subject)
@@ -138,14 +138,14 @@ async def unknown_pod(subject: Subject) -> None:
     )
 
 
-def _skip_where_no_pod_is_read(subject: Subject) -> None:
+def _skip_where_no_pod_is_read(subject: PluginUnderTest) -> None:
     """Raises: UnsuitableError where the answer is the same for all pods: the plugin needs no object."""
     if subject.offers("pod_fields") and not subject.capabilities.pod_fields.paths:
         raise skip("pod_fields is empty: the plugin reads nothing of pods")
 
 
 @check("calls/pod-left-out", "a later call of an attempt may leave the pod out", CLAUSE, needs=NEEDS)
-async def pod_left_out(subject: Subject) -> None:
+async def pod_left_out(subject: PluginUnderTest) -> None:
     """It is answered alike, or the pod is asked for."""
     host = await shown(subject)
     before = await filtered(host, subject.pods[0])
@@ -166,7 +166,7 @@ async def pod_left_out(subject: Subject) -> None:
     CLAUSE,
     needs=NEEDS,
 )
-async def pod_sent_again(subject: Subject) -> None:
+async def pod_sent_again(subject: PluginUnderTest) -> None:
     """Another attempt brings another object under the same UID."""
     host = await shown(subject)
     one, other = subject.pods[0], subject.pods[-1]
@@ -177,7 +177,7 @@ async def pod_sent_again(subject: Subject) -> None:
 
 
 @check("calls/bad-pod", "a pod that can't be decoded is an error of that call", CLAUSE, needs=NEEDS)
-async def bad_pod(subject: Subject) -> None:
+async def bad_pod(subject: PluginUnderTest) -> None:
     """The plugin goes on."""
     _skip_where_no_pod_is_read(subject)
     host = await shown(subject)
@@ -191,7 +191,7 @@ async def bad_pod(subject: Subject) -> None:
 
 
 @check("calls/side-by-side", "calls may come side by side", CLAUSE, needs=NEEDS)
-async def side_by_side(subject: Subject) -> None:
+async def side_by_side(subject: PluginUnderTest) -> None:
     """Each is answered for its own pod."""
     host = await shown(subject)
     apart = [await filtered(host, pod) for pod in subject.pods]
@@ -206,7 +206,7 @@ async def side_by_side(subject: Subject) -> None:
     needs=NEEDS,
     after=("calls/waits",),
 )
-async def waiting_holds_up_no_other_call(subject: Subject) -> None:
+async def waiting_holds_up_no_other_call(subject: PluginUnderTest) -> None:
     """Not even once it was given up."""
     host = await shown(subject)
     request = host.request("Filter", subject.pods[0], of_call={"generation": 99})

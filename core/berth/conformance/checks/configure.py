@@ -9,7 +9,7 @@ from berth.conformance.answers import decided, same
 from berth.conformance.check import check, expect
 from berth.conformance.host_state import shown
 from berth.conformance.samples import make_pod
-from berth.conformance.subject import Subject, refused, skip
+from berth.conformance.subject import PluginUnderTest, refused, skip
 
 CLAUSE = "Order of calls"
 OTHER = "another-profile"
@@ -20,7 +20,7 @@ OTHER = "another-profile"
     "the same arguments are accepted again, over another connection",
     CLAUSE,
 )
-async def repeated(subject: Subject) -> None:
+async def repeated(subject: PluginUnderTest) -> None:
     """After a lost connection the host begins anew."""
     await subject.configure(OTHER)
     errors = await (await subject.another()).configure(OTHER)
@@ -29,27 +29,27 @@ async def repeated(subject: Subject) -> None:
 
 
 @check("configure/version", "a version that is not spoken is an error in the reply", CLAUSE)
-async def version(subject: Subject) -> None:
+async def version(subject: PluginUnderTest) -> None:
     """A host must not believe that it is understood."""
     errors = await subject.configure(OTHER, protocol_version=999)
     expect(any(errors), "errors", "none")
 
 
 @check("configure/handshake-errors", "what the host found wrong is listened to", CLAUSE)
-async def handshake_errors(subject: Subject) -> None:
+async def handshake_errors(subject: PluginUnderTest) -> None:
     """The host reports for the plugin's log; the call itself is in order."""
     await subject.configure(OTHER, handshake_errors=["the kit says so, to see that it is heard"])
 
 
 @check("configure/not-json", "arguments that are no JSON are an error in the reply", CLAUSE)
-async def not_json(subject: Subject) -> None:
+async def not_json(subject: PluginUnderTest) -> None:
     """Every error found is reported, as text."""
     errors = await subject.configure(OTHER, arguments=b'{"a":')
     expect(any(errors), "errors", "none")
 
 
 @check("configure/no-object", "arguments that are no object are an error in the reply", CLAUSE)
-async def no_object(subject: Subject) -> None:
+async def no_object(subject: PluginUnderTest) -> None:
     """Arguments are a JSON object."""
     errors = await subject.configure(OTHER, arguments=b"[1, 2]")
     expect(any(errors), "errors", "none")
@@ -61,7 +61,7 @@ async def no_object(subject: Subject) -> None:
     CLAUSE,
     after=("handshake/arguments-schema", "configure/repeated"),
 )
-async def unknown_argument(subject: Subject) -> None:
+async def unknown_argument(subject: PluginUnderTest) -> None:
     """A misspelt one would be ignored in silence."""
     if _schema(subject).get("additionalProperties") not in (None, False):
         raise skip("the schema allows any property")
@@ -74,7 +74,7 @@ async def unknown_argument(subject: Subject) -> None:
     CLAUSE,
     after=("configure/unknown-argument",),
 )
-async def wrong_values(subject: Subject) -> None:
+async def wrong_values(subject: PluginUnderTest) -> None:
     """The error names the argument when it is configured; later there is only a pod that fails."""
     given = subject.options.arguments or {}
     wrong = {**{name: _of_another_type(value) for name, value in given.items()}, **_wrong_by_schema(subject)}
@@ -83,7 +83,7 @@ async def wrong_values(subject: Subject) -> None:
     await _refused_arguments(subject, *({**given, name: value} for name, value in wrong.items()))
 
 
-async def _refused_arguments(subject: Subject, *wrong: dict[str, Any]) -> None:
+async def _refused_arguments(subject: PluginUnderTest, *wrong: dict[str, Any]) -> None:
     """Offer arguments that are wrong, one after the other. Raises: UnmetError where some are accepted."""
     accepted = []
     for arguments in wrong:
@@ -96,7 +96,7 @@ async def _refused_arguments(subject: Subject, *wrong: dict[str, Any]) -> None:
     expect(not accepted, "an error about each wrong argument", found)
 
 
-def _schema(subject: Subject) -> dict[str, Any]:
+def _schema(subject: PluginUnderTest) -> dict[str, Any]:
     """The announced schema, empty where there is none."""
     declared: dict[str, Any] = msgspec.json.decode(subject.capabilities.arguments_schema or b"{}")
     return declared
@@ -106,7 +106,7 @@ def _of_another_type(value: Any) -> Any:
     return ["a list"] if not isinstance(value, list) else "a text"
 
 
-def _wrong_by_schema(subject: Subject) -> dict[str, Any]:
+def _wrong_by_schema(subject: PluginUnderTest) -> dict[str, Any]:
     """For each property whose schema says what is right, a value that is wrong."""
     found = {}
     for name, shape in _schema(subject).get("properties", {}).items():
@@ -130,7 +130,7 @@ def _wrong_by_schema(subject: Subject) -> dict[str, Any]:
     needs=("nodes",),
     after=("configure/no-object",),
 )
-async def old_ones_stay(subject: Subject) -> None:
+async def old_ones_stay(subject: PluginUnderTest) -> None:
     """A bad edit of a configuration breaks nothing that works."""
     host = await shown(subject)
     before = await decided(host, subject.pods[0])
@@ -144,7 +144,7 @@ async def old_ones_stay(subject: Subject) -> None:
     "Scheduling calls",
     needs=("FILTER",),
 )
-async def unknown_profile(subject: Subject) -> None:
+async def unknown_profile(subject: PluginUnderTest) -> None:
     """The host configures it and repeats the call."""
     host = await shown(subject)
     call = host.ask("Filter", make_pod("stranger", OTHER), of_call={"profile": "never-configured"})
@@ -154,7 +154,7 @@ async def unknown_profile(subject: Subject) -> None:
 
 
 @check("configure/removed", "a profile can end its use and come back", CLAUSE)
-async def removed(subject: Subject) -> None:
+async def removed(subject: PluginUnderTest) -> None:
     """There is nothing to find wrong with an end, nor with the end of what never began."""
     for profile in (OTHER, "never-configured"):
         errors = await subject.configure(profile, removed=True, arguments=None)
@@ -172,7 +172,7 @@ async def removed(subject: Subject) -> None:
     needs=("nodes",),
     after=("configure/removed",),
 )
-async def profiles_apart(subject: Subject) -> None:
+async def profiles_apart(subject: PluginUnderTest) -> None:
     """Profiles know nothing of one another."""
     host = await shown(subject)
     before = await decided(host, subject.pods[0])
@@ -182,7 +182,7 @@ async def profiles_apart(subject: Subject) -> None:
 
 
 @check("configure/shadow", "a plugin can be configured as a shadow", "Shadow and recording")
-async def shadow(subject: Subject) -> None:
+async def shadow(subject: PluginUnderTest) -> None:
     """It does not have to know that it is not followed."""
     errors = await subject.configure(OTHER, shadow=True)
     await subject.configure(OTHER, removed=True, arguments=None)

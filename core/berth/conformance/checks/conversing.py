@@ -9,14 +9,14 @@ from berth.conformance.answers import filtered, same
 from berth.conformance.check import check, expect
 from berth.conformance.checks.placing import GENERATES, SCORES, as_lists, generated, scored
 from berth.conformance.host_state import shown
-from berth.conformance.subject import Subject, brief, refused
+from berth.conformance.subject import PluginUnderTest, brief, refused
 from berth_plugin_proto import scheduling_pb2
 
 CLAUSE = "Scheduling calls"
 NEEDS = ("converse", "FILTER")
 
 
-async def _answers(subject: Subject, stream: Any, count: int) -> dict[int, str]:
+async def _answers(subject: PluginUnderTest, stream: Any, count: int) -> dict[int, str]:
     """The kinds of the next so many answers by their ids, in as many messages as the plugin likes."""
     answers: list[Any] = []
     while len(answers) < count:
@@ -34,7 +34,7 @@ async def _answers(subject: Subject, stream: Any, count: int) -> dict[int, str]:
     CLAUSE,
     needs=NEEDS,
 )
-async def answer(subject: Subject) -> None:
+async def answer(subject: PluginUnderTest) -> None:
     """By the message of its own kind, with the request's id."""
     host = await shown(subject)
     stream: Any = subject.scheduling.Converse()
@@ -53,7 +53,7 @@ async def answer(subject: Subject) -> None:
     needs=NEEDS,
     after=("converse/answer",),
 )
-async def alike(subject: Subject) -> None:
+async def alike(subject: PluginUnderTest) -> None:
     """It is another way for the same calls."""
     host = await shown(subject)
     conversation = subject.conversation()
@@ -76,7 +76,7 @@ async def alike(subject: Subject) -> None:
         "converse/same",
     ),
 )
-async def many(subject: Subject) -> None:
+async def many(subject: PluginUnderTest) -> None:
     """Answers come in any order, each under its request's id."""
     host = await shown(subject)
     conversation, pods = subject.conversation(), subject.pods * 3
@@ -95,7 +95,7 @@ async def many(subject: Subject) -> None:
     needs=(*NEEDS, "converse_together"),
     after=("converse/answer", "converse/many"),
 )
-async def together(subject: Subject) -> None:
+async def together(subject: PluginUnderTest) -> None:
     """Each under its own id, in as many messages as the plugin likes."""
     host = await shown(subject)
     stream: Any = subject.scheduling.Converse()
@@ -120,7 +120,7 @@ async def together(subject: Subject) -> None:
         "calls/unknown-epoch",
     ),
 )
-async def refusal(subject: Subject) -> None:
+async def refusal(subject: PluginUnderTest) -> None:
     """As a CallError with code and reason."""
     host = await shown(subject)
     conversation = subject.conversation()
@@ -136,7 +136,7 @@ async def refusal(subject: Subject) -> None:
     needs=NEEDS,
     after=("converse/answer",),
 )
-async def no_call(subject: Subject) -> None:
+async def no_call(subject: PluginUnderTest) -> None:
     """The stream goes on."""
     host = await shown(subject)
     stream: Any = subject.scheduling.Converse()
@@ -157,7 +157,7 @@ async def no_call(subject: Subject) -> None:
         "calls/waits",
     ),
 )
-async def waiting(subject: Subject) -> None:
+async def waiting(subject: PluginUnderTest) -> None:
     """It waits for the state stream."""
     host = await shown(subject)
     conversation = subject.conversation()
@@ -178,7 +178,7 @@ async def waiting(subject: Subject) -> None:
     needs=(*GENERATES, "converse"),
     after=("placements/deterministic", "converse/answer"),
 )
-async def placements(subject: Subject) -> None:
+async def placements(subject: PluginUnderTest) -> None:
     """It is another way for the same calls."""
     host = await shown(subject)
     _, first = await generated(host)
@@ -193,7 +193,7 @@ async def placements(subject: Subject) -> None:
     needs=(*SCORES, "converse"),
     after=("placement-scores/one-by-one", "converse/answer"),
 )
-async def placement_scores(subject: Subject) -> None:
+async def placement_scores(subject: PluginUnderTest) -> None:
     """It is another way for the same calls."""
     host = await shown(subject)
     first = await scored(host, [0, 1])

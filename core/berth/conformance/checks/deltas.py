@@ -8,7 +8,7 @@ from berth.conformance.answers import picture, same
 from berth.conformance.check import check
 from berth.conformance.host_state import ASSUMED, NOMINATED, PLACED, HostState, shown
 from berth.conformance.samples import renamed
-from berth.conformance.subject import Subject, refused
+from berth.conformance.subject import PluginUnderTest, refused
 from berth_plugin_proto import state_pb2
 
 CLAUSE = "State"
@@ -16,7 +16,7 @@ STEPS = 12
 
 
 @check("sync/repeated-delta", "a delta that is behind is skipped", CLAUSE)
-async def repeated_delta(subject: Subject) -> None:
+async def repeated_delta(subject: PluginUnderTest) -> None:
     """What is held stays, and is acknowledged again."""
     host = await shown(subject)
     first = await host.step()
@@ -26,7 +26,7 @@ async def repeated_delta(subject: Subject) -> None:
 
 
 @check("sync/gap", "a delta that starts after what is held is refused", CLAUSE)
-async def gap(subject: Subject) -> None:
+async def gap(subject: PluginUnderTest) -> None:
     """A step is missing."""
     host = await shown(subject)
     host.delta()
@@ -35,7 +35,7 @@ async def gap(subject: Subject) -> None:
 
 
 @check("sync/wrong-index", "a node beyond the end is refused", CLAUSE, needs=("nodes",))
-async def wrong_index(subject: Subject) -> None:
+async def wrong_index(subject: PluginUnderTest) -> None:
     """Indices are dense."""
     host = await shown(subject)
     change = host.put_node(renamed(host.nodes[0], "beyond"))
@@ -46,7 +46,7 @@ async def wrong_index(subject: Subject) -> None:
 
 
 @check("sync/wrong-name", "a removal that names another node is refused", CLAUSE, needs=("nodes",))
-async def wrong_name(subject: Subject) -> None:
+async def wrong_name(subject: PluginUnderTest) -> None:
     """Names are sent along and checked."""
     host = await shown(subject)
     change = host.drop_node(0)
@@ -57,7 +57,7 @@ async def wrong_name(subject: Subject) -> None:
 
 
 @check("sync/wrong-count", "a delta that counts other nodes is refused", CLAUSE, needs=("nodes",))
-async def wrong_count(subject: Subject) -> None:
+async def wrong_count(subject: PluginUnderTest) -> None:
     """Counts are sent along and checked."""
     host = await shown(subject)
     step = host.delta()
@@ -72,7 +72,7 @@ async def wrong_count(subject: Subject) -> None:
     CLAUSE,
     after=("sync/gap",),
 )
-async def after_nack(subject: Subject) -> None:
+async def after_nack(subject: PluginUnderTest) -> None:
     """Nothing else does, and that does."""
     host = await _refused_a_delta(subject)
     await host.transfer()
@@ -86,14 +86,14 @@ async def after_nack(subject: Subject) -> None:
     needs=("FILTER",),
     after=("sync/gap",),
 )
-async def nothing_held(subject: Subject) -> None:
+async def nothing_held(subject: PluginUnderTest) -> None:
     """A call is refused, never answered by what was held before."""
     host = await _refused_a_delta(subject)
     call = host.ask("Filter", subject.pods[0], of_call={"generation": 1})
     await refused(call, grpc.StatusCode.FAILED_PRECONDITION, "NOT_SYNCED", what="a call after a Nack")
 
 
-async def _refused_a_delta(subject: Subject) -> HostState:
+async def _refused_a_delta(subject: PluginUnderTest) -> HostState:
     host = await shown(subject)
     host.delta()
     await host.stream.write(delta=host.delta())
@@ -102,7 +102,7 @@ async def _refused_a_delta(subject: Subject) -> HostState:
 
 
 @check("sync/unknown-removals", "removals of what is not there are ignored", CLAUSE)
-async def unknown_removals(subject: Subject) -> None:
+async def unknown_removals(subject: PluginUnderTest) -> None:
     """Pods and watched objects that the plugin was never sent."""
     host = await shown(subject)
     key = state_pb2.ObjectKey(version="v1", resource="nothings", name="missing")
@@ -118,7 +118,7 @@ async def unknown_removals(subject: Subject) -> None:
     CLAUSE,
     needs=("nodes",),
 )
-async def node_removal(subject: Subject) -> None:
+async def node_removal(subject: PluginUnderTest) -> None:
     """Node indices are dense."""
     host = await shown(subject)
     await host.step(host.drop_node(0))
@@ -126,7 +126,7 @@ async def node_removal(subject: Subject) -> None:
 
 
 @check("sync/node-update", "a node that changes is seen as it is now", CLAUSE, needs=("nodes",))
-async def node_update(subject: Subject) -> None:
+async def node_update(subject: PluginUnderTest) -> None:
     """Its row is replaced."""
     host = await shown(subject)
     node = host.nodes[0]
@@ -147,7 +147,7 @@ async def node_update(subject: Subject) -> None:
     CLAUSE,
     needs=("pods", "nodes"),
 )
-async def pod_stages(subject: Subject) -> None:
+async def pod_stages(subject: PluginUnderTest) -> None:
     """Its placed form follows without a removal in between."""
     host = await shown(subject)
     pod = renamed(subject.pods[-1], "staged")
@@ -157,7 +157,7 @@ async def pod_stages(subject: Subject) -> None:
 
 
 @check("sync/pod-removal", "a pod that is removed counts nowhere", CLAUSE, needs=("pods", "nodes"))
-async def pod_removal(subject: Subject) -> None:
+async def pod_removal(subject: PluginUnderTest) -> None:
     """When an attempt fails, or a pod ends, its room is free again."""
     host = await shown(subject)
     before = await picture(host)
@@ -174,7 +174,7 @@ async def pod_removal(subject: Subject) -> None:
     needs=("nominations", "nodes"),
     after=("sync/pod-stages", "sync/pod-removal"),
 )
-async def nominated(subject: Subject) -> None:
+async def nominated(subject: PluginUnderTest) -> None:
     """Where it was nominated before it counts no more."""
     host = await shown(subject)
     pod = renamed(subject.pods[-1], "promised")
@@ -190,7 +190,7 @@ async def nominated(subject: Subject) -> None:
     needs=("nominations", "nodes"),
     after=("sync/pod-removal",),
 )
-async def nomination_gone(subject: Subject) -> None:
+async def nomination_gone(subject: PluginUnderTest) -> None:
     """The room is anybody's again."""
     host = await shown(subject)
     before = await picture(host)
@@ -212,7 +212,7 @@ async def nomination_gone(subject: Subject) -> None:
         "sync/pod-removal",
     ),
 )
-async def random_steps(subject: Subject) -> None:
+async def random_steps(subject: PluginUnderTest) -> None:
     """(epoch, generation) stands for exactly one state, however it came about."""
     chance = random.Random(subject.options.seed)
     host = await shown(subject)

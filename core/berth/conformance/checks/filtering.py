@@ -5,7 +5,7 @@ import grpc
 from berth.conformance.answers import Comparable, filtered, same
 from berth.conformance.check import check, expect
 from berth.conformance.host_state import shown
-from berth.conformance.subject import Subject, refused
+from berth.conformance.subject import PluginUnderTest, refused
 from berth.out_of_tree.limits import REASON_BYTES, TABLE_BYTES
 from berth.out_of_tree.plugin_text import bounded
 from berth_plugin_proto import common_pb2, scheduling_pb2
@@ -21,7 +21,7 @@ STATUSES = frozenset(common_pb2.Code.values()) - {common_pb2.CODE_UNSPECIFIED, c
     CLAUSE,
     needs=NEEDS,
 )
-async def one_by_one(subject: Subject) -> None:
+async def one_by_one(subject: PluginUnderTest) -> None:
     """The answer for all nodes together is the answer for each node alone."""
     host = await shown(subject)
     for pod in subject.pods:
@@ -43,7 +43,7 @@ def _joined(together: Comparable, alone: list[Comparable]) -> Comparable:
     needs=NEEDS,
     after=("filter/one-by-one",),
 )
-async def candidates(subject: Subject) -> None:
+async def candidates(subject: PluginUnderTest) -> None:
     """Every second node is asked about."""
     host = await shown(subject)
     rows = list(range(0, len(host.nodes), 2))
@@ -59,7 +59,7 @@ async def candidates(subject: Subject) -> None:
     "Limits",
     needs=NEEDS,
 )
-async def texts(subject: Subject) -> None:
+async def texts(subject: PluginUnderTest) -> None:
     """The host cuts and escapes them otherwise, since they come to stand in pods' conditions."""
     host = await shown(subject)
     for pod in subject.pods:
@@ -71,7 +71,7 @@ async def texts(subject: Subject) -> None:
 
 
 @check("filter/no-candidates", "to ask about no node is a question", CLAUSE, needs=NEEDS)
-async def no_candidates(subject: Subject) -> None:
+async def no_candidates(subject: PluginUnderTest) -> None:
     """A bitmap of zeros has an answer of the usual length."""
     host = await shown(subject)
     for pod in subject.pods:
@@ -79,7 +79,7 @@ async def no_candidates(subject: Subject) -> None:
 
 
 @check("filter/wrong-bitmap", "a bitmap of another length is refused", CLAUSE, needs=NEEDS)
-async def wrong_bitmap(subject: Subject) -> None:
+async def wrong_bitmap(subject: PluginUnderTest) -> None:
     """The host means another generation's nodes."""
     host = await shown(subject)
     pod = subject.pods[0]

@@ -13,7 +13,7 @@ from berth.conformance.check import check, expect
 from berth.conformance.checks.placing import GENERATES, SCORES, as_lists, generated, scored
 from berth.conformance.errors import UnmetError
 from berth.conformance.host_state import shown
-from berth.conformance.subject import Subject, brief, refused
+from berth.conformance.subject import PluginUnderTest, brief, refused
 from berth.out_of_tree.limits import MESSAGE_BYTES
 from berth.out_of_tree.transport.rpc import RpcError
 from berth.out_of_tree.transport.ttrpc import HEADER, REQUEST
@@ -25,11 +25,11 @@ SERVICE = "berth.plugin.v1.SchedulingService"
 CUT_OFF_SECONDS = 0.05
 
 
-async def _scheduling(subject: Subject) -> Any:
+async def _scheduling(subject: PluginUnderTest) -> Any:
     return (await subject.over_ttrpc()).service("SchedulingService")
 
 
-async def _dialled(subject: Subject) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _dialled(subject: PluginUnderTest) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A connection that may send bytes of any kind, until the check ends."""
     path = Path(socket_path(subject.options.address)).with_name(subject.capabilities.ttrpc_socket)
     reader, writer = await asyncio.open_unix_connection(path)
@@ -43,7 +43,7 @@ async def _hang_up(writer: asyncio.StreamWriter) -> None:
         await writer.wait_closed()
 
 
-async def _frame_or_end(subject: Subject, reader: asyncio.StreamReader) -> bytes:
+async def _frame_or_end(subject: PluginUnderTest, reader: asyncio.StreamReader) -> bytes:
     """The message of the next frame; empty where the connection ends."""
 
     async def read() -> bytes:
@@ -58,7 +58,7 @@ async def _frame_or_end(subject: Subject, reader: asyncio.StreamReader) -> bytes
 
 
 @check("ttrpc/answer", "a call over ttrpc is answered", CLAUSE, needs=NEEDS)
-async def answer(subject: Subject) -> None:
+async def answer(subject: PluginUnderTest) -> None:
     """The socket that was announced is served, beside the first and as private."""
     host = await shown(subject)
     came = await host.ask("Filter", subject.pods[0], stub=await _scheduling(subject))
@@ -72,7 +72,7 @@ async def answer(subject: Subject) -> None:
     needs=NEEDS,
     after=("ttrpc/answer",),
 )
-async def alike(subject: Subject) -> None:
+async def alike(subject: PluginUnderTest) -> None:
     """It is another way for the same calls."""
     host, scheduling = await shown(subject), await _scheduling(subject)
     for pod in subject.pods:
@@ -87,7 +87,7 @@ async def alike(subject: Subject) -> None:
     needs=NEEDS,
     after=("calls/side-by-side", "ttrpc/same"),
 )
-async def many(subject: Subject) -> None:
+async def many(subject: PluginUnderTest) -> None:
     """Answers come in any order, each on its request's stream."""
     host, scheduling, pods = await shown(subject), await _scheduling(subject), subject.pods * 3
     apart = [await filtered(host, pod) for pod in pods]
@@ -102,7 +102,7 @@ async def many(subject: Subject) -> None:
     needs=NEEDS,
     after=("calls/deltas", "ttrpc/answer"),
 )
-async def deltas(subject: Subject) -> None:
+async def deltas(subject: PluginUnderTest) -> None:
     """They spare the call a wait for the stream."""
     host, scheduling = await shown(subject), await _scheduling(subject)
     delta = host.delta()
@@ -117,7 +117,7 @@ async def deltas(subject: Subject) -> None:
     needs=NEEDS,
     after=("ttrpc/answer", "calls/unknown-epoch"),
 )
-async def refusal(subject: Subject) -> None:
+async def refusal(subject: PluginUnderTest) -> None:
     """As google.rpc.Status with gRPC's code, and an ErrorInfo with the reason."""
     host, scheduling = await shown(subject), await _scheduling(subject)
     call = host.ask("Filter", subject.pods[0], stub=scheduling, of_call={"epoch": "never-used"})
@@ -132,7 +132,7 @@ async def refusal(subject: Subject) -> None:
     needs=NEEDS,
     after=("ttrpc/answer",),
 )
-async def unknown_method(subject: Subject) -> None:
+async def unknown_method(subject: PluginUnderTest) -> None:
     """So that a later version of the protocol can add calls."""
     host, connection = await shown(subject), await subject.over_ttrpc()
     head = ttrpc_pb2.TtrpcRequest(service=SERVICE, method="NoSuchCall").SerializeToString()
@@ -149,7 +149,7 @@ async def unknown_method(subject: Subject) -> None:
     needs=NEEDS,
     after=("ttrpc/answer", "calls/waits"),
 )
-async def deadline(subject: Subject) -> None:
+async def deadline(subject: PluginUnderTest) -> None:
     """It waits for a step that does not come; what it is answered, if anything, is too late."""
     host, scheduling = await shown(subject), await _scheduling(subject)
     request = host.request("Filter", subject.pods[0], of_call={"generation": host.generation + 1})
@@ -170,7 +170,7 @@ async def deadline(subject: Subject) -> None:
     needs=NEEDS,
     after=("ttrpc/answer",),
 )
-async def broken_frame(subject: Subject) -> None:
+async def broken_frame(subject: PluginUnderTest) -> None:
     """Another connection is answered meanwhile, and a new one afterwards."""
     host, beside = await shown(subject), await _scheduling(subject)
     broken = (
@@ -195,7 +195,7 @@ async def broken_frame(subject: Subject) -> None:
     needs=NEEDS,
     after=("ttrpc/broken-frame",),
 )
-async def large_frame(subject: Subject) -> None:
+async def large_frame(subject: PluginUnderTest) -> None:
     """The connection ends, or the call is answered RESOURCE_EXHAUSTED; others are answered."""
     host, beside = await shown(subject), await _scheduling(subject)
     reader, writer = await _dialled(subject)
@@ -215,7 +215,7 @@ async def large_frame(subject: Subject) -> None:
     needs=(*GENERATES, "ttrpc_socket"),
     after=("placements/deterministic", "ttrpc/answer"),
 )
-async def placements(subject: Subject) -> None:
+async def placements(subject: PluginUnderTest) -> None:
     """It is another way for the same calls."""
     host = await shown(subject)
     _, first = await generated(host)
@@ -230,7 +230,7 @@ async def placements(subject: Subject) -> None:
     needs=(*SCORES, "ttrpc_socket"),
     after=("placement-scores/one-by-one", "ttrpc/answer"),
 )
-async def placement_scores(subject: Subject) -> None:
+async def placement_scores(subject: PluginUnderTest) -> None:
     """It is another way for the same calls."""
     host = await shown(subject)
     first = await scored(host, [0, 1])

@@ -7,7 +7,7 @@ from itertools import islice
 import msgspec
 
 from berth.conformance.check import check, expect
-from berth.conformance.subject import Subject, brief
+from berth.conformance.subject import PluginUnderTest, brief
 from berth.objects.label_selector import InvalidSelectorError
 from berth.out_of_tree.lifecycle.introduction import problems_of
 from berth.out_of_tree.queueing.event_interest import parse_selector
@@ -21,40 +21,40 @@ HEARD = ("handshake/answered",)
 
 
 @check("handshake/answered", "the handshake is answered", CLAUSE)
-async def answered(subject: Subject) -> None:
+async def answered(subject: PluginUnderTest) -> None:
     """The introduction can be read and names at least one extension point."""
     introduction = await subject.shake_hands()
     expect(introduction.capabilities.extension_points, "extension points", brief(introduction))
 
 
 @check("handshake/name", "the name is a DNS label", CLAUSE, after=HEARD)
-async def name(subject: Subject) -> None:
+async def name(subject: PluginUnderTest) -> None:
     """Profiles spell it."""
     expect(DNS_LABEL.fullmatch(subject.introduction.name), "a DNS label", repr(subject.introduction.name))
 
 
 @check("handshake/version", "protocol version 1 is spoken", CLAUSE, after=HEARD)
-async def version(subject: Subject) -> None:
+async def version(subject: PluginUnderTest) -> None:
     """The kit, as the host, speaks version 1."""
     spoken = list(subject.introduction.supported_versions)
     expect(1 in spoken, "1 among supported_versions", spoken)
 
 
 @check("handshake/repeatable", "another handshake gives the same answer", CLAUSE, after=HEARD)
-async def repeatable(subject: Subject) -> None:
+async def repeatable(subject: PluginUnderTest) -> None:
     """It changes nothing and may be repeated."""
     again = await subject.shake_hands()
     expect(again == subject.introduction, f"again {brief(subject.introduction)}", brief(again))
 
 
 @check("handshake/other-versions", "a host of other versions is answered too", CLAUSE, after=HEARD)
-async def other_versions(subject: Subject) -> None:
+async def other_versions(subject: PluginUnderTest) -> None:
     """The host picks the version, and can't without an answer."""
     expect((await subject.shake_hands((998, 999))).name, "the introduction", "an answer without a name")
 
 
 @check("handshake/extension-points", "extension points are known, each once", CLAUSE, after=HEARD)
-async def extension_points(subject: Subject) -> None:
+async def extension_points(subject: PluginUnderTest) -> None:
     """An unspecified one is a protocol error."""
     points = list(subject.capabilities.extension_points)
     known = set(identity_pb2.ExtensionPoint.values()) - {identity_pb2.EXTENSION_POINT_UNSPECIFIED}
@@ -67,20 +67,20 @@ async def extension_points(subject: Subject) -> None:
     CLAUSE,
     needs=("FILTER_OVERLAYS",),
 )
-async def overlays_need_filter(subject: Subject) -> None:
+async def overlays_need_filter(subject: PluginUnderTest) -> None:
     """FilterOverlays is Filter on other states."""
     expect(subject.offers("FILTER"), "FILTER beside FILTER_OVERLAYS", "FILTER_OVERLAYS alone")
 
 
 @check("handshake/nodes", "a plugin that filters or scores asks for nodes", "State", after=HEARD)
-async def nodes(subject: Subject) -> None:
+async def nodes(subject: PluginUnderTest) -> None:
     """Without them there are no indices."""
     asked = subject.offers("FILTER") or subject.offers("SCORE")
     expect(subject.offers("nodes") or not asked, "state.nodes", "state without nodes")
 
 
 @check("handshake/watched-kinds", "further kinds to watch have version and plural", "State", after=HEARD)
-async def watched_kinds(subject: Subject) -> None:
+async def watched_kinds(subject: PluginUnderTest) -> None:
     """The host can't watch a kind that is not named in full."""
     for kind in subject.capabilities.state.resources:
         expect(kind.version and kind.resource and kind.resource.islower(), "version and plural", brief(kind))
@@ -88,7 +88,7 @@ async def watched_kinds(subject: Subject) -> None:
 
 
 @check("handshake/events", "events name a kind and actions", "Hints", needs=("events",))
-async def events(subject: Subject) -> None:
+async def events(subject: PluginUnderTest) -> None:
     """An interest without them covers nothing."""
     known = set(identity_pb2.ActionType.values()) - {identity_pb2.ACTION_TYPE_UNSPECIFIED}
     for interest in subject.capabilities.events:
@@ -100,7 +100,7 @@ async def events(subject: Subject) -> None:
 
 
 @check("handshake/event-conditions", "conditions on events can be evaluated", "Hints", needs=("events",))
-async def event_conditions(subject: Subject) -> None:
+async def event_conditions(subject: PluginUnderTest) -> None:
     """What can't be read can't narrow anything."""
     for interest in subject.capabilities.events:
         _check_pointers(interest.changed_fields)
@@ -108,14 +108,14 @@ async def event_conditions(subject: Subject) -> None:
 
 
 @check("handshake/hints-announced", "who wants to be asked for hints serves them", "Hints", needs=("events",))
-async def hints_announced(subject: Subject) -> None:
+async def hints_announced(subject: PluginUnderTest) -> None:
     """What is not announced is not called."""
     asks = any(interest.ask_hint for interest in subject.capabilities.events)
     expect(subject.offers("QUEUEING_HINTS") or not asks, "QUEUEING_HINTS beside ask_hint", "ask_hint alone")
 
 
 @check("handshake/pod-fields", "pod fields are JSON pointers", "Equal pods", needs=("pod_fields",))
-async def pod_fields(subject: Subject) -> None:
+async def pod_fields(subject: PluginUnderTest) -> None:
     """A path that names nothing would make all pods equal."""
     paths = subject.capabilities.pod_fields.paths
     _check_pointers(paths)
@@ -128,14 +128,14 @@ async def pod_fields(subject: Subject) -> None:
     "Limits",
     after=(*HEARD, "handshake/watched-kinds", "handshake/event-conditions", "handshake/pod-fields"),
 )
-async def limits(subject: Subject) -> None:
+async def limits(subject: PluginUnderTest) -> None:
     """The host refuses a plugin that says too much, or that wants to see what plugins may not."""
     found = list(islice(problems_of(subject.introduction), 3))
     expect(not found, "an introduction within the limits", "; ".join(found))
 
 
 @check("handshake/deadlines", "wanted deadlines are positive, one for each point", "Failures", after=HEARD)
-async def deadlines(subject: Subject) -> None:
+async def deadlines(subject: PluginUnderTest) -> None:
     """The host clamps them, and can't guess which of two is meant."""
     wanted = subject.capabilities.wanted_deadlines
     durations = [each.deadline for each in wanted]
@@ -153,7 +153,7 @@ async def deadlines(subject: Subject) -> None:
     CLAUSE,
     needs=("arguments_schema",),
 )
-async def arguments_schema(subject: Subject) -> None:
+async def arguments_schema(subject: PluginUnderTest) -> None:
     """Arguments are a JSON object."""
     text = subject.capabilities.arguments_schema
     try:

@@ -5,14 +5,14 @@ import asyncio
 from berth.conformance.check import check, expect
 from berth.conformance.host_state import HostState, shown
 from berth.conformance.occupancy import READINESS, health
-from berth.conformance.subject import Subject
+from berth.conformance.subject import PluginUnderTest
 from berth_plugin_proto import state_pb2
 
 CLAUSE = "Transport"
 LOOK_SECONDS = 0.01
 
 
-async def becomes(subject: Subject, wanted: str) -> None:
+async def becomes(subject: PluginUnderTest, wanted: str) -> None:
     """Readiness follows the state, not at once. Raises: UnmetError where it does not."""
     came = ""
     try:
@@ -24,14 +24,14 @@ async def becomes(subject: Subject, wanted: str) -> None:
 
 
 @check("health/live", "liveness is reported under the empty name", CLAUSE)
-async def live(subject: Subject) -> None:
+async def live(subject: PluginUnderTest) -> None:
     """A plugin that answers is alive, configured or not."""
     came = await health(subject, "")
     expect(came == "SERVING", "SERVING under the empty name", came)
 
 
 @check("health/ready", "a plugin that is configured and synced is ready", CLAUSE)
-async def ready(subject: Subject) -> None:
+async def ready(subject: PluginUnderTest) -> None:
     """Readiness is what a rollout waits for."""
     await shown(subject)
     await becomes(subject, "SERVING")
@@ -49,7 +49,7 @@ async def ready(subject: Subject) -> None:
         "sync/gap",
     ),
 )
-async def not_ready(subject: Subject) -> None:
+async def not_ready(subject: PluginUnderTest) -> None:
     """After a Nack only a full transfer helps."""
     host: HostState = await shown(subject)
     await host.stream.write(delta=state_pb2.Delta(base_generation=90, generation=91, node_count=1))

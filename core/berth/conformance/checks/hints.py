@@ -13,7 +13,7 @@ from berth.conformance.answers import filtered, same
 from berth.conformance.check import check, expect
 from berth.conformance.host_state import HostState, shown
 from berth.conformance.samples import Document, renamed
-from berth.conformance.subject import Subject, brief, readable, skip
+from berth.conformance.subject import PluginUnderTest, brief, readable, skip
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod
@@ -76,7 +76,7 @@ async def _table(host: HostState, pods: list[Document], events: list[queueing_pb
     return answered
 
 
-def _many(subject: Subject) -> list[Document]:
+def _many(subject: PluginUnderTest) -> list[Document]:
     pods = subject.pods
     return [renamed(pods[i % len(pods)], f"waiting-{i}") for i in range(MANY_PODS)]
 
@@ -87,7 +87,7 @@ def _many(subject: Subject) -> list[Document]:
     CLAUSE,
     needs=NEEDS,
 )
-async def table(subject: Subject) -> None:
+async def table(subject: PluginUnderTest) -> None:
     """As hints, lists, bitmaps or one matrix."""
     host = await shown(subject)
     events = node_events(host)
@@ -102,7 +102,7 @@ async def table(subject: Subject) -> None:
     needs=NEEDS,
     after=("hints/table",),
 )
-async def nothing_asked(subject: Subject) -> None:
+async def nothing_asked(subject: PluginUnderTest) -> None:
     """Its answer is as empty."""
     host = await shown(subject)
     await _table(host, [], node_events(host))
@@ -112,7 +112,7 @@ async def nothing_asked(subject: Subject) -> None:
 @check(
     "hints/deterministic", "the same table has the same answer", CLAUSE, needs=NEEDS, after=("hints/table",)
 )
-async def deterministic(subject: Subject) -> None:
+async def deterministic(subject: PluginUnderTest) -> None:
     """Nothing happened between the two."""
     host = await shown(subject)
     events, pods = node_events(host), _many(subject)
@@ -130,7 +130,7 @@ async def deterministic(subject: Subject) -> None:
         "hints/deterministic",
     ),
 )
-async def one_by_one(subject: Subject) -> None:
+async def one_by_one(subject: PluginUnderTest) -> None:
     """Rows and columns do not know of one another."""
     host = await shown(subject)
     events, pods = node_events(host), subject.pods
@@ -146,7 +146,7 @@ async def one_by_one(subject: Subject) -> None:
     needs=NEEDS,
     after=("hints/table",),
 )
-async def unknown_pods(subject: Subject) -> None:
+async def unknown_pods(subject: PluginUnderTest) -> None:
     """Or the hint queues it anyway; it is not passed over."""
     host = await shown(subject)
     pods = [renamed(subject.pods[0], f"never-sent-{host.epoch}")]
@@ -166,7 +166,7 @@ async def unknown_pods(subject: Subject) -> None:
     needs=NEEDS,
     after=("hints/table",),
 )
-async def bad_object(subject: Subject) -> None:
+async def bad_object(subject: PluginUnderTest) -> None:
     """The host takes an error for: queue them all."""
     host = await shown(subject)
     garbled = queueing_pb2.ClusterEvent(
@@ -191,7 +191,7 @@ async def bad_object(subject: Subject) -> None:
         "sync/node-update",
     ),
 )
-async def no_miss(subject: Subject) -> None:
+async def no_miss(subject: PluginUnderTest) -> None:
     """Otherwise the pod waits for the five-minute flush."""
     host = await shown(subject)
     helped = 0
@@ -260,7 +260,7 @@ async def _is_queued(host: HostState, pod: Document, old: Document, new: Documen
         "hints/table",
     ),
 )
-async def side_by_side(subject: Subject) -> None:
+async def side_by_side(subject: PluginUnderTest) -> None:
     """They are asked while pods are scheduled."""
     host = await shown(subject)
     events = node_events(host)

@@ -9,7 +9,7 @@ from berth.conformance.check import check
 from berth.conformance.checks.reserving import reservable
 from berth.conformance.host_state import shown
 from berth.conformance.samples import OTHER_VALUES, Document, changed, renamed
-from berth.conformance.subject import Subject
+from berth.conformance.subject import PluginUnderTest
 from berth.out_of_tree.cluster_state.pod_fields import PodFields
 
 CLAUSE = "Equal pods"
@@ -26,7 +26,7 @@ def _variants(pod: Document) -> Iterator[tuple[str, Document]]:
     CLAUSE,
     needs=("pod_fields", "nodes"),
 )
-async def fields(subject: Subject) -> None:
+async def fields(subject: PluginUnderTest) -> None:
     """The host takes them for one question."""
     read = PodFields(subject.capabilities.pod_fields.paths)
     host = await shown(subject)
@@ -43,7 +43,7 @@ async def fields(subject: Subject) -> None:
     CLAUSE,
     needs=("node_local", "nodes", "pods"),
 )
-async def other_nodes_pods(subject: Subject) -> None:
+async def other_nodes_pods(subject: PluginUnderTest) -> None:
     """The host asks again only about nodes to which something happened."""
     host = await shown(subject)
     rows = list(range(1, len(host.nodes)))
@@ -67,7 +67,7 @@ async def other_nodes_pods(subject: Subject) -> None:
         "unreserve/gives-back",
     ),
 )
-async def other_reservations(subject: Subject) -> None:
+async def other_reservations(subject: PluginUnderTest) -> None:
     """The host asks again only about the node that the call named."""
     host = await shown(subject)
     before = {

@@ -10,7 +10,7 @@ from berth.conformance.answers import Comparable, filtered, passing, same, score
 from berth.conformance.check import check
 from berth.conformance.host_state import HostState, shown
 from berth.conformance.samples import Document
-from berth.conformance.subject import Subject, refused, skip
+from berth.conformance.subject import PluginUnderTest, refused, skip
 from berth_plugin_proto import common_pb2, scheduling_pb2
 
 CLAUSE = "Vectors"
@@ -68,7 +68,7 @@ async def _feasible(host: HostState, pod: Document) -> list[int]:
     return passing(await filtered(host, pod), n)
 
 
-async def _some_listed(subject: Subject, call: NodeCall) -> None:
+async def _some_listed(subject: PluginUnderTest, call: NodeCall) -> None:
     """Some nodes of many, one alone and all."""
     host = await shown(subject, MANY_NODES)
     for pod in subject.pods:
@@ -78,7 +78,7 @@ async def _some_listed(subject: Subject, call: NodeCall) -> None:
                 await _as_by_bitmap(host, call, pod, chosen)
 
 
-async def _nothing_listed(subject: Subject, call: NodeCall) -> None:
+async def _nothing_listed(subject: PluginUnderTest, call: NodeCall) -> None:
     host = await shown(subject)
     for pod in subject.pods:
         await _as_by_bitmap(host, call, pod, [])
@@ -103,14 +103,14 @@ async def _wrong_lists(host: HostState, call: NodeCall) -> AsyncIterator[tuple[D
     raise skip(f"{call.name} answers SUCCESS for none of the pods (give others with --pods)")
 
 
-async def _refused_where_wrong(subject: Subject, call: NodeCall) -> None:
+async def _refused_where_wrong(subject: PluginUnderTest, call: NodeCall) -> None:
     host = await shown(subject)
     async for pod, words, candidates in _wrong_lists(host, call):
         answer = host.ask(call.name, pod, candidates=candidates)
         await refused(answer, grpc.StatusCode.INVALID_ARGUMENT, what=words)
 
 
-def _skip_where_scores_come_later(subject: Subject) -> None:
+def _skip_where_scores_come_later(subject: PluginUnderTest) -> None:
     """Raises: UnsuitableError where FilterScore is not asked."""
     if subject.capabilities.score_needs_feasible:
         raise skip("score_needs_feasible")
@@ -123,7 +123,7 @@ def _skip_where_scores_come_later(subject: Subject) -> None:
     needs=FILTERS,
     after=("filter/candidates", "sync/many-nodes"),
 )
-async def filter_listed(subject: Subject) -> None:
+async def filter_listed(subject: PluginUnderTest) -> None:
     """In the order of the list, and none for other nodes."""
     await _some_listed(subject, FILTER)
 
@@ -135,7 +135,7 @@ async def filter_listed(subject: Subject) -> None:
     needs=FILTERS,
     after=("filter/listed-candidates", "filter/no-candidates"),
 )
-async def filter_nothing_listed(subject: Subject) -> None:
+async def filter_nothing_listed(subject: PluginUnderTest) -> None:
     """It is present: without candidates all nodes are asked about."""
     await _nothing_listed(subject, FILTER)
 
@@ -147,7 +147,7 @@ async def filter_nothing_listed(subject: Subject) -> None:
     needs=FILTERS,
     after=("filter/listed-candidates",),
 )
-async def filter_wrong_indices(subject: Subject) -> None:
+async def filter_wrong_indices(subject: PluginUnderTest) -> None:
     """The host means another generation's nodes."""
     await _refused_where_wrong(subject, FILTER)
 
@@ -159,7 +159,7 @@ async def filter_wrong_indices(subject: Subject) -> None:
     needs=SCORES,
     after=("score/candidates", "sync/many-nodes"),
 )
-async def score_listed(subject: Subject) -> None:
+async def score_listed(subject: PluginUnderTest) -> None:
     """In the order of the list, and none for other nodes."""
     await _some_listed(subject, SCORE)
 
@@ -171,7 +171,7 @@ async def score_listed(subject: Subject) -> None:
     needs=SCORES,
     after=("score/listed-candidates",),
 )
-async def score_nothing_listed(subject: Subject) -> None:
+async def score_nothing_listed(subject: PluginUnderTest) -> None:
     """It is present: without candidates all nodes are asked about."""
     await _nothing_listed(subject, SCORE)
 
@@ -183,7 +183,7 @@ async def score_nothing_listed(subject: Subject) -> None:
     needs=SCORES,
     after=("score/listed-candidates",),
 )
-async def score_wrong_indices(subject: Subject) -> None:
+async def score_wrong_indices(subject: PluginUnderTest) -> None:
     """As Filter does."""
     await _refused_where_wrong(subject, SCORE)
 
@@ -195,7 +195,7 @@ async def score_wrong_indices(subject: Subject) -> None:
     needs=DOES_BOTH,
     after=("filter-score/score", "filter/candidates", "sync/many-nodes"),
 )
-async def both_listed(subject: Subject) -> None:
+async def both_listed(subject: PluginUnderTest) -> None:
     """Verdicts of all that are listed, scores of those that pass."""
     _skip_where_scores_come_later(subject)
     await _some_listed(subject, FILTER_SCORE)
@@ -208,7 +208,7 @@ async def both_listed(subject: Subject) -> None:
     needs=DOES_BOTH,
     after=("filter-score/listed-candidates", "filter-score/none-left"),
 )
-async def both_nothing_listed(subject: Subject) -> None:
+async def both_nothing_listed(subject: PluginUnderTest) -> None:
     """The scores may be absent then; the verdicts are not."""
     _skip_where_scores_come_later(subject)
     await _nothing_listed(subject, FILTER_SCORE)
@@ -221,7 +221,7 @@ async def both_nothing_listed(subject: Subject) -> None:
     needs=DOES_BOTH,
     after=("filter-score/listed-candidates",),
 )
-async def both_wrong_indices(subject: Subject) -> None:
+async def both_wrong_indices(subject: PluginUnderTest) -> None:
     """As Filter does."""
     _skip_where_scores_come_later(subject)
     await _refused_where_wrong(subject, FILTER_SCORE)

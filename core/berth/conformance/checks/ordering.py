@@ -6,7 +6,7 @@ from berth.conformance.answers import same
 from berth.conformance.check import check
 from berth.conformance.host_state import HostState, shown
 from berth.conformance.samples import Document, renamed
-from berth.conformance.subject import Subject, readable
+from berth.conformance.subject import PluginUnderTest, readable
 from berth.framework.queued_pod import SortKey
 from berth.out_of_tree.points.packing import sort_keys_of
 from berth_plugin_proto import queueing_pb2
@@ -37,7 +37,7 @@ async def _keys(
 
 
 @check("sort-keys/answer", "SortKeys gives each pod a key", CLAUSE, needs=NEEDS)
-async def answer(subject: Subject) -> None:
+async def answer(subject: PluginUnderTest) -> None:
     """At most 8 parts each, in the pods' order."""
     await _keys(await shown(subject), subject.pods, anew=True)
 
@@ -49,7 +49,7 @@ async def answer(subject: Subject) -> None:
     needs=NEEDS,
     after=("sort-keys/answer",),
 )
-async def nothing_asked(subject: Subject) -> None:
+async def nothing_asked(subject: PluginUnderTest) -> None:
     """Such a call says only who left."""
     host = await shown(subject)
     await _keys(host, [], anew=True)
@@ -63,7 +63,7 @@ async def nothing_asked(subject: Subject) -> None:
     needs=NEEDS,
     after=("sort-keys/answer",),
 )
-async def anew_alike(subject: Subject) -> None:
+async def anew_alike(subject: PluginUnderTest) -> None:
     """What was asked about before a lost connection counts no more."""
     host = await shown(subject)
     first = await _keys(host, subject.pods, anew=True)
@@ -79,7 +79,7 @@ async def anew_alike(subject: Subject) -> None:
     needs=NEEDS,
     after=("sort-keys/anew",),
 )
-async def again(subject: Subject) -> None:
+async def again(subject: PluginUnderTest) -> None:
     """The host repeats a call that failed for it."""
     host = await shown(subject)
     first = await _keys(host, subject.pods, anew=True)
@@ -93,7 +93,7 @@ async def again(subject: Subject) -> None:
     needs=NEEDS,
     after=("sort-keys/again", "sort-keys/nothing-asked"),
 )
-async def left(subject: Subject) -> None:
+async def left(subject: PluginUnderTest) -> None:
     """Unknown ones are none of the plugin's business."""
     host = await shown(subject)
     first = await _keys(host, subject.pods, anew=True)
@@ -114,7 +114,7 @@ async def left(subject: Subject) -> None:
     needs=(*NEEDS, "ttrpc_socket"),
     after=("sort-keys/anew",),
 )
-async def over_ttrpc(subject: Subject) -> None:
+async def over_ttrpc(subject: PluginUnderTest) -> None:
     """It is another way for the same calls."""
     host = await shown(subject)
     first = await _keys(host, subject.pods, anew=True)

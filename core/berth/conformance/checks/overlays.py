@@ -6,7 +6,7 @@ from berth.conformance.answers import Comparable, filtered, picture, same, verdi
 from berth.conformance.check import check
 from berth.conformance.host_state import PLACED, HostState, pod_upsert, shown
 from berth.conformance.samples import Document, renamed
-from berth.conformance.subject import Subject, refused
+from berth.conformance.subject import PluginUnderTest, refused
 from berth_plugin_proto import scheduling_pb2, state_pb2
 
 CLAUSE = "Scheduling calls"
@@ -30,7 +30,7 @@ def _bare(host: HostState) -> list[scheduling_pb2.Overlay]:
     CLAUSE,
     needs=NEEDS,
 )
-async def answer(subject: Subject) -> None:
+async def answer(subject: PluginUnderTest) -> None:
     """In the same order; a node may appear in several, or in none."""
     host = await shown(subject)
     for pod in subject.pods:
@@ -45,7 +45,7 @@ async def answer(subject: Subject) -> None:
     needs=NEEDS,
     after=("overlays/answer",),
 )
-async def empty(subject: Subject) -> None:
+async def empty(subject: PluginUnderTest) -> None:
     """Node by node."""
     host = await shown(subject)
     for pod in subject.pods:
@@ -63,7 +63,7 @@ async def empty(subject: Subject) -> None:
         "sync/pod-removal",
     ),
 )
-async def removed(subject: Subject) -> None:
+async def removed(subject: PluginUnderTest) -> None:
     """Evicting it would lead there. Each node's pod goes alone: other nodes may share a domain with it."""
     host = await shown(subject)
     victims = await _crowded(host)
@@ -91,7 +91,7 @@ async def removed(subject: Subject) -> None:
         "overlays/empty",
     ),
 )
-async def added(subject: Subject) -> None:
+async def added(subject: PluginUnderTest) -> None:
     """Nominated pods are added. Each comes alone: other nodes may share a domain with its node."""
     host = await shown(subject)
     newcomers = {name: renamed(subject.pods[-1], f"added-{name}") for name in host.names}
@@ -115,7 +115,7 @@ async def added(subject: Subject) -> None:
     needs=(*NEEDS, "pods"),
     after=("overlays/answer",),
 )
-async def nothing_remembered(subject: Subject) -> None:
+async def nothing_remembered(subject: PluginUnderTest) -> None:
     """It existed in the overlay only."""
     host = await shown(subject)
     victims = await _crowded(host)
@@ -140,7 +140,7 @@ async def nothing_remembered(subject: Subject) -> None:
     needs=NEEDS,
     after=("overlays/answer",),
 )
-async def wrong_index(subject: Subject) -> None:
+async def wrong_index(subject: PluginUnderTest) -> None:
     """Indices are those of the call's generation."""
     host = await shown(subject)
     overlays = [scheduling_pb2.Overlay(node_index=len(host.nodes))]

@@ -7,7 +7,7 @@ import numpy as np
 from berth.conformance.answers import same
 from berth.conformance.check import check, expect
 from berth.conformance.host_state import HostState, shown
-from berth.conformance.subject import Subject
+from berth.conformance.subject import PluginUnderTest
 from berth.framework.interface import Placement
 from berth.out_of_tree.points.packing import normalized, scores_of, status_of
 from berth.out_of_tree.points.placement import placements_of
@@ -64,7 +64,7 @@ async def scored(host: HostState, rows: list[int], *, stub: Any = None) -> Any:
 
 
 @check("placements/answer", "placements are sets of nodes with names of their own", CLAUSE, needs=GENERATES)
-async def placements(subject: Subject) -> None:
+async def placements(subject: PluginUnderTest) -> None:
     """None is empty, and no two share a name."""
     await generated(await shown(subject))
 
@@ -76,7 +76,7 @@ async def placements(subject: Subject) -> None:
     needs=GENERATES,
     after=("placements/answer",),
 )
-async def placements_status(subject: Subject) -> None:
+async def placements_status(subject: PluginUnderTest) -> None:
     """A group that may go nowhere has none."""
     response, found = await generated(await shown(subject))
     status_of("under test", response.status)
@@ -92,7 +92,7 @@ async def placements_status(subject: Subject) -> None:
     needs=GENERATES,
     after=("placements/answer",),
 )
-async def placements_generation(subject: Subject) -> None:
+async def placements_generation(subject: PluginUnderTest) -> None:
     """As for Filter."""
     host = await shown(subject)
     came = (await generated(host))[0].generation
@@ -106,7 +106,7 @@ async def placements_generation(subject: Subject) -> None:
     needs=GENERATES,
     after=("placements/answer",),
 )
-async def placements_deterministic(subject: Subject) -> None:
+async def placements_deterministic(subject: PluginUnderTest) -> None:
     """In the same order: the first of equal ones is tried first."""
     host = await shown(subject)
     first = as_lists((await generated(host))[1])
@@ -120,7 +120,7 @@ async def placements_deterministic(subject: Subject) -> None:
     needs=GENERATES,
     after=("placements/answer",),
 )
-async def placements_candidates(subject: Subject) -> None:
+async def placements_candidates(subject: PluginUnderTest) -> None:
     """The host makes them of a part of the cluster."""
     host = await shown(subject)
     await generated(host, list(range(0, len(host.nodes), 2)))
@@ -132,7 +132,7 @@ async def placements_candidates(subject: Subject) -> None:
     CLAUSE,
     needs=SCORES,
 )
-async def scores(subject: Subject) -> None:
+async def scores(subject: PluginUnderTest) -> None:
     """0 to 100 without, not negative where the highest becomes 100."""
     host = await shown(subject)
     rows = list(range(len(host.nodes)))
@@ -149,7 +149,7 @@ async def scores(subject: Subject) -> None:
     needs=SCORES,
     after=("placement-scores/answer",),
 )
-async def scores_status(subject: Subject) -> None:
+async def scores_status(subject: PluginUnderTest) -> None:
     """SUCCESS, SKIP or ERROR: scores turn no group down."""
     response = await scored(await shown(subject), [0, 1])
     code = response.status.code
@@ -166,7 +166,7 @@ async def scores_status(subject: Subject) -> None:
     needs=SCORES,
     after=("placement-scores/answer", "placement-scores/status"),
 )
-async def scores_alone(subject: Subject) -> None:
+async def scores_alone(subject: PluginUnderTest) -> None:
     """The host asks in several calls where one message can't hold all."""
     host = await shown(subject)
     rows = list(range(len(host.nodes)))

@@ -7,7 +7,7 @@ import grpc.aio
 
 from berth.conformance.check import check, expect
 from berth.conformance.host_state import HostState, configured, shown
-from berth.conformance.subject import Subject, brief
+from berth.conformance.subject import PluginUnderTest, brief
 from berth.out_of_tree.points.packing import status_of
 from berth_plugin_proto import common_pb2 as pb
 from berth_plugin_proto import queueing_pb2
@@ -28,7 +28,7 @@ LISTEN_SECONDS = 0.1
     "Scheduling calls",
     needs=("PRE_ENQUEUE",),
 )
-async def pre_enqueue(subject: Subject) -> None:
+async def pre_enqueue(subject: PluginUnderTest) -> None:
     """It neither skips nor waits."""
     host = await shown(subject)
     for pod in subject.pods:
@@ -48,7 +48,7 @@ async def pre_enqueue(subject: Subject) -> None:
     needs=("PRE_ENQUEUE",),
     after=("pre-enqueue/answer",),
 )
-async def without_state(subject: Subject) -> None:
+async def without_state(subject: PluginUnderTest) -> None:
     """Epoch and generation are not checked."""
     await configured(subject)
     host = HostState(subject, subject.nodes(), "never-shown")
@@ -56,7 +56,7 @@ async def without_state(subject: Subject) -> None:
 
 
 @check("requeue/stays-open", "the requeue stream stays open", "Hints", needs=("REQUEUE",))
-async def stays_open(subject: Subject) -> None:
+async def stays_open(subject: PluginUnderTest) -> None:
     """The host takes its end for the end of the plugin."""
     stream: Any = subject.queueing.Requeue(queueing_pb2.RequeueRequest())
     subject.open.callback(stream.cancel)
@@ -76,7 +76,7 @@ async def stays_open(subject: Subject) -> None:
     needs=("REQUEUE",),
     after=("requeue/stays-open",),
 )
-async def again(subject: Subject) -> None:
+async def again(subject: PluginUnderTest) -> None:
     """After a lost connection the host does."""
     await stays_open(subject)
     await stays_open(await subject.another())

@@ -10,7 +10,7 @@ from berth.conformance.answers import Comparable, filtered, passing, picture, sa
 from berth.conformance.check import check, expect
 from berth.conformance.host_state import HostState, shown
 from berth.conformance.samples import Document
-from berth.conformance.subject import Subject, brief, skip
+from berth.conformance.subject import PluginUnderTest, brief, skip
 from berth.out_of_tree.points.packing import status_of
 from berth_plugin_proto import common_pb2
 
@@ -84,7 +84,7 @@ async def _rank(host: HostState, hold: Hold, before: list[Comparable]) -> int:
     CLAUSE,
     needs=NEEDS,
 )
-async def answer(subject: Subject) -> None:
+async def answer(subject: PluginUnderTest) -> None:
     """SUCCESS, an unschedulable code, PENDING or ERROR."""
     host = await shown(subject)
     for pod in subject.pods:
@@ -101,7 +101,7 @@ async def answer(subject: Subject) -> None:
     needs=NEEDS,
     after=("reserve/answer",),
 )
-async def repeated(subject: Subject) -> None:
+async def repeated(subject: PluginUnderTest) -> None:
     """The host may not know whether the first one arrived."""
     host = await shown(subject)
     hold = await reservable(host)
@@ -121,7 +121,7 @@ async def repeated(subject: Subject) -> None:
         "reserve/repeated",
     ),
 )
-async def same_answer(subject: Subject) -> None:
+async def same_answer(subject: PluginUnderTest) -> None:
     """What was chosen for the attempt stays chosen."""
     host = await shown(subject)
     hold = await reservable(host)
@@ -136,7 +136,7 @@ async def same_answer(subject: Subject) -> None:
     needs=NEEDS,
     after=("reserve/answer",),
 )
-async def gives_back(subject: Subject) -> None:
+async def gives_back(subject: PluginUnderTest) -> None:
     """Nothing is left of the attempt."""
     host = await shown(subject)
     before = await picture(host)
@@ -155,7 +155,7 @@ async def gives_back(subject: Subject) -> None:
         "unreserve/gives-back",
     ),
 )
-async def unreserved_again(subject: Subject) -> None:
+async def unreserved_again(subject: PluginUnderTest) -> None:
     """It can't fail, and may be repeated."""
     host = await shown(subject)
     before = await picture(host)
@@ -172,7 +172,7 @@ async def unreserved_again(subject: Subject) -> None:
     needs=NEEDS,
     after=("reserve/answer",),
 )
-async def unknown(subject: Subject) -> None:
+async def unknown(subject: PluginUnderTest) -> None:
     """The host sends it for a Reserve that never arrived."""
     host = await shown(subject)
     before = await picture(host)
@@ -191,7 +191,7 @@ async def unknown(subject: Subject) -> None:
         "unreserve/gives-back",
     ),
 )
-async def old_attempt(subject: Subject) -> None:
+async def old_attempt(subject: PluginUnderTest) -> None:
     """It may be late."""
     host = await shown(subject)
     hold = await reservable(host, attempt=2)
@@ -207,7 +207,7 @@ async def old_attempt(subject: Subject) -> None:
     needs=(*NEEDS, "nodes"),
     after=("unreserve/gives-back", "calls/waits"),
 )
-async def cut_off(subject: Subject) -> None:
+async def cut_off(subject: PluginUnderTest) -> None:
     """It waited for a generation when its deadline came; the generation comes later."""
     host = await shown(subject)
     hold = await reservable(host)
@@ -229,7 +229,7 @@ async def cut_off(subject: Subject) -> None:
     needs=NEEDS,
     after=("reserve/answer",),
 )
-async def any_generation(subject: Subject) -> None:
+async def any_generation(subject: PluginUnderTest) -> None:
     """Epoch and generation are not checked: it can't fail."""
     host = await shown(subject)
     of_call = {"with_object": False, "generation": 77, "epoch": "bygone"}
@@ -246,7 +246,7 @@ async def any_generation(subject: Subject) -> None:
         "unreserve/gives-back",
     ),
 )
-async def new_epoch(subject: Subject) -> None:
+async def new_epoch(subject: PluginUnderTest) -> None:
     """Another run of the scheduler knows nothing of them."""
     host = await shown(subject)
     before = await picture(host)
@@ -264,7 +264,7 @@ async def new_epoch(subject: Subject) -> None:
         "reserve/new-epoch",
     ),
 )
-async def resync(subject: Subject) -> None:
+async def resync(subject: PluginUnderTest) -> None:
     """The attempt goes on."""
     host = await shown(subject)
     hold = await reservable(host)
@@ -281,7 +281,7 @@ async def resync(subject: Subject) -> None:
     needs=NEEDS,
     after=("reserve/answer",),
 )
-async def node_gone(subject: Subject) -> None:
+async def node_gone(subject: PluginUnderTest) -> None:
     """The choice outlives the generation it was made in."""
     host = await shown(subject)
     response = await reserve(host, subject.pods[-1], "nowhere")

@@ -3,7 +3,7 @@
 from berth.conformance.answers import decided, same
 from berth.conformance.check import check, expect
 from berth.conformance.host_state import HostState, Stream, shown
-from berth.conformance.subject import Subject, brief, skip
+from berth.conformance.subject import PluginUnderTest, brief, skip
 from berth_plugin_proto import state_pb2
 
 CLAUSE = "State"
@@ -19,7 +19,7 @@ async def _reopened(host: HostState) -> Stream:
 
 
 @check("sync/held-again", "a new stream says what survived the last one", CLAUSE)
-async def held_again(subject: Subject) -> None:
+async def held_again(subject: PluginUnderTest) -> None:
     """What is held, or nothing; never anything else."""
     host = await shown(subject)
     await host.step()
@@ -29,7 +29,7 @@ async def held_again(subject: Subject) -> None:
 
 
 @check("sync/resume", "a stream resumes from what is held", CLAUSE, after=("sync/held-again",))
-async def resume(subject: Subject) -> None:
+async def resume(subject: PluginUnderTest) -> None:
     """The resumption is acknowledged, then deltas go on."""
     host = await shown(subject)
     stream = await _reopened(host)
@@ -48,7 +48,7 @@ async def resume(subject: Subject) -> None:
         "sync/repeated-delta",
     ),
 )
-async def resume_early(subject: Subject) -> None:
+async def resume_early(subject: PluginUnderTest) -> None:
     """Steps that are held already are skipped."""
     host = await shown(subject)
     first = await host.step()
@@ -61,7 +61,7 @@ async def resume_early(subject: Subject) -> None:
 
 
 @check("sync/resume-unknown-epoch", "an unknown epoch can't be resumed", CLAUSE)
-async def resume_unknown_epoch(subject: Subject) -> None:
+async def resume_unknown_epoch(subject: PluginUnderTest) -> None:
     """It ends in a full transfer, never in a wrong answer."""
     await shown(subject)
     stream = await Stream(subject).opened()
@@ -70,7 +70,7 @@ async def resume_unknown_epoch(subject: Subject) -> None:
 
 
 @check("sync/resume-ahead", "a generation that was never held can't be resumed", CLAUSE)
-async def resume_ahead(subject: Subject) -> None:
+async def resume_ahead(subject: PluginUnderTest) -> None:
     """Steps would be missing."""
     host = await shown(subject)
     stream = await Stream(subject).opened()
@@ -84,7 +84,7 @@ async def resume_ahead(subject: Subject) -> None:
     CLAUSE,
     needs=("nodes",),
 )
-async def mid_cycle(subject: Subject) -> None:
+async def mid_cycle(subject: PluginUnderTest) -> None:
     """The host may resync at any time; the same state gives the same answers."""
     host = await shown(subject)
     pod = subject.pods[0]

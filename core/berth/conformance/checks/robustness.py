@@ -12,7 +12,7 @@ import msgspec
 from berth.conformance.answers import filtered, same
 from berth.conformance.check import check, expect
 from berth.conformance.host_state import HostState, shown
-from berth.conformance.subject import Subject, fails, skip
+from berth.conformance.subject import PluginUnderTest, fails, skip
 from berth_plugin_proto import scheduling_pb2
 
 NEEDS = ("FILTER",)
@@ -28,7 +28,7 @@ SERVICE = "/berth.plugin.v1.SchedulingService"
     "Scheduling calls",
     needs=NEEDS,
 )
-async def garbage(subject: Subject) -> None:
+async def garbage(subject: PluginUnderTest) -> None:
     """The plugin goes on."""
     host = await shown(subject)
     call: Any = subject.channel.unary_unary(f"{SERVICE}/Filter")
@@ -42,7 +42,7 @@ async def garbage(subject: Subject) -> None:
     "Scheduling calls",
     needs=NEEDS,
 )
-async def empty_request(subject: Subject) -> None:
+async def empty_request(subject: PluginUnderTest) -> None:
     """The plugin goes on."""
     host = await shown(subject)
     call = subject.scheduling.Filter(scheduling_pb2.FilterRequest(), timeout=subject.options.seconds)
@@ -56,7 +56,7 @@ async def empty_request(subject: Subject) -> None:
     "Order of calls",
     after=("handshake/answered",),
 )
-async def unknown_method(subject: Subject) -> None:
+async def unknown_method(subject: PluginUnderTest) -> None:
     """A later version's call must not harm this one's plugin."""
     call: Any = subject.channel.unary_unary(f"{SERVICE}/NoSuchCall")
     code = await fails(call(b"", timeout=subject.options.seconds), "a call that does not exist")
@@ -69,7 +69,7 @@ async def unknown_method(subject: Subject) -> None:
     "Scheduling calls",
     needs=NEEDS,
 )
-async def unknown_fields(subject: Subject) -> None:
+async def unknown_fields(subject: PluginUnderTest) -> None:
     """A later version adds fields and changes the meaning of none."""
     host = await shown(subject)
     request = host.request("Filter", subject.pods[0])
@@ -86,7 +86,7 @@ async def unknown_fields(subject: Subject) -> None:
 
 
 @check("robust/large-request", "requests of more than 4 MiB are taken", "Transport", needs=NEEDS)
-async def large_request(subject: Subject) -> None:
+async def large_request(subject: PluginUnderTest) -> None:
     """Calls grow with the cluster and its objects; only Sync stays below."""
     host = await shown(subject)
     pod = subject.pods[0]
@@ -103,7 +103,7 @@ async def large_request(subject: Subject) -> None:
     "Transport",
     needs=NEEDS,
 )
-async def two_connections(subject: Subject) -> None:
+async def two_connections(subject: PluginUnderTest) -> None:
     """The state is the process's, not the connection's."""
     host = await shown(subject)
     other = await subject.another()
@@ -121,7 +121,7 @@ async def two_connections(subject: Subject) -> None:
     needs=NEEDS,
     after=("calls/waiting-blocks-no-other",),
 )
-async def lost_connection(subject: Subject) -> None:
+async def lost_connection(subject: PluginUnderTest) -> None:
     """The host begins at the handshake again."""
     other = await subject.another()
     host = await HostState(other, subject.nodes()).shown()
@@ -142,7 +142,7 @@ async def lost_connection(subject: Subject) -> None:
     needs=NEEDS,
     after=("ttrpc/answer",),
 )
-async def context(subject: Subject) -> None:
+async def context(subject: PluginUnderTest) -> None:
     """A call with it is answered, sampled or not."""
     host = await shown(subject)
     for flags in ("00", "01"):
@@ -154,7 +154,7 @@ async def context(subject: Subject) -> None:
             await host.ask("Filter", subject.pods[0], stub=way, metadata=metadata)
 
 
-async def _ways(subject: Subject) -> list[Any]:
+async def _ways(subject: PluginUnderTest) -> list[Any]:
     """The scheduling service over gRPC, and over ttrpc where that is announced."""
     if not subject.offers("ttrpc_socket"):
         return [subject.scheduling]
@@ -168,7 +168,7 @@ async def _ways(subject: Subject) -> list[Any]:
     needs=NEEDS,
     after=("ttrpc/answer",),
 )
-async def malformed(subject: Subject) -> None:
+async def malformed(subject: PluginUnderTest) -> None:
     """Tracing never costs an answer."""
     host = await shown(subject)
     for text in ("", "garbage", "00-0-0-00", f"ff-{'0' * 32}-{'0' * 16}-01"):
@@ -183,7 +183,7 @@ async def malformed(subject: Subject) -> None:
     needs=NEEDS,
     after=("trace/context",),
 )
-async def spans(subject: Subject) -> None:
+async def spans(subject: PluginUnderTest) -> None:
     """One trace has a pod's whole way."""
     if subject.options.trace_file is None:
         raise skip("no --trace-file: start the plugin with BERTH_TRACE_FILE and name the same file")
@@ -199,7 +199,7 @@ async def spans(subject: Subject) -> None:
     expect(any(parent in line for line in found), f"a span whose parent is {parent}", found[0][:200])
 
 
-def _spans_of(subject: Subject, trace: str) -> list[str]:
+def _spans_of(subject: PluginUnderTest, trace: str) -> list[str]:
     """The lines of the file that belong to that trace."""
     file = subject.options.trace_file
     if file is None or not file.exists():
@@ -208,7 +208,7 @@ def _spans_of(subject: Subject, trace: str) -> list[str]:
 
 
 @check("stop/ends", "the plugin ends when it is asked to", "Transport")
-async def ends(subject: Subject) -> None:
+async def ends(subject: PluginUnderTest) -> None:
     """On SIGTERM, streams that are open notwithstanding, and then nothing answers."""
     if subject.options.stop is None:
         raise skip("no --pid: the kit does not know which process to end")

@@ -3,7 +3,7 @@
 from berth.conformance.answers import decided, filtered, passing, same, scored, scores_in, verdicts_in
 from berth.conformance.check import check, expect
 from berth.conformance.host_state import shown
-from berth.conformance.subject import Subject, brief, skip
+from berth.conformance.subject import PluginUnderTest, brief, skip
 from berth.out_of_tree.points.packing import normalized, scores_of
 from berth_plugin_proto import common_pb2, scheduling_pb2
 
@@ -11,7 +11,7 @@ CLAUSE = "Vectors"
 NEEDS = ("SCORE",)
 
 
-def _rows(subject: Subject, n: int) -> list[int] | None:
+def _rows(subject: PluginUnderTest, n: int) -> list[int] | None:
     """All nodes, named one by one where the plugin wants that."""
     return list(range(n)) if subject.capabilities.score_needs_feasible else None
 
@@ -22,7 +22,7 @@ def _rows(subject: Subject, n: int) -> list[int] | None:
     "Scheduling calls",
     needs=NEEDS,
 )
-async def generation(subject: Subject) -> None:
+async def generation(subject: PluginUnderTest) -> None:
     """As for Filter."""
     host = await shown(subject)
     came = (await host.ask("Score", subject.pods[0])).generation
@@ -35,7 +35,7 @@ async def generation(subject: Subject) -> None:
     CLAUSE,
     needs=NEEDS,
 )
-async def in_range(subject: Subject) -> None:
+async def in_range(subject: PluginUnderTest) -> None:
     """0 to 100 without, not negative where the highest becomes 100."""
     host = await shown(subject)
     for pod in subject.pods:
@@ -51,7 +51,7 @@ async def in_range(subject: Subject) -> None:
     CLAUSE,
     needs=(*NEEDS, "nodes"),
 )
-async def candidates(subject: Subject) -> None:
+async def candidates(subject: PluginUnderTest) -> None:
     """Where the plugin asks to see exactly the feasible nodes, other scores are allowed, not other forms."""
     host = await shown(subject)
     rows = list(range(0, len(host.nodes), 2))
@@ -71,7 +71,7 @@ async def candidates(subject: Subject) -> None:
     CLAUSE,
     needs=("FILTER", "SCORE"),
 )
-async def filter_score(subject: Subject) -> None:
+async def filter_score(subject: PluginUnderTest) -> None:
     """Both answers are read as those of Filter and Score."""
     if subject.capabilities.score_needs_feasible:
         raise skip("score_needs_feasible")
@@ -90,7 +90,7 @@ async def filter_score(subject: Subject) -> None:
     needs=("FILTER", "SCORE"),
     after=("filter-score/answer",),
 )
-async def filters_alike(subject: Subject) -> None:
+async def filters_alike(subject: PluginUnderTest) -> None:
     """It is both calls in one round trip."""
     if subject.capabilities.score_needs_feasible:
         raise skip("score_needs_feasible")
@@ -115,7 +115,7 @@ async def filters_alike(subject: Subject) -> None:
         "filter-score/filter",
     ),
 )
-async def scores_alike(subject: Subject) -> None:
+async def scores_alike(subject: PluginUnderTest) -> None:
     """Of nodes that the plugin's own filter let pass."""
     if subject.capabilities.score_needs_feasible:
         raise skip("score_needs_feasible")
@@ -136,7 +136,7 @@ async def scores_alike(subject: Subject) -> None:
     needs=("FILTER", "SCORE", "nodes"),
     after=("filter-score/answer",),
 )
-async def none_left(subject: Subject) -> None:
+async def none_left(subject: PluginUnderTest) -> None:
     """The scores may be absent then; the verdicts are not."""
     if subject.capabilities.score_needs_feasible:
         raise skip("score_needs_feasible")

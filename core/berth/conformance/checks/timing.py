@@ -8,7 +8,7 @@ import grpc.aio
 from berth.conformance.answers import decided, same
 from berth.conformance.check import check, expect
 from berth.conformance.host_state import HostState, configured
-from berth.conformance.subject import Subject, brief
+from berth.conformance.subject import PluginUnderTest, brief
 from berth_plugin_proto import queueing_pb2, state_pb2
 
 CLAUSE = "Time"
@@ -32,7 +32,7 @@ async def _said(host: HostState, unix_micros: int) -> state_pb2.TimeReached:
     return reached
 
 
-async def _in_time(subject: Subject) -> HostState:
+async def _in_time(subject: PluginUnderTest) -> HostState:
     """A host that has said the time before it shows anything."""
     await configured(subject)
     host = HostState(subject, subject.nodes())
@@ -43,7 +43,7 @@ async def _in_time(subject: Subject) -> HostState:
 
 
 @check("time/reached", "a time that is said is held, whichever it is", CLAUSE, needs=("clock",))
-async def reached(subject: Subject) -> None:
+async def reached(subject: PluginUnderTest) -> None:
     """Before Begin and after, a day later and a day earlier; a timer that waits is named again."""
     host = await _in_time(subject)
     for unix_micros in (NOON_MICROS, NOON_MICROS + DAY_MICROS, NOON_MICROS - DAY_MICROS):
@@ -58,7 +58,7 @@ async def reached(subject: Subject) -> None:
     needs=("clock",),
     after=("time/reached",),
 )
-async def answers(subject: Subject) -> None:
+async def answers(subject: PluginUnderTest) -> None:
     """While the time stands still, every answer stays as it is; timers that are due run at once."""
     host = await _in_time(subject)
     before = [await decided(host, pod) for pod in subject.pods]
@@ -76,7 +76,7 @@ async def answers(subject: Subject) -> None:
     needs=("clock", "REQUEUE"),
     after=("time/reached",),
 )
-async def timers(subject: Subject) -> None:
+async def timers(subject: PluginUnderTest) -> None:
     """While the time stands still, nothing is said that nothing asked for."""
     host = await _in_time(subject)
     stream: Any = subject.queueing.Requeue(queueing_pb2.RequeueRequest())

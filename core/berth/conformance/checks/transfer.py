@@ -10,7 +10,7 @@ from berth.conformance.answers import decided, filtered, picture, same
 from berth.conformance.check import check, expect
 from berth.conformance.host_state import HostState, Stream, configured, shown
 from berth.conformance.samples import renamed
-from berth.conformance.subject import Subject, refused
+from berth.conformance.subject import PluginUnderTest, refused
 from berth_plugin_proto import state_pb2
 
 CLAUSE = "State"
@@ -22,7 +22,7 @@ CLAUSE = "State"
     CLAUSE,
     needs=("nodes",),
 )
-async def many_nodes(subject: Subject) -> None:
+async def many_nodes(subject: PluginUnderTest) -> None:
     """A message stays below 4 MiB, a cluster does not."""
     await configured(subject)
     nodes = subject.nodes(6)
@@ -36,19 +36,19 @@ async def many_nodes(subject: Subject) -> None:
 
 
 @check("sync/no-nodes", "an empty cluster is a cluster", CLAUSE, needs=("nodes",))
-async def no_nodes(subject: Subject) -> None:
+async def no_nodes(subject: PluginUnderTest) -> None:
     """A scheduler may start before its nodes."""
     await decided(await shown(subject, 0), subject.pods[0])
 
 
 @check("sync/one-node", "one node is enough", CLAUSE, needs=("nodes",))
-async def one_node(subject: Subject) -> None:
+async def one_node(subject: PluginUnderTest) -> None:
     """Its vectors have one entry."""
     await decided(await shown(subject, 1), subject.pods[0])
 
 
 @check("sync/empty-chunk", "an empty chunk is harmless", CLAUSE)
-async def empty_chunk(subject: Subject) -> None:
+async def empty_chunk(subject: PluginUnderTest) -> None:
     """A host need not count what it sends."""
     host = await shown(subject)
     host.generation += 1
@@ -64,7 +64,7 @@ async def empty_chunk(subject: Subject) -> None:
     CLAUSE,
     needs=("FILTER",),
 )
-async def until_commit(subject: Subject) -> None:
+async def until_commit(subject: PluginUnderTest) -> None:
     """A transfer replaces everything at its commit, in one step."""
     host = await shown(subject)
     before = await filtered(host, subject.pods[0])
@@ -83,7 +83,7 @@ async def until_commit(subject: Subject) -> None:
     needs=("nodes",),
     after=("sync/until-commit",),
 )
-async def replaces(subject: Subject) -> None:
+async def replaces(subject: PluginUnderTest) -> None:
     """Nodes and pods that it does not bring are gone."""
     fresh = await picture(await shown(subject, 3))
     host = await shown(subject)
@@ -101,7 +101,7 @@ async def replaces(subject: Subject) -> None:
     CLAUSE,
     needs=("FILTER",),
 )
-async def new_epoch(subject: Subject) -> None:
+async def new_epoch(subject: PluginUnderTest) -> None:
     """Another run of the scheduler counts anew; the old one's calls are refused."""
     old = HostState(subject, subject.nodes())
     old.generation = 1000
@@ -112,7 +112,7 @@ async def new_epoch(subject: Subject) -> None:
 
 
 @check("sync/newest-stream", "the stream opened last counts, an older one ends", CLAUSE)
-async def newest_stream(subject: Subject) -> None:
+async def newest_stream(subject: PluginUnderTest) -> None:
     """Two hosts' steps must not mix."""
     old = await shown(subject)
     new = await shown(subject)
@@ -125,7 +125,7 @@ async def newest_stream(subject: Subject) -> None:
 
 
 @check("sync/lost-chunk", "a commit that counts other nodes is refused", CLAUSE, needs=("nodes",))
-async def lost_chunk(subject: Subject) -> None:
+async def lost_chunk(subject: PluginUnderTest) -> None:
     """A lost chunk can't go unnoticed."""
     host = await shown(subject)
     await host.begin()
@@ -134,7 +134,7 @@ async def lost_chunk(subject: Subject) -> None:
 
 
 @check("sync/bad-object", "an object that can't be decoded is refused", CLAUSE, needs=("nodes",))
-async def bad_object(subject: Subject) -> None:
+async def bad_object(subject: PluginUnderTest) -> None:
     """It must not be passed over: the plugin would hold something else than the host."""
     host = await shown(subject)
     bad = state_pb2.NodeUpsert(index=len(host.nodes), name="bad", object=b'{"metadata":')
@@ -145,7 +145,7 @@ async def bad_object(subject: Subject) -> None:
 
 
 @check("sync/out-of-order", "a message that does not belong there is refused", CLAUSE)
-async def out_of_order(subject: Subject) -> None:
+async def out_of_order(subject: PluginUnderTest) -> None:
     """A chunk needs a Begin."""
     stream = await Stream(subject).opened()
     await stream.write(chunk=state_pb2.Chunk())

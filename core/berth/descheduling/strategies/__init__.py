@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from berth.config.descheduling.policy import Args
 from berth.descheduling.strategies.duplicates import Duplicates
-from berth.descheduling.strategies.node_rules import NodeAffinity, NodeTaints
+from berth.descheduling.strategies.node_rules import NodeAffinityStrategy, NodeTaints
 from berth.descheduling.strategies.pod_rules import AntiAffinity, TopologySpread
 from berth.descheduling.strategies.pod_states import FailedPods, LifeTime, TooManyRestarts
 from berth.descheduling.strategies.strategy import Strategy
@@ -19,7 +19,7 @@ from berth.descheduling.strategies.utilization import HighUtilization, LowUtiliz
 
 _KINDS: Final[Mapping[str, Callable[[Any], Strategy]]] = MappingProxyType(
     {
-        "RemovePodsViolatingNodeAffinity": NodeAffinity,
+        "RemovePodsViolatingNodeAffinity": NodeAffinityStrategy,
         "RemovePodsViolatingNodeTaints": NodeTaints,
         "RemovePodsViolatingInterPodAntiAffinity": AntiAffinity,
         "RemovePodsHavingTooManyRestarts": TooManyRestarts,

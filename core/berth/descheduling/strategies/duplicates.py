@@ -4,11 +4,11 @@ from collections import defaultdict
 
 from berth.config.descheduling.policy import DuplicatesArgs
 from berth.descheduling.strategies.strategy import (
-    Candidate,
+    EvictionCandidate,
+    EvictionProposal,
     Filter,
     Judge,
     Judgement,
-    Proposal,
     Scene,
     proposed,
 )
@@ -26,7 +26,7 @@ class Duplicates:
         self._filter = Filter(args.namespaces)
         self._excluded = args.exclude_owner_kinds
 
-    async def candidates(self, scene: Scene) -> Proposal:
+    async def candidates(self, scene: Scene) -> EvictionProposal:
         """All but the first of the duplicates on each node, those of the fullest nodes first."""
         groups: dict[tuple[Twins, str], list[Pod]] = defaultdict(list)
         for pod in scene.simulated.pods.values():
@@ -38,7 +38,7 @@ class Duplicates:
         for (_, node), twins in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
             text = f"{len(twins)} pods of its owner are on {node}"
             movable = sorted((pod for pod in twins if pod.uid in may_move), key=lambda pod: may_move[pod.uid])
-            found += [Candidate((pod,), text) for pod in movable[: len(twins) - 1]]
+            found += [EvictionCandidate((pod,), text) for pod in movable[: len(twins) - 1]]
         return proposed(found, pods, "shares its node with another of the same owner and images")
 
     async def judge_of(self, scene: Scene, pod: Pod) -> Judge:

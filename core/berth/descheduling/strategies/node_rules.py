@@ -6,11 +6,11 @@ from typing import Final
 from berth.config.descheduling.policy import NodeAffinityArgs, NodeTaintsArgs
 from berth.config.descheduling.policy_file import PREFERRED, REQUIRED
 from berth.descheduling.strategies.strategy import (
-    Candidate,
+    EvictionCandidate,
+    EvictionProposal,
     Filter,
     Judge,
     Judgement,
-    Proposal,
     Scene,
     proposed,
 )
@@ -22,10 +22,10 @@ from berth.objects.pod_template import PodTemplate
 from berth.objects.taint import Taint, TaintEffect
 from berth.snapshot.node_matching import node_matches
 
-PLUGIN: Final = "NodeAffinity"
+PLUGIN: Final = "NodeAffinityStrategy"
 
 
-class NodeAffinity:
+class NodeAffinityStrategy:
     """RemovePodsViolatingNodeAffinity: what is required is asked of the profile's own NodeAffinity plugin."""
 
     def __init__(self, args: NodeAffinityArgs) -> None:
@@ -33,19 +33,19 @@ class NodeAffinity:
         self._types = args.node_affinity_type
         self._known: dict[PodTemplate, Mapping[str, int]] = {}
 
-    async def candidates(self, scene: Scene) -> Proposal:
+    async def candidates(self, scene: Scene) -> EvictionProposal:
         """Pods whose node does not meet what they require, then those that another node suits better."""
         pods = self._filter.among(scene.pods())
         found = []
         if REQUIRED in self._types:
             found += [
-                Candidate((pod,), f"{pod.node_name} does not meet its node affinity or selector")
+                EvictionCandidate((pod,), f"{pod.node_name} does not meet its node affinity or selector")
                 for pod in pods
                 if not await self._allowed(scene, pod, pod.node_name)
             ]
         if PREFERRED in self._types:
             found += [
-                Candidate(
+                EvictionCandidate(
                     (pod,), f"another node suits its preferred node affinity better than {pod.node_name}"
                 )
                 for pod in pods
@@ -119,7 +119,7 @@ class NodeTaints:
         soft = {TaintEffect.PREFER_NO_SCHEDULE} if args.include_prefer_no_schedule else set()
         self._effects = {TaintEffect.NO_SCHEDULE} | soft
 
-    async def candidates(self, scene: Scene) -> Proposal:
+    async def candidates(self, scene: Scene) -> EvictionProposal:
         """Pods that do not tolerate a taint of their node."""
         found = []
         pods = self._filter.among(scene.pods())
@@ -127,7 +127,9 @@ class NodeTaints:
             taints = self._untolerated(pod, scene.simulated.nodes[pod.node_name])
             if taints:
                 named = f"{taints[0].key}:{taints[0].effect}"
-                found.append(Candidate((pod,), f"it does not tolerate {pod.node_name}'s taint {named}"))
+                found.append(
+                    EvictionCandidate((pod,), f"it does not tolerate {pod.node_name}'s taint {named}")
+                )
         effects = " or ".join(sorted(self._effects))
         return proposed(
             found, pods, f"is on a node with a taint that counts ({effects}) and is not tolerated"

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from berth.config.descheduling.policy import InterPodAntiAffinityArgs, TopologySpreadArgs
 from berth.config.descheduling.policy_file import HARD
 from berth.descheduling.strategies.strategy import (
-    Candidate,
+    EvictionCandidate,
+    EvictionProposal,
     Filter,
     Judge,
     Judgement,
-    Proposal,
     Scene,
     proposed,
 )
@@ -35,7 +35,7 @@ class AntiAffinity:
     def __init__(self, args: InterPodAntiAffinityArgs) -> None:
         self._filter = Filter(args.namespaces, args.label_selector)
 
-    async def candidates(self, scene: Scene) -> Proposal:
+    async def candidates(self, scene: Scene) -> EvictionProposal:
         """Pods that a required term keeps apart from another in the same place."""
         simulated = scene.simulated
         terms = {
@@ -60,7 +60,7 @@ class AntiAffinity:
                 simulated.take_out(pod)
                 _, why = await simulated.asked(AFFINITY, pod)
             if ANTI_AFFINITY in why:
-                found.append(Candidate((pod,), f"{pod.node_name}: {why}"))
+                found.append(EvictionCandidate((pod,), f"{pod.node_name}: {why}"))
         return proposed(found, pods, "is kept off its node by required anti-affinity, its own or another's")
 
     async def judge_of(self, scene: Scene, pod: Pod) -> Judge:
@@ -87,7 +87,7 @@ class TopologySpread:
         self._actions = frozenset(args.constraints)
         self._strict_of: dict[PodTemplate, PodTemplate | None] = {}
 
-    async def candidates(self, scene: Scene) -> Proposal:
+    async def candidates(self, scene: Scene) -> EvictionProposal:
         """Pods that would make their domain too large if they came now."""
         simulated = scene.simulated
         found = []
@@ -104,7 +104,7 @@ class TopologySpread:
                 simulated.take_out(pod)
                 _, why = await simulated.asked(SPREAD, strict)
             if why:
-                found.append(Candidate((pod,), f"{pod.node_name}: {why}"))
+                found.append(EvictionCandidate((pod,), f"{pod.node_name}: {why}"))
         kinds = " or ".join(sorted(self._actions))
         return proposed(found, pods, f"breaks a constraint of {kinds} where it is")
 

@@ -7,13 +7,13 @@ from berth.config.descheduling.policy import (
     TooManyRestartsArgs,
 )
 from berth.descheduling.cluster import FAILED
-from berth.descheduling.pod_facts import Condition, PodFacts, exit_codes, reasons, seconds_since
+from berth.descheduling.pod_facts import PodConditionFacts, PodFacts, exit_codes, reasons, seconds_since
 from berth.descheduling.strategies.strategy import (
-    Candidate,
+    EvictionCandidate,
+    EvictionProposal,
     Filter,
     Judge,
     Judgement,
-    Proposal,
     Scene,
     proposed,
 )
@@ -29,7 +29,7 @@ class TooManyRestarts:
         self._args = args
         self._filter = Filter(args.namespaces, args.label_selector)
 
-    async def candidates(self, scene: Scene) -> Proposal:
+    async def candidates(self, scene: Scene) -> EvictionProposal:
         """Pods restarted too often, those most often restarted first."""
         counted = []
         pods = self._filter.among(scene.pods())
@@ -37,7 +37,7 @@ class TooManyRestarts:
             facts = scene.facts_of(pod)
             count = facts.restarts(init=self._args.including_init_containers)
             if count >= self._args.pod_restart_threshold and self._in_state(facts):
-                counted.append((count, Candidate((pod,), f"{count} restarts on {pod.node_name}")))
+                counted.append((count, EvictionCandidate((pod,), f"{count} restarts on {pod.node_name}")))
         found = [candidate for _, candidate in sorted(counted, key=lambda each: -each[0])]
         states = (
             f" and is in one of states {', '.join(sorted(self._args.states))}" if self._args.states else ""
@@ -67,7 +67,7 @@ class LifeTime:
         self._args = args
         self._filter = Filter(args.namespaces, args.label_selector)
 
-    async def candidates(self, scene: Scene) -> Proposal:
+    async def candidates(self, scene: Scene) -> EvictionProposal:
         """Pods that all criteria apply to, the oldest first."""
         found = []
         pods = self._filter.among([*scene.pods(), *scene.ended_pods()])
@@ -76,7 +76,7 @@ class LifeTime:
             if self._applies(scene, pod, age):
                 runs = pod.status.phase not in FINISHED
                 text = f"it is {age:.0f} s old"
-                found.append((age, Candidate((pod,), text, needs_place=runs, may_return=True)))
+                found.append((age, EvictionCandidate((pod,), text, needs_place=runs, may_return=True)))
         ordered = [candidate for _, candidate in sorted(found, key=lambda each: -each[0])]
         most = self._args.max_pod_life_time_seconds
         older = "" if most is None else f"is older than {most} s and "
@@ -123,7 +123,7 @@ def _age(pod: Pod, scene: Scene) -> float:
     return 0.0 if created is None else seconds_since(created, scene.now)
 
 
-def _has(condition: Condition, wanted: ConditionFilter, scene: Scene) -> bool:
+def _has(condition: PodConditionFacts, wanted: ConditionFilter, scene: Scene) -> bool:
     pairs = (
         (wanted.type, condition.type),
         (wanted.status, condition.status),
@@ -145,11 +145,11 @@ class FailedPods:
         self._args = args
         self._filter = Filter(args.namespaces, args.label_selector)
 
-    async def candidates(self, scene: Scene) -> Proposal:
+    async def candidates(self, scene: Scene) -> EvictionProposal:
         """Failed pods of these reasons and exit codes that are old enough."""
         failed = self._filter.among([pod for pod in scene.ended_pods() if pod.status.phase == FAILED])
         found = [
-            Candidate(
+            EvictionCandidate(
                 (pod,), f"it failed: {scene.facts_of(pod).reason or 'no reason is given'}", needs_place=False
             )
             for pod in failed

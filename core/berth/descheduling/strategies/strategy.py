@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from berth.config.descheduling.policy import ALL_NAMESPACES, Namespaces, Selector
+from berth.config.descheduling.policy import ALL_NAMESPACES, Namespaces, PolicySelector
 from berth.config.descheduling.policy_file import compiled
 from berth.descheduling.pod_facts import NO_FACTS, PodFacts
 from berth.descheduling.simulated_cluster import SimulatedCluster
@@ -14,7 +14,7 @@ from berth.framework.pluralize import pluralize
 from berth.objects.pod import Pod
 
 
-class Candidate(NamedTuple):
+class EvictionCandidate(NamedTuple):
     """Pods that stand badly, which move together or not at all, and what is wrong with them."""
 
     pods: tuple[Pod, ...]
@@ -25,10 +25,10 @@ class Candidate(NamedTuple):
     """Whether the same node will do, as for a pod that is only too old."""
 
 
-class Proposal(NamedTuple):
+class EvictionProposal(NamedTuple):
     """The pods that stand badly, in the order in which they are to be tried; where there are none, why."""
 
-    candidates: Sequence[Candidate]
+    candidates: Sequence[EvictionCandidate]
     why_none: str = ""
 
 
@@ -88,7 +88,7 @@ class Scene:
 class Strategy(Protocol):
     """One strategy with its arguments."""
 
-    async def candidates(self, scene: Scene) -> Proposal:
+    async def candidates(self, scene: Scene) -> EvictionProposal:
         """The pods that stand badly, or why none does."""
 
     async def judge_of(self, scene: Scene, pod: Pod) -> Judge:
@@ -102,7 +102,9 @@ class Strategy(Protocol):
 class Filter:
     """Which pods the strategy looks at: those of some namespaces, those that a selector matches."""
 
-    def __init__(self, namespaces: Namespaces = ALL_NAMESPACES, selector: Selector | None = None) -> None:
+    def __init__(
+        self, namespaces: Namespaces = ALL_NAMESPACES, selector: PolicySelector | None = None
+    ) -> None:
         self._namespaces = namespaces
         self._selector = None if selector is None else compiled(selector)
 
@@ -116,15 +118,15 @@ class Filter:
         return [pod for pod in pods if self.has(pod)]
 
 
-def proposed(found: Sequence[Candidate], looked_at: Sequence[Pod], what: str) -> Proposal:
+def proposed(found: Sequence[EvictionCandidate], looked_at: Sequence[Pod], what: str) -> EvictionProposal:
     """What was found among these pods; `what` ends the sentence "none of 12 pods ..." where nothing was."""
     if found:
-        return Proposal(found)
+        return EvictionProposal(found)
     if not looked_at:
-        return Proposal(
+        return EvictionProposal(
             (), "no pod is left to look at by nodeSelector, namespaces, labelSelector and moves before"
         )
-    return Proposal((), f"none of {pluralize(len(looked_at), 'pod')} {what}")
+    return EvictionProposal((), f"none of {pluralize(len(looked_at), 'pod')} {what}")
 
 
 def _order(pod: Pod) -> tuple[int, str]:

@@ -9,7 +9,14 @@ from typing import Final
 
 from berth.config.descheduling.policy import HighNodeUtilizationArgs, LowNodeUtilizationArgs
 from berth.descheduling.simulated_cluster import SimulatedCluster
-from berth.descheduling.strategies.strategy import Candidate, Filter, Judge, Judgement, Proposal, Scene
+from berth.descheduling.strategies.strategy import (
+    EvictionCandidate,
+    EvictionProposal,
+    Filter,
+    Judge,
+    Judgement,
+    Scene,
+)
 from berth.framework.pluralize import pluralize
 from berth.objects.node_pods import belongs_to_node
 from berth.objects.pod import Pod
@@ -29,7 +36,7 @@ class LowUtilization:
         self._args = args
         self._filter = Filter(args.evictable_namespaces)
 
-    async def candidates(self, scene: Scene) -> Proposal:
+    async def candidates(self, scene: Scene) -> EvictionProposal:
         """Pods of overutilised nodes, the fullest first, while enough nodes are underutilised."""
         simulated = scene.simulated
         uses = _uses(simulated, self._args.thresholds)
@@ -40,19 +47,19 @@ class LowUtilization:
         over = [name for name in simulated.nodes if _above(uses, name, high)]
         why_none = self._why_none(simulated, uses, under, over)
         if why_none:
-            return Proposal((), why_none)
+            return EvictionProposal((), why_none)
         over.sort(key=lambda name: -_sum(uses, name))
         pods: dict[str, list[Pod]] = defaultdict(list)
         for pod in self._filter.among(scene.pods()):
             pods[pod.node_name].append(pod)
         found = [
-            Candidate((pod,), f"{name} is overutilised: {_shown(uses, name, high)}")
+            EvictionCandidate((pod,), f"{name} is overutilised: {_shown(uses, name, high)}")
             for name in over
             for pod in pods[name]
             if self._asks(simulated, pod, uses, high)
         ]
         without = "without a pod that may move and asks for what its node has too much of"
-        return Proposal(found, f"{pluralize(len(over), 'overutilised node')}, {without}")
+        return EvictionProposal(found, f"{pluralize(len(over), 'overutilised node')}, {without}")
 
     def _why_none(
         self, simulated: SimulatedCluster, uses: Uses, under: Sequence[str], over: Sequence[str]
@@ -116,14 +123,14 @@ class HighUtilization:
         self._args = args
         self._filter = Filter(args.evictable_namespaces)
 
-    async def candidates(self, scene: Scene) -> Proposal:
+    async def candidates(self, scene: Scene) -> EvictionProposal:
         """The pods of each underutilised node, together; the emptiest node first."""
         simulated = scene.simulated
         uses, under = self._under(simulated)
         busy = [name for name in under if _movable(simulated, name)]
         why_none = self._why_none(simulated, uses, under, busy)
         if why_none:
-            return Proposal((), why_none)
+            return EvictionProposal((), why_none)
         busy.sort(key=lambda name: _sum(uses, name))
         may_move = {pod.uid for pod in self._filter.among(scene.pods())}
         found = []
@@ -131,9 +138,9 @@ class HighUtilization:
             pods = tuple(_movable(simulated, name))
             if all(pod.uid in may_move and self._asks(simulated, pod) for pod in pods):
                 text = f"{name} is underutilised: {_all(uses, name)}"
-                found.append(Candidate(pods, text))
+                found.append(EvictionCandidate(pods, text))
         stay = "each with a pod that nodeSelector, evictableNamespaces or evictionModes keep"
-        return Proposal(found, f"{pluralize(len(busy), 'underutilised node')}, {stay}")
+        return EvictionProposal(found, f"{pluralize(len(busy), 'underutilised node')}, {stay}")
 
     def _why_none(
         self, simulated: SimulatedCluster, uses: Uses, under: Sequence[str], busy: Sequence[str]

@@ -12,7 +12,7 @@ from berth.operator.definitions import plugin_definition, scheduler_definition
 from berth.operator.definitions.merge_keys import merge_keys
 from berth.operator.definitions.text import HEADER, to_yaml
 from berth.operator.rendering.descheduler import LABELS, ROLE_GROUP, standing
-from berth.operator.rendering.settings import Settings
+from berth.operator.rendering.settings import SchedulerDefaults
 
 IMAGE = "berth/descheduler"
 """kustomize/images has its version."""
@@ -40,7 +40,7 @@ def _descheduler() -> str:
         "labels": {"app.kubernetes.io/part-of": "berth"},
     }
     binding = {name: metadata[name] for name in ("name", "labels")}
-    role = Settings("").role_of(ROLE_GROUP)
+    role = SchedulerDefaults("").role_of(ROLE_GROUP)
     made = standing(metadata, binding, {"image": IMAGE}, role=role, labels=LABELS, placed={})
     return HEADER + "---\n".join(map(yaml_text, made))
 

@@ -3,7 +3,7 @@
 configuration (checked) ─▶ rights ─▶ pod ─▶ deployment and what surrounds it ─▶ plan
 """
 
-from berth.operator.rendering.plan import Plan, plan
-from berth.operator.rendering.settings import Settings
+from berth.operator.rendering.plan import SchedulerPlan, plan
+from berth.operator.rendering.settings import SchedulerDefaults
 
-__all__ = ["Plan", "Settings", "plan"]
+__all__ = ["SchedulerDefaults", "SchedulerPlan", "plan"]

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from berth.config import ConfigError, Loaded, load, parse_feature_gates
+from berth.config import ConfigError, LoadedConfig, load, parse_feature_gates
 from berth.config.complaints import complaint_lines
 from berth.config.dump import yaml_text
 from berth.config.out_of_tree.plugin_list import parse_plugin_list
@@ -14,7 +14,7 @@ from berth.config.reading.own_documents import PLUGIN_LIST
 from berth.config.releases.release import DEFAULT, Release, effective
 from berth.config.types import API_VERSION, KIND
 from berth.operator.errors import ConfigurationProblemError, MissingPluginError
-from berth.operator.kinds import PLUGIN_SECRETS, VERSION, Json, Key
+from berth.operator.kinds import PLUGIN_SECRETS, VERSION, Json, SchedulerKey
 from berth.operator.rendering.names import sidecar_name
 from berth.operator.rendering.nesting import DEEPEST, too_deep
 
@@ -41,13 +41,13 @@ class Configuration:
     scheduler_yaml: str
     plugins_yaml: str
     feature_gates: tuple[str, ...]
-    loaded: Loaded
+    loaded: LoadedConfig
     plugins: tuple[Json, ...]
     """The SchedulerPlugins, in the order of the Scheduler's list."""
 
 
 def configuration(
-    scheduler: Json, found: Mapping[str, Json], lease: Key, release: Release = DEFAULT
+    scheduler: Json, found: Mapping[str, Json], lease: SchedulerKey, release: Release = DEFAULT
 ) -> Configuration:
     """Give the checked configuration of a Scheduler; `found` holds the SchedulerPlugins of its namespace.
 
@@ -136,7 +136,7 @@ def _port_clashes(plugins: Sequence[Json]) -> Iterator[str]:
             owners[port] = f"plugin {name}"
 
 
-def _document(spec: Json, plugins: Sequence[Json], lease: Key) -> Json:
+def _document(spec: Json, plugins: Sequence[Json], lease: SchedulerKey) -> Json:
     election = dict(spec.get("leaderElection") or {"leaderElect": True})
     election |= {"resourceName": lease.name, "resourceNamespace": lease.namespace}
     profiles = copy.deepcopy(spec["profiles"])
@@ -182,7 +182,7 @@ def _tls(plugin: Json) -> Json:
     return {**made, "serverName": given["serverName"]} if given.get("serverName") else made
 
 
-def _checked(scheduler_yaml: str, plugins_yaml: str, gates: Sequence[str], release: Release) -> Loaded:
+def _checked(scheduler_yaml: str, plugins_yaml: str, gates: Sequence[str], release: Release) -> LoadedConfig:
     try:
         specs: tuple[SidecarSpec, ...] = parse_plugin_list(plugins_yaml, "plugins")
         parsed = parse_feature_gates(gates, effective(release))

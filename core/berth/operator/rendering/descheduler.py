@@ -16,7 +16,7 @@ from berth.config.dump import yaml_text
 from berth.config.duration import parse_duration
 from berth.config.errors import PolicyError
 from berth.operator.errors import ConfigurationProblemError
-from berth.operator.kinds import INSTANCE, Json, Key
+from berth.operator.kinds import INSTANCE, Json, SchedulerKey
 from berth.operator.rendering.configuration import Configuration
 from berth.operator.rendering.names import (
     CLUSTER_ROLE,
@@ -26,7 +26,7 @@ from berth.operator.rendering.names import (
     owned,
 )
 from berth.operator.rendering.pod import POD_SECURITY, RESTRICTED, placing
-from berth.operator.rendering.settings import Settings
+from berth.operator.rendering.settings import SchedulerDefaults
 
 ROLE_GROUP: Final = "descheduling"
 FIELD: Final = "spec.descheduler"
@@ -36,7 +36,9 @@ _FOLDER: Final = "/etc/berth"
 _REQUESTS: Final[Json] = {"requests": {"cpu": "100m", "memory": "256Mi"}}
 
 
-def descheduler_objects(scheduler: Json, key: Key, made: Configuration, settings: Settings) -> Iterator[Json]:
+def descheduler_objects(
+    scheduler: Json, key: SchedulerKey, made: Configuration, settings: SchedulerDefaults
+) -> Iterator[Json]:
     """Give what a Scheduler's descheduler is made of, nothing without the field.
 
     Raises: ConfigurationProblemError.

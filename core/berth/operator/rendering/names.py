@@ -8,7 +8,7 @@ from berth.operator.kinds import (
     SCHEDULER_NAMESPACE,
     VERSION,
     Json,
-    Key,
+    SchedulerKey,
     key_of,
 )
 
@@ -19,30 +19,30 @@ RBAC = "rbac.authorization.k8s.io"
 CLUSTER_ROLE = "ClusterRole"
 
 
-def base_name(key: Key) -> str:
+def base_name(key: SchedulerKey) -> str:
     """Give the name of most of what is made."""
     return f"berth-{key.name}"
 
 
-def descheduler_name(key: Key) -> str:
+def descheduler_name(key: SchedulerKey) -> str:
     """Give the name of what is made of a Scheduler's descheduler."""
     return f"{base_name(key)}-descheduler"
 
 
-def lease(scheduler: Json) -> Key:
+def lease(scheduler: Json) -> SchedulerKey:
     """Give the lease by which a scheduler's replicas take turns."""
     key, election = key_of(scheduler), scheduler["spec"].get("leaderElection") or {}
-    return Key(
+    return SchedulerKey(
         election.get("resourceNamespace") or key.namespace, election.get("resourceName") or base_name(key)
     )
 
 
-def selector(key: Key) -> dict[str, str]:
+def selector(key: SchedulerKey) -> dict[str, str]:
     """Give the labels by which a scheduler's pods are selected; they never change."""
     return {**SELECTED, INSTANCE: key.name}
 
 
-def labels(key: Key) -> dict[str, str]:
+def labels(key: SchedulerKey) -> dict[str, str]:
     """Give the labels of everything that is made."""
     return {
         **selector(key),
@@ -53,7 +53,7 @@ def labels(key: Key) -> dict[str, str]:
     }
 
 
-def owned(scheduler: Json, key: Key, name: str = "") -> Json:
+def owned(scheduler: Json, key: SchedulerKey, name: str = "") -> Json:
     """Give the metadata of an object in the Scheduler's namespace, which goes with the Scheduler."""
     owner = {**owner_reference(scheduler), "controller": True}
     name = name or base_name(key)
@@ -71,7 +71,7 @@ def serving_files(name: str) -> tuple[str, str]:
     return f"{name}.crt", f"{name}.key"
 
 
-def serving_names(key: Key, explain_service: str = "") -> tuple[str, ...]:
+def serving_names(key: SchedulerKey, explain_service: str = "") -> tuple[str, ...]:
     """Give the names that a scheduler's certificate is valid for, the first of them for who verifies it.
 
     The last is that of the Service by which the API server reaches any scheduler of the namespace.
@@ -81,7 +81,7 @@ def serving_names(key: Key, explain_service: str = "") -> tuple[str, ...]:
     return f"{name}.{key.namespace}.svc", f"{name}.{key.namespace}", name, *explains
 
 
-def cluster_wide(key: Key, name: str) -> Json:
+def cluster_wide(key: SchedulerKey, name: str) -> Json:
     """Give the metadata of an object in no namespace: nothing in one can own it, the operator collects it."""
     return {"name": name, "labels": {**labels(key), SCHEDULER_NAMESPACE: key.namespace}}
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from berth.config.releases.release import Release, shown
-from berth.operator.kinds import GROUP, Json, Key, key_of
+from berth.operator.kinds import GROUP, Json, SchedulerKey, key_of
 from berth.operator.rendering.configuration import SECURE_PORT, Configuration, configuration
 from berth.operator.rendering.descheduler import descheduler_objects
 from berth.operator.rendering.names import (
@@ -22,7 +22,7 @@ from berth.operator.rendering.names import (
 )
 from berth.operator.rendering.pod import metrics_port, pod_template
 from berth.operator.rendering.rights import cluster_roles, lease_rules
-from berth.operator.rendering.settings import Settings
+from berth.operator.rendering.settings import SchedulerDefaults
 
 APPLIED = f"{GROUP}/applied"
 PROFILES = f"{GROUP}/profiles"
@@ -30,7 +30,7 @@ PROFILES = f"{GROUP}/profiles"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SchedulerPlan:
     """What a Scheduler is to become."""
 
     objects: tuple[Json, ...]
@@ -39,7 +39,7 @@ class Plan:
     """Of what a scheduler has to be started anew for."""
 
 
-def plan(scheduler: Json, plugins: Mapping[str, Json], settings: Settings) -> Plan:
+def plan(scheduler: Json, plugins: Mapping[str, Json], settings: SchedulerDefaults) -> SchedulerPlan:
     """Give the plan for a Scheduler; `plugins` are the SchedulerPlugins of its namespace by name.
 
     Raises: PlanError when it cannot work.
@@ -48,7 +48,7 @@ def plan(scheduler: Json, plugins: Mapping[str, Json], settings: Settings) -> Pl
     made = configuration(scheduler, plugins, lease(scheduler), settings.release)
     fingerprint = _fingerprint(made, settings.release)
     objects = tuple(_marked(one) for one in _objects(scheduler, key, made, fingerprint, settings))
-    return Plan(objects, made, fingerprint)
+    return SchedulerPlan(objects, made, fingerprint)
 
 
 def _fingerprint(made: Configuration, release: Release) -> str:
@@ -65,7 +65,7 @@ def _marked(document: Json) -> Json:
 
 
 def _objects(
-    scheduler: Json, key: Key, made: Configuration, fingerprint: str, settings: Settings
+    scheduler: Json, key: SchedulerKey, made: Configuration, fingerprint: str, settings: SchedulerDefaults
 ) -> Iterator[Json]:
     yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": owned(scheduler, key)}
     yield from _bindings(scheduler, key, made, settings)
@@ -102,7 +102,9 @@ def _objects(
     yield from descheduler_objects(scheduler, key, made, settings)
 
 
-def _bindings(scheduler: Json, key: Key, made: Configuration, settings: Settings) -> Iterator[Json]:
+def _bindings(
+    scheduler: Json, key: SchedulerKey, made: Configuration, settings: SchedulerDefaults
+) -> Iterator[Json]:
     subjects = [{"kind": "ServiceAccount", "name": base_name(key), "namespace": key.namespace}]
     api = f"{RBAC}/v1"
     for role in cluster_roles(made.loaded, made.plugins, settings):
@@ -127,7 +129,7 @@ def _bindings(scheduler: Json, key: Key, made: Configuration, settings: Settings
         }
 
 
-def _deployment(scheduler: Json, key: Key, template: Json) -> Json:
+def _deployment(scheduler: Json, key: SchedulerKey, template: Json) -> Json:
     spec, rollout = scheduler["spec"], scheduler["spec"].get("rollout") or {}
     made: Json = {
         "replicas": spec.get("replicas", 1),
@@ -153,12 +155,14 @@ def _strategy(spec: Json, rollout: Json) -> Json:
     return {"type": "RollingUpdate", "rollingUpdate": rolling}
 
 
-def _authority(key: Key) -> str:
+def _authority(key: SchedulerKey) -> str:
     """Give the name of the ConfigMap by which clients of a scheduler verify its certificate."""
     return f"{base_name(key)}-ca"
 
 
-def _network(scheduler: Json, key: Key, plugins: Sequence[Json], settings: Settings) -> Iterator[Json]:
+def _network(
+    scheduler: Json, key: SchedulerKey, plugins: Sequence[Json], settings: SchedulerDefaults
+) -> Iterator[Json]:
     spec = scheduler["spec"]
     secure: Json = {"name": "https", "port": SECURE_PORT, "targetPort": "https", "protocol": "TCP"}
     measured = [metrics_port(plugin, "port") for plugin in plugins if "metricsPort" in plugin["spec"]]
@@ -186,7 +190,7 @@ def _network(scheduler: Json, key: Key, plugins: Sequence[Json], settings: Setti
         yield _service_monitor(scheduler, key, measured, metrics.get("interval", "30s"))
 
 
-def _service_monitor(scheduler: Json, key: Key, measured: Sequence[Json], interval: str) -> Json:
+def _service_monitor(scheduler: Json, key: SchedulerKey, measured: Sequence[Json], interval: str) -> Json:
     secure = {
         "port": "https",
         "scheme": "https",

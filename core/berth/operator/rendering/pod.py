@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from berth.aggregated_api.replicas import AUDIENCE, TOKEN_FILE
-from berth.operator.kinds import SERVING_SECRET, Json, Key
+from berth.operator.kinds import SERVING_SECRET, Json, SchedulerKey
 from berth.operator.rendering.configuration import (
     CERTIFICATES,
     SECURE_PORT,
@@ -17,7 +17,7 @@ from berth.operator.rendering.configuration import (
     address,
 )
 from berth.operator.rendering.names import base_name, dashed, labels, selector, serving_files, sidecar_name
-from berth.operator.rendering.settings import Settings
+from berth.operator.rendering.settings import SchedulerDefaults
 from berth.operator.rendering.tracing import plugin_variables, scheduler_variables
 from berth.scheduler.sidecars.plugin_changes import KEPT_BY
 from berth.serving.listening import ADDRESS
@@ -63,9 +63,9 @@ _PLUGIN_REQUESTS: Json = {"requests": {"cpu": "50m", "memory": "64Mi"}}
 
 def pod_template(
     scheduler: Json,
-    key: Key,
+    key: SchedulerKey,
     configuration: Configuration,
-    settings: Settings,
+    settings: SchedulerDefaults,
     *,
     config_map: str,
     fingerprint: str,
@@ -104,7 +104,7 @@ def placing(pod: Json) -> Json:
     return {name: pod[name] for name in names if pod.get(name)}
 
 
-def _spread(key: Key) -> list[Json]:
+def _spread(key: SchedulerKey) -> list[Json]:
     return [
         {
             "maxSkew": 1,
@@ -116,7 +116,7 @@ def _spread(key: Key) -> list[Json]:
     ]
 
 
-def _scheduler(spec: Json, key: Key, configuration: Configuration, image: str) -> Json:
+def _scheduler(spec: Json, key: SchedulerKey, configuration: Configuration, image: str) -> Json:
     return {
         "name": CONTAINER,
         "image": image,
@@ -195,7 +195,7 @@ def _arguments(spec: Json, configuration: Configuration) -> list[str]:
     return arguments
 
 
-def _environment(spec: Json, key: Key) -> list[Json]:
+def _environment(spec: Json, key: SchedulerKey) -> list[Json]:
     pod: list[Json] = [
         {"name": KEPT_BY, "value": str(key)},
         *(
@@ -263,7 +263,7 @@ def _user(plugin: Json) -> Json:
     return {"runAsUser": plugin["spec"]["runAsUser"]} if "runAsUser" in plugin["spec"] else {}
 
 
-def _volumes(key: Key, configuration: Configuration, config_map: str) -> Sequence[Json]:
+def _volumes(key: SchedulerKey, configuration: Configuration, config_map: str) -> Sequence[Json]:
     names = [plugin["metadata"]["name"] for plugin in _sidecars(configuration)]
     return [
         {"name": "config", "configMap": {"name": config_map}},
@@ -284,7 +284,7 @@ def _volumes(key: Key, configuration: Configuration, config_map: str) -> Sequenc
     ]
 
 
-def _serving_volume(key: Key) -> Json:
+def _serving_volume(key: SchedulerKey) -> Json:
     """Of the namespace's certificates this scheduler's, and no other's."""
     files = zip(serving_files(key.name), ("tls.crt", "tls.key"), strict=True)
     items = [{"key": name, "path": path} for name, path in files]

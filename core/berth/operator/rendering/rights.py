@@ -6,9 +6,9 @@ The ClusterRoles are in kustomize/base; the operator may bind them, and has none
 from collections.abc import Sequence
 from typing import Final
 
-from berth.config import Loaded
+from berth.config import LoadedConfig
 from berth.operator.kinds import Json
-from berth.operator.rendering.settings import Settings
+from berth.operator.rendering.settings import SchedulerDefaults
 from berth.scheduler.watching.needed_kinds import needed_groups
 
 _KUBE_SCHEDULERS_LEASE: Final = "lease-of-kube-scheduler"
@@ -17,7 +17,7 @@ _TREES_GATE: Final = "CompositePodGroup"
 _TAINT_RULES_GATE: Final = "DRADeviceTaintRules"
 
 
-def cluster_roles(loaded: Loaded, plugins: Sequence[Json], settings: Settings) -> list[str]:
+def cluster_roles(loaded: LoadedConfig, plugins: Sequence[Json], settings: SchedulerDefaults) -> list[str]:
     """Give the names of the roles that hold everywhere, those that plugins ask for last."""
     groups = needed_groups(loaded.profiles, out_of_tree=bool(plugins))
     if loaded.gates.enabled(_POD_GROUPS_GATE):
@@ -44,7 +44,7 @@ def lease_rules(name: str) -> list[Json]:
     ]
 
 
-def _shares_lease(loaded: Loaded) -> bool:
+def _shares_lease(loaded: LoadedConfig) -> bool:
     election = loaded.configuration.leader_election
     lease = (election.resource_namespace, election.resource_name)
     return election.leader_elect and lease == ("kube-system", "kube-scheduler")

@@ -6,7 +6,7 @@ from berth.config.releases.release import DEFAULT, Release
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SchedulerDefaults:
     """The operator's choices for schedulers that make none, and what it found in the cluster."""
 
     image: str

@@ -11,7 +11,7 @@ from typing import Any, Protocol, overload
 
 import msgspec
 
-from berth.config.types import Extender
+from berth.config.types import ExtenderConfig
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
@@ -85,7 +85,7 @@ class ExtenderContext:
 class HttpExtender:
     """Implements berth.framework.extender.Extender."""
 
-    def __init__(self, settings: Extender, context: ExtenderContext, client: ExtenderClient) -> None:
+    def __init__(self, settings: ExtenderConfig, context: ExtenderContext, client: ExtenderClient) -> None:
         self._settings = settings
         self._context = context
         self._client = client
@@ -265,7 +265,7 @@ class HttpExtender:
 class HttpExtenders(Sequence[HttpExtender]):
     """The extenders of a configuration, in calling order; has to be made on the running event loop."""
 
-    def __init__(self, settings: Iterable[Extender], context: ExtenderContext) -> None:
+    def __init__(self, settings: Iterable[ExtenderConfig], context: ExtenderContext) -> None:
         self._all = [
             HttpExtender(one, context, ExtenderClient(one.url_prefix, one.http_timeout, one.tls_config))
             for one in settings

@@ -23,13 +23,13 @@ from berth.framework.handle import Handle
 from berth.framework.runtime import Framework
 from berth.out_of_tree.errors import CallFailedError, RefusedError, SidecarError
 from berth.out_of_tree.host import PluginHost
-from berth.out_of_tree.lifecycle.connection import Connection
+from berth.out_of_tree.lifecycle.connection import PluginConnection
 from berth.out_of_tree.lifecycle.enabling import Roster
 from berth.out_of_tree.lifecycle.report import description, leaves, summary
-from berth.out_of_tree.lifecycle.versions import Version, drained
-from berth.out_of_tree.lifecycle.wanted import AttachError, Wanted
+from berth.out_of_tree.lifecycle.versions import PluginVersion, drained
+from berth.out_of_tree.lifecycle.wanted import AttachError, DesiredPlugin
 from berth.out_of_tree.points.sidecar_plugin import SidecarPlugin
-from berth.out_of_tree.recordings.recording import STOPPED, Extent, Recording
+from berth.out_of_tree.recordings.recording import STOPPED, CallRecording, Extent
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class Attaching:
         yield summary(self._host.versions[name], leaves=leaves(self._plugins(name).values()))
         yield from map(summary, self._draining(name))
 
-    def _draining(self, name: str) -> Iterator[Version]:
+    def _draining(self, name: str) -> Iterator[PluginVersion]:
         return (each for each in self._host.others if each.draining and each.connection.spec.name == name)
 
     def has(self, name: str) -> bool:
@@ -85,7 +85,7 @@ class Attaching:
         """The arguments of that plugin's entry, as they are in force. Raises: KeyError."""
         return self._host.versions[name].connection.spec.args
 
-    def record(self, name: str, extent: Extent) -> Recording:
+    def record(self, name: str, extent: Extent) -> CallRecording:
         """A recording of a plugin, by the version that new attempts begin with.
 
         Raises: KeyError where there is no such plugin; AttachError where it can't be recorded now.
@@ -99,7 +99,7 @@ class Attaching:
         log.info("plugin recorded plugin=%s", name)
         return version.record(extent)
 
-    def end_recording(self, recording: Recording) -> None:
+    def end_recording(self, recording: CallRecording) -> None:
         """Show nothing more to that recording."""
         for version in (*self._host.versions.values(), *self._host.others):
             if version.connection.recording is recording:
@@ -128,9 +128,9 @@ class Attaching:
                 continue
             if spec.shadow:
                 self._set_aside(self._plugins(spec.name))
-            self._add_profiles(self._host.versions[spec.name], Wanted.of(spec))
+            self._add_profiles(self._host.versions[spec.name], DesiredPlugin.of(spec))
 
-    async def attach(self, wanted: Wanted, *, insists: bool = False) -> Sequence[str]:
+    async def attach(self, wanted: DesiredPlugin, *, insists: bool = False) -> Sequence[str]:
         """Make the plugin be as wanted, whether it is new, another version, or only configured anew.
 
         The result says what of it has no effect, and why. Where a plugin that is there refuses arguments and
@@ -152,7 +152,7 @@ class Attaching:
                 await self._reconfigure(known, wanted, insists=insists)
         return self._without_effect(wanted)
 
-    def _without_effect(self, wanted: Wanted) -> Sequence[str]:
+    def _without_effect(self, wanted: DesiredPlugin) -> Sequence[str]:
         """Say of each profile whose own arguments stand before the entry's."""
         name, args = wanted.spec.name, wanted.spec.args
         if args is None:
@@ -164,7 +164,7 @@ class Attaching:
             if own != args
         ]
 
-    def _check(self, wanted: Wanted) -> None:
+    def _check(self, wanted: DesiredPlugin) -> None:
         name = wanted.spec.name
         if name in IN_TREE:
             raise AttachError(f"{name} is an in-tree plugin: choose another name")
@@ -175,7 +175,7 @@ class Attaching:
         if name not in self._host.versions and not wanted.profiles:
             raise AttachError(f"{name} is new here: name the profiles that are to have it")
 
-    async def _join(self, wanted: Wanted) -> None:
+    async def _join(self, wanted: DesiredPlugin) -> None:
         arguments = self._arguments(wanted.profiles, wanted.spec)
         version = await self._ready(wanted.spec, arguments)
         self._host.others.remove(version)
@@ -185,7 +185,7 @@ class Attaching:
         self._host.check_gates(version.connection)
         log.info("plugin attached plugin=%s profiles=%s", wanted.spec.name, ",".join(wanted.profiles))
 
-    async def _replace(self, old: Version, wanted: Wanted) -> None:
+    async def _replace(self, old: PluginVersion, wanted: DesiredPlugin) -> None:
         name = wanted.spec.name
         arguments = self._arguments((*old.connection.arguments, *wanted.profiles), wanted.spec)
         version = await self._ready(wanted.spec, arguments)
@@ -207,7 +207,7 @@ class Attaching:
         log.info("plugin replaced plugin=%s address=%s", name, wanted.spec.address)
         self._spawn(self._retire(old), f"old version of plugin {name}")
 
-    async def _reconfigure(self, version: Version, wanted: Wanted, *, insists: bool) -> None:
+    async def _reconfigure(self, version: PluginVersion, wanted: DesiredPlugin, *, insists: bool) -> None:
         connection = version.connection
         arguments = self._arguments((*connection.arguments, *wanted.profiles), wanted.spec)
         try:
@@ -234,7 +234,7 @@ class Attaching:
                 self._check_order(self._plugins(name), "can't stand in shadow")
             await self._be(version, replace(connection.spec, shadow=on), dict(connection.arguments))
 
-    async def _be(self, version: Version, spec: SidecarSpec, arguments: Mapping[str, Any]) -> None:
+    async def _be(self, version: PluginVersion, spec: SidecarSpec, arguments: Mapping[str, Any]) -> None:
         """Let the plugin be as that entry says, with these arguments by profile. Raises: AttachError."""
         connection, plugins = version.connection, self._plugins(spec.name)
         old, before = connection.spec, dict(connection.arguments)
@@ -256,7 +256,9 @@ class Attaching:
         if turns:
             self._host.check_gates(connection)
 
-    async def _tell(self, connection: Connection, arguments: Mapping[str, Any], *, everything: bool) -> None:
+    async def _tell(
+        self, connection: PluginConnection, arguments: Mapping[str, Any], *, everything: bool
+    ) -> None:
         """Configure profiles whose arguments are others than before. Raises: SidecarError with its errors."""
         known = connection.arguments
         for profile, wanted in arguments.items():
@@ -270,7 +272,12 @@ class Attaching:
                 raise CallFailedError(connection.spec.name, text) from error
 
     async def _restore(
-        self, connection: Connection, before: Mapping[str, Any], error: SidecarError, *, everything: bool
+        self,
+        connection: PluginConnection,
+        before: Mapping[str, Any],
+        error: SidecarError,
+        *,
+        everything: bool,
     ) -> None:
         """Have the plugin as it was before that error; one that did not answer is greeted anew for it."""
         if not isinstance(error, RefusedError):
@@ -317,19 +324,19 @@ class Attaching:
         own = self._host.own_arguments(spec.name)
         return {profile: own.get(profile, spec.args) for profile in profiles}
 
-    def _add_profiles(self, version: Version, wanted: Wanted) -> None:
+    def _add_profiles(self, version: PluginVersion, wanted: DesiredPlugin) -> None:
         for profile in wanted.profiles:
             if (wanted.spec.name, profile) not in self._host.plugins:
                 self._enable(version, profile, wanted)
 
-    def _enable(self, version: Version, profile: str, wanted: Wanted) -> None:
+    def _enable(self, version: PluginVersion, profile: str, wanted: DesiredPlugin) -> None:
         plugin = self._host.make(version, self._handles[profile])
         self._rosters[profile].enable(plugin, wanted.spec, wanted.weight)
         self._host.rewire(profile)
         if wanted.spec.shadow:
             self._set_aside({profile: plugin})
 
-    async def _ready(self, spec: SidecarSpec, arguments: Mapping[str, Any]) -> Version:
+    async def _ready(self, spec: SidecarSpec, arguments: Mapping[str, Any]) -> PluginVersion:
         """A version that can be asked. Raises: AttachError where it is refused, or not ready in time."""
         version = self._host.new_version(spec, arguments)
         self._host.others.append(version)
@@ -371,7 +378,7 @@ class Attaching:
                 await version.close()
             log.info("plugin detached plugin=%s profiles=%s", name, ",".join(leaving))
 
-    async def _withdraw(self, version: Version, plugins: Mapping[str, SidecarPlugin], why: str) -> None:
+    async def _withdraw(self, version: PluginVersion, plugins: Mapping[str, SidecarPlugin], why: str) -> None:
         """Let no attempt begin with the plugin any more, and wait until those that did have ended."""
         for profile, plugin in plugins.items():
             self._rosters[profile].begin_to_leave(plugin)
@@ -391,7 +398,7 @@ class Attaching:
         self._host.forget(plugin, profile)
         self._host.rewire(profile)
 
-    async def _retire(self, old: Version) -> None:
+    async def _retire(self, old: PluginVersion) -> None:
         name = old.connection.spec.name
         await drained(old, self._plugins(name).values())
         self._host.others.remove(old)
@@ -399,7 +406,7 @@ class Attaching:
         log.info("old version gone plugin=%s address=%s", name, old.connection.spec.address)
 
 
-async def _released(connection: Connection, profile: str) -> None:
+async def _released(connection: PluginConnection, profile: str) -> None:
     try:
         await connection.release(profile)
     except Exception as error:  # noqa: BLE001 - it is not needed any more, whatever it says to that

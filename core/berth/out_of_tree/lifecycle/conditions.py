@@ -11,7 +11,7 @@ from berth.out_of_tree.limits import REFUSAL_BYTES
 from berth.out_of_tree.plugin_text import bounded
 
 
-class Kind(StrEnum):
+class ConditionType(StrEnum):
     """What can be said of a plugin."""
 
     CONNECTED = "Connected"
@@ -28,17 +28,17 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class PluginCondition:
     """One fact, as it has been since `since` (wall-clock seconds since the epoch)."""
 
-    kind: Kind
+    kind: ConditionType
     holds: bool
     reason: str
     message: str
     since: float
 
 
-OnChange = Callable[[str, Condition], None]
+OnChange = Callable[[str, PluginCondition], None]
 """Notified of a plugin's condition whenever it comes to hold, or ceases to."""
 
 
@@ -49,22 +49,22 @@ class Conditions:
         self._plugin = plugin
         self._now = now
         self._on_change = on_change
-        self._by_kind: dict[Kind, Condition] = {}
+        self._by_kind: dict[ConditionType, PluginCondition] = {}
 
-    def __iter__(self) -> Iterator[Condition]:
+    def __iter__(self) -> Iterator[PluginCondition]:
         # Metrics read in another thread: only a copy made in one step keeps its size meanwhile.
         return iter(self._by_kind.copy().values())
 
-    def holds(self, kind: Kind) -> bool:
+    def holds(self, kind: ConditionType) -> bool:
         """Whether it is known to hold."""
         known = self._by_kind.get(kind)
         return known is not None and known.holds
 
-    def begin(self, kind: Kind, reason: str, *, holds: bool) -> None:
+    def begin(self, kind: ConditionType, reason: str, *, holds: bool) -> None:
         """Say how things are at first, which is no news to anybody."""
-        self._by_kind[kind] = Condition(kind, holds, reason, "", self._now())
+        self._by_kind[kind] = PluginCondition(kind, holds, reason, "", self._now())
 
-    def put(self, kind: Kind, reason: str, message: str = "", *, holds: bool) -> bool:
+    def put(self, kind: ConditionType, reason: str, message: str = "", *, holds: bool) -> bool:
         """Say how things are, and whether that is news; `since` moves where it comes to hold, or ceases."""
         message = bounded(message, REFUSAL_BYTES)
         known = self._by_kind.get(kind)
@@ -72,7 +72,7 @@ class Conditions:
             return False
         turned = known is None or known.holds is not holds
         since = self._now() if known is None or turned else known.since
-        condition = self._by_kind[kind] = Condition(kind, holds, reason, message, since)
+        condition = self._by_kind[kind] = PluginCondition(kind, holds, reason, message, since)
         if turned:
             self._on_change(self._plugin, condition)
         return True

@@ -29,7 +29,7 @@ from berth.out_of_tree.cluster_state.state_feed import StateFeed
 from berth.out_of_tree.cluster_state.state_stream import StateStream, within
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError, RefusedError, SidecarError
 from berth.out_of_tree.lifecycle.breaker import Breaker, Circuit
-from berth.out_of_tree.lifecycle.conditions import Conditions, Kind, OnChange
+from berth.out_of_tree.lifecycle.conditions import Conditions, ConditionType, OnChange
 from berth.out_of_tree.lifecycle.greeting import configure, release, shake_hands
 from berth.out_of_tree.lifecycle.last_failures import LastFailures
 from berth.out_of_tree.lifecycle.profile_arguments import ProfileArguments
@@ -39,9 +39,9 @@ from berth.out_of_tree.plugin_text import bounded
 from berth.out_of_tree.queueing.event_interest import Interest, compiled
 from berth.out_of_tree.queueing.requeue_stream import paced
 from berth.out_of_tree.recordings.recorded_stub import RecordedStub
-from berth.out_of_tree.recordings.recording import Recording
+from berth.out_of_tree.recordings.recording import CallRecording
 from berth.out_of_tree.time_budget import wanted_seconds
-from berth.out_of_tree.transport.call_attributes import Endpoint
+from berth.out_of_tree.transport.call_attributes import PluginEndpoint
 from berth.out_of_tree.transport.channels import open_channel
 from berth.out_of_tree.transport.rpc import RpcError
 from berth.out_of_tree.transport.services import Services, open_services
@@ -83,15 +83,15 @@ class Listeners:
     `probing` when an open one lets a call through.
     """
 
-    requeue: Callable[["Connection", queueing_pb2.RequeueResponse], None]
-    ready: Callable[["Connection"], None]
-    answering: Callable[["Connection"], None]
-    probing: Callable[["Connection"], None]
-    greeted: Callable[["Connection"], Awaitable[None]]
+    requeue: Callable[["PluginConnection", queueing_pb2.RequeueResponse], None]
+    ready: Callable[["PluginConnection"], None]
+    answering: Callable[["PluginConnection"], None]
+    probing: Callable[["PluginConnection"], None]
+    greeted: Callable[["PluginConnection"], Awaitable[None]]
     condition: OnChange
 
 
-class Connection:
+class PluginConnection:
     """The connection to one plugin; `run` keeps it up for as long as it is not cancelled.
 
     `arguments` are by profile. `epoch` names this run of the scheduler. The circuit pauses by `clock`.
@@ -115,7 +115,7 @@ class Connection:
         self.failures = LastFailures(spec.name)
         """Those for which a failure policy was asked."""
         self.capabilities = identity_pb2.Capabilities()
-        self.endpoint = Endpoint.of(spec, self.capabilities)
+        self.endpoint = PluginEndpoint.of(spec, self.capabilities)
         """Where its calls go, as spans name it."""
         self.interests: tuple[Interest, ...] = ()
         self.starts = 0
@@ -124,7 +124,7 @@ class Connection:
         """What has a method for each call; None while none can be made."""
         self.queueing: Any = None
         """The same of the other service."""
-        self.recording: Recording | None = None
+        self.recording: CallRecording | None = None
         """What is shown everything that passes."""
         self.came_up = asyncio.Event()
         self.settled = asyncio.Event()
@@ -152,9 +152,14 @@ class Connection:
         self._answered = self._late = 0
         self._last_late: float | None = None
         self._requeues = Allowance(MESSAGES_AT_ONCE, MESSAGES_A_SECOND)
-        for kind in (Kind.CONNECTED, Kind.CONFIGURED, Kind.SYNCED, Kind.READY):
+        for kind in (
+            ConditionType.CONNECTED,
+            ConditionType.CONFIGURED,
+            ConditionType.SYNCED,
+            ConditionType.READY,
+        ):
             self.conditions.begin(kind, "Dialling", holds=False)
-        self.conditions.begin(Kind.CIRCUIT_CLOSED, "NoFailures", holds=True)
+        self.conditions.begin(ConditionType.CIRCUIT_CLOSED, "NoFailures", holds=True)
 
     @property
     def ready(self) -> bool:
@@ -178,7 +183,7 @@ class Connection:
         """The newest generation that the plugin has shown to hold."""
         return self._state.acknowledged
 
-    def record(self, recording: Recording | None) -> None:
+    def record(self, recording: CallRecording | None) -> None:
         """Show that recording everything that passes from now on, or no recording any more."""
         self.recording = recording
         self.scheduling, self.queueing, self._identity = map(
@@ -300,11 +305,11 @@ class Connection:
             return
         refusals = self.arguments.refusals
         if not refusals:
-            self.conditions.put(Kind.ARGUMENTS_ACCEPTED, "Accepted", holds=True)
+            self.conditions.put(ConditionType.ARGUMENTS_ACCEPTED, "Accepted", holds=True)
             return
         text = "; ".join(error for errors in refusals.values() for error in errors)
         serving = f"{text}; the arguments before go on serving"
-        if self.conditions.put(Kind.ARGUMENTS_ACCEPTED, "Refused", serving, holds=False):
+        if self.conditions.put(ConditionType.ARGUMENTS_ACCEPTED, "Refused", serving, holds=False):
             line = "plugin refuses arguments, goes on with those before plugin=%s error=%s"
             self.log.warning(line, self.spec.name, text)
 
@@ -347,7 +352,7 @@ class Connection:
         self.phase, self.last_error = Phase.WAITING, text
         self.scheduling = self.queueing = self._identity = self._upcoming = None
         self._state.in_step.clear()
-        for kind in (Kind.CONNECTED, Kind.SYNCED, Kind.READY):
+        for kind in (ConditionType.CONNECTED, ConditionType.SYNCED, ConditionType.READY):
             self.conditions.put(kind, "NotConnected", text, holds=False)
 
     async def _connected(self) -> None:
@@ -357,7 +362,7 @@ class Connection:
             self._look_at_folders()
             async with within(self.spec.name, GREETING_SECONDS, "no plugin answers"):
                 await channel.channel_ready()
-            self.conditions.put(Kind.CONNECTED, "Answered", holds=True)
+            self.conditions.put(ConditionType.CONNECTED, "Answered", holds=True)
             self.phase = Phase.GREETING
             async with within(self.spec.name, GREETING_SECONDS, "the handshake was not answered"):
                 await self._greet(channel)
@@ -387,7 +392,7 @@ class Connection:
         if is_unix(self.spec.address):
             shared = shared_folder(socket_path(self.spec.address))
             reason = "SharedFolder" if shared else "NotShared"
-            self.conditions.put(Kind.SOCKET_PRIVATE, reason, shared, holds=not shared)
+            self.conditions.put(ConditionType.SOCKET_PRIVATE, reason, shared, holds=not shared)
 
     async def _give_up(self) -> None:
         await self._hung_up.wait()
@@ -408,15 +413,15 @@ class Connection:
         problems += [error for error in wrong_arguments if error not in problems]
         if problems:
             text = bounded("; ".join(problems), REFUSAL_BYTES)
-            self.conditions.put(Kind.CONFIGURED, "Refused", text, holds=False)
+            self.conditions.put(ConditionType.CONFIGURED, "Refused", text, holds=False)
             if wrong_arguments:
                 self.conditions.put(
-                    Kind.ARGUMENTS_ACCEPTED, "Refused", "; ".join(wrong_arguments), holds=False
+                    ConditionType.ARGUMENTS_ACCEPTED, "Refused", "; ".join(wrong_arguments), holds=False
                 )
             self.refusal = text
             self.settled.set()
             raise ProtocolError(self.spec.name, text)
-        self.conditions.put(Kind.CONFIGURED, "Accepted", holds=True)
+        self.conditions.put(ConditionType.CONFIGURED, "Accepted", holds=True)
         self._introduced(answer)
         self._identity = identity
         self.show_arguments()
@@ -425,7 +430,7 @@ class Connection:
         """Take over what the plugin says of itself."""
         self.version = answer.version
         self.capabilities = answer.capabilities
-        self.endpoint = Endpoint.of(self.spec, answer.capabilities)
+        self.endpoint = PluginEndpoint.of(self.spec, answer.capabilities)
         self.interests = compiled(answer.capabilities.events)
         self._offered = frozenset(map(int, answer.capabilities.extension_points))
         self._seconds.clear()
@@ -437,10 +442,10 @@ class Connection:
         if self.capabilities.state.resources:
             text = "; ".join(self._feed.overdue())
             reason = "NotListed" if text else "Listed"
-            self.conditions.put(Kind.KINDS_LISTED, reason, text, holds=not text)
+            self.conditions.put(ConditionType.KINDS_LISTED, reason, text, holds=not text)
 
     def _on_ack(self) -> None:
-        self.conditions.put(Kind.SYNCED, "Acknowledged", holds=True)
+        self.conditions.put(ConditionType.SYNCED, "Acknowledged", holds=True)
         if self.phase is not Phase.READY and self._upcoming is not None:
             self._now_ready(self._upcoming)
 
@@ -454,13 +459,13 @@ class Connection:
         self.came_up.set()
         self.settled.set()
         self.log.info("plugin ready plugin=%s generation=%d", self.spec.name, self.acknowledged)
-        self.conditions.put(Kind.READY, "Synced", holds=True)
+        self.conditions.put(ConditionType.READY, "Synced", holds=True)
         self._listeners.ready(self)
 
     def _circuit_turned(self, circuit: Circuit) -> None:
         if circuit is Circuit.CLOSED:
             self.log.info("plugin answers again plugin=%s", self.spec.name)
-            self.conditions.put(Kind.CIRCUIT_CLOSED, "ProbeAnswered", holds=True)
+            self.conditions.put(ConditionType.CIRCUIT_CLOSED, "ProbeAnswered", holds=True)
             self._listeners.answering(self)
         elif circuit is Circuit.OPEN:
             seconds = self.breaker.pause_left
@@ -471,7 +476,7 @@ class Connection:
                 seconds,
                 self.last_failure,
             )
-            self.conditions.put(Kind.CIRCUIT_CLOSED, "KeepsFailing", self.last_failure, holds=False)
+            self.conditions.put(ConditionType.CIRCUIT_CLOSED, "KeepsFailing", self.last_failure, holds=False)
 
     async def _listen(self, channel: grpc.aio.Channel) -> None:
         """Follow what the plugin says of its outside state."""

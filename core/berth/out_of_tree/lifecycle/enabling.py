@@ -9,11 +9,11 @@ from typing import Any
 
 from berth.config.catalogue import ExtensionPoint
 from berth.config.out_of_tree.sidecars import ONE_IN_A_PROFILE, SidecarSpec
-from berth.framework.runtime import Framework, PluginSet
+from berth.framework.runtime import Framework, ProfilePlugins
 from berth.out_of_tree.points.sidecar_plugin import SidecarPlugin
 from berth.profiles.profile_builder import WEIGHTED
 
-_POINTS = frozenset(each.name for each in fields(PluginSet))
+_POINTS = frozenset(each.name for each in fields(ProfilePlugins))
 _AFTER_THE_CHOICE = frozenset({"reserve", "permit", "pre_bind", "bind", "post_bind", "by_name"})
 _WEIGHTED = frozenset(point.attribute for point in WEIGHTED)
 
@@ -88,7 +88,7 @@ class Roster:
         self._framework.take(_without(self._everyone, self._takes_part))
 
 
-def _without(plugins: PluginSet, takes_part: dict[str, frozenset[str]]) -> PluginSet:
+def _without(plugins: ProfilePlugins, takes_part: dict[str, frozenset[str]]) -> ProfilePlugins:
     """The plugins, each of those named only where it takes part."""
     changed: dict[str, Any] = {}
     for name in _POINTS:

@@ -10,16 +10,16 @@ from typing import Any
 
 from berth.config.catalogue import ExtensionPoint
 from berth.out_of_tree.lifecycle.breaker import Circuit
-from berth.out_of_tree.lifecycle.connection import Connection
+from berth.out_of_tree.lifecycle.connection import PluginConnection
 from berth.out_of_tree.lifecycle.last_failures import Failure
-from berth.out_of_tree.lifecycle.versions import Version
+from berth.out_of_tree.lifecycle.versions import PluginVersion
 from berth.out_of_tree.points.sidecar_plugin import SidecarPlugin
 from berth_plugin_proto import identity_pb2
 
 _PREFIX = "EXTENSION_POINT_"
 
 
-class State(StrEnum):
+class PluginState(StrEnum):
     """How a version of a plugin stands, in a word; docs/protocol.md "States" says what each means."""
 
     DRAINING = "draining"
@@ -32,17 +32,17 @@ class State(StrEnum):
     READY = "ready"
 
 
-def state_of(connection: Connection, *, draining: bool) -> State:
+def state_of(connection: PluginConnection, *, draining: bool) -> PluginState:
     """The first state of the list that it is in."""
     if draining:
-        return State.DRAINING
+        return PluginState.DRAINING
     if connection.hung:
-        return State.HUNG
+        return PluginState.HUNG
     if not connection.ready:
-        return State(connection.phase.value)
+        return PluginState(connection.phase.value)
     if connection.breaker.circuit is not Circuit.CLOSED:
-        return State.FAILING
-    return State.SLOW if connection.slow else State.READY
+        return PluginState.FAILING
+    return PluginState.SLOW if connection.slow else PluginState.READY
 
 
 def leaves(plugins: Collection[SidecarPlugin]) -> bool:
@@ -50,7 +50,7 @@ def leaves(plugins: Collection[SidecarPlugin]) -> bool:
     return bool(plugins) and all(plugin.leaving for plugin in plugins)
 
 
-def summary(version: Version, *, leaves: bool = False) -> dict[str, Any]:
+def summary(version: PluginVersion, *, leaves: bool = False) -> dict[str, Any]:
     """A version of a plugin in a line; whether it `leaves` is not its own to know."""
     connection = version.connection
     return {
@@ -67,7 +67,7 @@ def summary(version: Version, *, leaves: bool = False) -> dict[str, Any]:
 
 
 def description(
-    version: Version, draining: Iterable[Version], plugins: Iterable[SidecarPlugin]
+    version: PluginVersion, draining: Iterable[PluginVersion], plugins: Iterable[SidecarPlugin]
 ) -> dict[str, Any]:
     """Everything that is known of a plugin."""
     connection, using = version.connection, list(plugins)

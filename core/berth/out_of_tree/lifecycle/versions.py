@@ -13,10 +13,10 @@ from itertools import chain
 from typing import Any
 
 from berth.out_of_tree.cluster_state.state_feed import StateFeed
-from berth.out_of_tree.lifecycle.connection import Connection
+from berth.out_of_tree.lifecycle.connection import PluginConnection
 from berth.out_of_tree.lifecycle.greeting import PROTOCOL_VERSION, configuration
 from berth.out_of_tree.points.sidecar_plugin import SidecarPlugin
-from berth.out_of_tree.recordings.recording import Extent, Opening, Recording
+from berth.out_of_tree.recordings.recording import CallRecording, Extent, Opening
 from berth_plugin_proto import identity_pb2, recording_pb2, state_pb2
 
 log = logging.getLogger(__name__)
@@ -26,16 +26,16 @@ LOOK_SECONDS = 0.05
 
 
 @dataclass(slots=True)
-class Version:
+class PluginVersion:
     """A connection with the feed that keeps it in step, and the task that keeps it up, once it has one."""
 
-    connection: Connection
+    connection: PluginConnection
     feed: StateFeed
     task: "asyncio.Task[Any] | None" = None
     draining: bool = False
     """Whether another version took its place, so that it only ends its attempts."""
 
-    def record(self, extent: Extent) -> Recording:
+    def record(self, extent: Extent) -> CallRecording:
         """Write down from now on what passes between the plugin and us, beginning with the state as it is."""
         connection = self.connection
         handshake = identity_pb2.HandshakeResponse(
@@ -50,7 +50,7 @@ class Version:
             for profile, arguments in connection.arguments.items()
         )
         opening = Opening(handshake, tuple(configured), chain((begin,), self.feed.picture()))
-        recording = Recording(opening, extent)
+        recording = CallRecording(opening, extent)
         connection.record(recording)
         return recording
 
@@ -69,7 +69,7 @@ class Version:
             await asyncio.gather(self.task, return_exceptions=True)
 
 
-async def drained(version: Version, plugins: Iterable[SidecarPlugin]) -> None:
+async def drained(version: PluginVersion, plugins: Iterable[SidecarPlugin]) -> None:
     """Wait until no attempt needs that version any more, but not for ever."""
     using, name = list(plugins), version.connection.spec.name
     try:

@@ -13,7 +13,7 @@ class AttachError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DesiredPlugin:
     """A plugin as it is to be: its entry, and the profiles that are to have it beside those that do."""
 
     spec: SidecarSpec
@@ -21,6 +21,6 @@ class Wanted:
     weight: int = 1
 
     @classmethod
-    def of(cls, spec: SidecarSpec) -> "Wanted":
+    def of(cls, spec: SidecarSpec) -> "DesiredPlugin":
         """What the entry of a list says."""
         return cls(spec, spec.profiles, spec.weight)

@@ -41,7 +41,7 @@ from berth.out_of_tree.points.node_answers import (
     SidecarAnswerCache,
 )
 from berth.out_of_tree.points.node_questions import NodeQuestion
-from berth.out_of_tree.points.overlays import Differences, ask_overlays, differences
+from berth.out_of_tree.points.overlays import OverlaidRows, ask_overlays, differences
 from berth.out_of_tree.points.packing import normalized
 from berth.out_of_tree.points.sidecar_point import FILTER, PERMIT, RESERVE, SidecarCycleState, SidecarPoint
 from berth.out_of_tree.transport.eager_coroutine import begin
@@ -344,7 +344,7 @@ class FilterScorePoint(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
         return None if signature is None else raws
 
     async def _with_overlays(
-        self, state: CycleState, pod: Pod, codes: ReasonCodes, changed: Differences
+        self, state: CycleState, pod: Pod, codes: ReasonCodes, changed: OverlaidRows
     ) -> ReasonCodes:
         """The codes, with those of nodes on which other pods are asked for anew.
 

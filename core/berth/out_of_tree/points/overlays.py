@@ -28,7 +28,7 @@ OVERLAYS_A_CALL = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class OverlaidNode:
     """A node, by its row of the snapshot, and the pods that a simulation adds and removes there."""
 
     node_index: int
@@ -37,20 +37,20 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Differences:
+class OverlaidRows:
     """The rows of a table with simulated pods. Shapes: rows intp (k,)."""
 
     rows: Rows
-    nodes: tuple[Difference, ...]
+    nodes: tuple[OverlaidNode, ...]
 
     def __bool__(self) -> bool:
         return bool(self.nodes)
 
 
-def differences(table: Snapshot, shown: Snapshot) -> Differences:
+def differences(table: Snapshot, shown: Snapshot) -> OverlaidRows:
     """The rows where a table's pods differ from the snapshot's. Cost: O(pods of its rows)."""
     rows: list[int] = []
-    nodes: list[Difference] = []
+    nodes: list[OverlaidNode] = []
     for i, name in enumerate(table.names):
         index = shown.row_of[name]
         here, there = table.pods[i], shown.pods[index]
@@ -59,12 +59,12 @@ def differences(table: Snapshot, shown: Snapshot) -> Differences:
         removed = tuple(uid for uid in there if uid not in here)
         added = tuple(info for uid, info in here.items() if uid not in there)
         rows.append(i)
-        nodes.append(Difference(index, removed, added))
-    return Differences(np.array(rows, dtype=np.intp), tuple(nodes))
+        nodes.append(OverlaidNode(index, removed, added))
+    return OverlaidRows(np.array(rows, dtype=np.intp), tuple(nodes))
 
 
 async def ask_overlays(
-    caller: Caller, state: CycleState, pod: Pod, changed: Differences
+    caller: Caller, state: CycleState, pod: Pod, changed: OverlaidRows
 ) -> tuple[ReasonBytes, tuple[Status, ...]]:
     """A code for each overlay, and the statuses of the codes from 1 on.
 
@@ -81,14 +81,14 @@ async def ask_overlays(
 
 
 async def _ask(
-    caller: Caller, state: CycleState, pod: Pod, nodes: Iterable[Difference]
+    caller: Caller, state: CycleState, pod: Pod, nodes: Iterable[OverlaidNode]
 ) -> tuple[ReasonBytes, tuple[Status, ...]]:
     overlays = [_overlay(caller, node) for node in nodes]
     request = scheduling_pb2.FilterOverlaysRequest(call=caller.head(state, pod), overlays=overlays)
     return await caller.ask("FilterOverlays", request, state, partial(_read, caller, request))
 
 
-def _overlay(caller: Caller, node: Difference) -> scheduling_pb2.Overlay:
+def _overlay(caller: Caller, node: OverlaidNode) -> scheduling_pb2.Overlay:
     added = [
         state_pb2.PodUpsert(
             uid=info.uid,

@@ -18,7 +18,7 @@ from berth.framework.status import SUCCESS, Status, failed
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import SidecarError
-from berth.out_of_tree.lifecycle.connection import Connection
+from berth.out_of_tree.lifecycle.connection import PluginConnection
 from berth.out_of_tree.points.asking_ahead import LookAhead
 from berth.out_of_tree.points.metadata_patch import MetadataPatch
 from berth.out_of_tree.points.node_answers import NodeAnswers
@@ -118,7 +118,7 @@ class SidecarPoint(Plugin):
             self._failed.pop(record.pod.uid, None)
         return self._pinned.pop((record.pod.uid, record.attempt), self.caller)
 
-    def serves(self, connection: Connection) -> int:
+    def serves(self, connection: PluginConnection) -> int:
         """How many attempts began with the version behind that connection and have not ended."""
         return sum(caller.connection is connection for caller in self._pinned.values())
 

@@ -19,7 +19,7 @@ from berth.framework.cluster_event import (
     QueueingHint,
 )
 from berth.objects.pod import Pod
-from berth.out_of_tree.lifecycle.connection import Connection
+from berth.out_of_tree.lifecycle.connection import PluginConnection
 from berth.out_of_tree.queueing.event_interest import Bytes, Interest, happened
 from berth.out_of_tree.queueing.requeue_events import REQUEUE_EVENT_SUFFIX
 from berth_plugin_proto import identity_pb2
@@ -37,7 +37,7 @@ class WaitingHints:
     """The registrations of one plugin in one profile; `connection` gives its present version."""
 
     def __init__(
-        self, connection: Callable[[], Connection], data: Bytes, *, resizes_count_by_pod: bool
+        self, connection: Callable[[], PluginConnection], data: Bytes, *, resizes_count_by_pod: bool
     ) -> None:
         self.connection = connection
         self._by_pod = resizes_count_by_pod
@@ -57,7 +57,9 @@ class WaitingHints:
             ClusterEventWithHint(news_from(connection.spec.name), _named_in_the_news),
         ]
 
-    def covering(self, connection: Connection, resource: str, old: Any, new: Any) -> tuple[Interest, ...]:
+    def covering(
+        self, connection: PluginConnection, resource: str, old: Any, new: Any
+    ) -> tuple[Interest, ...]:
         """The interests that the event meets: worked out once for all the pods that wait."""
         declared = connection.interests
         if (

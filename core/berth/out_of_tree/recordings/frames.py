@@ -18,7 +18,7 @@ class Message(Protocol):
         """The bytes of it."""
 
 
-class FrameError(ValueError):
+class RecordingFrameError(ValueError):
     """What should be a length is none."""
 
 
@@ -33,7 +33,7 @@ def framed(message: Message) -> bytes:
     return bytes(prefix) + data
 
 
-class Frames:
+class RecordingFrames:
     """Cuts what comes in pieces into messages; `offset` is where the first that is not whole begins."""
 
     def __init__(self) -> None:
@@ -71,5 +71,5 @@ def _frame(data: bytes, at: int) -> tuple[int, int] | None:
             start = at + i + 1
             return (start, start + length) if start + length <= len(data) else None
     if len(data) - at >= _LONGEST_LENGTH:
-        raise FrameError(f"no length of a message: {data[at : at + _LONGEST_LENGTH].hex()}")
+        raise RecordingFrameError(f"no length of a message: {data[at : at + _LONGEST_LENGTH].hex()}")
     return None

@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 
 from berth.framework.clock import SYSTEM_CLOCK
-from berth.out_of_tree.recordings.recording import Recording
+from berth.out_of_tree.recordings.recording import CallRecording
 from berth.out_of_tree.transport.conversation import field_of
 from berth.out_of_tree.transport.rpc import RpcError
 from berth.out_of_tree.transport.traceparent import Metadata
@@ -20,7 +20,7 @@ from berth_plugin_proto import scheduling_pb2
 class RecordedStub:
     """Stands for a stub; `plain` is the stub itself."""
 
-    def __init__(self, plain: Any, recording: Recording) -> None:
+    def __init__(self, plain: Any, recording: CallRecording) -> None:
         self.plain = plain
         self._recording = recording
 

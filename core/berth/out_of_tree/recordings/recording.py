@@ -72,7 +72,7 @@ class Opening:
     transfer: Iterable[state_pb2.SyncRequest]
 
 
-class Recording:
+class CallRecording:
     """One recording; `batches` gives its file piece by piece, and ends with it."""
 
     def __init__(

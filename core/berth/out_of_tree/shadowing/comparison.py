@@ -47,7 +47,7 @@ Verdict = tuple[ShadowOutcome, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ObservedChoice:
     """A choice of a node as it was made.
 
     Shapes: rows intp (k,), the nodes that were left to choose from; totals int64 (k,), what they scored.
@@ -61,10 +61,10 @@ class Choice:
         """How many of the nodes that were left have a code that turns them down. Shapes: codes (n,)."""
         return int(np.count_nonzero(codes[self.rows]))
 
-    def left_by(self, codes: ReasonCodes) -> "Choice":
+    def left_by(self, codes: ReasonCodes) -> "ObservedChoice":
         """The same choice among the nodes that pass. Shapes: codes (n,)."""
         passed = codes[self.rows] == 0
-        return Choice(self.row, self.rows[passed], self.totals[passed])
+        return ObservedChoice(self.row, self.rows[passed], self.totals[passed])
 
     def rather(self, scores: Scores, weight: int) -> int | None:
         """The best row with these scores added; None where the chosen one is as good as any.
@@ -76,7 +76,7 @@ class Choice:
         return None if totals[self.rows == self.row].max() == totals[best] else int(self.rows[best])
 
 
-class Comparison(NamedTuple):
+class ShadowComparison(NamedTuple):
     """What came of following one attempt.
 
     `node` is empty where none was chosen. `detail` are the plugin's reasons, the node that it would prefer,
@@ -91,7 +91,7 @@ class Comparison(NamedTuple):
 
 
 @dataclass(slots=True)
-class Tally:
+class ShadowTally:
     """What comparisons came to since the plugin is in shadow."""
 
     attempts: Counter[ShadowOutcome] = field(default_factory=Counter)
@@ -99,7 +99,7 @@ class Tally:
     latest: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=LATEST))
     """The last attempts that would have gone another way, or that the plugin failed at."""
 
-    def add(self, comparison: Comparison) -> None:
+    def add(self, comparison: ShadowComparison) -> None:
         """Count an attempt."""
         outcome = comparison.outcome
         self.attempts[outcome] += 1

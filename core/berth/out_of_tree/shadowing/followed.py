@@ -13,7 +13,7 @@ from berth.framework.cycle_record import CycleRecord, Interval
 from berth.framework.cycle_state import CycleState
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller
-from berth.out_of_tree.shadowing.comparison import Choice, ShadowOutcome
+from berth.out_of_tree.shadowing.comparison import ObservedChoice, ShadowOutcome
 from berth.out_of_tree.shadowing.opinion import ShadowQuestion
 from berth.snapshot.snapshot import Snapshot
 
@@ -36,7 +36,7 @@ class Followed:
     started_ns: int
     asked: bool = False
     question: ShadowQuestion | None = None
-    choice: Choice | None = None
+    choice: ObservedChoice | None = None
     nodes: Snapshot | None = None
     static_generation: int = -1
     """The nodes' own, by which rows are the same as at the choice."""

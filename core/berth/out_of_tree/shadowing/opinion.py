@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Opinion:
+class ShadowOpinion:
     """Verdicts, and raw scores if there are any. Shapes: codes (n,); raw int64 (n,)."""
 
     codes: ReasonCodes
@@ -44,7 +44,7 @@ class ShadowQuestion:
     filters: bool
     scores: bool
 
-    async def ask(self, state: CycleState, pod: Pod) -> Opinion | None:
+    async def ask(self, state: CycleState, pod: Pod) -> ShadowOpinion | None:
         """The plugin's opinion; None where it can no longer be had for that generation.
 
         Raises: SidecarError.
@@ -57,7 +57,7 @@ class ShadowQuestion:
             both = scheduling_pb2.FilterScoreRequest(call=call)
             read = self._if_current(both, lambda found: found.filter.generation, self._both)
             return await caller.ask("FilterScore", both, state, read)
-        opinion: Opinion | None = Opinion(np.zeros(self.n, dtype=np.uint8))
+        opinion: ShadowOpinion | None = ShadowOpinion(np.zeros(self.n, dtype=np.uint8))
         if self.filters:
             first = scheduling_pb2.FilterRequest(call=call)
             verdicts = self._if_current(first, lambda found: found.generation, self._verdicts)
@@ -66,7 +66,7 @@ class ShadowQuestion:
             then = scheduling_pb2.ScoreRequest(call=call)
             scored = self._if_current(then, lambda found: found.generation, self._scored)
             scores = await caller.ask("Score", then, state, scored)
-            return None if scores is None else Opinion(opinion.codes, opinion.reasons, *scores)
+            return None if scores is None else ShadowOpinion(opinion.codes, opinion.reasons, *scores)
         return opinion
 
     def _if_current(
@@ -81,7 +81,7 @@ class ShadowQuestion:
 
         return of
 
-    def _both(self, response: scheduling_pb2.FilterScoreResponse) -> Opinion:
+    def _both(self, response: scheduling_pb2.FilterScoreResponse) -> ShadowOpinion:
         opinion = self._verdicts(response.filter)
         if response.HasField("score"):
             opinion.raw, opinion.normalization = self._scored(response.score)
@@ -89,17 +89,17 @@ class ShadowQuestion:
             raise ProtocolError(self.caller.plugin, "FilterScore let nodes pass and did not score them")
         return opinion
 
-    def _verdicts(self, response: scheduling_pb2.FilterResponse) -> Opinion:
+    def _verdicts(self, response: scheduling_pb2.FilterResponse) -> ShadowOpinion:
         plugin = self.caller.plugin
         status = status_of(plugin, response.status)
         if status.rejected:
-            return Opinion(np.ones(self.n, dtype=np.uint8), (status,))
+            return ShadowOpinion(np.ones(self.n, dtype=np.uint8), (status,))
         if status.skip:
-            return Opinion(np.zeros(self.n, dtype=np.uint8))
+            return ShadowOpinion(np.zeros(self.n, dtype=np.uint8))
         succeeded(plugin, "Filter", status)
         if not response.HasField("verdicts"):
             raise ProtocolError(plugin, "Filter says Success and gives no verdicts")
-        return Opinion(*verdicts_of(plugin, response.verdicts, self.n))
+        return ShadowOpinion(*verdicts_of(plugin, response.verdicts, self.n))
 
     def _scored(self, response: scheduling_pb2.ScoreResponse) -> tuple[Scores | None, int]:
         plugin = self.caller.plugin

@@ -35,9 +35,15 @@ from berth.out_of_tree.points.packing import normalized, status_of, succeeded
 from berth.out_of_tree.points.post_filter import POST_FILTER, packed
 from berth.out_of_tree.points.sidecar_plugin import SidecarPlugin
 from berth.out_of_tree.points.sidecar_point import FILTER, PRE_ENQUEUE, RESERVE
-from berth.out_of_tree.shadowing.comparison import Choice, Comparison, ShadowOutcome, Tally, Verdict
+from berth.out_of_tree.shadowing.comparison import (
+    ObservedChoice,
+    ShadowComparison,
+    ShadowOutcome,
+    ShadowTally,
+    Verdict,
+)
 from berth.out_of_tree.shadowing.followed import Followed
-from berth.out_of_tree.shadowing.opinion import Opinion, ShadowQuestion
+from berth.out_of_tree.shadowing.opinion import ShadowOpinion, ShadowQuestion
 from berth.out_of_tree.shadowing.shadow_room import RoomQuestion, turned_down
 from berth.snapshot.pod_group_states import PodGroupStates
 from berth_plugin_proto import identity_pb2, scheduling_pb2
@@ -58,7 +64,7 @@ class Shadow:
 
     def __init__(self, plugin: SidecarPlugin, roster: Roster, done: Callable[..., Awaitable[None]]) -> None:
         self.plugin = plugin
-        self.tally = Tally()
+        self.tally = ShadowTally()
         self._roster = roster
         self._points = roster.points_of(plugin)
         self._weight = roster.weight_of(plugin)
@@ -85,7 +91,7 @@ class Shadow:
         looks = self._looks_at_nodes(caller)
         asks = follows and self._idle and looks
         if not asks and (looks or not follows):
-            self._count(caller, Comparison(ShadowOutcome.SKIPPED, attempt.pod.key, node_name))
+            self._count(caller, ShadowComparison(ShadowOutcome.SKIPPED, attempt.pod.key, node_name))
         if asks or (follows and self._offers(caller, "reserve", RESERVE)):
             followed = self._open_one(caller, attempt, node_name)
             if asks:
@@ -98,7 +104,7 @@ class Shadow:
         if attempt.state.get(PodGroupStates) is not None or not self._may_make_room(caller, room):
             return
         if not (caller.connection.ready and self._idle):
-            self._count(caller, Comparison(ShadowOutcome.SKIPPED, attempt.pod.key, ""))
+            self._count(caller, ShadowComparison(ShadowOutcome.SKIPPED, attempt.pod.key, ""))
             return
         followed = self._open_one(caller, attempt, "")
         followed.asked = True
@@ -125,7 +131,7 @@ class Shadow:
     def _prepare(self, followed: Followed, attempt: Attempt, row: int, scores: NodeScores) -> None:
         """Keep what the answer is to be compared with: the cycle's own vectors change with the next one."""
         caller, nodes, left = followed.caller, attempt.nodes, scores.totals >= 0
-        followed.choice = Choice(row, scores.rows[left], scores.totals[left])
+        followed.choice = ObservedChoice(row, scores.rows[left], scores.totals[left])
         followed.asked, followed.nodes, followed.static_generation = True, nodes, nodes.static_generation
         followed.question = ShadowQuestion(
             caller,
@@ -195,7 +201,7 @@ class Shadow:
         detail = bounded(detail)
         followed.outcome, followed.detail = outcome, detail
         pod, node = followed.pod.key, followed.node_name
-        self._count(followed.caller, Comparison(outcome, pod, node, detail, followed.nodes_rejected))
+        self._count(followed.caller, ShadowComparison(outcome, pod, node, detail, followed.nodes_rejected))
         followed.note()
 
     async def _compared(self, followed: Followed) -> Verdict:
@@ -217,7 +223,7 @@ class Shadow:
         return (ShadowOutcome.SAME, "") if rather is None else (ShadowOutcome.MOVED, followed.name_of(rather))
 
     async def _room_instead(
-        self, followed: Followed, question: ShadowQuestion, choice: Choice, opinion: Opinion
+        self, followed: Followed, question: ShadowQuestion, choice: ObservedChoice, opinion: ShadowOpinion
     ) -> str:
         """What it would do at PostFilter, where Filter leaves no node. Raises: SidecarError."""
         caller, nodes = followed.caller, followed.nodes
@@ -229,7 +235,7 @@ class Shadow:
         outcome, detail = await room.ask(followed.state, followed.pod)
         return detail if outcome is ShadowOutcome.ROOM else ""
 
-    def _rather(self, choice: Choice, opinion: Opinion) -> int | None:
+    def _rather(self, choice: ObservedChoice, opinion: ShadowOpinion) -> int | None:
         """Raises: ProtocolError where the scores can't be what they say."""
         if opinion.raw is None:
             return None
@@ -282,7 +288,7 @@ class Shadow:
         except SidecarError as error:
             log.debug("not unreserved in shadow pod=%s error=%s", followed.pod.key, error)
 
-    def _count(self, caller: Caller, comparison: Comparison) -> None:
+    def _count(self, caller: Caller, comparison: ShadowComparison) -> None:
         self.tally.add(comparison)
         outcome, rejected = comparison.outcome.value, comparison.nodes_rejected
         caller.around.metrics.compared(caller.plugin, caller.profile, outcome, rejected)

@@ -14,8 +14,8 @@ from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.points.packing import succeeded
 from berth.out_of_tree.points.post_filter import MAX_REASONS, reason_of, room_of
-from berth.out_of_tree.shadowing.comparison import Choice, ShadowOutcome, Verdict
-from berth.out_of_tree.shadowing.opinion import Opinion
+from berth.out_of_tree.shadowing.comparison import ObservedChoice, ShadowOutcome, Verdict
+from berth.out_of_tree.shadowing.opinion import ShadowOpinion
 from berth.snapshot.snapshot import Snapshot
 from berth_plugin_proto import scheduling_pb2
 
@@ -60,7 +60,7 @@ def _described(node_name: str, victims: list[str]) -> str:
     return f"nominates {node_name}, evicts {', '.join(victims[:MAX_NAMED])}{more}"
 
 
-def turned_down(choice: Choice, opinion: Opinion, n: int) -> scheduling_pb2.Verdicts:
+def turned_down(choice: ObservedChoice, opinion: ShadowOpinion, n: int) -> scheduling_pb2.Verdicts:
     """The verdicts that leave no node: the plugin's own on those that others left, theirs on the rest."""
     reasons = [reason_of(status) for status in opinion.reasons[: MAX_REASONS - 1]]
     codes = np.full(n, len(reasons) + 1, dtype=np.uint8)

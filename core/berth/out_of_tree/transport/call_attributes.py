@@ -32,14 +32,14 @@ Attributes = Mapping[str, str | int]
 _OK: Attributes = {RPC_RESPONSE_STATUS_CODE: grpc.StatusCode.OK.name}
 
 
-class Endpoint(NamedTuple):
+class PluginEndpoint(NamedTuple):
     """Where a plugin's calls go: a socket's path or host:port, and `grpc` or `ttrpc`."""
 
     address: str
     system: str = "grpc"
 
     @classmethod
-    def of(cls, spec: SidecarSpec, announced: identity_pb2.Capabilities) -> "Endpoint":
+    def of(cls, spec: SidecarSpec, announced: identity_pb2.Capabilities) -> "PluginEndpoint":
         """The ttrpc socket where one is announced, else the plugin's own address."""
         address = socket_path(spec.address) if is_unix(spec.address) else spec.address
         if announced.HasField("ttrpc_socket"):
@@ -48,7 +48,7 @@ class Endpoint(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def rpc_request(endpoint: Endpoint, method: str) -> Attributes:
+def rpc_request(endpoint: PluginEndpoint, method: str) -> Attributes:
     """A call of a plugin's scheduling service; ttrpc's frames carry the calls and codes of gRPC."""
     address = endpoint.address
     return {

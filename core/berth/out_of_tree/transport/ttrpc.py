@@ -36,11 +36,11 @@ _PACKAGE = "berth.plugin.v1"
 _MESSAGES = {"SchedulingService": scheduling_pb2, "QueueingService": queueing_pb2}
 
 
-class FrameError(ValueError):
+class TtrpcFrameError(ValueError):
     """What came is no frame that belongs here."""
 
 
-class Frames:
+class TtrpcFrames:
     """Cuts what comes in pieces into frames; it keeps at most one that is not whole."""
 
     def __init__(self, kind: int) -> None:
@@ -73,9 +73,9 @@ class Frames:
             return HEADER.size
         length, _, kind, _ = HEADER.unpack_from(data, at)
         if length > MESSAGE_BYTES:
-            raise FrameError(f"a frame of {length} bytes, at most {MESSAGE_BYTES} are read")
+            raise TtrpcFrameError(f"a frame of {length} bytes, at most {MESSAGE_BYTES} are read")
         if kind != self._kind:
-            raise FrameError(f"a frame of type {kind}, where {self._kind} is due")
+            raise TtrpcFrameError(f"a frame of type {kind}, where {self._kind} is due")
         return HEADER.size + int(length)
 
 
@@ -133,7 +133,7 @@ class Ttrpc(asyncio.Protocol):
     def __init__(self, plugin: str) -> None:
         self._plugin = plugin
         self._loop = asyncio.get_running_loop()
-        self._frames = Frames(RESPONSE)
+        self._frames = TtrpcFrames(RESPONSE)
         self._waiting: dict[int, _Waiting] = {}
         self._next = 1
         self._unanswered = 0
@@ -196,7 +196,7 @@ class Ttrpc(asyncio.Protocol):
         """
         self._unanswered -= 1
         if self._unanswered < 0 or number >= self._next or not number % 2:
-            raise FrameError("an answer to a call that was not made")
+            raise TtrpcFrameError("an answer to a call that was not made")
         waiting = self._waiting.pop(number, None)
         if waiting is None:
             return
@@ -232,7 +232,7 @@ class Ttrpc(asyncio.Protocol):
         try:
             for number, message in self._frames.feed(data):
                 self._deliver(number, message)
-        except (FrameError, DecodeError) as error:
+        except (TtrpcFrameError, DecodeError) as error:
             self._end(ProtocolError(self._plugin, f"sent {error} on its ttrpc socket"))
             self.close()
 

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 from berth.cel import Look, look_at_nothing
 from berth.plugins.dynamic_resources.asking import Ask, ClaimAsk
 from berth.plugins.dynamic_resources.dead_ends import DeadEnds
-from berth.plugins.dynamic_resources.inventory import Device, SelectorError, View
+from berth.plugins.dynamic_resources.inventory import Device, DeviceSelectorError, ReachableDevices
 from berth.plugins.dynamic_resources.picking import (
     MAX_RESULTS,
     AllocationError,
@@ -52,11 +52,11 @@ class _Step:
     devices: Sequence[Device]
 
 
-class Search:
+class AllocationSearch:
     """One search, which goes on for as long as it is advanced."""
 
     def __init__(
-        self, supply: Supply, view: View, claims: Sequence[ClaimAsk], look: Look = look_at_nothing
+        self, supply: Supply, view: ReachableDevices, claims: Sequence[ClaimAsk], look: Look = look_at_nothing
     ) -> None:
         self.solution: Solution | None = None
         """Devices for every claim, once there are some."""
@@ -129,7 +129,7 @@ class Search:
         self._check_pools(claim, ask)
         try:
             matching = yield from self._view.matching(ask.selectors, self._look)
-        except SelectorError as error:
+        except DeviceSelectorError as error:
             raise self._picks.broken(claim, ask, error) from error
         devices = [d for d in matching if self._picks.takes(claim, ask, d) is not None]
         self._everything[claim, ask.name] = devices
@@ -201,7 +201,7 @@ class Search:
         """
         try:
             return (yield from self._view.matching(ask.selectors, self._look))
-        except SelectorError:
+        except DeviceSelectorError:
             self._unsure.add(ask.selectors)
             return self._view.usable
 

@@ -15,7 +15,7 @@ from berth.plugins.dynamic_resources.device_values import Values, all_values, fi
 from berth.plugins.dynamic_resources.inventory import Device
 
 
-class Constraint:
+class DeviceConstraintState:
     """One constraint of a claim, and the values of the devices that were added under it.
 
     Up to 1.36, a constraint to be distinct keeps one value for each request, that of its last device, and
@@ -91,9 +91,11 @@ class Constraint:
         return self.wanted is None or not self.wanted.isdisjoint(values)
 
 
-def add_all(constraints: Iterable[Constraint], ask: Ask, device: Device) -> list[Constraint] | None:
+def add_all(
+    constraints: Iterable[DeviceConstraintState], ask: Ask, device: Device
+) -> list[DeviceConstraintState] | None:
     """Count the device in everywhere; None, and nowhere, where one constraint does not hold."""
-    added: list[Constraint] = []
+    added: list[DeviceConstraintState] = []
     for constraint in constraints:
         if not constraint.add(ask, device):
             for earlier in added:

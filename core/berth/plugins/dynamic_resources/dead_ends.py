@@ -20,7 +20,13 @@ from typing import NamedTuple
 from berth.cel import Look
 from berth.plugins.dynamic_resources.asking import Ask, ClaimAsk
 from berth.plugins.dynamic_resources.capacity import CapacityError
-from berth.plugins.dynamic_resources.inventory import CounterId, Device, DeviceId, SelectorError, View
+from berth.plugins.dynamic_resources.inventory import (
+    CounterId,
+    Device,
+    DeviceId,
+    DeviceSelectorError,
+    ReachableDevices,
+)
 from berth.plugins.dynamic_resources.picking import MAX_RESULTS, Picks, Supply
 
 Devices = int
@@ -47,7 +53,9 @@ class Users(NamedTuple):
 class DeadEnds:
     """What is known of the devices of one view for one pod's claims, once `survey` has run."""
 
-    def __init__(self, supply: Supply, view: View, claims: Sequence[ClaimAsk], look: Look) -> None:
+    def __init__(
+        self, supply: Supply, view: ReachableDevices, claims: Sequence[ClaimAsk], look: Look
+    ) -> None:
         self.looks_ahead = False
         """Whether `enough` may be asked."""
         self._supply = supply
@@ -149,7 +157,7 @@ class DeadEnds:
         for i, device in enumerate(self._devices):
             try:
                 matching |= device.matches_all(selectors, self._look_up) << i
-            except SelectorError:
+            except DeviceSelectorError:
                 failing |= 1 << i
             yield
         return matching, failing

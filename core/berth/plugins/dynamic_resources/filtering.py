@@ -20,14 +20,14 @@ from berth.objects.node_selector import NodeSelector
 from berth.objects.pod import Pod
 from berth.objects.resource_claims import ResourceClaim
 from berth.objects.steps import Steps, at_once
-from berth.plugins.dynamic_resources.allocator import Search, Solution
+from berth.plugins.dynamic_resources.allocator import AllocationSearch, Solution
 from berth.plugins.dynamic_resources.asking import ClaimAsk, claim_ask
 from berth.plugins.dynamic_resources.extended_resources import (
     ContainerMapping,
     ExtendedResources,
     with_requests,
 )
-from berth.plugins.dynamic_resources.inventory import View
+from berth.plugins.dynamic_resources.inventory import ReachableDevices
 from berth.plugins.dynamic_resources.picking import AllocationError, Supply, UnsuitableNodeError
 from berth.snapshot.columns import Ints, Mask
 from berth.snapshot.node_matching import matching_nodes
@@ -50,7 +50,7 @@ ALTERNATIVES = 8
 """A request has at most that many; the first is worth that much."""
 
 
-class OutOfTimeError(Exception):
+class SelectorOutOfTimeError(Exception):
     """A selector's evaluation was ended, because the cycle's budget is used up."""
 
 
@@ -88,11 +88,11 @@ def preference_of(claim: ResourceClaim) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class AllocationTask:
     """A search under way, what it is for, and when it has to end."""
 
-    search: Search
-    view: View
+    search: AllocationSearch
+    view: ReachableDevices
     claims: Sequence[ResourceClaim]
     mappings: Sequence[ContainerMapping]
     node_name: str
@@ -236,14 +236,14 @@ class DeviceQuery:
 
         Searches that take long go on once all others have ended, for those may find all that is needed.
         """
-        long: dict[int, Task] = {}
+        long: dict[int, AllocationTask] = {}
         for key, node_name in nodes.items():
             if key in self.outcomes:
                 continue
             if not await meter.go_on(PLUGIN):
                 return
             outcome = self._task(key, node_name, meter)
-            if isinstance(outcome, Task):
+            if isinstance(outcome, AllocationTask):
                 ended = await self._pursue(outcome, meter, FIRST_STRETCHES)
                 if ended is None:
                     long[key] = outcome
@@ -258,7 +258,9 @@ class DeviceQuery:
                 return
             self.outcomes[key] = ended
 
-    async def _pursue(self, task: Task, meter: CycleMeter, stretches: int | None) -> NodeAllocation | None:
+    async def _pursue(
+        self, task: AllocationTask, meter: CycleMeter, stretches: int | None
+    ) -> NodeAllocation | None:
         """The outcome; None where it takes longer than so many stretches, or than the budget lasts."""
         try:
             while not task.search.advance(STRETCH):
@@ -271,7 +273,7 @@ class DeviceQuery:
         except AllocationError as error:
             of_this_node = isinstance(error, UnsuitableNodeError)
             return NodeAllocation(unresolvable(str(error)) if of_this_node else failed(error))
-        except OutOfTimeError:
+        except SelectorOutOfTimeError:
             return None
         if task.search.solution is None:
             return NodeAllocation(unresolvable(INVALID_POOLS if task.view.has_invalid else NO_SOLUTION))
@@ -289,7 +291,7 @@ class DeviceQuery:
             keys = keys * 2 + np.where(by_plugin, 0, 1)
         return keys
 
-    def _task(self, key: int, node_name: str, meter: CycleMeter) -> Task | NodeAllocation:
+    def _task(self, key: int, node_name: str, meter: CycleMeter) -> AllocationTask | NodeAllocation:
         """The search for one key; an outcome where there is nothing to search for."""
         assert self.supply is not None, "only a question with something to allocate is searched"
         asks = list(self.asks)
@@ -311,10 +313,10 @@ class DeviceQuery:
 
         def look() -> None:
             if not meter.may_go_on(PLUGIN):
-                raise OutOfTimeError
+                raise SelectorOutOfTimeError
 
-        search = Search(self.supply, view, asks, look)
-        return Task(search, view, [ask.claim for ask in asks], mappings, node_name, deadline)
+        search = AllocationSearch(self.supply, view, asks, look)
+        return AllocationTask(search, view, [ask.claim for ask in asks], mappings, node_name, deadline)
 
     def _short(self, nodes: Snapshot) -> Mask:
         """Where some extended resource is neither offered nor backed by devices.

@@ -29,7 +29,7 @@ SLICE_DELETED = ClusterEvent(EventResource.RESOURCE_SLICE, ActionType.DELETE)
 NODES = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
 
 
-class Hints:
+class DeviceHints:
     """The registrations; hints look claims up as they are when they are asked."""
 
     def __init__(self, claims: ClaimTracker) -> None:

@@ -55,7 +55,7 @@ Target = str | NodeSelector | None
 """Who reaches a device: the node of that name, the nodes that match, or all (None)."""
 
 
-class SelectorError(Exception):
+class DeviceSelectorError(Exception):
     """A device selector that does not parse, or fails on a device: the whole cycle fails."""
 
     def __init__(self, expression: str, problem: str, device: str = "") -> None:
@@ -65,7 +65,7 @@ class SelectorError(Exception):
         """The device that it failed on; none where the expression itself is wrong."""
 
 
-class ConversionError(SelectorError):
+class ConversionError(DeviceSelectorError):
     """A device that no selector can be asked about: an amount or a version of it does not parse."""
 
     def __init__(self, expression: str, cause: CELError, device: str) -> None:
@@ -121,18 +121,18 @@ class Device:
         try:
             answer = program(expression, max_length=SELECTOR_LENGTH)({"device": self._variable}, look)
         except SyntaxProblemError as error:
-            raise SelectorError(expression, f"CEL compile error: {error}") from error
+            raise DeviceSelectorError(expression, f"CEL compile error: {error}") from error
         except CELError as error:
-            raise SelectorError(expression, f"CEL runtime error: {error}", "/".join(self.id)) from error
+            raise DeviceSelectorError(expression, f"CEL runtime error: {error}", "/".join(self.id)) from error
         if answer is True or answer is False:
             return bool(answer)
-        raise SelectorError(expression, "CEL compile error: must evaluate to bool")
+        raise DeviceSelectorError(expression, "CEL compile error: must evaluate to bool")
 
 
 DevicesOf = Callable[[ResourceSlice], list[Device]]
 
 
-class Pool:
+class DevicePool:
     """The devices of a pool's newest generation.
 
     `problem` says why nothing may be allocated from it: slices are missing, or contradict each other.
@@ -196,10 +196,10 @@ def _target(part: ResourceSlice, device: DeviceSpec) -> Target:
     return None if place.all_nodes else NodeSelector()
 
 
-class View:
+class ReachableDevices:
     """The devices that some nodes reach, pool by pool."""
 
-    def __init__(self, pools: Iterable[tuple[Pool, list[Device]]], answers_kept: int) -> None:
+    def __init__(self, pools: Iterable[tuple[DevicePool, list[Device]]], answers_kept: int) -> None:
         self._answers_kept = answers_kept
         self.pools = sorted(pools, key=lambda seen: seen[0].waits_to_bind)
         self.has_invalid = any(pool.invalid for pool, _ in self.pools)
@@ -245,7 +245,8 @@ class Inventory:
             return known[1]
 
         self.pools = [
-            Pool(driver, name, parts, devices_of) for (driver, name), parts in sorted(_newest(slices).items())
+            DevicePool(driver, name, parts, devices_of)
+            for (driver, name), parts in sorted(_newest(slices).items())
         ]
         self.counters = {name: amount for pool in self.pools for name, amount in pool.counters.items()}
         self.devices = {device.id: device for pool in self.pools for device in pool.devices}
@@ -256,7 +257,7 @@ class Inventory:
         self._names = frozenset(t for t in targets if isinstance(t, str))
         self._selectors = [t for t in targets if isinstance(t, NodeSelector)]
         self._keys: dict[tuple[str, bytes], int] = {}
-        self._views: list[View] = []
+        self._views: list[ReachableDevices] = []
         self._grouped_nodes: Snapshot | None = None
         self._grouped_at = -1
         self._groups: Ints = np.zeros(0, dtype=np.int64)
@@ -277,7 +278,7 @@ class Inventory:
             self._groups = groups
         return self._groups[nodes.rows]
 
-    def view(self, group: int) -> View:
+    def view(self, group: int) -> ReachableDevices:
         """The view of that number."""
         return self._views[group]
 
@@ -304,7 +305,7 @@ class Inventory:
             self._views.append(self._make_view(name, pattern))
         return number
 
-    def _make_view(self, name: str, pattern: bytes) -> View:
+    def _make_view(self, name: str, pattern: bytes) -> ReachableDevices:
         targets: list[Target] = [None]
         targets += [s for s, reached in zip(self._selectors, pattern, strict=True) if reached]
         if name:
@@ -313,7 +314,9 @@ class Inventory:
         pools: dict[int, list[Device]] = {}
         for p, d in places:
             pools.setdefault(p, []).append(self.pools[p].devices[d])
-        return View(((self.pools[p], devices) for p, devices in pools.items()), self._answers_kept)
+        return ReachableDevices(
+            ((self.pools[p], devices) for p, devices in pools.items()), self._answers_kept
+        )
 
 
 def _share(devices: int) -> int:

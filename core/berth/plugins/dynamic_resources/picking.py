@@ -18,14 +18,14 @@ from berth.plugins.dynamic_resources.capacity import (
     Consumed,
     consumed,
 )
-from berth.plugins.dynamic_resources.constraints import Constraint, add_all
+from berth.plugins.dynamic_resources.constraints import DeviceConstraintState, add_all
 from berth.plugins.dynamic_resources.inventory import (
     ConversionError,
     CounterId,
     Device,
     DeviceId,
+    DeviceSelectorError,
     Inventory,
-    SelectorError,
 )
 from berth.plugins.dynamic_resources.usage import DeviceUsage
 
@@ -73,7 +73,7 @@ class Pick:
     ask: Ask
     device: Device
     taken: Consumed | None
-    constraints: Sequence[Constraint]
+    constraints: Sequence[DeviceConstraintState]
 
 
 class Supply:
@@ -136,7 +136,9 @@ class Picks:
         """What the pod's own shares of devices take."""
         features = supply.features
         kinds = {"all_differ": features.rules.distinct_attributes_of_all, "lists": features.list_attributes}
-        self.constraints = [[Constraint(c, **kinds) for c in claim.constraints] for claim in claims]
+        self.constraints = [
+            [DeviceConstraintState(c, **kinds) for c in claim.constraints] for claim in claims
+        ]
         self._supply = supply
         self._claims = claims
         self._unsure = unsure
@@ -190,7 +192,7 @@ class Picks:
             raise AllocationError(f"{self.words(claim, ask)}: {error}") from error
         return taken if taken is not None and self._capacity_left(device, taken.nanos) else None
 
-    def broken(self, claim: int, ask: Ask, error: SelectorError) -> AllocationError:
+    def broken(self, claim: int, ask: Ask, error: DeviceSelectorError) -> AllocationError:
         """The selector's failure, as upstream words it."""
         source = ask.source_of(error.expression, self._claims[claim].claim)
         if not self._supply.features.rules.selector_errors_name_the_device:
@@ -217,7 +219,7 @@ class Picks:
     def _selected(self, claim: int, ask: Ask, device: Device) -> bool:
         try:
             return ask.selectors not in self._unsure or device.matches_all(ask.selectors, self._look)
-        except SelectorError as error:
+        except DeviceSelectorError as error:
             raise self.broken(claim, ask, error) from error
 
     def _capacity_left(self, device: Device, taken: dict[str, int]) -> bool:

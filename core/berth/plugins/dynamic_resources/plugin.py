@@ -56,7 +56,7 @@ from berth.plugins.dynamic_resources.filtering import (
     NodeAllocation,
     preference_of,
 )
-from berth.plugins.dynamic_resources.hints import Hints
+from berth.plugins.dynamic_resources.hints import DeviceHints
 from berth.plugins.dynamic_resources.inventory import Inventory
 from berth.plugins.dynamic_resources.picking import Features, Supply
 from berth.plugins.dynamic_resources.usage import DeviceUsage
@@ -128,7 +128,7 @@ class DynamicResources(
         self._usage = DeviceUsage(self._claims, self._features.capacity)
         self._inventory = Inventory(())
         self._inventory_of = 0
-        self._hints = Hints(self._claims)
+        self._hints = DeviceHints(self._claims)
         self._binder = ClaimBinder(handle, stamped=reported, timeout_seconds=self._binding_seconds)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:

@@ -34,7 +34,7 @@ ByKey = dict[str, Domains]
 """Numbers of pods by topology key and domain."""
 
 
-class Counted(NamedTuple):
+class CountedTerm(NamedTuple):
     """What pods are counted for: `near`, `away` or `unwilling`, and the key of the domains."""
 
     name: str
@@ -57,8 +57,8 @@ class Neighbours:
         self.near: ByKey = {}
         self.away: ByKey = {}
         self.unwilling: ByKey = {}
-        self._shifts: dict[Counted, Ints] = {}
-        self._effects: dict[tuple[PodClass, tuple[HeldTerms, ...]], Counter[Counted]] = {}
+        self._shifts: dict[CountedTerm, Ints] = {}
+        self._effects: dict[tuple[PodClass, tuple[HeldTerms, ...]], Counter[CountedTerm]] = {}
 
     def clone(self) -> "Neighbours":
         """A copy whose counts can change."""
@@ -106,7 +106,7 @@ class Neighbours:
 
         Cost: O(pods) look-ups, one for each distinct set of labels and terms more.
         """
-        rows: dict[Counted, list[int]] = {}
+        rows: dict[CountedTerm, list[int]] = {}
         for row, other in others:
             for counted, times in self._effect(other).items():
                 rows.setdefault(counted, []).extend([row] * times)
@@ -116,21 +116,21 @@ class Neighbours:
                 shift = self._shifts[counted] = np.zeros(len(nodes), dtype=np.int64)
             np.add.at(shift, here, sign)
 
-    def _effect(self, other: PodInfo) -> Counter[Counted]:
+    def _effect(self, other: PodInfo) -> Counter[CountedTerm]:
         """What the pod counts for, and how often."""
         known = self._effects.get((other.pod_class, other.held))
         if known is None:
             known = Counter(
-                Counted("unwilling", held.topology_key)
+                CountedTerm("unwilling", held.topology_key)
                 for held in other.held
                 if held.kind is TermKind.REQUIRED_ANTI_AFFINITY
                 and any(each.term.matches(self._pod, self._namespace_labels) for each in held.times)
             )
             if self.terms.all_mean(other.pod):
-                known.update({Counted("near", key): times for key, times in self.terms.near_keys.items()})
+                known.update({CountedTerm("near", key): times for key, times in self.terms.near_keys.items()})
             for term, times in self.terms.away.items():
                 if term.means(other.pod):
-                    known[Counted("away", term.topology_key)] += times
+                    known[CountedTerm("away", term.topology_key)] += times
             self._effects[other.pod_class, other.held] = known
         return known
 
@@ -141,7 +141,7 @@ class Neighbours:
         """
         where, domains = places(nodes, key), getattr(self, name).get(key)
         pods: Ints = np.zeros(len(nodes), dtype=np.int64) if domains is None else domains[where]
-        shift = self._shifts.get(Counted(name, key))
+        shift = self._shifts.get(CountedTerm(name, key))
         return pods if shift is None else pods + shift * (where > 0)
 
     def _codes_by_row(self, nodes: Snapshot) -> ReasonCodes:
@@ -166,7 +166,7 @@ class Neighbours:
         """Where the pod is the first of a series: none counts anywhere, and it would itself. Shapes: (n,)."""
         everywhere = np.zeros(len(nodes), dtype=np.int64)
         for key in self._keys("near"):
-            domains, shift = self.near.get(key), self._shifts.get(Counted("near", key))
+            domains, shift = self.near.get(key), self._shifts.get(CountedTerm("near", key))
             everywhere += 0 if domains is None else int(domains.sum())
             if shift is not None:
                 everywhere += shift * (places(nodes, key) > 0)

@@ -7,7 +7,7 @@ import numpy as np
 from berth.framework.interface import MAX_NODE_SCORE, Scores
 from berth.framework.score import TABLED
 from berth.objects.steps import Steps
-from berth.plugins.inter_pod_affinity.terms import Wanted
+from berth.plugins.inter_pod_affinity.terms import TermTargets
 from berth.plugins.topology import Domains, count_in, holders_in, on_nodes, topology
 from berth.snapshot.affinity_terms import TermKind
 from berth.snapshot.columns import Rows
@@ -26,7 +26,7 @@ class Preferences:
         self.any = False
         """Whether some pod counted anywhere, be it that its weights cancel out."""
 
-    def add_own(self, preferred: Mapping[Wanted, int], nodes: Snapshot) -> Steps[None]:
+    def add_own(self, preferred: Mapping[TermTargets, int], nodes: Snapshot) -> Steps[None]:
         """Count the pods that terms of the incoming pod mean, in steps."""
         for term, weight in preferred.items():
             key = term.topology_key

@@ -23,7 +23,7 @@ PREFERRED = frozenset({TermKind.PREFERRED_AFFINITY, TermKind.PREFERRED_ANTI_AFFI
 encode = msgspec.json.Encoder().encode
 
 
-class Wanted(NamedTuple):
+class TermTargets(NamedTuple):
     """Pods that an incoming pod's term means, over the domains of a label."""
 
     like: PodsLike
@@ -50,9 +50,9 @@ class OwnTerms(NamedTuple):
     """What required affinity means: pods that all of its terms mean."""
     near_keys: Mapping[str, int] = {}
     """How many terms of required affinity have that topology key."""
-    away: Mapping[Wanted, int] = {}
+    away: Mapping[TermTargets, int] = {}
     """How often the pod has a term of required anti-affinity."""
-    preferred: Mapping[Wanted, int] = {}
+    preferred: Mapping[TermTargets, int] = {}
     """The sum of the weights of a preferred term; those of anti-affinity are negative."""
 
     def all_mean(self, pod: Pod) -> bool:
@@ -69,13 +69,13 @@ def own_terms(pod: Pod, listers: Listers) -> Steps[OwnTerms]:
     Raises: UnparsableTermError naming the list.
     """
     near: dict[PodsLike, None] = {}
-    near_keys, away, preferred = Counter[str](), Counter[Wanted](), Counter[Wanted]()
+    near_keys, away, preferred = Counter[str](), Counter[TermTargets](), Counter[TermTargets]()
     held = {}
     for kind in TermKind:
         held[kind] = yield from _parsed(pod, kind)
     for kind, terms in held.items():
         for each in terms:
-            term = Wanted(_meant(each, listers), each.term.topology_key)
+            term = TermTargets(_meant(each, listers), each.term.topology_key)
             match kind:
                 case TermKind.REQUIRED_AFFINITY:
                     near[term.like] = None

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from berth.framework.node_scores import NodeScores
-from berth.plugins.joint_placement.model import Kind
+from berth.plugins.joint_placement.model import PodKind
 from berth.plugins.joint_placement.rules import Apart, Near, Rule
 from berth.snapshot.columns import Ints, Mask, Rows
 
@@ -74,7 +74,7 @@ def _in_domain(places: Ints) -> Ints:
     return before
 
 
-def focused(kinds: Sequence[Kind], rules: Sequence[Rule]) -> list[list[Kind]]:
+def focused(kinds: Sequence[PodKind], rules: Sequence[Rule]) -> list[list[PodKind]]:
     """The kinds within one domain of those that pods are to be near each other in, the most promising ones.
 
     Near each other in another domain pods may score more than near each other in the first one that was
@@ -89,12 +89,12 @@ def focused(kinds: Sequence[Kind], rules: Sequence[Rule]) -> list[list[Kind]]:
     return sorted(within, key=_promise, reverse=True)[:MAX_FOCUSED]
 
 
-def _within(kind: Kind, there: Mask) -> Kind:
+def _within(kind: PodKind, there: Mask) -> PodKind:
     rows, scores, most, drops = kind.rows[there], kind.scores[there], kind.most[there], kind.drops[there]
     return replace(kind, rows=rows, scores=scores, most=most, drops=drops)
 
 
-def _promise(kinds: Sequence[Kind]) -> tuple[int, int]:
+def _promise(kinds: Sequence[PodKind]) -> tuple[int, int]:
     """How many pods fit, each kind by itself, and what they would score on their best nodes."""
     fit = sum(min(len(kind.pods), int(kind.most.sum())) for kind in kinds)
     return fit, sum(len(kind.pods) * int(kind.scores.max(initial=0)) for kind in kinds)

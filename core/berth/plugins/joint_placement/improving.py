@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from berth.framework.group_plans import GroupPlan, PlanningGround, TriedPlan
-from berth.plugins.joint_placement.model import Kind
+from berth.plugins.joint_placement.model import PodKind
 from berth.snapshot.snapshot import Snapshot
 
 ALTERNATIVES = 4
@@ -15,7 +15,7 @@ ALTERNATIVES = 4
 
 
 @dataclass(slots=True)
-class Trials:
+class PlanTrials:
     """The best plan so far; no other is tried once pods were tried `max_attempts` times."""
 
     ground: PlanningGround
@@ -35,7 +35,7 @@ class Trials:
         self.best = tried
         return True
 
-    async def improve(self, kinds: Sequence[Kind]) -> None:
+    async def improve(self, kinds: Sequence[PodKind]) -> None:
         """Take the first move that gains, and look for the next one, until none gains or it is over."""
         gained = True
         while gained and not self.over:
@@ -46,7 +46,7 @@ class Trials:
                     break
 
 
-def _moves(plan: GroupPlan, kinds: Sequence[Kind], nodes: Snapshot) -> Iterator[GroupPlan]:
+def _moves(plan: GroupPlan, kinds: Sequence[PodKind], nodes: Snapshot) -> Iterator[GroupPlan]:
     """The plan with one pod on another node, or in place of another; of pods alike the last one moves.
 
     The pod that moves comes last: the next plan begins with the same pods on the same nodes.
@@ -72,7 +72,7 @@ def _without(plan: GroupPlan, uid: str) -> dict[str, str]:
     return {other: name for other, name in plan.node_of.items() if other != uid}
 
 
-def _last_on(plan: GroupPlan, kind: Kind) -> dict[str, str]:
+def _last_on(plan: GroupPlan, kind: PodKind) -> dict[str, str]:
     """The last of the kind's pods on each node, by the node's name."""
     uids = {pod.uid for pod in kind.pods}
     return {name: uid for uid, name in plan.node_of.items() if uid in uids}

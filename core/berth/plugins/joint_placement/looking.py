@@ -9,7 +9,7 @@ from berth.framework.group_plans import PlanningGround
 from berth.framework.node_scores import NodeScores
 from berth.objects.pod import Pod
 from berth.plugins.joint_placement.candidates import candidates
-from berth.plugins.joint_placement.model import Counts, Kind
+from berth.plugins.joint_placement.model import Counts, PodKind
 from berth.plugins.joint_placement.rules import Rule, alone, room_of
 from berth.snapshot.columns import Ints, Mask, Rows
 from berth.snapshot.pod_info import PodInfo
@@ -23,14 +23,14 @@ NOTHING = NodeScores(np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64))
 
 async def seen_alone(
     alike: Sequence[Sequence[Pod]], rules: Sequence[Rule], begun: Counts, ground: PlanningGround
-) -> list[Kind]:
+) -> list[PodKind]:
     """The kinds with no pod of the group placed; rows that pods began on are among theirs.
 
     Raises: PluginError where a plugin fails.
     """
     many = sum(len(pods) for pods in alike)
     largest = sorted(range(len(alike)), key=lambda i: -len(alike[i]))[:MAX_COSTED]
-    kinds: list[Kind] = []
+    kinds: list[PodKind] = []
     for i, pods in enumerate(alike):
         one = alone(pods[0])
         scores = await ground.scores(one) or NOTHING
@@ -41,7 +41,7 @@ async def seen_alone(
         if i in largest and rows.size:
             drops, fits = await _with_one_more(one, rows, totals, ground)
             most = np.where(fits, most, 1)
-        kinds.append(Kind(pods, requests, rows, totals, most, drops))
+        kinds.append(PodKind(pods, requests, rows, totals, most, drops))
     return kinds
 
 

@@ -33,7 +33,7 @@ Counts = Mapping[tuple[int, int], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class PodKind:
     """Pods that are alike, and what the engine says of one of them.
 
     Shapes: rows intp (k,); scores, most int64 (k,), the total score and how many fit on the node; drops
@@ -53,7 +53,7 @@ class Kind:
 class Model:
     """The program, and which column stands for which kind on which row."""
 
-    kinds: Sequence[Kind]
+    kinds: Sequence[PodKind]
     nodes: Snapshot
     program: Program = field(default_factory=Program)
     numbers: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Model:
     _first: dict[tuple[int, int, frozenset[int]], int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, kinds: Sequence[Kind], rules: Sequence[Rule], nodes: Snapshot) -> "Model":
+    def of(cls, kinds: Sequence[PodKind], rules: Sequence[Rule], nodes: Snapshot) -> "Model":
         """The model of these kinds under these rules."""
         model = cls(kinds, nodes)
         model._place_pods()

@@ -16,12 +16,12 @@ from berth.framework.status import SKIP
 from berth.objects.pod import Pod
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.joint_placement.candidates import focused
-from berth.plugins.joint_placement.improving import Trials
+from berth.plugins.joint_placement.improving import PlanTrials
 from berth.plugins.joint_placement.looking import seen_alone
-from berth.plugins.joint_placement.model import Counts, Kind, Model
+from berth.plugins.joint_placement.model import Counts, Model, PodKind
 from berth.plugins.joint_placement.proposing import as_plan, counted
 from berth.plugins.joint_placement.rules import Apart, Rule, RuleReader
-from berth.plugins.joint_placement.solving import Bounds, Solver
+from berth.plugins.joint_placement.solving import SearchBounds, Solver
 from berth.snapshot.snapshot import Snapshot
 
 log = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ class JointPlacement(InTreePlugin, PreFilterPlugin, PodGroupPlanPlugin):
         begun = counted(alike, start.plan.node_of, ground.nodes)
         kinds = await seen_alone(alike, rules, begun, ground)
         ground.leave_out(_uids(kind.pods for kind in kinds if not kind.rows.size), _followers(kinds, rules))
-        trials = Trials(ground, start, MAX_ATTEMPTS)
+        trials = PlanTrials(ground, start, MAX_ATTEMPTS)
         for among in (kinds, *focused(kinds, rules)):
             counts = self._solved(among, rules, begun, ground)
             if counts and counts != begun:
@@ -85,15 +85,17 @@ class JointPlacement(InTreePlugin, PreFilterPlugin, PodGroupPlanPlugin):
         return None if trials.best is start else trials.best
 
     def _solved(
-        self, kinds: Sequence[Kind], rules: Sequence[Rule], start: Counts, ground: PlanningGround
+        self, kinds: Sequence[PodKind], rules: Sequence[Rule], start: Counts, ground: PlanningGround
     ) -> Counts | None:
         model = Model.of(kinds, rules, ground.nodes)
-        bounds = Bounds(self._args.max_branches, min(self._args.time_limit.seconds, ground.seconds_left))
+        bounds = SearchBounds(
+            self._args.max_branches, min(self._args.time_limit.seconds, ground.seconds_left)
+        )
         values = self._solver.solve(model.program, model.values(start), bounds)
         return None if values is None else model.counts(values)
 
 
-def _followers(kinds: Sequence[Kind], rules: Iterable[Rule]) -> frozenset[str]:
+def _followers(kinds: Sequence[PodKind], rules: Iterable[Rule]) -> frozenset[str]:
     """Pods that are to be near others or even with them, and may fit only once these are placed."""
     return _uids(kinds[rule.kind].pods for rule in rules if not isinstance(rule, Apart))
 

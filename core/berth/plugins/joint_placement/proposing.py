@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from berth.framework.group_plans import GroupPlan
 from berth.objects.pod import Pod
-from berth.plugins.joint_placement.model import Counts, Kind
+from berth.plugins.joint_placement.model import Counts, PodKind
 from berth.plugins.joint_placement.rules import Even, Near, Rule
 from berth.snapshot.snapshot import Snapshot
 
@@ -21,7 +21,7 @@ def counted(alike: Sequence[Sequence[Pod]], node_of: Mapping[str, str], nodes: S
 
 
 def as_plan(
-    pods: Sequence[Pod], kinds: Sequence[Kind], counts: Counts, rules: Sequence[Rule], nodes: Snapshot
+    pods: Sequence[Pod], kinds: Sequence[PodKind], counts: Counts, rules: Sequence[Rule], nodes: Snapshot
 ) -> GroupPlan:
     """A node for each pod; those that others of the group can only follow come first."""
     node_of: dict[str, str] = {}

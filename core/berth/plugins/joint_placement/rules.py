@@ -17,9 +17,9 @@ from berth.objects.steps import at_once
 from berth.plugins.inter_pod_affinity.terms import OwnTerms, OwnTermsReader
 from berth.plugins.pod_topology_spread.constraints import (
     Action,
-    Constraint,
     Defaults,
     Inclusion,
+    SpreadConstraint,
 )
 from berth.plugins.required_affinity import RequiredAffinity
 from berth.plugins.tolerance import Tolerance
@@ -85,7 +85,7 @@ class Demands:
     """What one pod requires of others."""
 
     terms: OwnTerms
-    constraints: tuple[Constraint, ...]
+    constraints: tuple[SpreadConstraint, ...]
 
     def label_keys(self) -> Iterator[str]:
         """The pod labels that these read."""
@@ -137,7 +137,7 @@ class RuleReader:
             yield from self._even(kind, demands.constraints, firsts, nodes)
 
     def _even(
-        self, kind: int, constraints: Sequence[Constraint], firsts: Sequence[Pod], nodes: Snapshot
+        self, kind: int, constraints: Sequence[SpreadConstraint], firsts: Sequence[Pod], nodes: Snapshot
     ) -> Iterator[Even]:
         pod = firsts[kind]
         keys = frozenset(constraint.topology_key for constraint in constraints)

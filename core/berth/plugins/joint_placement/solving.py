@@ -19,7 +19,7 @@ LESS_THAN_ONE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class SearchBounds:
     """When a search ends without a proof that its plan is the best.
 
     `branches` ends it after the same work always; `seconds` is the guard behind it.
@@ -40,7 +40,7 @@ class Solver:
             raise ValueError(MISSING) from error
         self._highspy: Any = highspy
 
-    def solve(self, program: Program, start: Mapping[int, float], bounds: Bounds) -> list[float] | None:
+    def solve(self, program: Program, start: Mapping[int, float], bounds: SearchBounds) -> list[float] | None:
         """The values of the columns, of the best solution that was found; None where none was.
 
         `start` gives some columns of a solution to begin with.

@@ -43,7 +43,7 @@ class IgnoredResources:
         return is_extended(name) and (name in self.names or name.split("/", 1)[0] in self.groups)
 
 
-class Fit:
+class FitRequest:
     """One pod's request, asked of nodes.
 
     Of `delegated` resources, which devices stand behind, only nodes that offer some themselves are asked.

@@ -28,7 +28,7 @@ MAX_OFFERS = 2
 NODE_EVENTS = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE)
 
 
-class Hints:
+class FitHints:
     """The registrations; `names` says which resources devices stand behind, None where that is off.
 
     `resizes_count_by_pod` is the rule of the release.

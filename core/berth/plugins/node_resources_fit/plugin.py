@@ -30,8 +30,8 @@ from berth.objects.pod_requests import Units, fit_requests, scored_requests
 from berth.plugins.device_classes import DeviceClassNames
 from berth.plugins.device_offers import DeviceOffers
 from berth.plugins.in_tree import InTreePlugin
-from berth.plugins.node_resources_fit.filtering import Fit, IgnoredResources, checked
-from berth.plugins.node_resources_fit.hints import Hints, delegated_to_devices
+from berth.plugins.node_resources_fit.filtering import FitRequest, IgnoredResources, checked
+from berth.plugins.node_resources_fit.hints import FitHints, delegated_to_devices
 from berth.plugins.node_resources_fit.placements import placement_score
 from berth.plugins.node_resources_fit.scoring import scorer
 from berth.snapshot.columns import Mask, Rows
@@ -77,7 +77,9 @@ class NodeResourcesFit(
         """Work out the request; never skips, for every pod counts as one."""
         del nodes
         requests = fit_requests(pod)
-        state.write(Fit, Fit(requests, self._ignored, delegated_to_devices(requests, self._names)))
+        state.write(
+            FitRequest, FitRequest(requests, self._ignored, delegated_to_devices(requests, self._names))
+        )
         return PreFilterResult()
 
     def demanded(self, pod: Pod) -> Units:
@@ -88,25 +90,25 @@ class NodeResourcesFit(
         return {name: amount for name, amount in checks.items() if name not in delegated}
 
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:
-        """A bit for each reason; see `Fit`."""
+        """A bit for each reason; see `FitRequest`."""
         del pod
-        return state.read(Fit).codes(nodes)
+        return state.read(FitRequest).codes(nodes)
 
     def filter_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int] | None:
         """The same bits for one row."""
         del pod
-        return state.read(Fit).code_of_row(nodes)
+        return state.read(FitRequest).code_of_row(nodes)
 
     def filter_rows(
         self, state: CycleState, pod: Pod, nodes: Snapshot
     ) -> Callable[[Rows], ReasonCodes] | None:
         """The same bits for some rows."""
         del pod
-        return state.read(Fit).codes_of_rows(nodes)
+        return state.read(FitRequest).codes_of_rows(nodes)
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         """All reasons at once; unresolvable where the empty node would be too small."""
-        reasons, hopeless = state.read(Fit).reasons(code)
+        reasons, hopeless = state.read(FitRequest).reasons(code)
         verdict = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if hopeless else Code.UNSCHEDULABLE
         return Status(verdict, reasons, self.name)
 
@@ -170,7 +172,7 @@ class NodeResourcesFit(
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Pods that leave or shrink, nodes that come or grow."""
         by_pod = self.handle.rules.resizes_count_by_pod
-        return Hints(self._names, resizes_count_by_pod=by_pod).registrations()
+        return FitHints(self._names, resizes_count_by_pod=by_pod).registrations()
 
 
 def _together(proposed: ProposedPlacement) -> Units:

@@ -34,7 +34,7 @@ MAX_SHAPE_SCORE = 10
 NON_ZERO_ROWS = {CPU: 0, MEMORY: 1}
 
 
-class Part(NamedTuple):
+class ScoreTerm(NamedTuple):
     """What one resource adds to the score of a row: its offer, its use, the pod's request and its weight."""
 
     offered: ByRow
@@ -43,7 +43,7 @@ class Part(NamedTuple):
     weight: int
 
 
-class Strategy(ABC):
+class ScoringStrategyScorer(ABC):
     """How full nodes would be with the pod, turned into scores."""
 
     def __init__(self, weights: tuple[tuple[str, int], ...]) -> None:
@@ -61,7 +61,9 @@ class Strategy(ABC):
     def score_of_row(self, requests: Mapping[str, int], nodes: Snapshot) -> Callable[[int], int]:
         """A function from a row of the whole snapshot to its score."""
         parts = [
-            Part(offered_amounts(nodes, name).data, usage_on_rows(nodes, name), requests.get(name, 0), weight)
+            ScoreTerm(
+                offered_amounts(nodes, name).data, usage_on_rows(nodes, name), requests.get(name, 0), weight
+            )
             for name, weight in self._counted(requests, nodes)
         ]
         return self._of_row(parts)
@@ -85,12 +87,12 @@ class Strategy(ABC):
             offered = devices[name].offered if name in devices else nodes.offered(name)
             if offered is not None:
                 used = devices[name].used if name in devices else usage(nodes, name)
-                parts.append(Part(offered.tolist(), used.tolist(), requests.get(name, 0), weight))
+                parts.append(ScoreTerm(offered.tolist(), used.tolist(), requests.get(name, 0), weight))
         score = self._of_row(parts)
         return np.array([score(row) for row in range(len(nodes))], dtype=np.int64)
 
     @abstractmethod
-    def _of_row(self, parts: Sequence[Part]) -> Callable[[int], int]:
+    def _of_row(self, parts: Sequence[ScoreTerm]) -> Callable[[int], int]:
         """The score of one row, made of these parts."""
 
     def _counted(self, requests: Mapping[str, int], nodes: Snapshot) -> tuple[tuple[str, int], ...]:
@@ -124,7 +126,7 @@ def usage_on_rows(nodes: Snapshot, name: str) -> ByRow:
     return nodes.held_on_rows(name) if row is None else nodes.non_zero_requested[row].data
 
 
-class Averaged(Strategy):
+class Averaged(ScoringStrategyScorer):
     """The weighted mean over resources, rounded down."""
 
     def scores(self, requests: Mapping[str, int], nodes: Snapshot) -> Scores:
@@ -145,7 +147,7 @@ class Averaged(Strategy):
             if made is not part:
                 part[:] = made
 
-    def _of_row(self, parts: Sequence[Part]) -> Callable[[int], int]:
+    def _of_row(self, parts: Sequence[ScoreTerm]) -> Callable[[int], int]:
         percent_of = self._percent_of
 
         def score(row: int) -> int:
@@ -271,7 +273,7 @@ def percent_used(offered: Offer, used: Numbers) -> Numbers:
     return percents(used, offered)
 
 
-class RequestedToCapacityRatio(Strategy):
+class RequestedToCapacityRatio(ScoringStrategyScorer):
     """Map each resource's use through a broken line, and average those that come out above 0."""
 
     def __init__(self, weights: tuple[tuple[str, int], ...], param: RequestedToCapacityRatioParam) -> None:
@@ -297,7 +299,7 @@ class RequestedToCapacityRatio(Strategy):
         rounded: Scores = (2 * total + weight_sum) // (2 * weight_sum)
         return rounded
 
-    def _of_row(self, parts: Sequence[Part]) -> Callable[[int], int]:
+    def _of_row(self, parts: Sequence[ScoreTerm]) -> Callable[[int], int]:
         at = self._at.tolist()
 
         def score(row: int) -> int:
@@ -313,7 +315,7 @@ class RequestedToCapacityRatio(Strategy):
         return score
 
 
-def scorer(strategy: ScoringStrategy) -> Strategy:
+def scorer(strategy: ScoringStrategy) -> ScoringStrategyScorer:
     """The strategy as configured.
 
     Raises: ValueError where there is no such strategy.

@@ -17,9 +17,9 @@ from berth.plugins.node_volume_limits.resolving import (
     CLAIM,
     STORAGE_CLASS,
     VOLUME,
+    AnswerSource,
     Broken,
     Resolver,
-    Source,
 )
 from berth.snapshot.bounded_cache import BoundedCache, size_of
 from berth.snapshot.columns import Ints
@@ -42,12 +42,12 @@ User: TypeAlias = PlacedVolume | Attachment
 Held: TypeAlias = CsiVolume | Broken
 
 
-class Entry(NamedTuple):
+class CountedVolumeUse(NamedTuple):
     """What a user was counted as, on which rows, and what that was made of."""
 
     held: Held | None
     rows: tuple[int, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[AnswerSource, ...]
 
 
 class AttachedVolumes:
@@ -107,8 +107,8 @@ class AttachedVolumes:
         return self._attached_to.get(row, {}).keys()
 
     def _clear(self) -> None:
-        self._entries: dict[User, Entry] = {}
-        self._dependants: dict[Source, dict[User, None]] = {}
+        self._entries: dict[User, CountedVolumeUse] = {}
+        self._dependants: dict[AnswerSource, dict[User, None]] = {}
         self._by_pods: dict[Held, dict[int, int]] = {}
         self._broken: dict[Held, dict[int, int]] = {}
         self._holders: dict[CsiVolume, dict[int, int]] = {}
@@ -140,7 +140,7 @@ class AttachedVolumes:
             self._positions[kind] = journal.end
             lost |= keys is None
             for key in keys or ():
-                users |= self._dependants.get(Source(kind, key), {})
+                users |= self._dependants.get(AnswerSource(kind, key), {})
                 if kind == "attachment":
                     users[Attachment(key)] = None
         volumes = nodes.volumes.changes.since(self._positions.get("pods", 0))
@@ -173,19 +173,19 @@ class AttachedVolumes:
                 del self._dependants[source]
         self._add(user, entry, -1)
 
-    def _volume(self, volume: PlacedVolume, nodes: Snapshot) -> Entry:
+    def _volume(self, volume: PlacedVolume, nodes: Snapshot) -> CountedVolumeUse:
         rows = tuple(nodes.volumes.rows(volume))
         counted = self._resolver.counted(volume)
         held = counted if isinstance(counted, Held) else None
-        return Entry(held, rows, self._resolver.sources(volume))
+        return CountedVolumeUse(held, rows, self._resolver.sources(volume))
 
-    def _attachment(self, user: Attachment, nodes: Snapshot) -> Entry:
+    def _attachment(self, user: Attachment, nodes: Snapshot) -> CountedVolumeUse:
         attachment = self._listers.volume_attachments.by_key(user.name)
         if attachment is None:
-            return Entry(None, (), ())
+            return CountedVolumeUse(None, (), ())
         row = nodes.row_of.get(attachment.spec.node_name)
-        source = Source(VOLUME, attachment.spec.source.persistent_volume_name or "")
-        return Entry(self._attached(user.name), () if row is None else (row,), (source,))
+        source = AnswerSource(VOLUME, attachment.spec.source.persistent_volume_name or "")
+        return CountedVolumeUse(self._attached(user.name), () if row is None else (row,), (source,))
 
     def _attached(self, name: str) -> CsiVolume | None:
         """The volume of an attachment, as its attacher counts it."""
@@ -197,7 +197,7 @@ class AttachedVolumes:
             return None
         return CsiVolume(attachment.spec.attacher, volume.spec.csi.volume_handle)
 
-    def _add(self, user: User, entry: Entry, sign: int) -> None:
+    def _add(self, user: User, entry: CountedVolumeUse, sign: int) -> None:
         if entry.held is None:
             return
         for row in entry.rows:

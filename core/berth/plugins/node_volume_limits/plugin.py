@@ -39,7 +39,7 @@ EXCEEDED = unschedulable("node(s) exceed max volume count")
 
 
 @dataclass(slots=True)
-class WantedVolumes:
+class CountedVolumes:
     """The pod's volumes that a driver counts, or what is wrong with its claims; and the verdicts so far.
 
     `verdicts` holds what the codes 1, 2, ... stand for.
@@ -87,13 +87,13 @@ class NodeVolumeLimits(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExten
         if wrong is not None:
             verdict = failed(wrong.text) if isinstance(wrong, Broken) else unresolvable(wrong.text)
         volumes = tuple([c for c in counted if isinstance(c, CsiVolume)])
-        state.write(WantedVolumes, WantedVolumes(volumes, verdict, []))
+        state.write(CountedVolumes, CountedVolumes(volumes, verdict, []))
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:
         """Answer a code for what is wrong with the pod's claims, or where a limit would be exceeded."""
         del pod
-        wanted = state.read(WantedVolumes)
+        wanted = state.read(CountedVolumes)
         if wanted.verdict is not None:
             return np.full(len(nodes), wanted.code(wanted.verdict), dtype=np.uint8)
         if not wanted.volumes:
@@ -108,7 +108,7 @@ class NodeVolumeLimits(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExten
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         """The verdict that the code stands for in this cycle."""
-        return state.read(WantedVolumes).verdicts[code - 1].from_plugin(self.name)
+        return state.read(CountedVolumes).verdicts[code - 1].from_plugin(self.name)
 
     def sign_pod(self, pod: Pod) -> Hashable:
         """The volumes."""
@@ -123,7 +123,7 @@ class NodeVolumeLimits(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExten
         """All that raises a limit, detaches a volume or brings a claim."""
         return registrations()
 
-    def _codes(self, wanted: WantedVolumes, nodes: Snapshot) -> ReasonCodes:
+    def _codes(self, wanted: CountedVolumes, nodes: Snapshot) -> ReasonCodes:
         n = len(nodes)
         exceeded = np.zeros(n, dtype=bool)
         for driver in dict.fromkeys(volume.driver for volume in wanted.volumes):
@@ -143,7 +143,7 @@ class NodeVolumeLimits(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExten
             codes[[r for r in rows if self._drivers.limited[r]]] = wanted.code(failed(broken.text))
         return codes
 
-    def _holding(self, wanted: WantedVolumes, nodes: Snapshot) -> Mask:
+    def _holding(self, wanted: CountedVolumes, nodes: Snapshot) -> Mask:
         """Where placed pods use a wanted volume: it counts as new once they are gone."""
         holding = np.zeros(len(nodes.whole), dtype=bool)
         for volume in wanted.volumes:
@@ -151,7 +151,7 @@ class NodeVolumeLimits(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExten
         here: Mask = holding[nodes.rows]
         return here
 
-    def _code_of_one(self, wanted: WantedVolumes, nodes: Snapshot, i: int, pods: Iterable[PodInfo]) -> int:
+    def _code_of_one(self, wanted: CountedVolumes, nodes: Snapshot, i: int, pods: Iterable[PodInfo]) -> int:
         """The code of a node whose pods are not what the columns tell."""
         row = nodes.whole.row_of[nodes.names[i]]
         if not self._drivers.limited[row]:
@@ -171,13 +171,13 @@ class NodeVolumeLimits(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExten
                 return wanted.code(EXCEEDED)
         return 0
 
-    def _without_driver(self, wanted: WantedVolumes, nodes: Snapshot, codes: ReasonCodes) -> ReasonCodes:
+    def _without_driver(self, wanted: CountedVolumes, nodes: Snapshot, codes: ReasonCodes) -> ReasonCodes:
         for driver, lacking in self._lacking(wanted, nodes.whole):
             status = unschedulable(f"{driver} CSI driver is not installed on the node")
             codes = np.where(lacking[nodes.rows], np.uint8(wanted.code(status)), codes)
         return codes
 
-    def _lacking(self, wanted: WantedVolumes, nodes: Snapshot) -> Iterator[tuple[str, Mask]]:
+    def _lacking(self, wanted: CountedVolumes, nodes: Snapshot) -> Iterator[tuple[str, Mask]]:
         """The drivers that no pod must do without, each with the nodes that lack it; the first comes last."""
         for driver in reversed(dict.fromkeys(volume.driver for volume in wanted.volumes)):
             described = self.handle.listers.csi_drivers.get(driver)

@@ -25,7 +25,7 @@ Counted: TypeAlias = CsiVolume | Missing | Broken | None
 """None: no driver counts it."""
 
 
-class Source(NamedTuple):
+class AnswerSource(NamedTuple):
     """An object that an answer was made of."""
 
     kind: str
@@ -47,17 +47,17 @@ class Resolver:
             return self._claimed(volume)
         return None if isinstance(volume, Disk) else volume
 
-    def sources(self, volume: PlacedVolume) -> tuple[Source, ...]:
+    def sources(self, volume: PlacedVolume) -> tuple[AnswerSource, ...]:
         """The objects that the answer was made of, and those whose coming would change it."""
         if not isinstance(volume, ClaimUse):
             return ()
         claim = self.listers.persistent_volume_claims.by_key(volume.key)
         if claim is None:
-            return (Source(CLAIM, volume.key),)
+            return (AnswerSource(CLAIM, volume.key),)
         return (
-            Source(CLAIM, volume.key),
-            Source(VOLUME, claim.spec.volume_name),
-            Source(STORAGE_CLASS, claim.storage_class),
+            AnswerSource(CLAIM, volume.key),
+            AnswerSource(VOLUME, claim.spec.volume_name),
+            AnswerSource(STORAGE_CLASS, claim.storage_class),
         )
 
     def _claimed(self, use: ClaimUse) -> Counted:

@@ -54,7 +54,7 @@ encode = msgspec.json.Encoder().encode
 read_constraints = decoder(tuple[TopologySpreadConstraint, ...])
 
 
-class Constraint(NamedTuple):
+class SpreadConstraint(NamedTuple):
     """One constraint, ready to count."""
 
     max_skew: int
@@ -74,14 +74,14 @@ class Defaults:
         self.constraints = written if self.listed else SYSTEM_DEFAULTS
         self._selectors = ControllerSelectors(handle.listers)
 
-    def effective(self, pod: Pod, action: Action) -> tuple[Constraint, ...]:
+    def effective(self, pod: Pod, action: Action) -> tuple[SpreadConstraint, ...]:
         """The constraints of that kind that hold for the pod.
 
         Raises: InvalidSelectorError where a selector does not parse, or is too large.
         """
         return at_once(self.in_steps(pod, action))
 
-    def in_steps(self, pod: Pod, action: Action) -> Steps[tuple[Constraint, ...]]:
+    def in_steps(self, pod: Pod, action: Action) -> Steps[tuple[SpreadConstraint, ...]]:
         """The same, found in steps."""
         if pod.spec.topology_spread_constraints:
             own = yield from _own(pod, action)
@@ -107,7 +107,7 @@ class Defaults:
             return False
 
 
-def _own(pod: Pod, action: Action) -> Steps[tuple[Constraint, ...]]:
+def _own(pod: Pod, action: Action) -> Steps[tuple[SpreadConstraint, ...]]:
     """The pod's own, prepared once for all pods of its template. Raises: InvalidSelectorError."""
     found = yield from pod.template.derived_in_steps(_HARD if action is Action.HARD else _SOFT)
     if isinstance(found, InvalidSelectorError):
@@ -115,7 +115,9 @@ def _own(pod: Pod, action: Action) -> Steps[tuple[Constraint, ...]]:
     return found
 
 
-def _prepared(template: PodTemplate, action: Action) -> Steps[tuple[Constraint, ...] | InvalidSelectorError]:
+def _prepared(
+    template: PodTemplate, action: Action
+) -> Steps[tuple[SpreadConstraint, ...] | InvalidSelectorError]:
     made = []
     try:
         for constraint in template.spec.topology_spread_constraints:
@@ -130,9 +132,9 @@ def _prepared(template: PodTemplate, action: Action) -> Steps[tuple[Constraint, 
 _HARD, _SOFT = partial(_prepared, action=Action.HARD), partial(_prepared, action=Action.SOFT)
 
 
-def prepared(constraint: TopologySpreadConstraint, selector: Selector) -> Constraint:
+def prepared(constraint: TopologySpreadConstraint, selector: Selector) -> SpreadConstraint:
     """The constraint with its selector and what is left out filled in."""
-    return Constraint(
+    return SpreadConstraint(
         constraint.max_skew,
         constraint.topology_key,
         selector,
@@ -180,11 +182,11 @@ class Inclusion:
             allowed = yield from nodes.fact_in_steps(self.required, self.required.in_steps)
             self._once("affinity", nodes, lambda _: allowed)
 
-    def question(self, constraint: Constraint) -> PodQuery | None:
+    def question(self, constraint: SpreadConstraint) -> PodQuery | None:
         """The question for the pods that the constraint counts; None where it counts none."""
         return pods_counted(self.pod, constraint.selector, empty_matches_all=self.empty_matches_all)
 
-    def mask(self, nodes: Snapshot, constraint: Constraint) -> Mask | None:
+    def mask(self, nodes: Snapshot, constraint: SpreadConstraint) -> Mask | None:
         """The nodes that the constraint's policies let count; None for all.
 
         Shapes: result bool (n,).
@@ -196,7 +198,7 @@ class Inclusion:
             masks.append(self._once("taints", nodes, self._tolerated))
         return np.logical_and.reduce(masks) if masks else None
 
-    def division(self, nodes: Snapshot, constraint: Constraint) -> Division:
+    def division(self, nodes: Snapshot, constraint: SpreadConstraint) -> Division:
         """The constraint's domains, of the nodes that have all labels and that its policies let count."""
 
         def counting(whole: Snapshot) -> Mask:
@@ -205,7 +207,7 @@ class Inclusion:
 
         return division(nodes, constraint.topology_key, self.name(constraint), counting)
 
-    def name(self, constraint: Constraint) -> Hashable:
+    def name(self, constraint: SpreadConstraint) -> Hashable:
         """All that the nodes of the constraint's domains depend on besides the nodes themselves.
 
         As digests: each of a pod's constraints asks with all of its keys, terms and tolerations.
@@ -247,6 +249,6 @@ def pods_counted(pod: Pod, selector: Selector, *, empty_matches_all: bool) -> Po
     return PodQuery((PodsLike(frozenset((pod.namespace,)), selector),), terminating=False)
 
 
-def topology_keys(constraints: Sequence[Constraint]) -> frozenset[str]:
+def topology_keys(constraints: Sequence[SpreadConstraint]) -> frozenset[str]:
     """The labels that the constraints spread over."""
     return frozenset(constraint.topology_key for constraint in constraints)

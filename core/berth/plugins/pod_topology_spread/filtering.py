@@ -10,8 +10,8 @@ from berth.objects.pod import Pod
 from berth.objects.steps import Steps
 from berth.plugins.in_tree import all_pass
 from berth.plugins.pod_topology_spread.constraints import (
-    Constraint,
     Inclusion,
+    SpreadConstraint,
 )
 from berth.plugins.topology import (
     Domains,
@@ -31,7 +31,7 @@ MANY = 2**62
 """More pods than any domain has."""
 
 
-class Tally:
+class SpreadTally:
     """One constraint's pods by domain, and which domains there are.
 
     Shapes: pods int64 (v + 1,), known bool (v + 1,), places as in `berth.plugins.topology`.
@@ -92,7 +92,7 @@ class DomainDelta:
         self.touched[rows] = True
 
 
-class Spread:
+class SpreadTallies:
     """A pod's hard constraints with their tallies; clones follow simulated pods.
 
     Where no node has all of the labels that they spread over, every node lacks one, whatever pods there are,
@@ -101,19 +101,19 @@ class Spread:
 
     __slots__ = ("_deltas", "_inclusion", "_meaning", "_possible", "constraints", "pod", "tallies")
 
-    def __init__(self, pod: Pod, constraints: Sequence[Constraint], inclusion: Inclusion) -> None:
+    def __init__(self, pod: Pod, constraints: Sequence[SpreadConstraint], inclusion: Inclusion) -> None:
         self.pod = pod
         self.constraints = constraints
-        self.tallies: list[Tally] = []
+        self.tallies: list[SpreadTally] = []
         self._inclusion = inclusion
         self._possible = True
         self._deltas: list[DomainDelta] = []
         self._meaning: dict[PodClass, tuple[bool, ...]] = {}
 
-    def clone(self) -> "Spread":
+    def clone(self) -> "SpreadTallies":
         """A copy whose tallies can change."""
-        twin = Spread(self.pod, self.constraints, self._inclusion)
-        twin.tallies = [Tally(tally.pods.copy(), tally.known.copy()) for tally in self.tallies]
+        twin = SpreadTallies(self.pod, self.constraints, self._inclusion)
+        twin.tallies = [SpreadTally(tally.pods.copy(), tally.known.copy()) for tally in self.tallies]
         twin._possible = self._possible
         twin._deltas = [delta.copy() for delta in self._deltas]
         twin._meaning = self._meaning
@@ -129,7 +129,7 @@ class Spread:
             key, eligible = constraint.topology_key, self._division(nodes, constraint)
             question = self._inclusion.question(constraint)
             pods = no_domains(nodes, key) if question is None else count_in(nodes, key, question, eligible)
-            self.tallies.append(Tally(pods, eligible.known.copy()))
+            self.tallies.append(SpreadTally(pods, eligible.known.copy()))
             yield
 
     def follow(self, other: PodInfo, node: Snapshot, sign: int) -> None:
@@ -200,10 +200,10 @@ class Spread:
             codes = np.where(codes == 0, failure, codes)
         return codes
 
-    def _eligible(self, nodes: Snapshot, constraint: Constraint) -> Mask:
+    def _eligible(self, nodes: Snapshot, constraint: SpreadConstraint) -> Mask:
         eligible: Mask = self._division(nodes, constraint).domain_of[nodes.rows] > 0
         return eligible
 
-    def _division(self, nodes: Snapshot, constraint: Constraint) -> Division:
+    def _division(self, nodes: Snapshot, constraint: SpreadConstraint) -> Division:
         """The constraint's domains, of nodes of the whole snapshot that have all keys and count for it."""
         return self._inclusion.division(nodes, constraint)

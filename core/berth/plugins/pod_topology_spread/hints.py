@@ -12,7 +12,7 @@ from berth.framework.cluster_event import (
 )
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.plugins.pod_topology_spread.constraints import Constraint, topology_keys
+from berth.plugins.pod_topology_spread.constraints import SpreadConstraint, topology_keys
 from berth.plugins.queueing import is_own, maybe, queue_if, unplaced
 
 POD_EVENTS = ClusterEvent(
@@ -24,10 +24,10 @@ NODE_EVENTS = ClusterEvent(
     ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT,
 )
 
-HardConstraints = Callable[[Pod], Sequence[Constraint]]
+HardConstraints = Callable[[Pod], Sequence[SpreadConstraint]]
 
 
-class Hints:
+class SpreadHints:
     """The hints, given how to find a waiting pod's hard constraints."""
 
     def __init__(self, constraints_of: HardConstraints) -> None:

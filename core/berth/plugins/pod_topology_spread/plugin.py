@@ -30,8 +30,8 @@ from berth.plugins.pod_topology_spread.constraints import (
     Inclusion,
     topology_keys,
 )
-from berth.plugins.pod_topology_spread.filtering import Spread
-from berth.plugins.pod_topology_spread.hints import Hints
+from berth.plugins.pod_topology_spread.filtering import SpreadTallies
+from berth.plugins.pod_topology_spread.hints import SpreadHints
 from berth.plugins.pod_topology_spread.scoring import SoftSpread, normalized
 from berth.plugins.required_affinity import RequiredAffinity
 from berth.plugins.tolerance import Tolerance
@@ -50,7 +50,7 @@ class PodTopologySpread(
 ):
     """Turn down nodes in domains that have too many pods already; prefer domains with few."""
 
-    counted = Spread
+    counted = SpreadTallies
     reasons = (
         Reason(
             "node(s) didn't match pod topology spread constraints (missing required label)",
@@ -63,7 +63,7 @@ class PodTopologySpread(
         super().__init__(args, handle)
         self._defaults = Defaults(args, handle)
         self._tolerance = Tolerance(handle)
-        self._hints = Hints(lambda pod: self._defaults.effective(pod, Action.HARD))
+        self._hints = SpreadHints(lambda pod: self._defaults.effective(pod, Action.HARD))
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[PreFilterResult]:
         """Count pods by domain; without hard constraints there is nothing to filter."""
@@ -76,15 +76,15 @@ class PodTopologySpread(
             return PreFilterResult(failed(f"get constraints from pod: {error}"))
         if not constraints:
             return PreFilterResult(SKIP)
-        spread = Spread(pod, constraints, self._inclusion(pod, topology_keys(constraints)))
+        spread = SpreadTallies(pod, constraints, self._inclusion(pod, topology_keys(constraints)))
         yield from spread.count(nodes)
-        state.write(Spread, spread)
+        state.write(SpreadTallies, spread)
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> ReasonCodes:
         """Answer 1 where a label is missing, 2 where the pod would skew its domain too far."""
         del pod
-        return state.read(Spread).codes(nodes)
+        return state.read(SpreadTallies).codes(nodes)
 
     def pre_score(
         self, state: CycleState, pod: Pod, nodes: Snapshot, feasible: Mask

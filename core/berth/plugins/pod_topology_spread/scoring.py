@@ -11,8 +11,8 @@ from berth.framework.score import TABLED, round_half_away
 from berth.objects.steps import Steps
 from berth.plugins.pod_topology_spread.constraints import (
     HOSTNAME,
-    Constraint,
     Inclusion,
+    SpreadConstraint,
 )
 from berth.plugins.topology import (
     count_in,
@@ -51,7 +51,7 @@ class SoftSpread:
         self._left_out: Rows = np.flatnonzero(~scored)
         self._total: Floats | None = None
 
-    def add_all(self, constraints: Iterable[Constraint]) -> Steps[None]:
+    def add_all(self, constraints: Iterable[SpreadConstraint]) -> Steps[None]:
         """Add what the constraints give, in steps; nothing where no node has all labels: each scores 0."""
         if not self._inclusion.possible(self._nodes):
             self._total = np.zeros(len(self._nodes), dtype=np.float64)
@@ -61,14 +61,14 @@ class SoftSpread:
             self._add(constraint)
             yield
 
-    def _add(self, constraint: Constraint) -> None:
+    def _add(self, constraint: SpreadConstraint) -> None:
         """Add what a constraint gives: its domain's pods, weighed; nothing where a node lacks the label."""
         question = self._inclusion.question(constraint)
         give = self._by_node if constraint.topology_key == HOSTNAME else self._by_domain
         given = give(constraint, question)
         self._total = given if self._total is None else np.add(self._total, given, out=self._total)
 
-    def _by_node(self, constraint: Constraint, question: PodQuery | None) -> Floats:
+    def _by_node(self, constraint: SpreadConstraint, question: PodQuery | None) -> Floats:
         """Every scored node is a domain of its own, whatever its hostname label says."""
         nodes, key = self._nodes, constraint.topology_key
         pods = np.zeros(len(nodes), dtype=np.int64) if question is None else nodes.count(question)
@@ -77,7 +77,7 @@ class SoftSpread:
             given *= places(nodes, key) > 0
         return given
 
-    def _by_domain(self, constraint: Constraint, question: PodQuery | None) -> Floats:
+    def _by_domain(self, constraint: SpreadConstraint, question: PodQuery | None) -> Floats:
         """The domains are those that have scored nodes; the pods of each count on its nodes."""
         nodes, key = self._nodes, constraint.topology_key
         if question is None:
@@ -90,7 +90,7 @@ class SoftSpread:
         given[0] = 0.0
         return on_nodes(nodes, key, given)
 
-    def _division(self, constraint: Constraint) -> Division:
+    def _division(self, constraint: SpreadConstraint) -> Division:
         """The domains of the nodes that count, those without the label among those whose value is empty."""
         nodes, key = self._nodes, constraint.topology_key
         counted = self._inclusion.division(nodes, constraint)
@@ -122,7 +122,7 @@ class SoftSpread:
         return round_half_away(total if labels is None else total * labels)
 
 
-def _weighed(pods: Ints, size: int, constraint: Constraint) -> Floats:
+def _weighed(pods: Ints, size: int, constraint: SpreadConstraint) -> Floats:
     """What so many pods give where there are `size` domains. Shapes: any."""
     given: Floats = pods.astype(np.float64)
     given *= math.log(size + 2)

@@ -27,7 +27,7 @@ CHECK_SECONDS = 1.0
 
 
 @dataclass(slots=True)
-class Binding:
+class VolumeBindingWrite:
     """A free volume that a claim gets, as it is going to be; `written` once it is, or where it is already."""
 
     volume: PersistentVolume
@@ -47,7 +47,7 @@ class Provisioning:
 class AssumedVolumes:
     """What is assumed for one pod on one node."""
 
-    bindings: list[Binding] = field(default_factory=list)
+    bindings: list[VolumeBindingWrite] = field(default_factory=list)
     provisions: list[Provisioning] = field(default_factory=list)
 
 
@@ -67,7 +67,7 @@ class VolumeBinder:
         assumed = AssumedVolumes()
         for claim, volume in volumes.static:
             taken = taken_by(volume, claim)
-            binding = Binding(taken, claim, written=taken is volume)
+            binding = VolumeBindingWrite(taken, claim, written=taken is volume)
             self._keep_going(assumed, taken, binding.written or listers.assumed_volumes.assume(taken))
             assumed.bindings.append(binding)
         for claim in volumes.provisions:

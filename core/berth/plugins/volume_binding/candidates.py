@@ -23,7 +23,7 @@ from berth.plugins.volume_binding.node_places import NodePlaces
 from berth.snapshot.columns import Ints, Mask, Rows
 
 
-class Candidate:
+class VolumeCandidate:
     """A volume with what is asked of it worked out once."""
 
     __slots__ = ("_at", "_rows", "available", "capacity", "form", "modes", "volume")
@@ -71,7 +71,7 @@ class FreeVolumes:
     Shapes: available bool (v,); kind intp (v,), an index into `kinds`, which are (form, access modes).
     """
 
-    def __init__(self, candidates: Iterable[Candidate]) -> None:
+    def __init__(self, candidates: Iterable[VolumeCandidate]) -> None:
         self.candidates = sorted(candidates, key=lambda c: c.capacity)
         self.index = {c.volume.name: i for i, c in enumerate(self.candidates)}
         self._capacities = [c.capacity for c in self.candidates]
@@ -128,42 +128,42 @@ def side_by_side(reached: Sequence[Rows], indices: Sequence[int]) -> tuple[Rows,
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class VolumePool:
     """The volumes of one class that some claims choose from: free ones by size, then kept ones.
 
     `taken` are the free ones that are assumed to be taken.
     """
 
     free: FreeVolumes
-    kept: Sequence[Candidate]
+    kept: Sequence[VolumeCandidate]
     taken: Sequence[int] = ()
 
-    def __getitem__(self, index: int) -> Candidate:
+    def __getitem__(self, index: int) -> VolumeCandidate:
         free = self.free.candidates
         return free[index] if index < len(free) else self.kept[index - len(free)]
 
 
-class Candidates:
+class VolumeCandidates:
     """Volumes by class and by the claim that they are kept for, as the watch and other pods leave them."""
 
     def __init__(self, volumes: Store[PersistentVolume], assumed: AssumeCache[PersistentVolume]) -> None:
         self._volumes = volumes
         self._assumed = assumed
         self._position = 0
-        self._known: dict[str, Candidate] = {}
-        self._free: dict[str, dict[str, Candidate]] = {}
+        self._known: dict[str, VolumeCandidate] = {}
+        self._free: dict[str, dict[str, VolumeCandidate]] = {}
         self._ordered: dict[str, FreeVolumes] = {}
-        self._kept: dict[str, dict[str, Candidate]] = {}
+        self._kept: dict[str, dict[str, VolumeCandidate]] = {}
 
-    def pool(self, storage_class: str, claims: Iterable[PersistentVolumeClaim]) -> Pool:
+    def pool(self, storage_class: str, claims: Iterable[PersistentVolumeClaim]) -> VolumePool:
         """What claims of that class choose from."""
         self._follow()
         free = self._in_order(storage_class)
-        kept: dict[str, Candidate] = {}
+        kept: dict[str, VolumeCandidate] = {}
         for claim in claims:
             kept |= self._kept.get(claim.key, {})
-        taken = {volume.name: Candidate(volume) for volume in self._assumed.assumed()}
-        return Pool(
+        taken = {volume.name: VolumeCandidate(volume) for volume in self._assumed.assumed()}
+        return VolumePool(
             free,
             [c for c in (kept | taken).values() if c.volume.storage_class == storage_class],
             [free.index[name] for name in taken if name in free.index],
@@ -188,7 +188,7 @@ class Candidates:
                 self._add(volume)
 
     def _add(self, volume: PersistentVolume) -> None:
-        candidate = self._known[volume.name] = Candidate(volume)
+        candidate = self._known[volume.name] = VolumeCandidate(volume)
         self._place(candidate)[volume.name] = candidate
         self._ordered.pop(volume.storage_class, None)
 
@@ -198,7 +198,7 @@ class Candidates:
             self._place(candidate).pop(name, None)
             self._ordered.pop(candidate.volume.storage_class, None)
 
-    def _place(self, candidate: Candidate) -> dict[str, Candidate]:
+    def _place(self, candidate: VolumeCandidate) -> dict[str, VolumeCandidate]:
         reference = candidate.volume.spec.claim_ref
         if reference is None:
             return self._free.setdefault(candidate.volume.storage_class, {})

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from berth.framework.listers import Listers
 from berth.objects.steps import Steps
 from berth.objects.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim
-from berth.plugins.volume_binding.candidates import Candidates
+from berth.plugins.volume_binding.candidates import VolumeCandidates
 from berth.plugins.volume_binding.matching import NONE, Match, match
 from berth.plugins.volume_binding.node_places import MigratedPlugins, NodePlaces
 from berth.plugins.volume_binding.pod_claims import PodClaims
@@ -32,7 +32,7 @@ class NodeVolumes:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundVolumes:
     """What the pod would get on every node.
 
     Shapes: problems uint8 (n,), the sum of what is wrong, 0 where all claims can be served.
@@ -56,12 +56,12 @@ class VolumeFinder:
 
     def __init__(self, listers: Listers) -> None:
         self._volumes = listers.assumed_volumes
-        self._candidates = Candidates(listers.persistent_volumes, listers.assumed_volumes)
+        self._candidates = VolumeCandidates(listers.persistent_volumes, listers.assumed_volumes)
         self._listers = listers
         self._migrated = MigratedPlugins(listers.csi_nodes)
         self._places: NodePlaces | None = None
 
-    def find(self, claims: PodClaims, nodes: Snapshot) -> Steps[Found]:
+    def find(self, claims: PodClaims, nodes: Snapshot) -> Steps[FoundVolumes]:
         """The answer over the whole snapshot, in steps between which the snapshot stays as it is.
 
         Raises: PluginError, InvalidSelectorError where a claim cannot be judged.
@@ -76,7 +76,9 @@ class VolumeFinder:
         to_make = [(claim, wanted) for claim in selected]
         to_make += [(m.claim, wanted & (m.chosen == NONE)) for m in matches]
         provisioner = Provisioner(self._listers, places)
-        return Found(problems, matches, (yield from _provision(provisioner, to_make, wanted, problems)))
+        return FoundVolumes(
+            problems, matches, (yield from _provision(provisioner, to_make, wanted, problems))
+        )
 
     def _bound(
         self, claims: Sequence[PersistentVolumeClaim], n: int, places: NodePlaces

@@ -11,7 +11,7 @@ import numpy as np
 from berth.objects.label_selector import EVERYTHING, InvalidSelectorError, compile_selector
 from berth.objects.steps import Steps
 from berth.objects.storage import PersistentVolume, PersistentVolumeClaim
-from berth.plugins.volume_binding.candidates import Pool, side_by_side
+from berth.plugins.volume_binding.candidates import VolumePool, side_by_side
 from berth.plugins.volume_binding.node_places import NodePlaces
 from berth.snapshot.columns import Ints, Mask, Rows
 
@@ -28,7 +28,7 @@ class Match:
     """
 
     claim: PersistentVolumeClaim
-    pool: Pool
+    pool: VolumePool
     chosen: Ints
 
     def on(self, row: int) -> PersistentVolume | None:
@@ -38,7 +38,7 @@ class Match:
 
 
 def match(
-    claim: PersistentVolumeClaim, pool: Pool, wanted: Mask, earlier: Sequence[Match], places: NodePlaces
+    claim: PersistentVolumeClaim, pool: VolumePool, wanted: Mask, earlier: Sequence[Match], places: NodePlaces
 ) -> Steps[Match]:
     """The claim's volume wherever one is wanted, in steps; what earlier claims chose is taken there.
 
@@ -61,7 +61,7 @@ def match(
     return Match(claim, pool, choice.chosen)
 
 
-def _usable(claim: PersistentVolumeClaim, pool: Pool) -> Steps[Mask]:
+def _usable(claim: PersistentVolumeClaim, pool: VolumePool) -> Steps[Mask]:
     """Which of the pool's free volumes the claim could have.
 
     Shapes: result bool (v,).
@@ -110,7 +110,7 @@ class _Choice:
         self.open[rows] = False
 
 
-def _offer_all(choice: _Choice, order: Sequence[int], pool: Pool, places: NodePlaces) -> Steps[None]:
+def _offer_all(choice: _Choice, order: Sequence[int], pool: VolumePool, places: NodePlaces) -> Steps[None]:
     """Offer pairs of node and volume, volume by volume, not too many at once, while some node is open."""
     reached: list[Rows] = []
     indices: list[int] = []

@@ -40,7 +40,7 @@ from berth.plugins.volume_binding.finding import (
     NO_SUCH_VOLUME,
     NO_VOLUME,
     OUT_OF_REACH,
-    Found,
+    FoundVolumes,
     NodeVolumes,
     VolumeFinder,
 )
@@ -59,14 +59,14 @@ TEXTS = {
 
 
 @dataclass(slots=True)
-class WantedVolumes:
+class PodClaimVolumes:
     """The pod's claims and, once asked for, what each node of the whole snapshot has for them.
 
     No pod on any node matters to that, so simulations share it.
     """
 
     claims: PodClaims
-    found: Found | None = None
+    found: FoundVolumes | None = None
 
 
 class VolumeBinding(
@@ -103,7 +103,7 @@ class VolumeBinding(
             return PreFilterResult(failed(error))
         if claims is None:
             return PreFilterResult(SKIP)
-        state.write(WantedVolumes, WantedVolumes(claims))
+        state.write(PodClaimVolumes, PodClaimVolumes(claims))
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[ReasonCodes]:
@@ -121,12 +121,12 @@ class VolumeBinding(
         texts = tuple(text for bit, text in TEXTS.items() if code & bit)
         return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, texts, self.name)
 
-    def found(self, state: CycleState, nodes: Snapshot) -> Found:
+    def found(self, state: CycleState, nodes: Snapshot) -> FoundVolumes:
         """What every node of the whole snapshot has for the pod, worked out once in a cycle."""
         return at_once(self._found(state, nodes))
 
-    def _found(self, state: CycleState, nodes: Snapshot) -> Steps[Found]:
-        wanted = state.read(WantedVolumes)
+    def _found(self, state: CycleState, nodes: Snapshot) -> Steps[FoundVolumes]:
+        wanted = state.read(PodClaimVolumes)
         if wanted.found is None:
             try:
                 wanted.found = yield from self._finder.find(wanted.claims, nodes.whole)
@@ -137,7 +137,7 @@ class VolumeBinding(
 
     def volumes_on(self, state: CycleState, nodes: Snapshot, node_name: str) -> NodeVolumes | None:
         """What the pod would get on the node; None where it has no claims."""
-        if state.get(WantedVolumes) is None:
+        if state.get(PodClaimVolumes) is None:
             return None
         return self.found(state, nodes).on(nodes.whole.row_of[node_name])
 
@@ -149,7 +149,7 @@ class VolumeBinding(
     def score(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Scores:
         """How well storage would be used; 0 for pods without claims."""
         del pod
-        if self._scorer is None or state.get(WantedVolumes) is None:
+        if self._scorer is None or state.get(PodClaimVolumes) is None:
             return np.zeros(len(nodes), dtype=np.int64)
         scores: Scores = self._scorer.scores(self.found(state, nodes))[nodes.rows]
         return scores
@@ -157,7 +157,7 @@ class VolumeBinding(
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Assume the node's volumes taken by the pod's claims."""
         del pod
-        wanted = state.get(WantedVolumes)
+        wanted = state.get(PodClaimVolumes)
         if wanted is None or not wanted.claims.delayed:
             return SUCCESS
         volumes = self.volumes_on(state, self.handle.snapshot, node_name)

@@ -13,7 +13,7 @@ from berth.framework.interface import MAX_NODE_SCORE, Scores
 from berth.framework.score import broken_linear, round_half_away
 from berth.objects.quantity import MAX_INT64, whole
 from berth.plugins.resource_shares import Offer, percents
-from berth.plugins.volume_binding.finding import Found
+from berth.plugins.volume_binding.finding import FoundVolumes
 from berth.plugins.volume_binding.matching import NONE, Match
 from berth.plugins.volume_binding.provisioning import UNKNOWN, Provision
 from berth.snapshot.columns import Ints, Mask
@@ -43,7 +43,7 @@ class CapacityScorer:
         at = range(MAX_UTILIZATION + 1)
         self._at = np.array([broken_linear(points, percent) for percent in at], dtype=np.int64)
 
-    def scores(self, found: Found) -> Scores:
+    def scores(self, found: FoundVolumes) -> Scores:
         """Free volumes count where a node has any, new ones on the others; nodes without either get 0.
 
         Shapes: result int64 (n,).

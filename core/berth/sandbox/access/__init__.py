@@ -5,6 +5,6 @@
 Without `--authorization-mode=RBAC` every client may do everything: the sandbox listens on loopback only.
 """
 
-from berth.sandbox.access.gate import EVERYBODY, Access, Gate
+from berth.sandbox.access.gate import EVERYBODY, AccessGate, RequestAccess
 
-__all__ = ["EVERYBODY", "Access", "Gate"]
+__all__ = ["EVERYBODY", "AccessGate", "RequestAccess"]

@@ -5,15 +5,15 @@ Source: staging/src/k8s.io/apiserver/pkg/authorization/authorizer and endpoints/
 
 from dataclasses import dataclass
 
-from berth.sandbox.kinds.resource import Resource
-from berth.sandbox.request import Request
+from berth.sandbox.kinds.resource import ServedResource
+from berth.sandbox.request import ReceivedRequest
 
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch"}
 _BY_NAME = "metadata.name="
 
 
 @dataclass(frozen=True, slots=True)
-class User:
+class SandboxUser:
     """A user: a name and groups."""
 
     name: str
@@ -27,7 +27,7 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestAttributes:
     """What is asked for: a verb on a resource, or on a path that is none."""
 
     verb: str
@@ -46,7 +46,9 @@ class Asked:
         return f'{self.verb} resource "{self.resource}" in API group "{self.group}" {where}'
 
 
-def asked_of(request: Request, resource: Resource, namespace: str, name: str, subresource: str) -> Asked:
+def asked_of(
+    request: ReceivedRequest, resource: ServedResource, namespace: str, name: str, subresource: str
+) -> RequestAttributes:
     """Give what a request for a resource asks for."""
     full = f"{resource.plural}/{subresource}" if subresource else resource.plural
     verb = _VERBS.get(request.method, "")
@@ -60,4 +62,4 @@ def asked_of(request: Request, resource: Resource, namespace: str, name: str, su
         verb = "delete" if name else "deletecollection"
     if resource.plural == "namespaces" and not resource.group and name:
         namespace = name
-    return Asked(verb, resource.group, full, namespace, name)
+    return RequestAttributes(verb, resource.group, full, namespace, name)

@@ -6,7 +6,7 @@ Source: pkg/registry/rbac/{role,clusterrole,rolebinding,clusterrolebinding}/poli
 from collections.abc import Iterator
 from itertools import product
 
-from berth.sandbox.access.attributes import Asked, User
+from berth.sandbox.access.attributes import RequestAttributes, SandboxUser
 from berth.sandbox.access.rbac import Rbac
 from berth.sandbox.store import Json
 
@@ -15,17 +15,19 @@ ROLES = ("roles", "clusterroles")
 BINDINGS = ("rolebindings", "clusterrolebindings")
 
 
-def escalation(rbac: Rbac, user: User, plural: str, namespace: str, document: Json) -> str:
+def escalation(rbac: Rbac, user: SandboxUser, plural: str, namespace: str, document: Json) -> str:
     """Say what the user would give away without having it; empty if nothing."""
     name = document.get("metadata", {}).get("name", "")
     if plural in ROLES:
         rules = document.get("rules") or []
-        free = rbac.allows(user, Asked("escalate", _GROUP, plural, namespace, name))
+        free = rbac.allows(user, RequestAttributes("escalate", _GROUP, plural, namespace, name))
     else:
         reference = document.get("roleRef") or {}
         rules = rbac.role_rules(reference, namespace)
         kind = "roles" if reference.get("kind") == "Role" else "clusterroles"
-        free = rbac.allows(user, Asked("bind", _GROUP, kind, namespace, reference.get("name", "")))
+        free = rbac.allows(
+            user, RequestAttributes("bind", _GROUP, kind, namespace, reference.get("name", ""))
+        )
     if free:
         return ""
     missing = [asked for rule in rules for asked in _pieces(rule, namespace) if not rbac.allows(user, asked)]
@@ -35,18 +37,18 @@ def escalation(rbac: Rbac, user: User, plural: str, namespace: str, document: Js
     return f'user "{user.name}" is attempting to grant RBAC permissions not currently held:\n{listed}'
 
 
-def _pieces(rule: Json, namespace: str) -> Iterator[Asked]:
+def _pieces(rule: Json, namespace: str) -> Iterator[RequestAttributes]:
     verbs = rule.get("verbs") or []
     for verb, path in product(verbs, rule.get("nonResourceURLs") or ()):
-        yield Asked(verb, path=path)
+        yield RequestAttributes(verb, path=path)
     names = rule.get("resourceNames") or [""]
     for verb, group, resource, name in product(
         verbs, rule.get("apiGroups") or (), rule.get("resources") or (), names
     ):
-        yield Asked(verb, group, resource, namespace, name)
+        yield RequestAttributes(verb, group, resource, namespace, name)
 
 
-def _shown(asked: Asked) -> str:
+def _shown(asked: RequestAttributes) -> str:
     if asked.path:
         return f'{{NonResourceURLs:["{asked.path}"], Verbs:["{asked.verb}"]}}'
     names = f', ResourceNames:["{asked.name}"]' if asked.name else ""

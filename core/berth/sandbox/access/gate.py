@@ -6,65 +6,69 @@ Source: staging/src/k8s.io/apiserver/pkg/endpoints/filters/{authentication,autho
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from berth.sandbox.access.attributes import Asked, User
+from berth.sandbox.access.attributes import RequestAttributes, SandboxUser
 from berth.sandbox.access.escalation import BINDINGS, ROLES, escalation
 from berth.sandbox.access.identity import ADMINISTRATOR, Tokens
 from berth.sandbox.access.rbac import Rbac
 from berth.sandbox.errors import ApiError
-from berth.sandbox.kinds.resource import Resource
+from berth.sandbox.kinds.resource import ServedResource
 from berth.sandbox.store import Json
 
 
-class Access(Protocol):
+class RequestAccess(Protocol):
     """What the API asks before it answers."""
 
-    def user(self, headers: Mapping[str, str]) -> User:
+    def user(self, headers: Mapping[str, str]) -> SandboxUser:
         """Give who sends a request. Raises: ApiError when the token is not known."""
 
-    def by_token(self, token: str, audiences: Sequence[str] = ()) -> User | None:
+    def by_token(self, token: str, audiences: Sequence[str] = ()) -> SandboxUser | None:
         """Give whose token that is, if it is one for these audiences."""
 
-    def allows(self, user: User, asked: Asked) -> bool:
+    def allows(self, user: SandboxUser, asked: RequestAttributes) -> bool:
         """Say whether the user may."""
 
-    def check(self, user: User, asked: Asked) -> None:
+    def check(self, user: SandboxUser, asked: RequestAttributes) -> None:
         """Let pass. Raises: ApiError when the user may not."""
 
-    def check_grant(self, user: User, resource: Resource, namespace: str, document: Json) -> None:
+    def check_grant(
+        self, user: SandboxUser, resource: ServedResource, namespace: str, document: Json
+    ) -> None:
         """Let a role or binding pass. Raises: ApiError when it gives away more than the user has."""
 
-    def rules(self, user: User, namespace: str) -> list[Json]:
+    def rules(self, user: SandboxUser, namespace: str) -> list[Json]:
         """Give the rules that hold for a user."""
 
-    def issue(self, user: User, audiences: Sequence[str] = ()) -> str:
+    def issue(self, user: SandboxUser, audiences: Sequence[str] = ()) -> str:
         """Make a token for these audiences, for the API where none is named."""
 
 
 class _Everybody:
     """Every client is the administrator."""
 
-    def user(self, headers: Mapping[str, str]) -> User:
+    def user(self, headers: Mapping[str, str]) -> SandboxUser:
         """Give the administrator."""
         del headers
         return ADMINISTRATOR
 
-    def by_token(self, token: str, audiences: Sequence[str] = ()) -> User | None:
+    def by_token(self, token: str, audiences: Sequence[str] = ()) -> SandboxUser | None:
         """Give the administrator."""
         del token, audiences
         return ADMINISTRATOR
 
-    def allows(self, user: User, asked: Asked) -> bool:
+    def allows(self, user: SandboxUser, asked: RequestAttributes) -> bool:
         """Allow."""
         del user, asked
         return True
 
-    def check(self, user: User, asked: Asked) -> None:
+    def check(self, user: SandboxUser, asked: RequestAttributes) -> None:
         """Let pass."""
 
-    def check_grant(self, user: User, resource: Resource, namespace: str, document: Json) -> None:
+    def check_grant(
+        self, user: SandboxUser, resource: ServedResource, namespace: str, document: Json
+    ) -> None:
         """Let pass."""
 
-    def rules(self, user: User, namespace: str) -> list[Json]:
+    def rules(self, user: SandboxUser, namespace: str) -> list[Json]:
         """Give the one rule that allows everything."""
         del user, namespace
         return [
@@ -72,39 +76,41 @@ class _Everybody:
             {"verbs": ["*"], "nonResourceURLs": ["*"]},
         ]
 
-    def issue(self, user: User, audiences: Sequence[str] = ()) -> str:
+    def issue(self, user: SandboxUser, audiences: Sequence[str] = ()) -> str:
         """Make a token that says nothing."""
         del audiences
         return f"sandbox-token-for-{user.name}"
 
 
-EVERYBODY: Access = _Everybody()
+EVERYBODY: RequestAccess = _Everybody()
 
 
-class Gate:
+class AccessGate:
     """Access by tokens and the RBAC objects; `denied` is called for every refusal."""
 
-    def __init__(self, tokens: Tokens, rbac: Rbac, denied: Callable[[User, Asked], None]) -> None:
+    def __init__(
+        self, tokens: Tokens, rbac: Rbac, denied: Callable[[SandboxUser, RequestAttributes], None]
+    ) -> None:
         self._tokens = tokens
         self._rbac = rbac
         self._denied = denied
 
-    def user(self, headers: Mapping[str, str]) -> User:
+    def user(self, headers: Mapping[str, str]) -> SandboxUser:
         """Give who sends a request. Raises: ApiError when the token is not known."""
         user = self._tokens.authenticate(headers)
         if user is None:
             raise ApiError(401, "Unauthorized", "Unauthorized")
         return user
 
-    def by_token(self, token: str, audiences: Sequence[str] = ()) -> User | None:
+    def by_token(self, token: str, audiences: Sequence[str] = ()) -> SandboxUser | None:
         """Give whose token that is, if it is one for these audiences."""
         return self._tokens.user(token, audiences)
 
-    def allows(self, user: User, asked: Asked) -> bool:
+    def allows(self, user: SandboxUser, asked: RequestAttributes) -> bool:
         """Say whether the user may."""
         return self._rbac.allows(user, asked)
 
-    def check(self, user: User, asked: Asked) -> None:
+    def check(self, user: SandboxUser, asked: RequestAttributes) -> None:
         """Let pass. Raises: ApiError when the user may not."""
         if self.allows(user, asked):
             return
@@ -119,7 +125,9 @@ class Gate:
         kept = {key: value for key, value in details.items() if value}
         raise ApiError(403, "Forbidden", f"{named} is forbidden: {why}", kept)
 
-    def check_grant(self, user: User, resource: Resource, namespace: str, document: Json) -> None:
+    def check_grant(
+        self, user: SandboxUser, resource: ServedResource, namespace: str, document: Json
+    ) -> None:
         """Let a role or binding pass. Raises: ApiError when it gives away more than the user has."""
         if resource.group != "rbac.authorization.k8s.io" or resource.plural not in (*ROLES, *BINDINGS):
             return
@@ -128,10 +136,10 @@ class Gate:
             name = document.get("metadata", {}).get("name", "")
             raise ApiError.forbidden(resource.plural, resource.group, name, problem)
 
-    def rules(self, user: User, namespace: str) -> list[Json]:
+    def rules(self, user: SandboxUser, namespace: str) -> list[Json]:
         """Give the rules that hold for a user."""
         return list(self._rbac.rules(user, namespace))
 
-    def issue(self, user: User, audiences: Sequence[str] = ()) -> str:
+    def issue(self, user: SandboxUser, audiences: Sequence[str] = ()) -> str:
         """Make a token for these audiences, for the API where none is named."""
         return self._tokens.issue(user, audiences)

@@ -6,8 +6,8 @@ Source: plugin/pkg/auth/authorizer/rbac and pkg/registry/rbac/validation (v1.36)
 from collections.abc import Iterable, Iterator
 
 from berth.objects.selector_text import match_label_selector
-from berth.sandbox.access.attributes import Asked, User
-from berth.sandbox.store import Json, Store
+from berth.sandbox.access.attributes import RequestAttributes, SandboxUser
+from berth.sandbox.store import Json, SandboxStore
 
 _GROUP = "rbac.authorization.k8s.io"
 _SUPERUSERS = "system:masters"
@@ -17,19 +17,19 @@ _PREFIX = "system:serviceaccount:"
 class Rbac:
     """Looks rules up; what it decoded is kept until a role or a binding is written."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: SandboxStore) -> None:
         kinds = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
         self._collections = {kind: store.collection(f"{kind}.{_GROUP}") for kind in kinds}
         self._seen: tuple[int, ...] = ()
         self._documents: dict[str, dict[str, Json]] = {}
 
-    def allows(self, user: User, asked: Asked) -> bool:
+    def allows(self, user: SandboxUser, asked: RequestAttributes) -> bool:
         """Say whether the user may."""
         if _SUPERUSERS in user.groups:
             return True
         return any(_covers(rule, asked) for rule in self.rules(user, asked.namespace))
 
-    def rules(self, user: User, namespace: str) -> Iterator[Json]:
+    def rules(self, user: SandboxUser, namespace: str) -> Iterator[Json]:
         """Give the rules that hold for the user in the namespace, and in the whole cluster."""
         self._refresh()
         for binding in self._documents["clusterrolebindings"].values():
@@ -69,20 +69,20 @@ class Rbac:
             }
 
 
-def _names(binding: Json, user: User, namespace: str) -> bool:
+def _names(binding: Json, user: SandboxUser, namespace: str) -> bool:
     return any(_is(subject, user, namespace) for subject in binding.get("subjects") or ())
 
 
-def _is(subject: Json, user: User, namespace: str) -> bool:
+def _is(subject: Json, user: SandboxUser, namespace: str) -> bool:
     name = subject.get("name", "")
     if subject.get("kind") == "Group":
         return name in user.groups
     if subject.get("kind") == "ServiceAccount":
         return user.name == f"{_PREFIX}{subject.get('namespace') or namespace}:{name}"
-    return subject.get("kind") == "User" and user.name == name
+    return subject.get("kind") == "SandboxUser" and user.name == name
 
 
-def _covers(rule: Json, asked: Asked) -> bool:
+def _covers(rule: Json, asked: RequestAttributes) -> bool:
     if not _has(rule.get("verbs"), asked.verb):
         return False
     if asked.path:

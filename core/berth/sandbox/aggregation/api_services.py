@@ -11,19 +11,19 @@ from typing import Any, Final
 import msgspec
 
 from berth.aggregated_api.request_info import resource_of
-from berth.sandbox.access.attributes import Asked, User
+from berth.sandbox.access.attributes import RequestAttributes, SandboxUser
 from berth.sandbox.aggregation.backend import Backends
-from berth.sandbox.aggregation.endpoints import FAILED_CHECK, UnreachableError
+from berth.sandbox.aggregation.endpoints import FAILED_CHECK, EndpointError
 from berth.sandbox.aggregation.front_proxy import FrontProxy
 from berth.sandbox.errors import ApiError
-from berth.sandbox.kinds.resource import Resource
-from berth.sandbox.request import Deferred, Request, Response, json_response
-from berth.sandbox.rest import Rest
+from berth.sandbox.kinds.resource import ServedResource
+from berth.sandbox.request import CompleteAnswer, Deferred, ReceivedRequest, json_response
+from berth.sandbox.rest import RestStorage
 from berth.sandbox.store import Json
 
 GROUP: Final = "apiregistration.k8s.io"
 CHECK_SECONDS: Final = 2.0
-_CHECKER: Final = User("system:kube-aggregator", ("system:masters",))
+_CHECKER: Final = SandboxUser("system:kube-aggregator", ("system:masters",))
 _OK: Final = 200
 
 
@@ -43,11 +43,11 @@ class _ResourceList(msgspec.Struct):
 class Aggregation:
     """The groups that APIServices add; follows them from `begin` to `close`."""
 
-    def __init__(self, rest: Rest, proxy: FrontProxy) -> None:
+    def __init__(self, rest: RestStorage, proxy: FrontProxy) -> None:
         self._rest = rest
         self._backends = Backends(rest, proxy)
         self._collection = rest.store.collection(f"apiservices.{GROUP}")
-        self._served: dict[str, list[Resource]] = {}
+        self._served: dict[str, list[ServedResource]] = {}
         self._following: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
 
@@ -62,22 +62,22 @@ class Aggregation:
         if self._following is not None:
             self._following.cancel()
 
-    def asked(self, request: Request) -> Asked | None:
+    def asked(self, request: ReceivedRequest) -> RequestAttributes | None:
         """Give what a request asks of another server; None where it is for this one."""
         service = self._service_of(request.path)
         if service is None:
             return None
         about = resource_of(request.method, request.path, watch=request.flag("watch"))
         if about is None:
-            return Asked(request.method.lower(), path=request.path)
+            return RequestAttributes(request.method.lower(), path=request.path)
         resource = f"{about.resource}/{about.subresource}" if about.subresource else about.resource
-        return Asked(about.verb, about.group, resource, about.namespace, about.name)
+        return RequestAttributes(about.verb, about.group, resource, about.namespace, about.name)
 
-    def answer(self, request: Request, user: User) -> Deferred:
+    def answer(self, request: ReceivedRequest, user: SandboxUser) -> Deferred:
         """Give the other server's answer, once it comes."""
         return Deferred(lambda: self._answer(request, user))
 
-    async def _answer(self, request: Request, user: User) -> Response:
+    async def _answer(self, request: ReceivedRequest, user: SandboxUser) -> CompleteAnswer:
         try:
             service = self._service_of(request.path)
             if service is None:
@@ -111,12 +111,12 @@ class Aggregation:
         if not spec.get("service"):
             self._note(name, "True", "Local", "Local APIServices are always available")
             return
-        request = Request(
+        request = ReceivedRequest(
             "GET", f"/apis/{spec['group']}/{spec['version']}", {}, {"accept": "application/json"}
         )
         try:
             listed = _listed(await self._backends.send(spec, request, _CHECKER))
-        except UnreachableError as error:
+        except EndpointError as error:
             self._note(name, "False", error.condition, error.message)
         except ValueError as error:
             self._note(name, "False", FAILED_CHECK, f"{request.path}: {error}")
@@ -124,7 +124,7 @@ class Aggregation:
             self._serve(name, [_resource(spec, one) for one in listed if "/" not in one.name])
             self._note(name, "True", "Passed", "all checks passed")
 
-    def _serve(self, name: str, resources: list[Resource]) -> None:
+    def _serve(self, name: str, resources: list[ServedResource]) -> None:
         """Show these resources in discovery, instead of those before."""
         before = self._served.pop(name, [])
         if resources:
@@ -156,8 +156,8 @@ class Aggregation:
         self._rest.change(services, "", name, edit)
 
 
-def _resource(spec: Json, listed: _Listed) -> Resource:
-    return Resource(
+def _resource(spec: Json, listed: _Listed) -> ServedResource:
+    return ServedResource(
         spec["group"],
         spec["version"],
         listed.name,
@@ -169,11 +169,11 @@ def _resource(spec: Json, listed: _Listed) -> Resource:
     )
 
 
-def _shown(resource: Resource) -> tuple[Any, ...]:
+def _shown(resource: ServedResource) -> tuple[Any, ...]:
     return resource.qualified, resource.kind, resource.namespaced, resource.verbs, resource.short_names
 
 
-def _listed(answer: Response) -> list[_Listed]:
+def _listed(answer: CompleteAnswer) -> list[_Listed]:
     """Give the resources of a group. Raises: ValueError where the answer has none."""
     if answer.status != _OK:
         raise ValueError(f"bad status: {answer.status}")

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Final
 
-from berth.sandbox.access.attributes import User
-from berth.sandbox.aggregation.endpoints import FAILED_CHECK, UnreachableError, addresses
+from berth.sandbox.access.attributes import SandboxUser
+from berth.sandbox.aggregation.endpoints import FAILED_CHECK, EndpointError, addresses
 from berth.sandbox.aggregation.front_proxy import PREFIX, FrontProxy, user_headers
-from berth.sandbox.request import Request, Response
-from berth.sandbox.rest import Rest
+from berth.sandbox.request import CompleteAnswer, ReceivedRequest
+from berth.sandbox.rest import RestStorage
 from berth.sandbox.store import Json
 
 _ANSWER_SECONDS: Final = 30.0
@@ -31,12 +31,12 @@ _KEPT_HERE: Final = frozenset(
 class Backends:
     """Sends requests on, to the pods of a Service in turn."""
 
-    def __init__(self, rest: Rest, proxy: FrontProxy) -> None:
+    def __init__(self, rest: RestStorage, proxy: FrontProxy) -> None:
         self._rest = rest
         self._proxy = proxy
         self._turns = count()
 
-    async def send(self, spec: Json, request: Request, user: User) -> Response:
+    async def send(self, spec: Json, request: ReceivedRequest, user: SandboxUser) -> CompleteAnswer:
         """Give the answer of the server that an APIService's spec names.
 
         Raises: UnreachableError.
@@ -64,10 +64,10 @@ class Backends:
                 ) as answer,
             ):
                 content = answer.headers.get("Content-Type", "application/json")
-                return Response(answer.status, [await answer.read()], content)
+                return CompleteAnswer(answer.status, [await answer.read()], content)
         except Exception as error:
             problem = str(error) or type(error).__name__
-            raise UnreachableError(FAILED_CHECK, f"error trying to reach service: {problem}") from error
+            raise EndpointError(FAILED_CHECK, f"error trying to reach service: {problem}") from error
 
     def _trusting(self, spec: Json) -> ssl.SSLContext:
         bundle = b64decode(spec.get("caBundle") or "").decode("ascii")
@@ -78,6 +78,6 @@ class Backends:
         return context
 
 
-def _headers(given: Mapping[str, str], user: User) -> list[tuple[str, str]]:
+def _headers(given: Mapping[str, str], user: SandboxUser) -> list[tuple[str, str]]:
     kept = ((name, value) for name, value in given.items() if name not in _KEPT_HERE)
     return [*((name, value) for name, value in kept if not name.startswith(PREFIX)), *user_headers(user)]

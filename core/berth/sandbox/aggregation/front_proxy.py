@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from berth.sandbox.access.attributes import User
+from berth.sandbox.access.attributes import SandboxUser
 
 NAME: Final = "front-proxy-client"
 USER_HEADER: Final = "X-Remote-User"
@@ -59,7 +59,7 @@ class FrontProxy:
         )
 
 
-def user_headers(user: User) -> list[tuple[str, str]]:
+def user_headers(user: SandboxUser) -> list[tuple[str, str]]:
     """Give the headers that name a user."""
     headers = [(USER_HEADER, user.name), *((GROUP_HEADER, group) for group in user.groups)]
     return [*headers, (UID_HEADER, user.uid)] if user.uid else headers

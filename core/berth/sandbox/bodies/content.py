@@ -10,8 +10,8 @@ import yaml
 
 from berth.sandbox.bodies import protobuf, schemas
 from berth.sandbox.errors import ApiError
-from berth.sandbox.kinds.resource import Resource
-from berth.sandbox.request import JSON, Request
+from berth.sandbox.kinds.resource import ServedResource
+from berth.sandbox.request import JSON, ReceivedRequest
 from berth.sandbox.store import Json, decode
 
 YAML: Final = "application/yaml"
@@ -26,12 +26,12 @@ _GO_TYPES: Final = {
 }
 
 
-def media_type(request: Request) -> str:
+def media_type(request: ReceivedRequest) -> str:
     """Give the body's media type without its parameters."""
     return request.headers.get("content-type", JSON).partition(";")[0].strip() or JSON
 
 
-def read_document(request: Request, kind: str) -> Json:
+def read_document(request: ReceivedRequest, kind: str) -> Json:
     """Decode the body.
 
     Raises: ApiError when it is in a format that is not read here, or malformed.
@@ -68,7 +68,7 @@ def parse(body: bytes, kind: str, *, is_yaml: bool = False) -> Json:
     return document
 
 
-def read_typed(request: Request, resource: Resource) -> Json:
+def read_typed(request: ReceivedRequest, resource: ServedResource) -> Json:
     """Decode the body as an object of the resource, without nulls and unknown fields.
 
     Raises: ApiError when a field has the wrong type, or is unknown and the client is strict about that.
@@ -77,7 +77,9 @@ def read_typed(request: Request, resource: Resource) -> Json:
     return clean(request, resource, document, request.body if media_type(request) == JSON else None)
 
 
-def clean(request: Request, resource: Resource, document: Json, body: bytes | None = None) -> Json:
+def clean(
+    request: ReceivedRequest, resource: ServedResource, document: Json, body: bytes | None = None
+) -> Json:
     """Check a document's fields against the resource's schema; `body` saves encoding it again.
 
     Raises: ApiError as read_typed.
@@ -105,7 +107,7 @@ def drop_nulls(node: Any) -> None:
             drop_nulls(value)
 
 
-def _explain(request: Request, resource: Resource, document: Json) -> None:
+def _explain(request: ReceivedRequest, resource: ServedResource, document: Json) -> None:
     unknown: list[str] = []
     what = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
     problem = _walk(document, schemas.root(resource.schema), "", resource.kind, unknown)
@@ -114,7 +116,7 @@ def _explain(request: Request, resource: Resource, document: Json) -> None:
     report_unknown(request, unknown, what)
 
 
-def report_unknown(request: Request, unknown: list[str], what: str) -> None:
+def report_unknown(request: ReceivedRequest, unknown: list[str], what: str) -> None:
     """Tell the client about unknown fields in the way it asked for: not at all, as warnings, or as an error.
 
     Raises: ApiError when fieldValidation is Strict.

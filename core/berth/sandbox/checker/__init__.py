@@ -6,14 +6,14 @@ with the scheduler, not even its parsing of quantities: a mistake there must not
 
 from berth.sandbox.checker.check import check
 from berth.sandbox.checker.fetch import ApiState, UnreadableAnswerError, check_api, fetch_state
-from berth.sandbox.checker.report import Report, Rule, Violation
-from berth.sandbox.checker.summary import Summary, summary
+from berth.sandbox.checker.report import CheckReport, Rule, Violation
+from berth.sandbox.checker.summary import ClusterSummary, summary
 
 __all__ = [
     "ApiState",
-    "Report",
+    "CheckReport",
+    "ClusterSummary",
     "Rule",
-    "Summary",
     "UnreadableAnswerError",
     "Violation",
     "check",

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from berth.sandbox.checker.documents import NodeFacts, PodFacts
+from berth.sandbox.checker.documents import CheckedPod, NodeFacts
 from berth.sandbox.checker.quantity import as_text
 from berth.sandbox.checker.report import Rule, Violation
 
 
-def check_capacity(node: NodeFacts, pods: Sequence[PodFacts]) -> Iterator[Violation]:
+def check_capacity(node: NodeFacts, pods: Sequence[CheckedPod]) -> Iterator[Violation]:
     """Compare the sum of what the node's pods take with its allocatable amounts, one resource at a time."""
     takers: Counter[str] = Counter()
     taken: dict[str, Fraction] = {"pods": Fraction(len(pods))}

@@ -9,9 +9,9 @@ from berth.sandbox.checker.bindings import bound_with_event, check_bindings
 from berth.sandbox.checker.capacity import check_capacity
 from berth.sandbox.checker.devices import check_devices, check_model
 from berth.sandbox.checker.documents import (
+    CheckedPod,
     Document,
     NodeFacts,
-    PodFacts,
     has_ended,
     key_of,
     name_of,
@@ -21,7 +21,7 @@ from berth.sandbox.checker.documents import (
 )
 from berth.sandbox.checker.placement import check_host_ports, check_selectors, check_taints
 from berth.sandbox.checker.quantity import UnreadableError
-from berth.sandbox.checker.report import Report, Rule, Violation
+from berth.sandbox.checker.report import CheckReport, Rule, Violation
 
 OF_EACH_POD = (check_selectors, check_taints, check_model)
 OF_ALL_PODS = (check_capacity, check_devices, check_host_ports)
@@ -36,7 +36,7 @@ def check(
     *,
     placed_by_others: Collection[str] = (),
     missing_events_allowed: bool = False,
-) -> Report:
+) -> CheckReport:
     """Look for every violation in one state of the API, at rest.
 
     `events` are events.k8s.io or core events; None leaves open whether a pod was bound twice.
@@ -64,10 +64,10 @@ def check(
     )
     violations = tuple(sorted(found))
     with_event = len(bound_with_event(bound, events or ()))
-    return Report(violations, len(nodes), len(pods), len(bound), len(active), with_event)
+    return CheckReport(violations, len(nodes), len(pods), len(bound), len(active), with_event)
 
 
-def _on_nodes(nodes: Mapping[str, NodeFacts], pods: Sequence[PodFacts]) -> Iterator[Violation]:
+def _on_nodes(nodes: Mapping[str, NodeFacts], pods: Sequence[CheckedPod]) -> Iterator[Violation]:
     placed = defaultdict(list)
     for pod in pods:
         placed[pod.node].append(pod)
@@ -79,7 +79,7 @@ def _on_nodes(nodes: Mapping[str, NodeFacts], pods: Sequence[PodFacts]) -> Itera
                 yield from rule_of_each(nodes[name], pod)
 
 
-def _on_missing_nodes(pods: Sequence[PodFacts], names: Collection[str]) -> Iterator[Violation]:
+def _on_missing_nodes(pods: Sequence[CheckedPod], names: Collection[str]) -> Iterator[Violation]:
     for pod in pods:
         if pod.node not in names:
             yield Violation(Rule.NODE_MISSING, pod.subject, f"is on node {pod.node}, which does not exist")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from berth.sandbox.checker.documents import MILLI_GPU, NodeFacts, PodFacts
+from berth.sandbox.checker.documents import MILLI_GPU, CheckedPod, NodeFacts
 from berth.sandbox.checker.quantity import UnreadableError, as_text
 from berth.sandbox.checker.report import Rule, Violation
 
@@ -30,9 +30,9 @@ class Share:
     milli: Fraction
 
 
-def check_devices(node: NodeFacts, pods: Sequence[PodFacts]) -> Iterator[Violation]:
+def check_devices(node: NodeFacts, pods: Sequence[CheckedPod]) -> Iterator[Violation]:
     """Check every GPU pod of a node against the node's devices, and the devices against their pods."""
-    users: dict[int, list[tuple[PodFacts, Fraction]]] = defaultdict(list)
+    users: dict[int, list[tuple[CheckedPod, Fraction]]] = defaultdict(list)
     devices = _devices_of_node(node)
     for pod in pods:
         try:
@@ -47,7 +47,7 @@ def check_devices(node: NodeFacts, pods: Sequence[PodFacts]) -> Iterator[Violati
         yield from _crowded(node, device, shares)
 
 
-def check_model(node: NodeFacts, pod: PodFacts) -> Iterator[Violation]:
+def check_model(node: NodeFacts, pod: CheckedPod) -> Iterator[Violation]:
     """Check that the node's GPUs are of a model that the pod accepts."""
     accepted, model = pod.annotations.get(MODELS), node.labels.get(MODEL, "")
     if accepted and pod.requests.get(MILLI_GPU) and model not in accepted.split("|"):
@@ -65,7 +65,7 @@ def _misfits(share: Share, held: Sequence[int], devices: int) -> Iterator[str]:
 
 
 def _crowded(
-    node: NodeFacts, device: int, shares: Sequence[tuple[PodFacts, Fraction]]
+    node: NodeFacts, device: int, shares: Sequence[tuple[CheckedPod, Fraction]]
 ) -> Iterator[Violation]:
     names = ", ".join(pod.key for pod, _ in shares)
     total = sum((milli for _, milli in shares), Fraction(0))
@@ -84,7 +84,7 @@ def _devices_of_node(node: NodeFacts) -> int:
     )
 
 
-def _share(pod: PodFacts) -> Share:
+def _share(pod: CheckedPod) -> Share:
     asked = pod.requests.get(MILLI_GPU, Fraction(0))
     if not asked:
         return Share(0, Fraction(0))
@@ -97,14 +97,14 @@ def _share(pod: PodFacts) -> Share:
     return Share(count, milli)
 
 
-def _held(pod: PodFacts) -> list[int]:
+def _held(pod: CheckedPod) -> list[int]:
     text = pod.annotations.get(DEVICES, "")
     if text and not re.fullmatch(r"[0-9]{1,4}(,[0-9]{1,4})*", text):
         raise UnreadableError(f"annotation {DEVICES} is {text!r}, no list of indices")
     return [int(index) for index in text.split(",")] if text else []
 
 
-def _whole(pod: PodFacts, annotation: str, default: int) -> int:
+def _whole(pod: CheckedPod, annotation: str, default: int) -> int:
     text = pod.annotations.get(annotation)
     if text is None:
         return default

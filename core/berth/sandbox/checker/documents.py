@@ -24,7 +24,7 @@ class NodeFacts:
 
 
 @dataclass(frozen=True)
-class PodFacts:
+class CheckedPod:
     """A pod that has a node and has not ended, with what it takes."""
 
     document: Document
@@ -50,14 +50,14 @@ def node_facts(node: Document) -> NodeFacts:
     return NodeFacts(node, name_of(node), _metadata(node).get("labels") or {}, offered)
 
 
-def pod_facts(pod: Document) -> PodFacts:
+def pod_facts(pod: Document) -> CheckedPod:
     """Read a bound pod.
 
     Raises:
         UnreadableError: an amount is no quantity.
     """
     annotations = _metadata(pod).get("annotations") or {}
-    return PodFacts(pod, key_of(pod), node_of(pod), pod.get("spec") or {}, annotations, pod_requests(pod))
+    return CheckedPod(pod, key_of(pod), node_of(pod), pod.get("spec") or {}, annotations, pod_requests(pod))
 
 
 def name_of(document: Document) -> str:

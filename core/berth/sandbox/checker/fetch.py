@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from berth.sandbox.checker.check import check
 from berth.sandbox.checker.documents import Document
-from berth.sandbox.checker.report import Report
+from berth.sandbox.checker.report import CheckReport
 
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
@@ -47,7 +47,7 @@ async def check_api(
     page_size: int = 500,
     placed_by_others: Collection[str] = (),
     missing_events_allowed: bool = False,
-) -> Report:
+) -> CheckReport:
     """Fetch the state and check it; the options are those of `check`."""
     state = await fetch_state(get, page_size=page_size)
     return check(

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from berth.sandbox.checker.documents import Document, NodeFacts, PodFacts
+from berth.sandbox.checker.documents import CheckedPod, Document, NodeFacts
 from berth.sandbox.checker.report import Rule, Violation
 from berth.sandbox.checker.requests import is_sidecar
 
@@ -17,7 +17,7 @@ HARD = ("NoSchedule", "NoExecute")
 ANY_IP = "0.0.0.0"  # noqa: S104  compared with, never bound
 
 
-def check_selectors(node: NodeFacts, pod: PodFacts) -> Iterator[Violation]:
+def check_selectors(node: NodeFacts, pod: CheckedPod) -> Iterator[Violation]:
     """Check the pod's nodeSelector and required node affinity."""
     for key, value in (pod.spec.get("nodeSelector") or {}).items():
         if node.labels.get(key) != value:
@@ -32,7 +32,7 @@ def check_selectors(node: NodeFacts, pod: PodFacts) -> Iterator[Violation]:
         yield Violation(Rule.NODE_AFFINITY, pod.subject, text)
 
 
-def check_taints(node: NodeFacts, pod: PodFacts) -> Iterator[Violation]:
+def check_taints(node: NodeFacts, pod: CheckedPod) -> Iterator[Violation]:
     """Check that the pod tolerates every hard taint of the node."""
     tolerations = pod.spec.get("tolerations") or ()
     for taint in (node.document.get("spec") or {}).get("taints") or ():
@@ -42,9 +42,9 @@ def check_taints(node: NodeFacts, pod: PodFacts) -> Iterator[Violation]:
             yield Violation(Rule.TAINTS, pod.subject, f"does not tolerate {name} of node {node.name}")
 
 
-def check_host_ports(node: NodeFacts, pods: Sequence[PodFacts]) -> Iterator[Violation]:
+def check_host_ports(node: NodeFacts, pods: Sequence[CheckedPod]) -> Iterator[Violation]:
     """Check that no two pods of a node want the same port of it."""
-    users: dict[tuple[str, int], list[tuple[str, PodFacts]]] = defaultdict(list)
+    users: dict[tuple[str, int], list[tuple[str, CheckedPod]]] = defaultdict(list)
     for pod in pods:
         for ip, protocol, port in sorted(_host_ports(pod.spec)):
             for other_ip, other in users[protocol, port]:

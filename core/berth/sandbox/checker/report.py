@@ -33,7 +33,7 @@ class Violation:
 
 
 @dataclass(frozen=True)
-class Report:
+class CheckReport:
     """The violations, sorted, and how much was looked at.
 
     `active` pods are bound and have not ended; only they take room. `with_event` pods are bound and have an

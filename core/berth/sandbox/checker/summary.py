@@ -15,7 +15,7 @@ _ENTRY = re.compile(r"(?P<nodes>[0-9]+) (?P<reason>.*)", re.DOTALL)
 
 
 @dataclass
-class Use:
+class ResourceUse:
     """How much of one resource the cluster offers and its pods take, in the resource's base unit."""
 
     offered: Fraction = Fraction(0)
@@ -28,7 +28,7 @@ class Use:
 
 
 @dataclass
-class Reason:
+class ReasonCount:
     """Why pods did not fit: how many pods said so, and of how many nodes in all."""
 
     pods: int = 0
@@ -45,7 +45,7 @@ class PodCounts:
     bound: int = 0
     unschedulable: int = 0
     waiting: int = 0
-    reasons: dict[str, Reason] = field(default_factory=dict)
+    reasons: dict[str, ReasonCount] = field(default_factory=dict)
 
     @property
     def pods(self) -> int:
@@ -54,21 +54,23 @@ class PodCounts:
 
 
 @dataclass(frozen=True)
-class Summary:
+class ClusterSummary:
     """Resources by name, outcomes by schedulerName, and the reasons of all of them together."""
 
-    resources: Mapping[str, Use]
+    resources: Mapping[str, ResourceUse]
     profiles: Mapping[str, PodCounts]
-    reasons: Mapping[str, Reason]
+    reasons: Mapping[str, ReasonCount]
 
 
-def summary(nodes: Sequence[Document], pods: Sequence[Document]) -> Summary:
+def summary(nodes: Sequence[Document], pods: Sequence[Document]) -> ClusterSummary:
     """Sum up one state of the API; documents that cannot be read count for nothing (`check` names them)."""
     profiles: dict[str, PodCounts] = defaultdict(PodCounts)
     for pod in pods:
         scheduler = (pod.get("spec") or {}).get("schedulerName") or "default-scheduler"
         _count(pod, profiles[scheduler])
-    return Summary(_resources(nodes, pods), dict(sorted(profiles.items())), _together(profiles.values()))
+    return ClusterSummary(
+        _resources(nodes, pods), dict(sorted(profiles.items())), _together(profiles.values())
+    )
 
 
 def reasons_of(message: str) -> dict[str, int]:
@@ -95,15 +97,15 @@ def _count(pod: Document, outcome: PodCounts) -> None:
     elif verdict.get("status") == "False" and verdict.get("reason") != "SchedulingGated":
         outcome.unschedulable += 1
         for text, nodes in reasons_of(str(verdict.get("message") or "")).items():
-            reason = outcome.reasons.setdefault(text, Reason())
+            reason = outcome.reasons.setdefault(text, ReasonCount())
             reason.pods += 1
             reason.nodes += nodes
     else:
         outcome.waiting += 1
 
 
-def _together(outcomes: Iterable[PodCounts]) -> dict[str, Reason]:
-    total: dict[str, Reason] = defaultdict(Reason)
+def _together(outcomes: Iterable[PodCounts]) -> dict[str, ReasonCount]:
+    total: dict[str, ReasonCount] = defaultdict(ReasonCount)
     for outcome in outcomes:
         for text, reason in outcome.reasons.items():
             total[text].pods += reason.pods
@@ -111,8 +113,8 @@ def _together(outcomes: Iterable[PodCounts]) -> dict[str, Reason]:
     return dict(sorted(total.items(), key=lambda item: (-item[1].pods, item[0])))
 
 
-def _resources(nodes: Sequence[Document], pods: Sequence[Document]) -> dict[str, Use]:
-    uses: dict[str, Use] = defaultdict(Use)
+def _resources(nodes: Sequence[Document], pods: Sequence[Document]) -> dict[str, ResourceUse]:
+    uses: dict[str, ResourceUse] = defaultdict(ResourceUse)
     for node in nodes:
         try:
             for name, amount in node_facts(node).allocatable.items():

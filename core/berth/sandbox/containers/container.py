@@ -34,7 +34,7 @@ class Launch:
 
 
 @dataclass
-class Container:
+class FakeContainer:
     """A container and how it fares; `changed` is called when its status did."""
 
     spec: Json

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from berth.sandbox.containers.container import Container, Launch
+from berth.sandbox.containers.container import FakeContainer, Launch
 from berth.sandbox.containers.environment import environment, expanded
 from berth.sandbox.containers.folders import ROOT_VARIABLE, MissingError, PodFolder
 from berth.sandbox.containers.images import Images
@@ -82,9 +82,9 @@ class PodRun:
         except MissingError:
             return
 
-    def _container(self, spec: Json, changed: Callable[[], None]) -> Container:
+    def _container(self, spec: Json, changed: Callable[[], None]) -> FakeContainer:
         services = self._services
-        return Container(spec, changed, services.now, services.restart_seconds)
+        return FakeContainer(spec, changed, services.now, services.restart_seconds)
 
     async def _run(self) -> None:
         await self._until_prepared()
@@ -100,7 +100,7 @@ class PodRun:
             for one in self._main:
                 tasks.create_task(one.keep(await self._launch(one)))
 
-    async def _until_done(self, container: Container, launch: Launch) -> None:
+    async def _until_done(self, container: FakeContainer, launch: Launch) -> None:
         code = await container.once(launch)
         while code:
             await asyncio.sleep(self._services.restart_seconds)
@@ -117,7 +117,7 @@ class PodRun:
             else:
                 return
 
-    async def _launch(self, container: Container) -> Launch:
+    async def _launch(self, container: FakeContainer) -> Launch:
         """Give what to start, once the image and all it needs can be had."""
         while True:
             command = self._services.images.command(container.spec)

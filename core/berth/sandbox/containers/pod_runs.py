@@ -12,14 +12,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from berth.sandbox.access import Access
+from berth.sandbox.access import RequestAccess
 from berth.sandbox.access.identity import service_account
 from berth.sandbox.containers.folders import PodFolder, Sources
 from berth.sandbox.containers.images import Images
 from berth.sandbox.containers.pod_run import NodeServices, PodRun
 from berth.sandbox.errors import ApiError
-from berth.sandbox.kinds.resource import Resource
-from berth.sandbox.rest import Rest
+from berth.sandbox.kinds.resource import ServedResource
+from berth.sandbox.rest import RestStorage
 from berth.sandbox.store import Json
 
 _VOLUMES = ("configmaps", "secrets")
@@ -30,9 +30,9 @@ class PodRuns:
 
     def __init__(
         self,
-        rest: Rest,
+        rest: RestStorage,
         images: Images,
-        access: Access,
+        access: RequestAccess,
         *,
         address: tuple[str, int],
         authority: bytes,
@@ -42,8 +42,8 @@ class PodRuns:
         events = rest.catalogue.get("", "v1", "events")
         assert pods is not None
         assert events is not None
-        self._pods: Resource = pods
-        self._events: Resource = events
+        self._pods: ServedResource = pods
+        self._events: ServedResource = events
         self._rest = rest
         self._images = images
         self._access = access

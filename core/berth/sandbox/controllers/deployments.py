@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from berth.sandbox.errors import ApiError
-from berth.sandbox.kinds.resource import Resource
+from berth.sandbox.kinds.resource import ServedResource
 from berth.sandbox.meta import generated_name
-from berth.sandbox.rest import Deletion, Rest
-from berth.sandbox.store import Entry, Json, encode
+from berth.sandbox.rest import Deletion, RestStorage
+from berth.sandbox.store import Json, StoredObject, encode
 
 HASH_LABEL = "pod-template-hash"
 _FINISHED = ("Succeeded", "Failed")
@@ -37,7 +37,7 @@ class _Pods:
 class Deployments:
     """Keeps the pods of all deployments until it is closed."""
 
-    def __init__(self, rest: Rest) -> None:
+    def __init__(self, rest: RestStorage) -> None:
         deployments, pods = (
             rest.catalogue.get("apps", "v1", "deployments"),
             rest.catalogue.get("", "v1", "pods"),
@@ -45,8 +45,8 @@ class Deployments:
         assert deployments is not None
         assert pods is not None
         self._rest = rest
-        self._deployments: Resource = deployments
-        self._pods: Resource = pods
+        self._deployments: ServedResource = deployments
+        self._pods: ServedResource = pods
         self._loop = asyncio.get_running_loop()
         self._scheduled = False
         self._unsubscribe: list[Callable[[], None]] = [
@@ -70,7 +70,7 @@ class Deployments:
             if not document["metadata"].get("deletionTimestamp"):
                 self._keep(entry, document)
 
-    def _keep(self, entry: Entry, deployment: Json) -> None:
+    def _keep(self, entry: StoredObject, deployment: Json) -> None:
         template = deployment["spec"].get("template") or {}
         name = hashlib.sha256(encode(template)).hexdigest()[:10]
         pods = self._pods_of(deployment, name)

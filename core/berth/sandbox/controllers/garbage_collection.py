@@ -9,9 +9,9 @@ Source: pkg/controller/garbagecollector (v1.36).
 import asyncio
 from collections.abc import Callable, Iterator
 
-from berth.sandbox.kinds.resource import Resource
-from berth.sandbox.rest import Deletion, Rest
-from berth.sandbox.store import Collection, Compacted, Entry, EventType, Json
+from berth.sandbox.kinds.resource import ServedResource
+from berth.sandbox.rest import Deletion, RestStorage
+from berth.sandbox.store import Collection, Compacted, EventType, Json, StoredObject
 
 _OWNED = b'"ownerReferences":['
 
@@ -19,7 +19,7 @@ _OWNED = b'"ownerReferences":['
 class GarbageCollector:
     """Follows every collection; deletions make it look."""
 
-    def __init__(self, rest: Rest) -> None:
+    def __init__(self, rest: RestStorage) -> None:
         self._rest = rest
         self._loop = asyncio.get_running_loop()
         self._positions: dict[str, int] = {}
@@ -42,7 +42,7 @@ class GarbageCollector:
                 self._positions[collection.name] = collection.end_position()
                 self._unsubscribe.append(collection.subscribe(self._wake))
 
-    def _stored(self) -> Iterator[Resource]:
+    def _stored(self) -> Iterator[ServedResource]:
         seen = set()
         for resource in self._rest.catalogue.all():
             if "delete" in resource.verbs and resource.store_name not in seen:
@@ -96,5 +96,5 @@ class GarbageCollector:
         entry = self._rest.collection(resource).get(resource.key(namespace, owner.get("name", "")))
         return entry is not None and entry.decode()["metadata"]["uid"] == owner.get("uid")
 
-    def _delete(self, resource: Resource, entry: Entry) -> None:
+    def _delete(self, resource: ServedResource, entry: StoredObject) -> None:
         self._rest.delete(resource, entry, Deletion())

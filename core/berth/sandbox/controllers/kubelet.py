@@ -14,9 +14,9 @@ from typing import Any, Final
 from berth.sandbox import meta
 from berth.sandbox.containers import PodRuns
 from berth.sandbox.errors import ApiError
-from berth.sandbox.kinds.resource import Resource
-from berth.sandbox.rest import Rest
-from berth.sandbox.store import Compacted, Entry, Event, EventType, Json
+from berth.sandbox.kinds.resource import ServedResource
+from berth.sandbox.rest import RestStorage
+from berth.sandbox.store import Compacted, EventType, Json, StoredObject, StoreEvent
 
 _CONDITIONS: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
 _FINISHED: Final = ("Succeeded", "Failed")
@@ -26,11 +26,11 @@ RUN_SECONDS: Final = "sandbox.berth.dev/run-seconds"
 class Kubelets:
     """Runs bound pods until it is closed."""
 
-    def __init__(self, rest: Rest, *, grace_seconds: float, runs: PodRuns | None = None) -> None:
+    def __init__(self, rest: RestStorage, *, grace_seconds: float, runs: PodRuns | None = None) -> None:
         pods = rest.catalogue.get("", "v1", "pods")
         assert pods is not None
         self._rest = rest
-        self._pods: Resource = pods
+        self._pods: ServedResource = pods
         self._collection = rest.collection(pods)
         self._grace_seconds = grace_seconds
         self._runs = runs
@@ -60,7 +60,7 @@ class Kubelets:
     def _follow(self) -> None:
         self._scheduled = False
         try:
-            events: list[Event] = self._collection.read(self._position)
+            events: list[StoreEvent] = self._collection.read(self._position)
         except Compacted:
             self._position = self._collection.end_position()
             for entry in self._collection.entries():
@@ -73,7 +73,7 @@ class Kubelets:
             elif self._runs is not None:
                 self._runs.forget(event.entry.key, event.entry.decode()["metadata"]["uid"])
 
-    def _look(self, entry: Entry) -> None:
+    def _look(self, entry: StoredObject) -> None:
         # Most writes are none of a kubelet's business; the bytes tell without decoding.
         if b'"nodeName":"' not in entry.body:
             return
@@ -114,7 +114,7 @@ class Kubelets:
             pod["status"]["phase"] = "Succeeded"
             self._collection.put(key, pod)
 
-    def _stop_later(self, entry: Entry) -> None:
+    def _stop_later(self, entry: StoredObject) -> None:
         if entry.key in self._timers:
             return
         metadata = entry.decode()["metadata"]

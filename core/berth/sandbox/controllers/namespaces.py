@@ -7,14 +7,14 @@ import asyncio
 from collections.abc import Callable
 
 from berth.sandbox.errors import ApiError
-from berth.sandbox.rest import Deletion, Rest
-from berth.sandbox.store import Collection, Entry
+from berth.sandbox.rest import Deletion, RestStorage
+from berth.sandbox.store import Collection, StoredObject
 
 
 class NamespaceLifecycle:
     """Empties and removes namespaces that are Terminating."""
 
-    def __init__(self, rest: Rest) -> None:
+    def __init__(self, rest: RestStorage) -> None:
         found = rest.catalogue.get("", "v1", "namespaces")
         assert found is not None
         self._rest = rest
@@ -43,7 +43,7 @@ class NamespaceLifecycle:
         if not any(b'"phase":"Terminating"' in entry.body for entry in self._collection.entries()):
             self._stop_watching()
 
-    def _finalize(self, namespace: Entry) -> None:
+    def _finalize(self, namespace: StoredObject) -> None:
         left = 0
         for resource in self._rest.catalogue.all():
             if not resource.namespaced or "delete" not in resource.verbs:
@@ -58,7 +58,7 @@ class NamespaceLifecycle:
         if not left:
             self._remove(namespace)
 
-    def _remove(self, namespace: Entry) -> None:
+    def _remove(self, namespace: StoredObject) -> None:
         try:
             self._rest.delete(self._resource, namespace, Deletion())
         except ApiError:  # it went in between

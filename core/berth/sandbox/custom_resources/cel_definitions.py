@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from berth.cel import CELError, program
-from berth.cel.syntax import Call, Index, Listing, Mapped, Name, Node, Select, parse
+from berth.cel.syntax import CallExpr, IdentExpr, Index, Listing, Mapped, Node, Select, parse
 from berth.sandbox.custom_resources import structural_schema
 from berth.sandbox.custom_resources.cel_rules import RULES
 from berth.sandbox.custom_resources.cel_values import escaped
@@ -76,7 +76,7 @@ class _Reading:
     def kind(self, node: Node, known: Mapping[str, Json]) -> Json | None:
         """Give the schema of what an expression stands for, None where that is not known."""
         match node:
-            case Name(name):
+            case IdentExpr(name):
                 if name not in known:
                     self.problems.append(f"undeclared reference to '{name}'")
                 return known.get(name)
@@ -92,7 +92,7 @@ class _Reading:
                 for _, key, value in entries:
                     self.kind(key, known)
                     self.kind(value, known)
-            case Call():
+            case CallExpr():
                 return self._call(node, known)
         return None
 
@@ -105,26 +105,26 @@ class _Reading:
             self.problems.append(f"undefined field '{name}'")
         return found
 
-    def _call(self, node: Call, known: Mapping[str, Json]) -> Json | None:
+    def _call(self, node: CallExpr, known: Mapping[str, Json]) -> Json | None:
         if node.target is None:
             for argument in node.arguments:
                 self.kind(argument, known)
             return None
-        if isinstance(node.target, Name) and node.target.name in ("cel", "optional", "sets"):
+        if isinstance(node.target, IdentExpr) and node.target.name in ("cel", "optional", "sets"):
             return self._namespaced(node, known)
         target = self.kind(node.target, known)
         if node.function in _MACROS:
             return self._macro(node, target, known)
-        if node.function in ("optMap", "optFlatMap") and isinstance(node.arguments[0], Name):
+        if node.function in ("optMap", "optFlatMap") and isinstance(node.arguments[0], IdentExpr):
             self.kind(node.arguments[1], {**known, node.arguments[0].name: {}})
             return None
         for argument in node.arguments:
             self.kind(argument, known)
         return target if node.function in ("orValue", "value") else None
 
-    def _macro(self, node: Call, target: Json | None, known: Mapping[str, Json]) -> Json | None:
+    def _macro(self, node: CallExpr, target: Json | None, known: Mapping[str, Json]) -> Json | None:
         leading = node.arguments[: max(1, len(node.arguments) - 1)]
-        names = [one.name for one in leading if isinstance(one, Name) and one.name not in known]
+        names = [one.name for one in leading if isinstance(one, IdentExpr) and one.name not in known]
         for argument in node.arguments[len(names) :]:
             self.kind(argument, {**known, **self._bound(names, target)})
         return target if node.function == "filter" else None
@@ -135,8 +135,8 @@ class _Reading:
             return {names[0]: {} if (target or {}).get("type") == "object" else element}
         return dict(zip(names, ({}, element), strict=False))
 
-    def _namespaced(self, node: Call, known: Mapping[str, Json]) -> Json | None:
-        if node.function == "bind" and isinstance(node.arguments[0], Name):
+    def _namespaced(self, node: CallExpr, known: Mapping[str, Json]) -> Json | None:
+        if node.function == "bind" and isinstance(node.arguments[0], IdentExpr):
             value = self.kind(node.arguments[1], known) or {}
             return self.kind(node.arguments[2], {**known, node.arguments[0].name: value})
         for argument in node.arguments:

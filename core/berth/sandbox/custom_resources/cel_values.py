@@ -7,7 +7,7 @@ apiextensions-apiserver/pkg/apiserver/schema/cel/values.go (v1.36).
 import re
 from typing import Any, Final
 
-from berth.cel.values import Span
+from berth.cel.values import CelDuration
 from berth.sandbox.store import Json
 
 _RESERVED: Final = frozenset(
@@ -35,7 +35,7 @@ def seen(node: Any, schema: Json) -> Any:
     if isinstance(node, dict):
         return _seen_map(node, schema)
     if isinstance(node, str) and schema.get("format") == "duration":
-        return Span.parse(node)
+        return CelDuration.parse(node)
     if isinstance(node, int) and not isinstance(node, bool) and schema.get("type") == "number":
         return float(node)
     return node

@@ -12,12 +12,12 @@ from berth.sandbox.custom_resources import structural_schema
 from berth.sandbox.custom_resources.cel_rules import check_rules
 from berth.sandbox.custom_resources.json_path import find
 from berth.sandbox.errors import Cause
-from berth.sandbox.kinds.resource import Resource
-from berth.sandbox.kinds.strategy import Strategy
-from berth.sandbox.reading.tables import AGE, NAME, Cell, Column, Table, since
-from berth.sandbox.request import Request
-from berth.sandbox.rest import Deletion, Rest
-from berth.sandbox.store import Entry, Json, encode
+from berth.sandbox.kinds.resource import ServedResource
+from berth.sandbox.kinds.strategy import RestStrategy
+from berth.sandbox.reading.tables import AGE, NAME, Cell, PrinterColumn, Table, since
+from berth.sandbox.request import ReceivedRequest
+from berth.sandbox.rest import Deletion, RestStorage
+from berth.sandbox.store import Json, StoredObject, encode
 
 _PLURAL: Final = "customresourcedefinitions"
 _HEAD: Final = ("apiVersion", "kind", "metadata")
@@ -42,11 +42,11 @@ class CustomKind:
             },
         }
         self.table = _table(version.get("additionalPrinterColumns") or [])
-        self.strategy: Strategy = CustomStrategy(given)
-        self.stored: Resource
-        self.resource: Resource
+        self.strategy: RestStrategy = CustomStrategy(given)
+        self.stored: ServedResource
+        self.resource: ServedResource
 
-    def clean(self, request: Request, document: Json) -> Json:
+    def clean(self, request: ReceivedRequest, document: Json) -> Json:
         """Prune and default a document, and give it in the version in which it is stored.
 
         Raises: ApiError when it has unknown fields and the client is strict about them.
@@ -74,7 +74,7 @@ class CustomKind:
         }
 
 
-class CustomStrategy(Strategy):
+class CustomStrategy(RestStrategy):
     """Custom resources: valid when their schema and its rules say so."""
 
     def __init__(self, structural: Json) -> None:
@@ -101,11 +101,11 @@ class CustomStrategy(Strategy):
 class Definitions:
     """Serves what CustomResourceDefinitions define, as they come and go."""
 
-    def __init__(self, rest: Rest) -> None:
+    def __init__(self, rest: RestStorage) -> None:
         self._rest = rest
-        self._served: dict[str, list[Resource]] = {}
+        self._served: dict[str, list[ServedResource]] = {}
 
-    def changed(self, resource: Resource, entry: Entry, *, gone: bool = False) -> None:
+    def changed(self, resource: ServedResource, entry: StoredObject, *, gone: bool = False) -> None:
         """Take note of a written object; only definitions matter here."""
         if resource.plural != _PLURAL or entry.revision == 0:
             return
@@ -132,7 +132,7 @@ class Definitions:
                 served.append(resource)
         self._served[document["metadata"]["name"]] = served
 
-    def _establish(self, resource: Resource, document: Json) -> None:
+    def _establish(self, resource: ServedResource, document: Json) -> None:
         now = self._rest.now()
 
         def establish(definition: Json) -> None:
@@ -167,10 +167,10 @@ def _condition(kind: str, reason: str, message: str, now: str) -> Json:
     return {"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}
 
 
-def _resource(spec: Json, version: Json) -> Resource:
+def _resource(spec: Json, version: Json) -> ServedResource:
     names = spec.get("names") or {}
     subresources = version.get("subresources") or {}
-    return Resource(
+    return ServedResource(
         spec["group"],
         version["name"],
         names["plural"],
@@ -188,7 +188,7 @@ def _resource(spec: Json, version: Json) -> Resource:
 
 def _table(columns: list[Json]) -> Table:
     made = [
-        Column(
+        PrinterColumn(
             one["name"],
             _cell(one["jsonPath"], one.get("type", "string")),
             wide=one.get("priority", 0) > 0,

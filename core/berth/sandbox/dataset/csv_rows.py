@@ -18,7 +18,7 @@ MOST = 1_000_000_000
 REMEDY = "correct the line, or take the file anew from its source"
 
 
-class Column(NamedTuple):
+class CsvColumn(NamedTuple):
     """One column: its name in the header, what it takes in words, and how its text becomes a value."""
 
     name: str
@@ -32,7 +32,7 @@ class Row:
 
     file: str
     line: int
-    columns: Sequence[Column]
+    columns: Sequence[CsvColumn]
     values: dict[str, Any]
 
     def __getitem__(self, name: str) -> Any:
@@ -44,7 +44,7 @@ class Row:
         return _broken((self.file, self.line), index, self.columns[index], found, expected)
 
 
-def whole(name: str, least: int = 0, most: int = MOST) -> Column:
+def whole(name: str, least: int = 0, most: int = MOST) -> CsvColumn:
     """Take a whole number in plain ASCII digits, within bounds."""
 
     def parse(text: str) -> int:
@@ -53,16 +53,18 @@ def whole(name: str, least: int = 0, most: int = MOST) -> Column:
             raise ValueError(text)
         return int(text)
 
-    return Column(name, f"a whole number from {least} to {most}", parse)
+    return CsvColumn(name, f"a whole number from {least} to {most}", parse)
 
 
-def optional_whole(name: str) -> Column:
+def optional_whole(name: str) -> CsvColumn:
     """Take a whole number, or nothing."""
     number = whole(name)
-    return Column(name, f"{number.expected}, or nothing", lambda text: number.parse(text) if text else None)
+    return CsvColumn(
+        name, f"{number.expected}, or nothing", lambda text: number.parse(text) if text else None
+    )
 
 
-def matching(name: str, pattern: str, expected: str) -> Column:
+def matching(name: str, pattern: str, expected: str) -> CsvColumn:
     """Take text that a pattern matches from end to end."""
 
     def parse(text: str) -> str:
@@ -70,7 +72,7 @@ def matching(name: str, pattern: str, expected: str) -> Column:
             raise ValueError(text)
         return text
 
-    return Column(name, expected, parse)
+    return CsvColumn(name, expected, parse)
 
 
 def read_file(path: Path) -> bytes:
@@ -86,7 +88,7 @@ def read_file(path: Path) -> bytes:
         raise UnreadableSourceError(f"{path}: {reason}; give a path that exists and can be read") from None
 
 
-def read_rows(file: str, data: bytes, columns: Sequence[Column]) -> list[Row]:
+def read_rows(file: str, data: bytes, columns: Sequence[CsvColumn]) -> list[Row]:
     """Parse every line of a CSV file.
 
     Raises:
@@ -124,7 +126,7 @@ def _records(file: str, text: str) -> Iterator[tuple[int, list[str]]]:
         raise BrokenLineError(file, line, "text", f"no CSV ({error})", REMEDY) from None
 
 
-def _row(file: str, line: int, fields: list[str], columns: Sequence[Column]) -> Row:
+def _row(file: str, line: int, fields: list[str], columns: Sequence[CsvColumn]) -> Row:
     if len(fields) != len(columns):
         where = f"column {min(len(fields), len(columns)) + 1}"
         found = f"{len(fields)} values, expected {len(columns)}"
@@ -138,6 +140,6 @@ def _row(file: str, line: int, fields: list[str], columns: Sequence[Column]) -> 
     return Row(file, line, columns, values)
 
 
-def _broken(at: tuple[str, int], index: int, column: Column, found: str, expected: str) -> BrokenLineError:
+def _broken(at: tuple[str, int], index: int, column: CsvColumn, found: str, expected: str) -> BrokenLineError:
     where = f"column {index + 1} ({column.name})"
     return BrokenLineError(*at, where, f"{found}, expected {expected}", REMEDY)

@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import NamedTuple, TypeVar
 
 from berth.sandbox.dataset.assignment import by_gpu
-from berth.sandbox.dataset.csv_rows import Column, Row, read_rows, whole
+from berth.sandbox.dataset.csv_rows import CsvColumn, Row, read_rows, whole
 from berth.sandbox.dataset.kubernetes_objects import openb_objects
 from berth.sandbox.dataset.openb_csv import NODE_FIGURES, POD_FIGURES, node_shape, pod_shape
 from berth.sandbox.dataset.shapes import Assignment, NamedNode, NamedPod, NodeShape, PodShape
@@ -84,7 +84,7 @@ def shuffled(shapes: Sequence[S], seed: int) -> list[S]:
     return sorted(shapes, key=lambda _: chance.random())
 
 
-def _counts(file: str, data: bytes, columns: Sequence[Column], shape: Callable[[Row], S]) -> dict[S, int]:
+def _counts(file: str, data: bytes, columns: Sequence[CsvColumn], shape: Callable[[Row], S]) -> dict[S, int]:
     counts: dict[S, int] = {}
     for row in read_rows(file, data, (COUNT, *columns)):
         key = shape(row)

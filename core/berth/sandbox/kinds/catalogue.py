@@ -3,7 +3,7 @@
 from typing import Final
 
 from berth.config.releases.release import DEFAULT, Release, shown
-from berth.sandbox.kinds.resource import Resource
+from berth.sandbox.kinds.resource import ServedResource
 from berth.sandbox.kinds.resources import built_in
 from berth.sandbox.kinds.shapes import SHAPES
 
@@ -35,7 +35,7 @@ class Catalogue:
         self.release = release
         """The Kubernetes release that the sandbox presents itself as."""
         self.shape = SHAPES[release]
-        self._by_path: dict[tuple[str, str, str], Resource] = {}
+        self._by_path: dict[tuple[str, str, str], ServedResource] = {}
         self.generation = 0
         for resource in built_in(self.shape):
             self.add(resource)
@@ -45,28 +45,28 @@ class Catalogue:
         """The version of that release, such as 1.37.0."""
         return f"{shown(self.release)}.0"
 
-    def add(self, resource: Resource) -> None:
+    def add(self, resource: ServedResource) -> None:
         """Serve the resource, instead of an earlier one of the same name."""
         self._by_path[resource.group, resource.version, resource.plural] = resource
         self.generation += 1
 
-    def remove(self, resource: Resource) -> None:
+    def remove(self, resource: ServedResource) -> None:
         """Serve it no longer."""
         self._by_path.pop((resource.group, resource.version, resource.plural), None)
         self.generation += 1
 
-    def get(self, group: str, version: str, plural: str) -> Resource | None:
+    def get(self, group: str, version: str, plural: str) -> ServedResource | None:
         """Give the resource under that path, or None."""
         return self._by_path.get((group, version, plural))
 
-    def by_kind(self, api_version: str, kind: str) -> Resource | None:
+    def by_kind(self, api_version: str, kind: str) -> ServedResource | None:
         """Give the resource of which this is the kind, or None."""
         for resource in self._by_path.values():
             if resource.kind == kind and resource.group_version == api_version:
                 return resource
         return None
 
-    def all(self) -> list[Resource]:
+    def all(self) -> list[ServedResource]:
         """Give all resources, by group in the order of a real server, then by name."""
         return sorted(
             self._by_path.values(), key=lambda r: (_group_rank(r.group), r.group, r.version, r.plural)

@@ -5,11 +5,11 @@ Source: pkg/apis/resource/v1/defaults.go (v1.36).
 
 from collections.abc import Iterator
 
-from berth.sandbox.kinds.strategy import Context, Strategy
+from berth.sandbox.kinds.strategy import Context, RestStrategy
 from berth.sandbox.store import Json
 
 
-class ClaimStrategy(Strategy):
+class ClaimStrategy(RestStrategy):
     """Each request, of a list of alternatives too, is for one device unless it says otherwise."""
 
     def prepare_create(self, document: Json, context: Context) -> None:

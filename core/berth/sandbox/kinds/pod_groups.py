@@ -11,7 +11,7 @@ from typing import Any, Final
 from berth.sandbox import meta
 from berth.sandbox.errors import Cause, duplicate, invalid_value, not_supported, required
 from berth.sandbox.kinds.pods import resolve_priority
-from berth.sandbox.kinds.strategy import Context, Strategy
+from berth.sandbox.kinds.strategy import Context, RestStrategy
 from berth.sandbox.store import Json
 
 _POLICIES: Final = ("basic", "gang")
@@ -22,7 +22,7 @@ _MAX_TEMPLATES: Final = 8
 _MAX_CLAIMS: Final = 4
 
 
-class PodGroupStrategy(Strategy):
+class PodGroupStrategy(RestStrategy):
     """Pod groups: a disruption mode and a priority, and a spec that never changes."""
 
     def prepare_create(self, document: Json, context: Context) -> None:
@@ -53,7 +53,7 @@ class PodGroupStrategy(Strategy):
         return [invalid_value(f"spec.{field}", after.get(field), "field is immutable") for field in changed]
 
 
-class PodGroupTemplatesStrategy(Strategy):
+class PodGroupTemplatesStrategy(RestStrategy):
     """Workloads: templates of pod groups, fixed at creation."""
 
     def validate(self, document: Json) -> list[Cause]:

@@ -7,11 +7,11 @@ from berth.sandbox.errors import ApiError, Cause
 from berth.sandbox.kinds import pod_defaults
 from berth.sandbox.kinds.pod_resize import check_resize, take_resize
 from berth.sandbox.kinds.pod_validation import check_pod, check_pod_update
-from berth.sandbox.kinds.strategy import Context, Strategy
+from berth.sandbox.kinds.strategy import Context, RestStrategy
 from berth.sandbox.store import Json
 
 
-class PodStrategy(Strategy):
+class PodStrategy(RestStrategy):
     """Pods are born Pending, with everything filled in that schedulers and kubelets rely on."""
 
     def prepare_create(self, document: Json, context: Context) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from berth.sandbox.bodies import schemas
-from berth.sandbox.store import Entry, Json, encode
+from berth.sandbox.store import Json, StoredObject, encode
 
 ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 FieldPaths = tuple[tuple[str, str], ...]
@@ -19,7 +19,7 @@ BASE_FIELDS: Final = (("metadata.name", "metadata.name"), ("metadata.namespace",
 
 
 @dataclass(frozen=True, eq=False)
-class Resource:
+class ServedResource:
     """One served resource of one group and version."""
 
     group: str
@@ -96,7 +96,7 @@ class Resource:
         """Give every field selector with the path it reads."""
         return BASE_FIELDS + self.fields
 
-    def selectable(self, entry: Entry) -> Any:
+    def selectable(self, entry: StoredObject) -> Any:
         """Give what selectors can see of a stored object, decoded for the first one that looks."""
         if entry.attributes is None:
             entry.attributes = self._selectable.decode(entry.body)

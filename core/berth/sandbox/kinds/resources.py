@@ -5,8 +5,8 @@ Source: staging/src/k8s.io/api and pkg/registry/*/storage (v1.36, v1.37).
 
 from typing import Any, Final
 
-from berth.sandbox.kinds.resource import FieldPaths, Resource
-from berth.sandbox.kinds.shapes import Shape
+from berth.sandbox.kinds.resource import FieldPaths, ServedResource
+from berth.sandbox.kinds.shapes import ReleaseShape
 from berth.sandbox.store import Json
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
@@ -37,19 +37,19 @@ _POD_FIELDS: FieldPaths = tuple(
 )
 
 
-def _core(plural: str, kind: str, **more: Any) -> Resource:
-    return Resource("", "v1", plural, kind, schema=f"io.k8s.api.core.v1.{kind}", **more)
+def _core(plural: str, kind: str, **more: Any) -> ServedResource:
+    return ServedResource("", "v1", plural, kind, schema=f"io.k8s.api.core.v1.{kind}", **more)
 
 
-def _of(group: str, plural: str, kind: str, version: str = "v1", **more: Any) -> Resource:
+def _of(group: str, plural: str, kind: str, version: str = "v1", **more: Any) -> ServedResource:
     package = {"rbac.authorization.k8s.io": "rbac", "networking.k8s.io": "networking"}.get(
         group, group.split(".", maxsplit=1)[0]
     )
     schema = f"io.k8s.api.{package}.{version}.{kind}"
-    return Resource(group, version, plural, kind, schema=schema, **more)
+    return ServedResource(group, version, plural, kind, schema=schema, **more)
 
 
-def _review(group: str, plural: str, kind: str, *, namespaced: bool = False) -> Resource:
+def _review(group: str, plural: str, kind: str, *, namespaced: bool = False) -> ServedResource:
     return _of(group, plural, kind, namespaced=namespaced, verbs=("create",))
 
 
@@ -59,7 +59,7 @@ _DRA = "resource.k8s.io"
 _SCALED = ("status", "scale")
 _CLUSTER: Json = {"namespaced": False}
 
-_ALWAYS_ALIKE: Final[tuple[Resource, ...]] = (
+_ALWAYS_ALIKE: Final[tuple[ServedResource, ...]] = (
     _core("bindings", "Binding", verbs=("create",)),
     _core("configmaps", "ConfigMap", short_names=("cm",)),
     _core("endpoints", "Endpoints", singular="endpoints", short_names=("ep",)),
@@ -220,7 +220,7 @@ _ALWAYS_ALIKE: Final[tuple[Resource, ...]] = (
     _of("discovery.k8s.io", "endpointslices", "EndpointSlice"),
     _of("networking.k8s.io", "ingresses", "Ingress", short_names=("ing",), subresources=("status",)),
     _of("networking.k8s.io", "networkpolicies", "NetworkPolicy", short_names=("netpol",), generation=True),
-    Resource(
+    ServedResource(
         "apiextensions.k8s.io",
         "v1",
         "customresourcedefinitions",
@@ -232,7 +232,7 @@ _ALWAYS_ALIKE: Final[tuple[Resource, ...]] = (
         generation=True,
         schema="io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition",
     ),
-    Resource(
+    ServedResource(
         "apiregistration.k8s.io",
         "v1",
         "apiservices",
@@ -251,7 +251,7 @@ _ALWAYS_ALIKE: Final[tuple[Resource, ...]] = (
 )
 
 
-def built_in(shape: Shape) -> tuple[Resource, ...]:
+def built_in(shape: ReleaseShape) -> tuple[ServedResource, ...]:
     """Give what a server has before any definition is added to it."""
     version, status = shape.trees_of_groups, ("status",)
     trees = _of("scheduling.k8s.io", "compositepodgroups", "CompositePodGroup", version, subresources=status)

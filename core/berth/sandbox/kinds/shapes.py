@@ -12,7 +12,7 @@ from berth.config.releases.release import Release
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class ReleaseShape:
     """What a server of one release does in its own way."""
 
     pod_groups: str
@@ -27,10 +27,10 @@ class Shape:
     """Whether bindings and evictions are answered with the resource version that they led to."""
 
 
-_OF_1_36: Final = Shape(pod_groups="v1alpha2", device_taint_rules="v1beta2")
-_OF_1_37: Final = Shape(pod_groups="v1beta1", trees_of_groups="v1alpha3", device_taint_rules="v1")
+_OF_1_36: Final = ReleaseShape(pod_groups="v1alpha2", device_taint_rules="v1beta2")
+_OF_1_37: Final = ReleaseShape(pod_groups="v1beta1", trees_of_groups="v1alpha3", device_taint_rules="v1")
 _OF_1_38: Final = replace(_OF_1_37, puts_unknown_paths_into_words=True, says_what_was_written=True)
 
-SHAPES: Final[Mapping[Release, Shape]] = MappingProxyType(
+SHAPES: Final[Mapping[Release, ReleaseShape]] = MappingProxyType(
     {(1, 36): _OF_1_36, (1, 37): _OF_1_37, (1, 38): _OF_1_38}
 )

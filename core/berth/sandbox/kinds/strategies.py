@@ -15,7 +15,7 @@ from berth.sandbox.kinds.pod_groups import PodGroupStrategy, PodGroupTemplatesSt
 from berth.sandbox.kinds.pod_validation import check_pod, check_quantities
 from berth.sandbox.kinds.pods import PodStrategy
 from berth.sandbox.kinds.quantities import canonical_map
-from berth.sandbox.kinds.strategy import Context, Strategy
+from berth.sandbox.kinds.strategy import Context, RestStrategy
 from berth.sandbox.store import Json
 
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -23,7 +23,7 @@ _BY_ADMISSION: Final = ("serviceAccountName", "enableServiceLinks")
 _HIGHEST_USER_PRIORITY: Final = 1_000_000_000
 
 
-class NodeStrategy(Strategy):
+class NodeStrategy(RestStrategy):
     """Nodes keep the status they are created with; spec and status are updated apart."""
 
     keeps_status_on_create = True
@@ -69,7 +69,7 @@ def _node_quantities(status: Json) -> None:
             canonical_map(status[field])
 
 
-class NamespaceStrategy(Strategy):
+class NamespaceStrategy(RestStrategy):
     """A namespace is Active at once, and carries its name as a label."""
 
     label_name = True
@@ -86,7 +86,7 @@ class NamespaceStrategy(Strategy):
         new["spec"], new["status"] = old["spec"], old["status"]
 
 
-class WorkloadStrategy(Strategy):
+class WorkloadStrategy(RestStrategy):
     """Controllers' objects: replicas and selector defaults, and a valid pod template."""
 
     def prepare_create(self, document: Json, context: Context) -> None:
@@ -162,7 +162,7 @@ def _check_selector(spec: Json) -> list[Cause]:
     return []
 
 
-class PriorityClassStrategy(Strategy):
+class PriorityClassStrategy(RestStrategy):
     """Priority classes: value and preemption policy are fixed at creation."""
 
     def prepare_create(self, document: Json, _context: Context) -> None:
@@ -191,7 +191,7 @@ class PriorityClassStrategy(Strategy):
         ]
 
 
-class PhaseStrategy(Strategy):
+class PhaseStrategy(RestStrategy):
     """Volumes and claims: Pending until a controller says otherwise."""
 
     def prepare_create(self, document: Json, context: Context) -> None:
@@ -210,7 +210,7 @@ class PhaseStrategy(Strategy):
         new["status"] = old.get("status", {})
 
 
-class StorageClassStrategy(Strategy):
+class StorageClassStrategy(RestStrategy):
     """Storage classes: bind at once and delete, unless they say otherwise."""
 
     def prepare_create(self, document: Json, _context: Context) -> None:
@@ -223,7 +223,7 @@ class StorageClassStrategy(Strategy):
         self.prepare_create(new, context)
 
 
-class CSIDriverStrategy(Strategy):
+class CSIDriverStrategy(RestStrategy):
     """CSI drivers: attach required, capacity not tracked, unless they say otherwise."""
 
     def prepare_create(self, document: Json, _context: Context) -> None:
@@ -234,7 +234,7 @@ class CSIDriverStrategy(Strategy):
         spec.setdefault("volumeLifecycleModes", ["Persistent"])
 
 
-class ServiceStrategy(Strategy):
+class ServiceStrategy(RestStrategy):
     """Services: a type, a protocol for each port; no cluster IP is given out here."""
 
     label_name = True
@@ -250,7 +250,7 @@ class ServiceStrategy(Strategy):
         document.setdefault("status", {"loadBalancer": {}})
 
 
-class ConfigMapStrategy(Strategy):
+class ConfigMapStrategy(RestStrategy):
     """Config maps: what one holds is fixed once it says that it is immutable."""
 
     def validate_update(self, new: Json, old: Json) -> list[Cause]:
@@ -278,7 +278,7 @@ class SecretStrategy(ConfigMapStrategy):
         self.prepare_create(new, context)
 
 
-class RoleStrategy(Strategy):
+class RoleStrategy(RestStrategy):
     """Roles and bindings: names are path segments, `system:` and all; a binding keeps its role."""
 
     any_name = True
@@ -290,7 +290,7 @@ class RoleStrategy(Strategy):
         return [invalid_value("roleRef", new.get("roleRef"), "cannot change roleRef")]
 
 
-class DefinitionStrategy(Strategy):
+class DefinitionStrategy(RestStrategy):
     """CustomResourceDefinitions: names that default, a name that follows from them."""
 
     def prepare_create(self, document: Json, _context: Context) -> None:
@@ -348,10 +348,10 @@ _ROLES: Final = tuple(
     f"{plural}.rbac.authorization.k8s.io"
     for plural in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
 )
-DEFAULT: Final = Strategy()
+DEFAULT: Final = RestStrategy()
 
 
-class APIServiceStrategy(Strategy):
+class APIServiceStrategy(RestStrategy):
     """An APIService is named by its version and group, and verifies the server behind it or says not to."""
 
     def prepare_create(self, document: Json, _context: Context) -> None:
@@ -376,7 +376,7 @@ class APIServiceStrategy(Strategy):
         return found + [required(f"spec.{field}") for field in priorities if not spec.get(field)]
 
 
-STRATEGIES: Final[dict[str, Strategy]] = {
+STRATEGIES: Final[dict[str, RestStrategy]] = {
     "pods": PodStrategy(),
     "nodes": NodeStrategy(),
     "namespaces": NamespaceStrategy(),

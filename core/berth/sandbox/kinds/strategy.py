@@ -9,22 +9,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from berth.sandbox.errors import Cause
-from berth.sandbox.kinds.resource import Resource
-from berth.sandbox.store import Json, Store
+from berth.sandbox.kinds.resource import ServedResource
+from berth.sandbox.store import Json, SandboxStore
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
     """What a strategy may look at besides the object itself."""
 
-    store: Store
-    resource: Resource
+    store: SandboxStore
+    resource: ServedResource
     now: Callable[[], str]
     keep_status: bool = False
     """Whether a created object brings its status along, as when a file is loaded."""
 
 
-class Strategy:
+class RestStrategy:
     """The hooks, doing what most kinds want. Documents are changed in place."""
 
     any_name = False

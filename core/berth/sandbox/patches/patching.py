@@ -9,14 +9,14 @@ import msgspec
 
 from berth.sandbox.bodies import content
 from berth.sandbox.errors import ApiError
-from berth.sandbox.kinds.resource import Resource
+from berth.sandbox.kinds.resource import ServedResource
 from berth.sandbox.patches.json_patch import PatchError, json_patch, merge_patch
 from berth.sandbox.patches.server_side_apply import Writer, applied_object, apply_to, track_update
 from berth.sandbox.patches.strategic import strategic_merge
 from berth.sandbox.reading.event_conversion import NEW_VERSION, from_core
-from berth.sandbox.request import Request
-from berth.sandbox.rest import Rest
-from berth.sandbox.store import Entry, Json
+from berth.sandbox.request import ReceivedRequest
+from berth.sandbox.rest import RestStorage
+from berth.sandbox.store import Json, StoredObject
 
 _JSON_PATCH: Final = "application/json-patch+json"
 _MERGE: Final = "application/merge-patch+json"
@@ -32,10 +32,10 @@ class Patcher:
 
     APPLY_TYPES: Final = (_APPLY,)
 
-    def __init__(self, rest: Rest) -> None:
+    def __init__(self, rest: RestStorage) -> None:
         self._rest = rest
 
-    def patch(self, request: Request, resource: Resource, entry: Entry) -> Json:
+    def patch(self, request: ReceivedRequest, resource: ServedResource, entry: StoredObject) -> Json:
         """Give the object as the patch makes it.
 
         Raises: ApiError when the patch cannot be read or applied.
@@ -47,7 +47,9 @@ class Patcher:
         patched = self._patched(request, resource, document, media)
         return content.clean(request, resource, patched)
 
-    def _patched(self, request: Request, resource: Resource, document: Json, media: str) -> Json:
+    def _patched(
+        self, request: ReceivedRequest, resource: ServedResource, document: Json, media: str
+    ) -> Json:
         if media not in (_JSON_PATCH, _MERGE, _STRATEGIC) or (media == _STRATEGIC and not resource.schema):
             accepted = [_JSON_PATCH, _MERGE, *([_STRATEGIC] if resource.schema else []), _APPLY]
             raise ApiError.unsupported_media_type(", ".join(accepted))
@@ -62,7 +64,12 @@ class Patcher:
             raise ApiError.bad_request(f"error decoding patch: {error}") from None
 
     def apply(
-        self, request: Request, resource: Resource, entry: Entry | None, name: str, subresource: str
+        self,
+        request: ReceivedRequest,
+        resource: ServedResource,
+        entry: StoredObject | None,
+        name: str,
+        subresource: str,
     ) -> Json:
         """Give the object as a server-side apply makes it.
 
@@ -85,7 +92,12 @@ class Patcher:
         return apply_to(entry.decode(), applied, schema, writer, force=request.flag("force"))
 
     def track(
-        self, request: Request, resource: Resource, entry: Entry, document: Json, subresource: str
+        self,
+        request: ReceivedRequest,
+        resource: ServedResource,
+        entry: StoredObject,
+        document: Json,
+        subresource: str,
     ) -> None:
         """Note in the document which fields this update changes, if the object's fields are tracked."""
         if b'"managedFields":[' not in entry.body:
@@ -100,12 +112,14 @@ class Patcher:
         track_update(old, seen, resource.root_schema, writer)
         document["metadata"]["managedFields"] = seen["metadata"].get("managedFields")
 
-    def _writer(self, request: Request, resource: Resource, operation: str, subresource: str) -> Writer:
+    def _writer(
+        self, request: ReceivedRequest, resource: ServedResource, operation: str, subresource: str
+    ) -> Writer:
         now = self._rest.now()
         return Writer(request.manager, operation, resource.group_version, subresource, now)
 
 
-def _apply_patch(media: str, document: Json, patch: Any, resource: Resource) -> Json:
+def _apply_patch(media: str, document: Json, patch: Any, resource: ServedResource) -> Json:
     if media == _JSON_PATCH:
         return json_patch(document, patch)
     if not isinstance(patch, dict):

@@ -7,9 +7,9 @@ from typing import Final
 
 from berth.sandbox.errors import ApiError
 from berth.sandbox.kinds.catalogue import Catalogue
-from berth.sandbox.kinds.resource import Resource
+from berth.sandbox.kinds.resource import ServedResource
 from berth.sandbox.reading import openapi
-from berth.sandbox.request import Request, Response, json_response
+from berth.sandbox.request import CompleteAnswer, ReceivedRequest, json_response
 from berth.sandbox.store import Json
 
 _AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -32,7 +32,7 @@ class Discovery:
         self._catalogue = catalogue
         self._openapi = openapi.Documents(catalogue)
 
-    def handle(self, request: Request) -> Response:
+    def handle(self, request: ReceivedRequest) -> CompleteAnswer:
         """Answer a request whose path names no resource.
 
         Raises: ApiError for what cannot be read. An unknown path is answered in plain text, or in words where
@@ -42,16 +42,16 @@ class Discovery:
             raise ApiError.method_not_allowed()
         parts = request.path.strip("/").split("/")
         if f"/{parts[0]}" in _HEALTH:
-            return Response(200, [b"ok"], "text/plain; charset=utf-8")
+            return CompleteAnswer(200, [b"ok"], "text/plain; charset=utf-8")
         document = self._document(request, parts)
         if document is not None:
             return document
         if parts[0] == "apis" and self._catalogue.shape.puts_unknown_paths_into_words:
             raise ApiError.no_such_resource()
-        return Response(404, [b"404 page not found\n"], "text/plain; charset=utf-8")
+        return CompleteAnswer(404, [b"404 page not found\n"], "text/plain; charset=utf-8")
 
-    def _document(self, request: Request, parts: list[str]) -> Response | None:
-        answer: Response | None = None
+    def _document(self, request: ReceivedRequest, parts: list[str]) -> CompleteAnswer | None:
+        answer: CompleteAnswer | None = None
         match parts:
             case ["version"]:
                 answer = json_response(version_info(self._catalogue.version))
@@ -82,7 +82,7 @@ class Discovery:
             "/version",
         ]
 
-    def _roots(self, request: Request, root: str) -> Response:
+    def _roots(self, request: ReceivedRequest, root: str) -> CompleteAnswer:
         accept = request.headers.get("accept", "").replace(" ", "")
         if "g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList" in accept.split(","):
             return self._aggregated(root)
@@ -97,7 +97,7 @@ class Discovery:
         ]
         return json_response({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 
-    def _aggregated(self, root: str) -> Response:
+    def _aggregated(self, root: str) -> CompleteAnswer:
         items = []
         for group, versions in self._catalogue.groups().items():
             if (group == "") != (root == "api"):
@@ -118,16 +118,16 @@ class Discovery:
     def _aggregated_resources(self, group: str, version: str) -> list[Json]:
         return [_aggregated_resource(one) for one in self._served(group, version)]
 
-    def _served(self, group: str, version: str) -> list[Resource]:
+    def _served(self, group: str, version: str) -> list[ServedResource]:
         return [one for one in self._catalogue.all() if one.group == group and one.version == version]
 
-    def _group(self, group: str) -> Response | None:
+    def _group(self, group: str) -> CompleteAnswer | None:
         versions = self._catalogue.groups().get(group)
         if not versions:
             return None
         return json_response({"kind": "APIGroup", "apiVersion": "v1", **_group_document(group, versions)})
 
-    def _resource_list(self, group: str, version: str) -> Response | None:
+    def _resource_list(self, group: str, version: str) -> CompleteAnswer | None:
         served = self._served(group, version)
         if not served:
             return None
@@ -164,7 +164,7 @@ def _group_document(name: str, versions: list[str]) -> Json:
     return {"name": name, "versions": listed, "preferredVersion": listed[0]}
 
 
-def _legacy_resources(resource: Resource) -> list[Json]:
+def _legacy_resources(resource: ServedResource) -> list[Json]:
     main: Json = {
         "name": resource.plural,
         "singularName": resource.singular or resource.kind.lower(),
@@ -179,7 +179,7 @@ def _legacy_resources(resource: Resource) -> list[Json]:
     return [main, *(_legacy_subresource(resource, name) for name in resource.subresources)]
 
 
-def _legacy_subresource(resource: Resource, name: str) -> Json:
+def _legacy_subresource(resource: ServedResource, name: str) -> Json:
     group, version, kind, verbs = _subresource_kind(resource, name)
     document: Json = {
         "name": f"{resource.plural}/{name}",
@@ -191,11 +191,11 @@ def _legacy_subresource(resource: Resource, name: str) -> Json:
     return {**document, "kind": kind, "verbs": list(verbs)}
 
 
-def _subresource_kind(resource: Resource, name: str) -> tuple[str, str, str, tuple[str, ...]]:
+def _subresource_kind(resource: ServedResource, name: str) -> tuple[str, str, str, tuple[str, ...]]:
     return _SUB_KINDS.get(name, (resource.group, resource.version, resource.kind, _STATUS_VERBS))
 
 
-def _aggregated_resource(resource: Resource) -> Json:
+def _aggregated_resource(resource: ServedResource) -> Json:
     document: Json = {
         "resource": resource.plural,
         "responseKind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
@@ -212,7 +212,7 @@ def _aggregated_resource(resource: Resource) -> Json:
     return document
 
 
-def _aggregated_subresource(resource: Resource, name: str) -> Json:
+def _aggregated_subresource(resource: ServedResource, name: str) -> Json:
     group, version, kind, verbs = _subresource_kind(resource, name)
     return {
         "subresource": name,

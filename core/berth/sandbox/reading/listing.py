@@ -13,11 +13,11 @@ import msgspec
 
 from berth.objects.selector_text import SelectorError, parse_field_selector, parse_label_selector
 from berth.sandbox.errors import ApiError
-from berth.sandbox.kinds.resource import Resource
-from berth.sandbox.reading.views import View
+from berth.sandbox.kinds.resource import ServedResource
+from berth.sandbox.reading.views import ObjectView
 from berth.sandbox.reading.watch import Matches, Watch
-from berth.sandbox.request import JSON, Request, Response
-from berth.sandbox.store import Collection, Compacted, Entry, Json, Store, encode
+from berth.sandbox.request import JSON, CompleteAnswer, ReceivedRequest
+from berth.sandbox.store import Collection, Compacted, Json, SandboxStore, StoredObject, encode
 
 _PAGE_GONE: Final = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new "
@@ -30,12 +30,14 @@ _DEFAULT_WATCH_SECONDS: Final = 1800.0
 class Lists:
     """Answers lists; keeps what is left of those that are read page by page."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: SandboxStore) -> None:
         self._store = store
         # Entries never change, so the rest of a list at its revision is a list of references.
-        self._open: OrderedDict[str, tuple[int, list[Entry]]] = OrderedDict()
+        self._open: OrderedDict[str, tuple[int, list[StoredObject]]] = OrderedDict()
 
-    def answer_list(self, request: Request, resource: Resource, namespace: str, view: View) -> Response:
+    def answer_list(
+        self, request: ReceivedRequest, resource: ServedResource, namespace: str, view: ObjectView
+    ) -> CompleteAnswer:
         """Answer a list request.
 
         Raises: ApiError when a selector, revision or continue token cannot be served.
@@ -53,9 +55,11 @@ class Lists:
             metadata["continue"] = self._keep(revision, entries[limit:])
             metadata["remainingItemCount"] = len(entries) - limit
             entries = entries[:limit]
-        return Response(200, view.many(entries, metadata), JSON)
+        return CompleteAnswer(200, view.many(entries, metadata), JSON)
 
-    def answer_watch(self, request: Request, resource: Resource, namespace: str, view: View) -> Watch:
+    def answer_watch(
+        self, request: ReceivedRequest, resource: ServedResource, namespace: str, view: ObjectView
+    ) -> Watch:
         """Answer a watch request.
 
         Raises: ApiError when a selector or revision cannot be served.
@@ -85,7 +89,7 @@ class Lists:
                 raise ApiError.expired(text) from None
         return watch
 
-    def _check_revision(self, request: Request, current: int) -> None:
+    def _check_revision(self, request: ReceivedRequest, current: int) -> None:
         wanted = _revision(request)
         self._check_known(wanted)
         if request.query.get("resourceVersionMatch") == "Exact" and wanted != current:
@@ -97,7 +101,7 @@ class Lists:
         if wanted > self._store.revision:
             raise ApiError.too_large_resource_version(wanted, self._store.revision)
 
-    def _keep(self, revision: int, rest: list[Entry]) -> str:
+    def _keep(self, revision: int, rest: list[StoredObject]) -> str:
         handle = secrets.token_urlsafe(12)
         self._open[handle] = (revision, rest)
         while len(self._open) > _MAX_OPEN_LISTS:
@@ -106,7 +110,7 @@ class Lists:
             encode({"v": "meta.k8s.io/v1", "rv": revision, "start": handle})
         ).decode()
 
-    def _resume(self, token: str) -> tuple[int, list[Entry]]:
+    def _resume(self, token: str) -> tuple[int, list[StoredObject]]:
         try:
             handle = msgspec.json.decode(base64.urlsafe_b64decode(token))["start"]
         except (ValueError, KeyError, TypeError):
@@ -116,14 +120,16 @@ class Lists:
         return self._open[handle]
 
 
-def select(request: Request, collection: Collection, resource: Resource, namespace: str) -> list[Entry]:
+def select(
+    request: ReceivedRequest, collection: Collection, resource: ServedResource, namespace: str
+) -> list[StoredObject]:
     """Give the stored objects that the request selects, in the order of their keys."""
     entries = collection.entries(f"{namespace}/" if namespace else "")
     chosen = selector_test(request, resource)
     return entries if chosen is None else [entry for entry in entries if chosen(entry)]
 
 
-def matcher(request: Request, resource: Resource, namespace: str) -> Matches | None:
+def matcher(request: ReceivedRequest, resource: ServedResource, namespace: str) -> Matches | None:
     """Give the test that a watch puts each object to, or None when all pass."""
     chosen = selector_test(request, resource)
     if not namespace:
@@ -134,7 +140,9 @@ def matcher(request: Request, resource: Resource, namespace: str) -> Matches | N
     return lambda entry: entry.key.startswith(prefix) and chosen(entry)
 
 
-def selector_test(request: Request, resource: Resource) -> Callable[[Entry], bool] | None:
+def selector_test(
+    request: ReceivedRequest, resource: ServedResource
+) -> Callable[[StoredObject], bool] | None:
     """Give the test made of the request's label and field selectors, or None without any.
 
     Raises: ApiError when they cannot be parsed, or name a field that cannot be selected by.
@@ -152,7 +160,7 @@ def selector_test(request: Request, resource: Resource) -> Callable[[Entry], boo
 
     readers = [(resource.field_reader(field), value, equal) for field, value, equal in field_tests]
 
-    def chosen(entry: Entry) -> bool:
+    def chosen(entry: StoredObject) -> bool:
         seen = resource.selectable(entry)
         labels = seen.metadata.labels or {}
         return all((read(seen) == value) == equal for read, value, equal in readers) and all(
@@ -162,7 +170,7 @@ def selector_test(request: Request, resource: Resource) -> Callable[[Entry], boo
     return chosen
 
 
-def _check_fields(resource: Resource, label_text: str, field_text: str, fields: list[str]) -> None:
+def _check_fields(resource: ServedResource, label_text: str, field_text: str, fields: list[str]) -> None:
     known = {label for label, _ in resource.field_paths}
     for field in fields:
         if field not in known:
@@ -173,7 +181,7 @@ def _check_fields(resource: Resource, label_text: str, field_text: str, fields: 
             )
 
 
-def _integer(request: Request, name: str) -> int:
+def _integer(request: ReceivedRequest, name: str) -> int:
     text = request.query.get(name, "")
     try:
         return max(0, int(text or 0))
@@ -181,7 +189,7 @@ def _integer(request: Request, name: str) -> int:
         raise ApiError.bad_request(f"invalid {name}: {text!r} is no integer") from None
 
 
-def _revision(request: Request) -> int:
+def _revision(request: ReceivedRequest) -> int:
     text = request.query.get("resourceVersion", "")
     try:
         return int(text or 0)

@@ -10,9 +10,9 @@ from typing import Any, Final
 from berth.sandbox.bodies import schemas
 from berth.sandbox.errors import ApiError
 from berth.sandbox.kinds.catalogue import Catalogue
-from berth.sandbox.kinds.resource import Resource
+from berth.sandbox.kinds.resource import ServedResource
 from berth.sandbox.reading import openapi_protobuf
-from berth.sandbox.request import JSON, Request, Response, json_response
+from berth.sandbox.request import JSON, CompleteAnswer, ReceivedRequest, json_response
 from berth.sandbox.store import Json, encode
 
 _GVK: Final = "x-kubernetes-group-version-kind"
@@ -33,7 +33,7 @@ class Documents:
         self._generation = -1
         self._encoded: dict[str, bytes] = {}
 
-    def handle(self, request: Request, parts: list[str]) -> Response | None:
+    def handle(self, request: ReceivedRequest, parts: list[str]) -> CompleteAnswer | None:
         """Answer a request below /openapi; None for an unknown path."""
         if self._generation != self._catalogue.generation:
             self._generation = self._catalogue.generation
@@ -44,16 +44,16 @@ class Documents:
             return json_response({"paths": {path: self._link(path) for path in self._group_paths()}})
         path = "/".join(parts[1:])
         if parts[:1] == ["v3"] and path in self._group_paths():
-            return Response(200, [self._v3(path)], JSON)
+            return CompleteAnswer(200, [self._v3(path)], JSON)
         return None
 
-    def _v2(self, request: Request) -> Response:
+    def _v2(self, request: ReceivedRequest) -> CompleteAnswer:
         media_type = _chosen(request.headers.get("accept", ""))
         if media_type not in self._encoded:
             document = _swagger(self._described(), self._catalogue.version)
             write = encode if media_type == JSON else openapi_protobuf.write
             self._encoded[media_type] = write(document)
-        return Response(200, [self._encoded[media_type]], media_type)
+        return CompleteAnswer(200, [self._encoded[media_type]], media_type)
 
     def _group_paths(self) -> list[str]:
         return [
@@ -61,7 +61,7 @@ class Documents:
             for group, version in dict.fromkeys((one.group, one.version) for one in self._described())
         ]
 
-    def _described(self) -> list[Resource]:
+    def _described(self) -> list[ServedResource]:
         return [one for one in self._catalogue.all() if one.is_described]
 
     def _link(self, path: str) -> Json:
@@ -92,7 +92,7 @@ def _chosen(accept: str) -> str:
     raise ApiError.not_acceptable()
 
 
-def _document_v3(served: list[Resource], version: str) -> Json:
+def _document_v3(served: list[ServedResource], version: str) -> Json:
     components = _reachable(served, "#/components/schemas/")
     paths: Json = {}
     for resource in served:
@@ -101,7 +101,7 @@ def _document_v3(served: list[Resource], version: str) -> Json:
     return {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": components}}
 
 
-def _swagger(served: list[Resource], version: str) -> Json:
+def _swagger(served: list[ServedResource], version: str) -> Json:
     paths: Json = {}
     for resource in served:
         paths |= _paths(resource, "#/definitions/", body_v3=False)
@@ -110,7 +110,7 @@ def _swagger(served: list[Resource], version: str) -> Json:
     return {"swagger": "2.0", "info": info, "paths": paths, "definitions": definitions}
 
 
-def schema_name(resource: Resource) -> str:
+def schema_name(resource: ServedResource) -> str:
     """Give the name under which the resource's type stands in the documents."""
     if resource.schema:
         return resource.schema
@@ -118,7 +118,7 @@ def schema_name(resource: Resource) -> str:
     return f"{backwards}.{resource.version}.{resource.kind}"
 
 
-def _paths(resource: Resource, prefix: str, *, body_v3: bool) -> Json:
+def _paths(resource: ServedResource, prefix: str, *, body_v3: bool) -> Json:
     base = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
     scope = "/namespaces/{namespace}" if resource.namespaced else ""
     listed, named = f"{base}{scope}/{resource.plural}", f"{base}{scope}/{resource.plural}/{{name}}"
@@ -170,7 +170,7 @@ def _content(schema: Json, media_types: tuple[str, ...]) -> Json:
     return {"description": "OK", "content": {media: {"schema": schema} for media in media_types}}
 
 
-def _reachable(served: list[Resource], prefix: str) -> dict[str, Json]:
+def _reachable(served: list[ServedResource], prefix: str) -> dict[str, Json]:
     """Collect the types of these resources and all that they refer to."""
     found: dict[str, Json] = {}
     pending = [schemas.ref_name(schemas.root(one.schema)) for one in served if one.schema]

@@ -18,7 +18,7 @@ Cell = Callable[[Json, float], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class PrinterColumn:
     """One column: its title, how to fill it, and from which width on it is shown (1: only `-o wide`)."""
 
     name: str
@@ -31,7 +31,7 @@ class Column:
 class Table:
     """The columns of one kind."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[PrinterColumn, ...]
 
     @cached_property
     def definitions(self) -> list[Json]:
@@ -109,15 +109,17 @@ def age_cell(document: Json, now: float) -> str:
     return since(at(document, "metadata.creationTimestamp"), now)
 
 
-NAME: Final = Column("Name", path_cell("metadata.name"))
-AGE: Final = Column("Age", age_cell)
+NAME: Final = PrinterColumn("Name", path_cell("metadata.name"))
+AGE: Final = PrinterColumn("Age", age_cell)
 
 
-def table(*columns: Column) -> Table:
+def table(*columns: PrinterColumn) -> Table:
     """Make a table whose first column is the name."""
     return Table((NAME, *columns))
 
 
-def column(name: str, path: str, default: Any = NONE, *, wide: bool = False, kind: str = "string") -> Column:
+def column(
+    name: str, path: str, default: Any = NONE, *, wide: bool = False, kind: str = "string"
+) -> PrinterColumn:
     """Make a column that shows the value at a path."""
-    return Column(name, path_cell(path, default), wide=wide, kind=kind)
+    return PrinterColumn(name, path_cell(path, default), wide=wide, kind=kind)

@@ -5,8 +5,8 @@ Source: pkg/printers/internalversion/printers.go (v1.36).
 
 from typing import Final
 
-from berth.sandbox.kinds.resource import Resource
-from berth.sandbox.reading.tables import AGE, NONE, Cell, Column, Table, at, column, table
+from berth.sandbox.kinds.resource import ServedResource
+from berth.sandbox.reading.tables import AGE, NONE, Cell, PrinterColumn, Table, at, column, table
 from berth.sandbox.reading.tables_scheduling import EVENTS, NODES, PODS
 from berth.sandbox.store import Json
 
@@ -30,9 +30,9 @@ def _containers(field: str) -> Cell:
 
 
 _TEMPLATE: Final = (
-    Column("Containers", _containers("name"), wide=True),
-    Column("Images", _containers("image"), wide=True),
-    Column("Selector", _selector, wide=True),
+    PrinterColumn("Containers", _containers("name"), wide=True),
+    PrinterColumn("Images", _containers("image"), wide=True),
+    PrinterColumn("Selector", _selector, wide=True),
 )
 
 
@@ -110,16 +110,16 @@ _TABLES: Final[dict[str, Table]] = {
     "nodes": NODES,
     "events": EVENTS,
     "namespaces": table(column("Status", "status.phase"), AGE),
-    "configmaps": table(Column("Data", _keys("data"), kind="integer"), AGE),
-    "secrets": table(column("Type", "type"), Column("Data", _keys("data"), kind="integer"), AGE),
-    "serviceaccounts": table(Column("Secrets", _keys("secrets"), kind="integer"), AGE),
+    "configmaps": table(PrinterColumn("Data", _keys("data"), kind="integer"), AGE),
+    "secrets": table(column("Type", "type"), PrinterColumn("Data", _keys("data"), kind="integer"), AGE),
+    "serviceaccounts": table(PrinterColumn("Secrets", _keys("secrets"), kind="integer"), AGE),
     "services": table(
         column("Type", "spec.type"),
         column("Cluster-IP", "spec.clusterIP"),
         column("External-IP", "spec.externalName"),
-        Column("Port(s)", _ports),
+        PrinterColumn("Port(s)", _ports),
         AGE,
-        Column("Selector", _selector, wide=True),
+        PrinterColumn("Selector", _selector, wide=True),
     ),
     "replicationcontrollers": table(
         column("Desired", "spec.replicas", 0, kind="integer"),
@@ -129,7 +129,7 @@ _TABLES: Final[dict[str, Table]] = {
         *_TEMPLATE,
     ),
     "deployments.apps": table(
-        Column("Ready", _ratio("status.readyReplicas", "spec.replicas")),
+        PrinterColumn("Ready", _ratio("status.readyReplicas", "spec.replicas")),
         column("Up-to-date", "status.updatedReplicas", 0, kind="integer"),
         column("Available", "status.availableReplicas", 0, kind="integer"),
         AGE,
@@ -143,7 +143,7 @@ _TABLES: Final[dict[str, Table]] = {
         *_TEMPLATE,
     ),
     "statefulsets.apps": table(
-        Column("Ready", _ratio("status.readyReplicas", "spec.replicas")), AGE, *_TEMPLATE[:2]
+        PrinterColumn("Ready", _ratio("status.readyReplicas", "spec.replicas")), AGE, *_TEMPLATE[:2]
     ),
     "daemonsets.apps": table(
         column("Desired", "status.desiredNumberScheduled", 0, kind="integer"),
@@ -155,7 +155,7 @@ _TABLES: Final[dict[str, Table]] = {
         *_TEMPLATE,
     ),
     "jobs.batch": table(
-        Column("Completions", _ratio("status.succeeded", "spec.completions")), AGE, *_TEMPLATE
+        PrinterColumn("Completions", _ratio("status.succeeded", "spec.completions")), AGE, *_TEMPLATE
     ),
     "poddisruptionbudgets.policy": table(
         column("Min Available", "spec.minAvailable", "N/A"),
@@ -165,10 +165,10 @@ _TABLES: Final[dict[str, Table]] = {
     ),
     "persistentvolumes": table(
         column("Capacity", "spec.capacity.storage", ""),
-        Column("Access Modes", _access("spec.accessModes")),
+        PrinterColumn("Access Modes", _access("spec.accessModes")),
         column("Reclaim Policy", "spec.persistentVolumeReclaimPolicy", ""),
         column("Status", "status.phase", ""),
-        Column("Claim", _claim),
+        PrinterColumn("Claim", _claim),
         column("StorageClass", "spec.storageClassName", ""),
         column("Reason", "status.reason", ""),
         AGE,
@@ -178,14 +178,14 @@ _TABLES: Final[dict[str, Table]] = {
         column("Status", "status.phase", ""),
         column("Volume", "spec.volumeName", ""),
         column("Capacity", "status.capacity.storage", ""),
-        Column("Access Modes", _access("status.accessModes")),
+        PrinterColumn("Access Modes", _access("status.accessModes")),
         column("StorageClass", "spec.storageClassName", ""),
         AGE,
         column("VolumeMode", "spec.volumeMode", "", wide=True),
     ),
     "storageclasses.storage.k8s.io": Table(
         (
-            Column("Name", _default_mark),
+            PrinterColumn("Name", _default_mark),
             column("Provisioner", "provisioner"),
             column("ReclaimPolicy", "reclaimPolicy"),
             column("VolumeBindingMode", "volumeBindingMode"),
@@ -193,7 +193,7 @@ _TABLES: Final[dict[str, Table]] = {
             AGE,
         )
     ),
-    "csinodes.storage.k8s.io": table(Column("Drivers", _csr_drivers, kind="integer"), AGE),
+    "csinodes.storage.k8s.io": table(PrinterColumn("Drivers", _csr_drivers, kind="integer"), AGE),
     "csidrivers.storage.k8s.io": table(
         column("AttachRequired", "spec.attachRequired", "true"),
         column("PodInfoOnMount", "spec.podInfoOnMount", "false"),
@@ -207,14 +207,14 @@ _TABLES: Final[dict[str, Table]] = {
         column("PreemptionPolicy", "preemptionPolicy"),
     ),
     "podgroups.scheduling.k8s.io": table(
-        Column("Policy", _group_policy),
+        PrinterColumn("Policy", _group_policy),
         column("Workload", "spec.podGroupTemplateRef.workload.workloadName"),
-        Column("Status", _group_status),
+        PrinterColumn("Status", _group_status),
         AGE,
     ),
     "workloads.scheduling.k8s.io": table(AGE),
     "leases.coordination.k8s.io": table(column("Holder", "spec.holderIdentity", ""), AGE),
-    "resourceclaims.resource.k8s.io": table(Column("State", _claim_state), AGE),
+    "resourceclaims.resource.k8s.io": table(PrinterColumn("State", _claim_state), AGE),
     "resourceslices.resource.k8s.io": table(
         column("Node", "spec.nodeName", ""),
         column("Driver", "spec.driver", ""),
@@ -225,10 +225,10 @@ _TABLES: Final[dict[str, Table]] = {
     "roles.rbac.authorization.k8s.io": table(column("Created At", "metadata.creationTimestamp")),
     "clusterroles.rbac.authorization.k8s.io": table(column("Created At", "metadata.creationTimestamp")),
     "rolebindings.rbac.authorization.k8s.io": table(
-        Column("Role", _references("roleRef")), AGE, Column("Subjects", _subjects, wide=True)
+        PrinterColumn("Role", _references("roleRef")), AGE, PrinterColumn("Subjects", _subjects, wide=True)
     ),
     "clusterrolebindings.rbac.authorization.k8s.io": table(
-        Column("Role", _references("roleRef")), AGE, Column("Subjects", _subjects, wide=True)
+        PrinterColumn("Role", _references("roleRef")), AGE, PrinterColumn("Subjects", _subjects, wide=True)
     ),
     "customresourcedefinitions.apiextensions.k8s.io": table(
         column("Created At", "metadata.creationTimestamp")
@@ -237,7 +237,7 @@ _TABLES: Final[dict[str, Table]] = {
 _GENERIC: Final = table(AGE)
 
 
-def table_for(resource: Resource) -> Table:
+def table_for(resource: ServedResource) -> Table:
     """Give the columns of a resource; name and age where nothing better is known."""
     if resource.custom is not None:
         found: Table = resource.custom.table

@@ -5,7 +5,7 @@ Source: printPod, printNode, printEvent of pkg/printers/internalversion/printers
 
 from typing import Any, Final
 
-from berth.sandbox.reading.tables import AGE, NONE, UNKNOWN, Column, Table, at, column, since, table
+from berth.sandbox.reading.tables import AGE, NONE, UNKNOWN, PrinterColumn, Table, at, column, since, table
 from berth.sandbox.store import Json
 
 _ROLE_PREFIX: Final = "node-role.kubernetes.io/"
@@ -48,14 +48,14 @@ def _readiness_gates(pod: Json, _now: float) -> str:
 
 
 PODS: Final = table(
-    Column("Ready", _ready),
-    Column("Status", _pod_status),
-    Column("Restarts", _restarts),
+    PrinterColumn("Ready", _ready),
+    PrinterColumn("Status", _pod_status),
+    PrinterColumn("Restarts", _restarts),
     AGE,
     column("IP", "status.podIP", wide=True),
     column("Node", "spec.nodeName", wide=True),
     column("Nominated Node", "status.nominatedNodeName", wide=True),
-    Column("Readiness Gates", _readiness_gates, wide=True),
+    PrinterColumn("Readiness Gates", _readiness_gates, wide=True),
 )
 
 
@@ -84,12 +84,12 @@ def _address(kind: str) -> Any:
 
 
 NODES: Final = table(
-    Column("Status", _node_status),
-    Column("Roles", _roles),
+    PrinterColumn("Status", _node_status),
+    PrinterColumn("Roles", _roles),
     AGE,
     column("Version", "status.nodeInfo.kubeletVersion", ""),
-    Column("Internal-IP", _address("InternalIP"), wide=True),
-    Column("External-IP", _address("ExternalIP"), wide=True),
+    PrinterColumn("Internal-IP", _address("InternalIP"), wide=True),
+    PrinterColumn("External-IP", _address("ExternalIP"), wide=True),
     column("OS-Image", "status.nodeInfo.osImage", UNKNOWN, wide=True),
     column("Kernel-Version", "status.nodeInfo.kernelVersion", UNKNOWN, wide=True),
     column("Container-Runtime", "status.nodeInfo.containerRuntimeVersion", UNKNOWN, wide=True),
@@ -126,15 +126,15 @@ def _count(event: Json, _now: float) -> int:
 
 EVENTS: Final = Table(
     (
-        Column("Last Seen", _last_seen),
+        PrinterColumn("Last Seen", _last_seen),
         column("Type", "type", ""),
         column("Reason", "reason", ""),
-        Column("Object", _object),
+        PrinterColumn("Object", _object),
         column("Subobject", "involvedObject.fieldPath", "", wide=True),
-        Column("Source", _source, wide=True),
-        Column("Message", _message),
-        Column("First Seen", _first_seen, wide=True),
-        Column("Count", _count, wide=True, kind="integer"),
+        PrinterColumn("Source", _source, wide=True),
+        PrinterColumn("Message", _message),
+        PrinterColumn("First Seen", _first_seen, wide=True),
+        PrinterColumn("Count", _count, wide=True, kind="integer"),
         column("Name", "metadata.name", "", wide=True),
     )
 )

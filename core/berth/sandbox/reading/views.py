@@ -7,27 +7,27 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from berth.sandbox.errors import ApiError
-from berth.sandbox.kinds.resource import Resource
+from berth.sandbox.kinds.resource import ServedResource
 from berth.sandbox.reading.event_conversion import NEW_VERSION, from_core
 from berth.sandbox.reading.tables_kinds import table_for
 from berth.sandbox.request import JSON
-from berth.sandbox.store import Entry, Json, encode
+from berth.sandbox.store import Json, StoredObject, encode
 
 _META_VERSION: Final = "meta.k8s.io/v1"
 _ITEMS_A_PART: Final = 100
 
 
-class View:
+class ObjectView:
     """Objects as they are stored."""
 
-    def __init__(self, resource: Resource) -> None:
+    def __init__(self, resource: ServedResource) -> None:
         self.resource = resource
 
-    def one(self, entry: Entry) -> bytes:
+    def one(self, entry: StoredObject) -> bytes:
         """Encode one object, as a get answers or a watch event carries it."""
         return entry.body
 
-    def many(self, entries: Sequence[Entry], metadata: Json) -> list[bytes]:
+    def many(self, entries: Sequence[StoredObject], metadata: Json) -> list[bytes]:
         """Encode a list of objects, in parts."""
         resource = self.resource
         head = encode(
@@ -43,51 +43,51 @@ class View:
         return parts
 
 
-class ConvertedView(View):
+class ConvertedView(ObjectView):
     """Events in the version in which they are not stored."""
 
-    def one(self, entry: Entry) -> bytes:
+    def one(self, entry: StoredObject) -> bytes:
         """Encode one event as events.k8s.io/v1."""
         return encode(from_core(entry.decode()))
 
-    def many(self, entries: Sequence[Entry], metadata: Json) -> list[bytes]:
+    def many(self, entries: Sequence[StoredObject], metadata: Json) -> list[bytes]:
         """Encode a list of events as events.k8s.io/v1."""
         items = [from_core(entry.decode()) for entry in entries]
         document = {"kind": "EventList", "apiVersion": NEW_VERSION, "metadata": metadata, "items": items}
         return [encode(document), b"\n"]
 
 
-class VersionedView(View):
+class VersionedView(ObjectView):
     """Custom resources in a version other than the one in which they are stored."""
 
-    def one(self, entry: Entry) -> bytes:
+    def one(self, entry: StoredObject) -> bytes:
         """Encode one object in the version asked for."""
         return encode({**entry.decode(), "apiVersion": self.resource.group_version})
 
-    def many(self, entries: Sequence[Entry], metadata: Json) -> list[bytes]:
+    def many(self, entries: Sequence[StoredObject], metadata: Json) -> list[bytes]:
         """Encode a list of objects in the version asked for."""
-        shown = [Entry(entry.key, entry.revision, self.one(entry)) for entry in entries]
+        shown = [StoredObject(entry.key, entry.revision, self.one(entry)) for entry in entries]
         return super().many(shown, metadata)
 
 
-class TableView(View):
+class TableView(ObjectView):
     """Objects as rows with the columns kubectl prints."""
 
-    def __init__(self, resource: Resource, include: str, clock: Callable[[], float]) -> None:
+    def __init__(self, resource: ServedResource, include: str, clock: Callable[[], float]) -> None:
         super().__init__(resource)
         self._table = table_for(resource)
         self._include = include or "Metadata"
         self._clock = clock
 
-    def one(self, entry: Entry) -> bytes:
+    def one(self, entry: StoredObject) -> bytes:
         """Encode a table of one row."""
         return encode(self._document([entry], {"resourceVersion": str(entry.revision)}))
 
-    def many(self, entries: Sequence[Entry], metadata: Json) -> list[bytes]:
+    def many(self, entries: Sequence[StoredObject], metadata: Json) -> list[bytes]:
         """Encode a table."""
         return [encode(self._document(entries, metadata)), b"\n"]
 
-    def _document(self, entries: Sequence[Entry], metadata: Json) -> Json:
+    def _document(self, entries: Sequence[StoredObject], metadata: Json) -> Json:
         now = self._clock()
         rows = []
         for entry in entries:
@@ -111,14 +111,14 @@ class TableView(View):
         return document if self._include == "Object" else partial_metadata(document)
 
 
-class MetadataView(View):
+class MetadataView(ObjectView):
     """Objects reduced to their metadata."""
 
-    def one(self, entry: Entry) -> bytes:
+    def one(self, entry: StoredObject) -> bytes:
         """Encode one object's metadata."""
         return encode(partial_metadata(entry.decode()))
 
-    def many(self, entries: Sequence[Entry], metadata: Json) -> list[bytes]:
+    def many(self, entries: Sequence[StoredObject], metadata: Json) -> list[bytes]:
         """Encode a list of objects' metadata."""
         items = [partial_metadata(entry.decode()) for entry in entries]
         kind = "PartialObjectMetadataList"
@@ -131,15 +131,17 @@ def partial_metadata(document: Json) -> Json:
     return {"kind": "PartialObjectMetadata", "apiVersion": _META_VERSION, "metadata": document["metadata"]}
 
 
-def _plain_view(resource: Resource) -> View:
+def _plain_view(resource: ServedResource) -> ObjectView:
     if resource.group_version == NEW_VERSION:
         return ConvertedView(resource)
     if resource.custom is not None and resource.custom.stored is not resource:
         return VersionedView(resource)
-    return View(resource)
+    return ObjectView(resource)
 
 
-def choose_view(resource: Resource, accept: str, include: str, clock: Callable[[], float]) -> View:
+def choose_view(
+    resource: ServedResource, accept: str, include: str, clock: Callable[[], float]
+) -> ObjectView:
     """Give the view that the Accept header asks for.
 
     Raises: ApiError when none of the formats it accepts is written here.

@@ -4,12 +4,20 @@ from collections.abc import Callable
 from typing import Final
 
 from berth.sandbox.errors import ApiError
-from berth.sandbox.kinds.resource import Resource
+from berth.sandbox.kinds.resource import ServedResource
 from berth.sandbox.request import JSON, Wake
-from berth.sandbox.store import Collection, Compacted, Entry, Event, EventType, Store, encode
+from berth.sandbox.store import (
+    Collection,
+    Compacted,
+    EventType,
+    SandboxStore,
+    StoredObject,
+    StoreEvent,
+    encode,
+)
 
-Matches = Callable[[Entry], bool]
-Render = Callable[[Entry], bytes]
+Matches = Callable[[StoredObject], bool]
+Render = Callable[[StoredObject], bytes]
 
 _HEAD: Final = {kind: f'{{"type":"{kind.value}","object":'.encode() for kind in EventType}
 _TAIL: Final = b"}\n"
@@ -18,7 +26,7 @@ INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 _BATCH: Final = 2_000
 
 
-def _whole(entry: Entry) -> bytes:
+def _whole(entry: StoredObject) -> bytes:
     return entry.body
 
 
@@ -29,9 +37,9 @@ class Watch:
 
     def __init__(
         self,
-        store: Store,
+        store: SandboxStore,
         collection: Collection,
-        resource: Resource,
+        resource: ServedResource,
         matches: Matches | None,
         *,
         render: Render = _whole,
@@ -47,7 +55,7 @@ class Watch:
         self._matches = matches
         self._render = render
         self._bookmarks = bookmarks
-        self._initial: list[Entry] = []
+        self._initial: list[StoredObject] = []
         self._initial_bookmark = False
         self._initial_revision = 0
         self._position = collection.end_position()
@@ -61,7 +69,7 @@ class Watch:
         """
         self._position = self._collection.position_after(revision)
 
-    def start_with(self, entries: list[Entry], *, bookmark: bool) -> None:
+    def start_with(self, entries: list[StoredObject], *, bookmark: bool) -> None:
         """Begin with these objects as ADDED; with `bookmark`, mark where they end."""
         self._initial = list(reversed(entries))
         self._initial_bookmark = bookmark
@@ -115,7 +123,7 @@ class Watch:
             parts.append(self._bookmark(self._initial_revision, {INITIAL_EVENTS_END: "true"}))
         return parts
 
-    def _append(self, parts: list[bytes], event: Event) -> None:
+    def _append(self, parts: list[bytes], event: StoreEvent) -> None:
         kind, entry = event.type, event.entry
         if self._matches is not None:
             now = kind is not EventType.DELETED and self._matches(entry)
@@ -154,10 +162,10 @@ def error_event(wanted: int, oldest: int) -> bytes:
     return b'{"type":"ERROR","object":' + encode(status) + _TAIL
 
 
-def _last_match(event: Event) -> Entry:
+def _last_match(event: StoreEvent) -> StoredObject:
     # A watcher that loses sight of an object is reported its last visible state, at the new revision.
     if event.type is EventType.DELETED or event.previous is None:
         return event.entry
     document = event.previous.decode()
     document["metadata"]["resourceVersion"] = str(event.entry.revision)
-    return Entry(event.entry.key, event.entry.revision, encode(document))
+    return StoredObject(event.entry.key, event.entry.revision, encode(document))

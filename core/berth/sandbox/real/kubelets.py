@@ -14,7 +14,7 @@ from berth.client.errors import ClientError
 from berth.client.reflector import Reflector
 from berth.client.resources import NODES, PODS
 from berth.client.transport import Transport
-from berth.client.watch import Source
+from berth.client.watch import WatchSource
 from berth.sandbox import meta
 from berth.sandbox.controllers.kubelet import internal_address, pod_ip, run_seconds, started, terminate
 from berth.sandbox.store import Json
@@ -30,8 +30,10 @@ class RemoteKubelets:
         self._api = Api(transport)
         self._grace_seconds = grace_seconds
         self._hosts: dict[str, str] = {}
-        self._pods = Reflector[Json](transport, Source(PODS), msgspec.json.decode, _Listener(self._look))
-        self._nodes = Reflector[Json](transport, Source(NODES), msgspec.json.decode, _Listener(self._host))
+        self._pods = Reflector[Json](transport, WatchSource(PODS), msgspec.json.decode, _Listener(self._look))
+        self._nodes = Reflector[Json](
+            transport, WatchSource(NODES), msgspec.json.decode, _Listener(self._host)
+        )
         # By pod and what is being done to it, so that one event more does not do it twice.
         self._doing: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._addresses = 0

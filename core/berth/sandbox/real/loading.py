@@ -12,7 +12,7 @@ from berth.client.resources import NAMESPACES, Resource
 from berth.client.wire import encode
 from berth.sandbox.errors import SandboxError
 from berth.sandbox.kinds.catalogue import Catalogue
-from berth.sandbox.kinds.resource import Resource as ServedResource
+from berth.sandbox.kinds.resource import ServedResource
 from berth.sandbox.store import Json
 
 AT_ONCE: Final = 16

@@ -8,22 +8,22 @@ from collections.abc import Callable, Mapping, Sequence
 
 from berth.client.api import Api
 from berth.client.events import EventRecorder, Reference
-from berth.client.leases import LeaderElector, LeaseSettings, Spread
+from berth.client.leases import LeaderElector, LeaseSettings, LeaseSpread
 from berth.client.write_guard import WriteGuard
-from berth.config.loading import Loaded
+from berth.config.loading import LoadedConfig
 from berth.config.types import LeaderElection
-from berth.out_of_tree.lifecycle.conditions import Condition, Kind
+from berth.out_of_tree.lifecycle.conditions import ConditionType, PluginCondition
 from berth.scheduler.leading.campaign import Campaign
 from berth.scheduler.leading.leaderships import lease_name
 from berth.scheduler.loop.control_thread import ControlThread
 
-_ANNOUNCED = frozenset({Kind.READY, Kind.CIRCUIT_CLOSED, Kind.ARGUMENTS_ACCEPTED})
+_ANNOUNCED = frozenset({ConditionType.READY, ConditionType.CIRCUIT_CLOSED, ConditionType.ARGUMENTS_ACCEPTED})
 
 
 class LeaseEvents:
     """Events about a shard's lease, which stands for all schedulers of that name."""
 
-    def __init__(self, recorder: EventRecorder, loaded: Loaded, shard: str) -> None:
+    def __init__(self, recorder: EventRecorder, loaded: LoadedConfig, shard: str) -> None:
         self._recorder = recorder
         self._controller = loaded.profiles[0].scheduler_name
         election = loaded.configuration.leader_election
@@ -39,7 +39,7 @@ class LeaseEvents:
         note = f"the lease was not acquired or renewed: {why}"
         self._tell(note, "Warning", "LeaseNotRenewed", "LeaderElection", by_note=True)
 
-    def plugin_condition(self, plugin: str, condition: Condition) -> None:
+    def plugin_condition(self, plugin: str, condition: PluginCondition) -> None:
         """Let users know when a plugin can be asked again, or no more, and when it refuses arguments."""
         if condition.kind in _ANNOUNCED:
             text = f"plugin {plugin}: {condition.kind} is {condition.holds}: {condition.reason}"
@@ -76,7 +76,7 @@ def new_campaigns(
     """
     if not election.leader_elect:
         return {}
-    loop, spread = asyncio.get_running_loop(), Spread()
+    loop, spread = asyncio.get_running_loop(), LeaseSpread()
 
     def campaign(shard: str) -> Campaign:
         def announce(note: str) -> None:

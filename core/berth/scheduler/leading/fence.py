@@ -17,24 +17,24 @@ from weakref import WeakSet
 
 from berth.client.errors import ObjectError
 from berth.client.freshness import Absence
-from berth.client.watch import Source
+from berth.client.watch import WatchSource
 from berth.client.write_guard import Terms, WriteGuard
 from berth.framework.clock import Clock, SystemClock
 
 log = logging.getLogger(__name__)
 
 
-class Mirror(Protocol):
+class WatchedMirror(Protocol):
     """A watched kind: how long its watch was away, and the proof that it is up to date."""
 
-    source: Source
+    source: WatchSource
     absence: Absence
 
     async def prove(self) -> None:
         """Return once every write is known that was done before the call. Raises: ObjectError."""
 
 
-class View:
+class MirrorView:
     """All watched kinds, and which of them are in doubt; one for all fences of a process.
 
     `mirrors` are all of the moment: plugins come and go, and the kinds that only they watch with them.
@@ -42,7 +42,11 @@ class View:
     """
 
     def __init__(
-        self, mirrors: Callable[[], Sequence[Mirror]], bound_seconds: float, *, clock: Clock | None = None
+        self,
+        mirrors: Callable[[], Sequence[WatchedMirror]],
+        bound_seconds: float,
+        *,
+        clock: Clock | None = None,
     ) -> None:
         self.mirrors = mirrors
         self._bound_seconds = bound_seconds
@@ -50,7 +54,7 @@ class View:
         self._sure_until = -math.inf
         """Up to when no mirror can have been away for too long: an absence grows as time passes."""
         # A proof forgives the absence when it begins: until it ends the mirror is in doubt for all fences.
-        self._unproven: WeakSet[Mirror] = WeakSet()
+        self._unproven: WeakSet[WatchedMirror] = WeakSet()
 
     def any_in_doubt(self) -> bool:
         """Whether there is one now; asked before every pod."""
@@ -63,11 +67,11 @@ class View:
         self._sure_until = now + self._bound_seconds - longest
         return False
 
-    def in_doubt(self) -> Iterable[Mirror]:
+    def in_doubt(self) -> Iterable[WatchedMirror]:
         """The mirrors that nothing is to be decided on."""
         return (mirror for mirror in self.mirrors() if mirror in self._unproven or self._was_away(mirror))
 
-    async def prove(self, mirror: Mirror) -> None:
+    async def prove(self, mirror: WatchedMirror) -> None:
         """Return once the mirror is up to date, or its kind is shown no more."""
         if self._was_away(mirror):
             self._unproven.add(mirror)
@@ -78,7 +82,7 @@ class View:
             log.warning("kind not shown, its last state stands: resource=%s error=%s", _plural(mirror), error)
         self._unproven.discard(mirror)
 
-    def _was_away(self, mirror: Mirror) -> bool:
+    def _was_away(self, mirror: WatchedMirror) -> bool:
         return mirror.absence.seconds() > self._bound_seconds
 
 
@@ -90,7 +94,7 @@ class Fence:
 
     def __init__(
         self,
-        view: View,
+        view: MirrorView,
         guard: WriteGuard,
         terms: Terms,
         *,
@@ -128,5 +132,5 @@ class Fence:
         log.info("view proven to be up to date, scheduling: kinds=%d seconds=%.3f", len(doubted), seconds)
 
 
-def _plural(mirror: Mirror) -> str:
+def _plural(mirror: WatchedMirror) -> str:
     return mirror.source.resource.plural

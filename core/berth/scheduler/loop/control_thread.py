@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from berth.scheduler.loop.loop_turns import LoopTurns
-from berth.scheduler.loop.pauses import Pauses
+from berth.scheduler.loop.pauses import LoopPauses
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ class ControlThread:
 
     def __init__(self, turns: LoopTurns) -> None:
         self.turns = turns
-        self._pauses = Pauses(turns.loop)
+        self._pauses = LoopPauses(turns.loop)
         # A daemon, so that a second SIGTERM or an error at the start never waits for it.
         self._thread = threading.Thread(target=self._work, name="control", daemon=True)
         self._started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()

@@ -19,7 +19,7 @@ BUSY_SHARE = 0.1
 """The share of a CPU from which on a loop is busy."""
 
 
-class Pauses:
+class LoopPauses:
     """The pauses of one loop, from `begin` to `end`, both called in its thread."""
 
     def __init__(

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 
 from berth.aggregated_api.kinds import NODE, POD, POD_GROUP, PROFILE
-from berth.aggregated_api.routing import Asked, Explanation
+from berth.aggregated_api.routing import ExplainRequest, Explanation
 from berth.config.releases.release import shown
 from berth.config.shards import Shard
 from berth.explain.attempt_log import AttemptLog
-from berth.explain.explainer import Explainer, Wanted
+from berth.explain.explainer import Explainer, ExplainOptions
 from berth.explain.overviews import Overviews
 from berth.explain.pod_states import PodStates
 from berth.explain.schema import NodeExplanation
@@ -120,14 +120,14 @@ class ExplainingHere:
         """The profile of the group's pods; "" where no pod of it is known."""
         return await self.turns.ask(lambda: self.overviews.profile_of_group(namespace, name))
 
-    async def explain(self, asked: Asked) -> Explanation:
+    async def explain(self, asked: ExplainRequest) -> Explanation:
         """What is known here. Raises: LookupError."""
         return await self.turns.ask(lambda: self._answer(asked))
 
-    def _answer(self, asked: Asked) -> Coroutine[Any, Any, msgspec.Struct]:
+    def _answer(self, asked: ExplainRequest) -> Coroutine[Any, Any, msgspec.Struct]:
         match asked.kind.name:
             case POD.name:
-                wanted = Wanted(**explain_options(asked.query))
+                wanted = ExplainOptions(**explain_options(asked.query))
                 return self.explainer.explain(asked.namespace, asked.name, wanted)
             case POD_GROUP.name:
                 return self.overviews.pod_group(asked.namespace, asked.name)

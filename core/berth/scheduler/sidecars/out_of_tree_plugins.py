@@ -16,12 +16,12 @@ from berth.framework.extender import Extender
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
-from berth.out_of_tree.lifecycle.conditions import Condition
+from berth.out_of_tree.lifecycle.conditions import PluginCondition
 from berth.out_of_tree.plugin_metrics import PluginMetrics
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import PluginFactory
 from berth.queue.hint_questions import HintQuestion, HintsAnswered, queue_all
-from berth.scheduler.leading.fence import Mirror
+from berth.scheduler.leading.fence import WatchedMirror
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.scheduler.loop.running_tasks import RunningTasks
 from berth.scheduler.process_options import ProcessOptions
@@ -47,13 +47,13 @@ class OutOfTreePlugins:
         writers: Writers,
         metrics: PluginMetrics,
         sampled: Callable[[bytes], bool],
-        on_condition: Callable[[str, Condition], None],
+        on_condition: Callable[[str, PluginCondition], None],
         transport: Transport,
         tasks: RunningTasks,
     ) -> None:
         self.nodes: RawObjects[Node] = RawObjects()
         self.pods: RawObjects[Pod] = RawObjects()
-        self.mirrors: list[Mirror] = []
+        self.mirrors: list[WatchedMirror] = []
         """The kinds that only plugins watch, as the fence sees them."""
         self.hosted: PluginHost | None = None
         """The host of sidecars, None as long as there was none to host."""

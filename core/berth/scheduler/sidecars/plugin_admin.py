@@ -24,7 +24,7 @@ from aiohttp import web
 from berth.aggregated_api.status import http_status
 from berth.config.errors import PluginListError
 from berth.config.out_of_tree.plugin_list import read_plugin_list
-from berth.out_of_tree.lifecycle.wanted import AttachError, Wanted
+from berth.out_of_tree.lifecycle.wanted import AttachError, DesiredPlugin
 from berth.scheduler.loop.loop_turns import LoopTurns
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class PluginAdmin:
         notes: list[str] = []
         try:
             for spec in specs:
-                notes += await self._attaching().attach(Wanted.of(spec))
+                notes += await self._attaching().attach(DesiredPlugin.of(spec))
         except AttachError as error:
             return http_status(409, "Conflict", str(error))
         return self._made([spec.name for spec in specs], notes)

@@ -22,7 +22,7 @@ from berth.client.timing import Sleep
 from berth.config.out_of_tree.sidecars import SidecarSpec, SocketDirectory, plugin_name_problem
 from berth.out_of_tree.errors import NotConnectedError
 from berth.out_of_tree.lifecycle.attaching import Attaching
-from berth.out_of_tree.lifecycle.wanted import AttachError, Wanted
+from berth.out_of_tree.lifecycle.wanted import AttachError, DesiredPlugin
 from berth.out_of_tree.transport.socket_access import check_socket
 
 log = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ class PluginDirectory:
     async def _attach(self, spec: SidecarSpec, identity: Identity) -> None:
         try:
             await self._keep_objects()
-            await self._attaching.attach(Wanted.of(spec))
+            await self._attaching.attach(DesiredPlugin.of(spec))
         except (AttachError, ClientError) as error:
             self._resting[spec.name] = identity, RETRY_LOOKS
             log.error("plugin not attached plugin=%s error=%s", spec.name, error)  # noqa: TRY400 (reported, not traced)

@@ -15,7 +15,7 @@ from berth.config.errors import PluginListError
 from berth.config.out_of_tree.plugin_list import read_plugin_list
 from berth.config.out_of_tree.sidecars import SidecarSpec, SocketDirectory
 from berth.out_of_tree.lifecycle.attaching import Attaching
-from berth.out_of_tree.lifecycle.wanted import AttachError, Wanted
+from berth.out_of_tree.lifecycle.wanted import AttachError, DesiredPlugin
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class PluginListFile:
         self._known[spec.name] = spec
         try:
             await self._keep_objects()
-            notes = await self._attaching.attach(Wanted.of(spec), insists=True)
+            notes = await self._attaching.attach(DesiredPlugin.of(spec), insists=True)
         except (AttachError, ClientError) as error:
             log.error("plugin stays as it was plugin=%s error=%s", spec.name, error)  # noqa: TRY400 (as above)
         else:

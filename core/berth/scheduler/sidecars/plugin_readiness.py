@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from berth.config.out_of_tree.sidecars import arguments_digest
 from berth.out_of_tree.lifecycle.attaching import Attaching
-from berth.out_of_tree.lifecycle.conditions import Kind
+from berth.out_of_tree.lifecycle.conditions import ConditionType
 from berth.scheduler.writing.own_pod_conditions import Json
 
 TYPE_PREFIX = "plugin.berth.dev/"
@@ -26,7 +26,7 @@ def _conditions(attaching: Attaching, name: str) -> Iterator[Json]:
     One that is away took those of an earlier entry, if any: nothing is said of the present ones.
     """
     by_type = {each["type"]: each for each in attaching.describe(name)["conditions"]}
-    ready, arguments = by_type[Kind.READY], by_type.get(Kind.ARGUMENTS_ACCEPTED)
+    ready, arguments = by_type[ConditionType.READY], by_type.get(ConditionType.ARGUMENTS_ACCEPTED)
     yield {**ready, "type": f"{TYPE_PREFIX}{name}"}
     if arguments is None:
         return

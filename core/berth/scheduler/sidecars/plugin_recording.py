@@ -14,7 +14,7 @@ from aiohttp import web
 from berth.aggregated_api.status import http_status
 from berth.out_of_tree.lifecycle.attaching import Attaching
 from berth.out_of_tree.lifecycle.wanted import AttachError
-from berth.out_of_tree.recordings.recording import MAX_BYTES, Extent, Recording
+from berth.out_of_tree.recordings.recording import MAX_BYTES, CallRecording, Extent
 from berth.scheduler.loop.loop_turns import LoopTurns
 from berth.serving.errors import LoopBusyError
 from berth.serving.request_bounds import within_write_time
@@ -30,7 +30,7 @@ async def record(
     """Answer such a request; the loop that owns the plugins records, this one writes."""
     name = request.match_info["name"]
 
-    async def begin() -> Recording:
+    async def begin() -> CallRecording:
         return attaching().record(name, _extent(request))
 
     try:

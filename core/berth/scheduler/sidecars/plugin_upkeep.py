@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from berth.client.pods import Pods
+from berth.client.pods import PodWrites
 from berth.scheduler.loop.running_tasks import RunningTasks
 from berth.scheduler.process_options import ProcessOptions
 from berth.scheduler.scheduler import Scheduler
@@ -35,7 +35,7 @@ class PluginUpkeep:
         plugins: OutOfTreePlugins,
         scheduler: Scheduler,
         raw: RawKeeping,
-        own_pods: Pods,
+        own_pods: PodWrites,
         tasks: RunningTasks,
     ) -> None:
         self.raw = raw

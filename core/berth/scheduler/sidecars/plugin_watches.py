@@ -9,7 +9,7 @@ from berth.client.freshness import Absence
 from berth.client.reflector import Reflector
 from berth.client.resources import Resource
 from berth.client.transport import Transport
-from berth.client.watch import Source
+from berth.client.watch import WatchSource
 from berth.framework.clock import SystemClock
 from berth.out_of_tree.cluster_state.watched_objects import (
     ObjectsOfKind,
@@ -17,7 +17,7 @@ from berth.out_of_tree.cluster_state.watched_objects import (
     WatchedObject,
     decode_object,
 )
-from berth.scheduler.leading.fence import Mirror
+from berth.scheduler.leading.fence import WatchedMirror
 from berth.scheduler.loop.running_tasks import RunningTasks
 
 log = logging.getLogger(__name__)
@@ -60,13 +60,13 @@ class PluginMirror:
 def watch(
     transport: Transport,
     tasks: RunningTasks,
-    mirrors: list[Mirror],
+    mirrors: list[WatchedMirror],
     kind: WatchedKind,
     handler: ObjectsOfKind,
 ) -> Callable[[], None]:
     """Start a watch of that kind beside all others; what ends it."""
     resource = Resource(kind.group, kind.version, kind.resource, namespaced=True)
-    source = Source(resource, label_selector=kind.label_selector)
+    source = WatchSource(resource, label_selector=kind.label_selector)
     reflector = Reflector(transport, source, decode_object, handler)
     mirror = PluginMirror(reflector)
     mirrors.append(mirror)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from berth.client import resources
 from berth.client.resources import Resource
 from berth.client.transport import Transport
-from berth.client.watch import Source, pages
+from berth.client.watch import WatchSource, pages
 from berth.objects.node_decoding import decode_node
 from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree.cluster_state.raw_objects import KeptObjects, RawObjects, T
@@ -46,7 +46,7 @@ class RawKeeping:
     async def _fill(
         self, resource: Resource, selector: str, decode: Callable[[bytes], T], kept: RawObjects[T]
     ) -> None:
-        async for page in pages(self._transport, Source(resource, field_selector=selector)):
+        async for page in pages(self._transport, WatchSource(resource, field_selector=selector)):
             for item in page.items or ():
                 data = bytes(item)
                 kept.fill(decode(data), data)

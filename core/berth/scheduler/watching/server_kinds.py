@@ -45,7 +45,7 @@ class _Kinds(msgspec.Struct):
     resources: list[_Listed] = []
 
 
-class Answers(Protocol):
+class DiscoveryReader(Protocol):
     """The part of the transport that is used here."""
 
     async def request(self, method: str, path: str, *, timeout_seconds: float | None = None) -> Any:
@@ -69,7 +69,7 @@ class ServerKinds:
 EVERY_KIND: Final = ServerKinds()
 
 
-async def server_kinds(transport: Answers) -> ServerKinds:
+async def server_kinds(transport: DiscoveryReader) -> ServerKinds:
     """Give what the server says that it has of the newer kinds.
 
     A question without an answer counts as yes: the watches then find out, and try for as long as it takes.
@@ -113,7 +113,7 @@ def consequences(kinds: Iterable[Resource]) -> str:
     )
 
 
-async def _served(transport: Answers, root: str) -> frozenset[str] | None:
+async def _served(transport: DiscoveryReader, root: str) -> frozenset[str] | None:
     """The plurals of a group's version: none if there is no such version, None if that is not known."""
     body = await _read(transport, root)
     try:
@@ -123,7 +123,7 @@ async def _served(transport: Answers, root: str) -> frozenset[str] | None:
     return None if kinds is None else frozenset(each.name for each in kinds.resources)
 
 
-async def _read(transport: Answers, path: str) -> bytes | None:
+async def _read(transport: DiscoveryReader, path: str) -> bytes | None:
     """The body of a good answer, an empty one where there is no such path, None without an answer."""
     try:
         response = await transport.request("GET", path, timeout_seconds=SECONDS)

@@ -15,7 +15,7 @@ from berth.client.quarantined_objects import Report, ignore
 from berth.client.reflector import Reflector
 from berth.client.resources import Resource
 from berth.client.transport import Transport
-from berth.client.watch import Source
+from berth.client.watch import WatchSource
 from berth.framework.cluster_event import EventResource
 from berth.framework.listers import Listers, Store
 from berth.objects.api_object import TypedObject
@@ -166,7 +166,7 @@ def reflectors(
     read_node, nodes = kept.nodes.decoding(decode_node), kept.nodes.following(scheduler.node_handler)
     read_pod, pods = kept.pods.decoding(decode_pod), kept.pods.following(scheduler.pod_handler)
     # Of these two there are many.
-    every, live = Source(resources.NODES), Source(resources.PODS, field_selector=LIVE_PODS)
+    every, live = WatchSource(resources.NODES), WatchSource(resources.PODS, field_selector=LIVE_PODS)
     yield Reflector(transport, every, read_node, nodes, whole=True, fatal=FATAL, report=report)
     yield Reflector(transport, live, read_pod, pods, whole=True, fatal=FATAL, report=report)
     kinds = _kinds(scheduler, groups, server.absent)
@@ -175,9 +175,11 @@ def reflectors(
             continue
         handler = scheduler.resource_handler(watched.events, watched.store(scheduler.listers))
         decode: Callable[[bytes], Any] = decoder(watched.kind)
-        yield Reflector(transport, Source(server.served(watched.resource)), decode, handler, report=report)
+        yield Reflector(
+            transport, WatchSource(server.served(watched.resource)), decode, handler, report=report
+        )
     if resources.DEVICE_TAINT_RULES in kinds:
-        rules = Source(server.served(resources.DEVICE_TAINT_RULES))
+        rules = WatchSource(server.served(resources.DEVICE_TAINT_RULES))
         handler = scheduler.device_taint_rule_handler
         yield Reflector(transport, rules, decoder(DeviceTaintRule), handler, report=report)
     yield from _of_other_kinds(transport, scheduler, report)
@@ -207,4 +209,4 @@ def _of_other_kinds(
             plural, version, group = name.split(".", 2)
             handler = scheduler.resource_handler(name, scheduler.listers.store(plural))
             resource = Resource(group, version, plural, namespaced=True)
-            yield Reflector(transport, Source(resource), decode, handler, report=report)
+            yield Reflector(transport, WatchSource(resource), decode, handler, report=report)

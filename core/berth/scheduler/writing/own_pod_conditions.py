@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from berth.client.errors import ClientError
-from berth.client.pods import Pods
+from berth.client.pods import PodWrites
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class OwnPod(NamedTuple):
 class OwnPodConditions:
     """Keeps conditions on our pod; `found` gives them as they are now."""
 
-    def __init__(self, found: Callable[[], Iterable[Json]], pods: Pods, pod: OwnPod) -> None:
+    def __init__(self, found: Callable[[], Iterable[Json]], pods: PodWrites, pod: OwnPod) -> None:
         self._found = found
         self._pods = pods
         self._pod = pod

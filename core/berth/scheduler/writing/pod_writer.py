@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from berth.client.errors import ClientError, ConflictError, NotFoundError, ServerError
-from berth.client.pods import Ambiguous, BindOutcome, Bound, Conflict, NotFound, Pods, Rejected
+from berth.client.pods import Ambiguous, BindOutcome, Bound, Conflict, NotFound, PodWrites, Rejected
 from berth.client.timing import Backoff
 from berth.framework.background import Background
 from berth.framework.handle import NO_ANNOTATIONS, OnBound, PodGoneError
@@ -42,7 +42,7 @@ class BindFailedError(Exception):
 class PodWriter:
     """Implements berth.framework.handle.ApiWriter."""
 
-    def __init__(self, pods: Pods, background: Background, *, sleep: Sleep = asyncio.sleep) -> None:
+    def __init__(self, pods: PodWrites, background: Background, *, sleep: Sleep = asyncio.sleep) -> None:
         self._pods = pods
         self._background = background
         self._sleep = sleep

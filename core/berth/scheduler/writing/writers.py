@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from berth.client.api import Api
-from berth.client.pods import Pods
+from berth.client.pods import PodWrites
 from berth.client.resources import POD_GROUPS, Resource
 from berth.client.transport import Transport
 from berth.client.write_guard import WriteGuard
@@ -41,7 +41,7 @@ class Writers:
         """
         api = Api(transport)
         return cls(
-            PodWriter(Pods(transport, may_write=may_write), background),
+            PodWriter(PodWrites(transport, may_write=may_write), background),
             ApiVolumeWriter(api, may_write=may_write),
             ApiClaimWriter(api, may_write=may_write),
             ApiPodGroupWriter(api, pod_groups, may_write=may_write, trees=trees),

@@ -13,7 +13,7 @@ import msgspec
 from berth_images.debian import Lock, Package, fetched, unpacked
 from berth_images.errors import ImageError
 from berth_images.platforms import Platform
-from berth_images.tree import File, Folder, Link, Tree
+from berth_images.tree import File, Folder, Symlink, Tree
 
 USER = 65532
 """The user and the group that images run as."""
@@ -102,7 +102,7 @@ def _layer(name: str, packages: tuple[str, ...], platform: Platform) -> BaseLaye
     if name == "static":
         _add_system(tree)
     if name == "python":
-        tree.add("usr/bin/python3", Link(f"python{bases().python}"))
+        tree.add("usr/bin/python3", Symlink(f"python{bases().python}"))
     return BaseLayer(name, tree, chosen)
 
 
@@ -110,7 +110,7 @@ def _add_package(tree: Tree, package: Package) -> None:
     found, control = unpacked(fetched(package), tuple(bases().left_out.patterns))
     for name in found:
         # A licence asks that its text comes along; other documents stay behind.
-        if not name.startswith(_DOCUMENTS) or name.endswith("/copyright") or isinstance(found[name], Link):
+        if not name.startswith(_DOCUMENTS) or name.endswith("/copyright") or isinstance(found[name], Symlink):
             tree.add(name, found[name])
     # Where scanners look for the packages of an image that has no dpkg.
     tree.add(f"var/lib/dpkg/status.d/{package.name}", File(control.encode()))
@@ -120,7 +120,7 @@ def _add_system(tree: Tree) -> None:
     tree.add("etc/passwd", File(_PASSWD.encode()))
     tree.add("etc/group", File(_GROUP.encode()))
     tree.add("etc/nsswitch.conf", File(_SWITCH.encode()))
-    tree.add("etc/localtime", Link("/usr/share/zoneinfo/Etc/UTC"))
+    tree.add("etc/localtime", Symlink("/usr/share/zoneinfo/Etc/UTC"))
     tree.add("tmp", Folder(0o1777))
     tree.add("home/nonroot", Folder())
     authorities = sorted(name for name in tree if name.startswith("usr/share/ca-certificates/mozilla/"))

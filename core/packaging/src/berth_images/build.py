@@ -19,7 +19,7 @@ from berth_images.bytecode import add_bytecode
 from berth_images.debian import Package, merged
 from berth_images.documents import bill_of_materials, inputs_of, provenance
 from berth_images.errors import ImageError
-from berth_images.layout import CREATED, Image, Json, Layer, Layout, Packed, pack
+from berth_images.layout import CREATED, Image, ImageLayout, Json, Layer, Packed, pack
 from berth_images.platforms import PLATFORMS, Platform
 from berth_images.python_packages import Installed, Wheel, installed
 from berth_images.recipe import Recipe, read
@@ -38,7 +38,7 @@ class Built:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class BuildSource:
     """A recipe, where it stands, and the folder that its files are relative to."""
 
     recipe: Recipe
@@ -54,11 +54,11 @@ def build(
     Raises: ImageError.
     """
     recipe = read(path)
-    source = Source(recipe, path, inputs or path.parent)
+    source = BuildSource(recipe, path, inputs or path.parent)
     output.mkdir(parents=True, exist_ok=True)
     # A build that fails leaves what was there.
     with TemporaryDirectory(dir=output, prefix=".") as place:
-        layout = Layout(Path(place) / "layout")
+        layout = ImageLayout(Path(place) / "layout")
         parts = [_Part(source, layout, version, platform) for platform in platforms]
         images = tuple(part.image for part in parts)
         index = layout.finish(images, recipe.name, version, labels(recipe, version))
@@ -79,7 +79,7 @@ def build(
 class _Part:
     """One platform's image, and what it is made of."""
 
-    def __init__(self, source: Source, layout: Layout, version: str, platform: Platform) -> None:
+    def __init__(self, source: BuildSource, layout: ImageLayout, version: str, platform: Platform) -> None:
         recipe = source.recipe
         self.debian: list[Package] = []
         self.licences: list[tuple[Wheel, str]] = []
@@ -99,7 +99,7 @@ class _Part:
     def wheels(self) -> list[Wheel]:
         return [wheel for wheel, _ in self.licences]
 
-    def _packages(self, source: Source, platform: Platform, folder: Path) -> list[Installed]:
+    def _packages(self, source: BuildSource, platform: Platform, folder: Path) -> list[Installed]:
         if not source.recipe.lock:
             return []
         lock = source.inputs / source.recipe.lock
@@ -107,7 +107,7 @@ class _Part:
         self.licences = [(each.wheel, each.licence) for each in found]
         return found
 
-    def _packed(self, source: Source, platform: Platform) -> Tree:
+    def _packed(self, source: BuildSource, platform: Platform) -> Tree:
         tree = Tree()
         for each in source.recipe.files:
             name = each.source.replace("{architecture}", platform.architecture)
@@ -121,7 +121,7 @@ class _Part:
         return tree
 
 
-def _package_layers(layout: Layout, packages: Sequence[Installed]) -> list[Layer]:
+def _package_layers(layout: ImageLayout, packages: Sequence[Installed]) -> list[Layer]:
     """Write what an index has and what only this machine has as two layers: the first changes less often."""
     layers = []
     for local, comment in ((False, "packages of pylock.toml"), (True, "packages of this build")):

@@ -19,7 +19,7 @@ from urllib.parse import quote
 import msgspec
 
 from berth_images.errors import ImageError
-from berth_images.tree import File, Folder, Link, Tree
+from berth_images.tree import File, Folder, Symlink, Tree
 
 MIRROR = "https://deb.debian.org/{archive}"
 MIRROR_VARIABLE = "BERTH_DEBIAN_MIRROR"
@@ -165,7 +165,7 @@ def _add_all(archive: tarfile.TarFile, tree: Tree, left_out: tuple[str, ...]) ->
         if member.isdir():
             tree.add(name, Folder(member.mode & 0o1777))
         elif member.issym():
-            tree.add(name, Link(member.linkname))
+            tree.add(name, Symlink(member.linkname))
         elif file := archive.extractfile(member):
             # A second name of a file becomes a second file. Nothing in an image runs with its owner's rights.
             tree.add(name, File(file.read(), member.mode & 0o777))

@@ -66,7 +66,7 @@ class Image:
         return sum(layer.unpacked_size for layer in self.layers)
 
 
-class Layout:
+class ImageLayout:
     """A layout that is being written to an empty folder."""
 
     def __init__(self, folder: Path) -> None:

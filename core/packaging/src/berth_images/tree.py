@@ -34,13 +34,13 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class Symlink:
     """A symbolic link."""
 
     target: str
 
 
-Entry = File | Folder | Link
+Entry = File | Folder | Symlink
 
 
 class Tree:
@@ -90,7 +90,7 @@ class Tree:
             entry, path = self._entries[name], target / name
             if isinstance(entry, Folder):
                 path.mkdir(parents=True, exist_ok=True)
-            elif isinstance(entry, Link):
+            elif isinstance(entry, Symlink):
                 path.symlink_to(entry.target)
             else:
                 path.write_bytes(entry.read())
@@ -103,7 +103,7 @@ def _append(archive: tarfile.TarFile, name: str, entry: Entry) -> None:
     if isinstance(entry, Folder):
         header.type, header.mode = tarfile.DIRTYPE, entry.mode
         archive.addfile(header)
-    elif isinstance(entry, Link):
+    elif isinstance(entry, Symlink):
         header.type, header.mode, header.linkname = tarfile.SYMTYPE, 0o777, entry.target
         archive.addfile(header)
     else:

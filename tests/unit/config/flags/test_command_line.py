@@ -5,7 +5,7 @@ import pytest
 from berth.config import Duration, FeatureGateError, FlagError, ValidationError
 from berth.config.errors import ReleaseError
 from berth.config.flags.command_line import load_with_flags, parse_flags, read_settings, usage
-from berth.config.flags.flag_table import FLAGS, Effect, Flag, Kind
+from berth.config.flags.flag_table import FLAGS, Effect, Flag, FlagKind
 from tests.unit.config.files import file, names, plugins_file
 
 
@@ -119,9 +119,15 @@ def test_flags_of_older_releases(name):
 
 def test_every_flag_has_a_default_of_its_kind():
     """The defaults of the table are what the flags' own syntax gives."""
-    kinds = {Kind.BOOL: bool, Kind.INT: int, Kind.INT32: int, Kind.FLOAT32: float, Kind.DURATION: Duration}
+    kinds = {
+        FlagKind.BOOL: bool,
+        FlagKind.INT: int,
+        FlagKind.INT32: int,
+        FlagKind.FLOAT32: float,
+        FlagKind.DURATION: Duration,
+    }
     for flag in FLAGS:
-        expected = tuple if flag.kind is Kind.STRINGS else kinds.get(flag.kind, str)
+        expected = tuple if flag.kind is FlagKind.STRINGS else kinds.get(flag.kind, str)
         assert expected is type(flag.default), flag.name
 
 
@@ -189,14 +195,14 @@ def test_help():
     """Help is asked for, and lists every flag by section."""
     assert parse_flags(["-h", "--nonsense"]).wants_help
     assert parse_flags(["--config=x", "--help"]).wants_help
-    text = usage([Flag("mine", Kind.STRING, "", "My own.", "mine")])
+    text = usage([Flag("mine", FlagKind.STRING, "", "My own.", "mine")])
     assert all(f"--{flag.name}" in text for flag in FLAGS)
     assert "\nMine flags:\n      --mine string\n" in text
 
 
 def test_extra_flags():
     """A caller may add flags of its own."""
-    mine = Flag("mine", Kind.INT, 5, "My own.", "mine", effect=Effect.HONOURED)
+    mine = Flag("mine", FlagKind.INT, 5, "My own.", "mine", effect=Effect.HONOURED)
 
     assert (5, 6) == (parse_flags([], [mine]).value("mine"), parse_flags(["--mine=6"], [mine]).value("mine"))
 

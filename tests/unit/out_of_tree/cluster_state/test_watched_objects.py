@@ -8,7 +8,7 @@ from berth.out_of_tree.cluster_state.watched_objects import (
     WatchedObjects,
     decode_object,
 )
-from berth.out_of_tree.lifecycle.conditions import Kind
+from berth.out_of_tree.lifecycle.conditions import ConditionType
 from berth.queue.hints import build_hint_map
 from berth.queue.queue_profile import QueueProfile
 from berth_plugin_proto import identity_pb2, queueing_pb2
@@ -174,7 +174,7 @@ async def test_a_kind_that_is_not_listed():
         assert ["KindsListed"] == [each.kind.value for each in conditions if not each.holds]
 
         watches.handlers[GROUPS].on_synced()
-        assert conditions.holds(Kind.KINDS_LISTED)
+        assert conditions.holds(ConditionType.KINDS_LISTED)
 
 
 def test_bytes_are_kept_as_they_are():

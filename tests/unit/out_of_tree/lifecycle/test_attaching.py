@@ -17,7 +17,7 @@ from berth.evaluation.filtering import run_filters
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.diagnosis import Diagnosis
-from berth.framework.runtime import Framework, PluginSet
+from berth.framework.runtime import Framework, ProfilePlugins
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod
@@ -28,7 +28,7 @@ from berth.out_of_tree.lifecycle import connection as connection_module
 from berth.out_of_tree.lifecycle.attaching import Attaching
 from berth.out_of_tree.lifecycle.breaker import FAILURES_IN_A_ROW
 from berth.out_of_tree.lifecycle.connection import LATE_CALLS
-from berth.out_of_tree.lifecycle.wanted import AttachError, Wanted
+from berth.out_of_tree.lifecycle.wanted import AttachError, DesiredPlugin
 from berth.out_of_tree.recordings.recording import Extent
 from berth.snapshot.snapshot import Snapshot
 from berth.telemetry.metrics import SchedulerMetrics
@@ -101,7 +101,7 @@ class Harness:
         self.host.pods.decoding(decode_pod)(msgspec.json.encode(documents.make_pod("p")))
         self.cache.update_snapshot(self.snapshot)
         self.handles = {name: make_handle(self.snapshot, profile_name=name) for name in (PROFILE, OTHER)}
-        self.frameworks = {name: Framework(name, PluginSet()) for name in self.handles}
+        self.frameworks = {name: Framework(name, ProfilePlugins()) for name in self.handles}
         self.attaching = Attaching(
             self.host, self.frameworks, self.handles, lambda work, _name: tasks.create_task(work)
         )
@@ -167,7 +167,7 @@ async def at_work(folder, *plugins, own=MappingProxyType({})):
 def wanted(folder, version, *profiles, colour="red", **fields):
     address = f"unix:{folder}/{version}.sock"
     spec = SidecarSpec("colours", address, Duration(10**9), args={"colour": colour}, **fields)
-    return Wanted(spec, profiles)
+    return DesiredPlugin(spec, profiles)
 
 
 async def test_attach(folder):
@@ -228,7 +228,7 @@ async def test_refused(folder, changes, says):
         asked = wanted(folder, "v1", PROFILE)
         with pytest.raises(AttachError, match=says):
             await harness.attaching.attach(
-                Wanted(changes.get("spec", asked.spec), changes.get("profiles", asked.profiles))
+                DesiredPlugin(changes.get("spec", asked.spec), changes.get("profiles", asked.profiles))
             )
 
 

@@ -6,7 +6,7 @@ from berth.config.out_of_tree.sidecars import ExemptPods, SidecarSpec
 from berth.out_of_tree import time_budget
 from berth.out_of_tree.errors import NotConnectedError, OutOfTimeError, ProtocolError
 from berth.out_of_tree.lifecycle.breaker import FAILURES_IN_A_ROW, FIRST_PAUSE_SECONDS, Breaker, Circuit
-from berth.out_of_tree.lifecycle.conditions import Kind
+from berth.out_of_tree.lifecycle.conditions import ConditionType
 from berth.out_of_tree.time_budget import CYCLE_SECONDS, LONGEST_SECONDS, wanted_seconds
 from berth.testing.builders import make_pod
 from berth_plugin_proto import identity_pb2
@@ -130,13 +130,13 @@ async def test_garbage_opens_the_circuit(caplog):
             await harness.filter()
         assert FAILURES_IN_A_ROW == len(plugin.requests("FilterScore"))
         conditions = {condition.kind: condition for condition in harness.connection.conditions}
-        assert not conditions[Kind.CIRCUIT_CLOSED].holds
-        assert "it holds generation 99" in conditions[Kind.CIRCUIT_CLOSED].message
+        assert not conditions[ConditionType.CIRCUIT_CLOSED].holds
+        assert "it holds generation 99" in conditions[ConditionType.CIRCUIT_CLOSED].message
         assert "plugin keeps failing, not called plugin=scripted seconds=" in caplog.text
         wrong = False
         harness.connection.breaker.restarted()
         await harness.filter()
-        assert harness.connection.conditions.holds(Kind.CIRCUIT_CLOSED)
+        assert harness.connection.conditions.holds(ConditionType.CIRCUIT_CLOSED)
 
     garbled = [("FilterScore", "garbled")] * FAILURES_IN_A_ROW
     assert [*garbled, ("FilterScore", "refused"), ("FilterScore", "ok")] == metrics.reported

@@ -11,7 +11,7 @@ import pytest
 
 from berth.out_of_tree.errors import CallFailedError, NotConnectedError, SidecarError
 from berth.out_of_tree.lifecycle import connection
-from berth.out_of_tree.lifecycle.conditions import Kind
+from berth.out_of_tree.lifecycle.conditions import ConditionType
 from berth.out_of_tree.lifecycle.connection import LATE_CALLS, Phase
 from berth.out_of_tree.transport.socket_access import check_socket, missing_folder
 from berth_plugin_proto import identity_pb2, scheduling_pb2, state_pb2
@@ -193,7 +193,7 @@ async def test_handshake_problems(changes, says, caplog):
         await until(lambda: harness.connection.last_error)
 
     assert f"plugin scripted: {says}" == harness.connection.last_error
-    (configured,) = [each for each in harness.connection.conditions if each.kind is Kind.CONFIGURED]
+    (configured,) = [each for each in harness.connection.conditions if each.kind is ConditionType.CONFIGURED]
     assert "Configured" == configured.kind.value
     assert (False, "Refused", says) == (configured.holds, configured.reason, configured.message)
     assert f"plugin not connected plugin=scripted error=plugin scripted: {says}" in caplog.text

@@ -12,10 +12,10 @@ import pytest
 from berth.config.catalogue import ExtensionPoint
 from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.framework.queued_pod import NO_KEY
-from berth.framework.runtime import Framework, PluginSet
+from berth.framework.runtime import Framework, ProfilePlugins
 from berth.out_of_tree.lifecycle.attaching import Attaching
 from berth.out_of_tree.lifecycle.enabling import Roster
-from berth.out_of_tree.lifecycle.wanted import AttachError, Wanted
+from berth.out_of_tree.lifecycle.wanted import AttachError, DesiredPlugin
 from berth.out_of_tree.plugin_metrics import NoPluginMetrics
 from berth.out_of_tree.queueing import sort_key_asker
 from berth.scheduler.loop.background import AsyncioBackground
@@ -262,7 +262,9 @@ async def test_pods_queued_after_a_failure_do_not_ask_one_by_one(path, monkeypat
 
 async def attaching(harness):
     """What attaches plugins to a profile that the plugin orders."""
-    framework = Framework(PROFILE, PluginSet(queue_sort=[harness.plugin], by_name={NAME: harness.plugin}))
+    framework = Framework(
+        PROFILE, ProfilePlugins(queue_sort=[harness.plugin], by_name={NAME: harness.plugin})
+    )
     return Attaching(harness.host, {PROFILE: framework}, {PROFILE: harness.handle}, lambda _work, _name: None)
 
 
@@ -276,14 +278,14 @@ async def test_an_order_cannot_be_taken_away(path):
         with pytest.raises(AttachError, match="orders the queue and can't stand in shadow"):
             await there.shadow(NAME, on=True)
         with pytest.raises(AttachError, match="orders the queue and can't stand in shadow"):
-            await there.attach(Wanted(replace(harness.connection.spec, shadow=True)))
+            await there.attach(DesiredPlugin(replace(harness.connection.spec, shadow=True)))
 
         assert "ready" == there.list()[0]["state"]
 
 
 def test_an_attached_plugin_takes_no_place_of_the_only_one():
     """Profiles alone say which plugin orders the queue, whatever an entry's points are."""
-    framework = Framework(PROFILE, PluginSet(queue_sort=[SimpleNamespace(name="PrioritySort")]))
+    framework = Framework(PROFILE, ProfilePlugins(queue_sort=[SimpleNamespace(name="PrioritySort")]))
     spec = SidecarSpec(
         NAME, "unix:/p", extension_points=frozenset({ExtensionPoint.QUEUE_SORT, ExtensionPoint.SCORE})
     )

@@ -12,7 +12,7 @@ from berth.config.catalogue import ExtensionPoint
 from berth.config.out_of_tree.sidecars import FailurePolicy
 from berth.evaluation.placement_plugins import run_generate, run_placement_scores
 from berth.framework.interface import Placement, ProposedPlacement
-from berth.framework.runtime import Framework, PluginSet
+from berth.framework.runtime import Framework, ProfilePlugins
 from berth.framework.status import Code, PluginError
 from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree.limits import PLACEMENTS
@@ -82,7 +82,7 @@ class Trial:
     def __init__(self, harness):
         self.harness = harness
         harness.pod("p")
-        plugins = PluginSet(placement_generate=[harness.plugin], placement_score=[(harness.plugin, 2)])
+        plugins = ProfilePlugins(placement_generate=[harness.plugin], placement_score=[(harness.plugin, 2)])
         self.framework = Framework(PROFILE, plugins)
         self.members = [member("p"), member("q")]
         self.state = group_cycle(*self.members)

@@ -5,11 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.out_of_tree.shadowing.comparison import LATEST, Choice, Comparison, ShadowOutcome, Tally
+from berth.out_of_tree.shadowing.comparison import (
+    LATEST,
+    ObservedChoice,
+    ShadowComparison,
+    ShadowOutcome,
+    ShadowTally,
+)
 
 
 def choice(row, rows, totals):
-    return Choice(row, np.array(rows, dtype=np.intp), np.array(totals, dtype=np.int64))
+    return ObservedChoice(row, np.array(rows, dtype=np.intp), np.array(totals, dtype=np.int64))
 
 
 @pytest.mark.parametrize(
@@ -57,10 +63,10 @@ def test_one_node_at_a_time(nodes, weight, data):
 
 def test_tally():
     """Attempts are counted by outcome; those that would have gone another way are named, the last ones."""
-    tally = Tally()
-    tally.add(Comparison(ShadowOutcome.SAME, "default/first", "n0", nodes_rejected=2))
+    tally = ShadowTally()
+    tally.add(ShadowComparison(ShadowOutcome.SAME, "default/first", "n0", nodes_rejected=2))
     for i in range(LATEST + 1):
-        tally.add(Comparison(ShadowOutcome.MOVED, f"default/p{i}", "n0", "n1"))
+        tally.add(ShadowComparison(ShadowOutcome.MOVED, f"default/p{i}", "n0", "n1"))
     report = tally.report()
 
     assert ({"moved": LATEST + 1, "same": 1}, 2) == (report["attempts"], report["nodesRejected"])

@@ -16,7 +16,7 @@ from berth.framework.cycle_record import CycleRecord
 from berth.framework.diagnosis import Diagnosis, Rejections
 from berth.framework.interface import PostFilterResult
 from berth.framework.node_scores import NodeScores
-from berth.framework.runtime import Framework, PluginSet
+from berth.framework.runtime import Framework, ProfilePlugins
 from berth.framework.status import Code, Status
 from berth.out_of_tree.lifecycle.enabling import Roster
 from berth.out_of_tree.shadowing import shadow
@@ -49,7 +49,7 @@ class Followed:
     def __init__(self, harness):
         self.harness = harness
         self.framework = Framework(
-            PROFILE, PluginSet(post_filter=[SimpleNamespace(name="DefaultPreemption")])
+            PROFILE, ProfilePlugins(post_filter=[SimpleNamespace(name="DefaultPreemption")])
         )
         self.roster = Roster(self.framework)
         self.roster.enable(harness.plugin, SidecarSpec(NAME, "h:1"), 2)

@@ -19,7 +19,7 @@ from berth.out_of_tree.extender import request_attributes
 from berth.out_of_tree.extender.errors import ReplyError, StatusError, UnansweredError
 from berth.out_of_tree.extender.request_attributes import http_outcome, http_request
 from berth.out_of_tree.transport import call_attributes
-from berth.out_of_tree.transport.call_attributes import Endpoint, rpc_outcome, rpc_request
+from berth.out_of_tree.transport.call_attributes import PluginEndpoint, rpc_outcome, rpc_request
 from berth.out_of_tree.transport.rpc import RpcError
 from berth.out_of_tree.transport.traceparent import CallSpan
 from berth_plugin_proto import identity_pb2
@@ -62,7 +62,9 @@ def test_where_a_call_goes(address, ttrpc_socket, system, server):
     announced = identity_pb2.Capabilities(ttrpc_socket=ttrpc_socket)
     expected = {"rpc.system.name": system, "rpc.method": "berth.plugin.v1.SchedulingService/Filter"}
 
-    assert {**expected, **server} == rpc_request(Endpoint.of(SidecarSpec("x", address), announced), "Filter")
+    assert {**expected, **server} == rpc_request(
+        PluginEndpoint.of(SidecarSpec("x", address), announced), "Filter"
+    )
 
 
 @pytest.mark.parametrize(
@@ -119,7 +121,9 @@ def test_failed_call_is_a_failed_stretch_of_the_attempt():
     record = make_record()
     with (
         pytest.raises(LateError),
-        CallSpan(record, "p Filter", lambda _: True, rpc_request(Endpoint("/x"), "Filter"), rpc_outcome),
+        CallSpan(
+            record, "p Filter", lambda _: True, rpc_request(PluginEndpoint("/x"), "Filter"), rpc_outcome
+        ),
     ):
         raise LateError("p", "Filter was not answered in time")
     (call,) = record.intervals

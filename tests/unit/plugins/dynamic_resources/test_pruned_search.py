@@ -7,9 +7,9 @@ from berth.config.releases.release import RELEASES
 from berth.config.releases.rules import RULES
 from berth.framework.listers import Listers
 from berth.objects.steps import at_once
-from berth.plugins.dynamic_resources.allocator import Search
+from berth.plugins.dynamic_resources.allocator import AllocationSearch
 from berth.plugins.dynamic_resources.asking import claim_ask
-from berth.plugins.dynamic_resources.inventory import Inventory, SelectorError
+from berth.plugins.dynamic_resources.inventory import DeviceSelectorError, Inventory
 from berth.plugins.dynamic_resources.picking import AllocationError, Features, Picks, Supply
 from berth.plugins.dynamic_resources.usage import DeviceUsage
 from berth.testing.builders import make_node
@@ -44,7 +44,7 @@ class Plain:
     def matching(self, claim, ask):
         try:
             return [d for d in self.view.usable if d.matches_all(ask.selectors)]
-        except SelectorError as error:
+        except DeviceSelectorError as error:
             if ask.every:
                 raise self.picks.broken(claim, ask, error) from error
             self.unsure.add(ask.selectors)
@@ -87,7 +87,7 @@ def first_of(find):
 
 
 def searched(supply, view, claims):
-    search = Search(supply, view, claims)
+    search = AllocationSearch(supply, view, claims)
     while not search.advance(1):
         pass
     return search.solution and [

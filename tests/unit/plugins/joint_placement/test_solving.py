@@ -7,10 +7,10 @@ import pytest
 
 from berth.config.errors import BuildError
 from berth.plugins.joint_placement.program import Program
-from berth.plugins.joint_placement.solving import Bounds, Solver
+from berth.plugins.joint_placement.solving import SearchBounds, Solver
 from tests.unit.pod_groups.kit import member, node, stage
 
-AMPLE = Bounds(branches=1000, seconds=60.0)
+AMPLE = SearchBounds(branches=1000, seconds=60.0)
 
 
 def knapsack(weights, worths, room):
@@ -45,7 +45,7 @@ def test_a_start_is_kept_where_the_search_is_cut_off():
     weights = [chance.randint(1000, 2000) for _ in range(40)]
     program = knapsack(weights, [weight + 1 for weight in weights], 20_011)
     start = {i: float(i < 9) for i in range(40)}
-    first, second = [Solver().solve(program, start, Bounds(1, 60.0)) for _ in range(2)]
+    first, second = [Solver().solve(program, start, SearchBounds(1, 60.0)) for _ in range(2)]
 
     assert sum(program.worth[:9]) <= sum(w * v for w, v in zip(program.worth, first, strict=True)) + 1e-6
     assert first == second

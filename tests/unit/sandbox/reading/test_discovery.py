@@ -4,7 +4,7 @@ import pytest
 from berth.sandbox.kinds.resources import built_in
 from berth.sandbox.kinds.shapes import SHAPES
 from berth.sandbox.reading import openapi_protobuf
-from berth.sandbox.request import Request
+from berth.sandbox.request import ReceivedRequest
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
@@ -32,14 +32,14 @@ def test_aggregated_and_legacy_agree(server):
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/livez", "/livez/ping"])
 def test_health(server, path):
     """Health is answered in plain text."""
-    answer = server.api.handle(Request("GET", path, {}, {}))
+    answer = server.api.handle(ReceivedRequest("GET", path, {}, {}))
 
     assert (200, [b"ok"]) == (answer.status, answer.parts)
 
 
 def test_unknown_path(server):
     """A path that is nothing is answered 404 in plain text."""
-    answer = server.api.handle(Request("GET", "/nope", {}, {}))
+    answer = server.api.handle(ReceivedRequest("GET", "/nope", {}, {}))
 
     assert (404, [b"404 page not found\n"]) == (answer.status, answer.parts)
 
@@ -79,7 +79,7 @@ def test_openapi_v2(server):
 )
 def test_openapi_v2_has_two_forms(server, accept, media_type):
     """Clients get the first form that they name; kubectl knows the one in protobuf alone."""
-    answer = server.api.handle(Request("GET", "/openapi/v2", {}, {"accept": accept}))
+    answer = server.api.handle(ReceivedRequest("GET", "/openapi/v2", {}, {"accept": accept}))
 
     assert (200, media_type) == (answer.status, answer.content_type)
 

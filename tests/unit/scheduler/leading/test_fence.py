@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from berth.client.errors import NotFoundError
 from berth.client.freshness import Absence
 from berth.client.resources import NODES
-from berth.client.watch import Source
+from berth.client.watch import WatchSource
 from berth.client.write_guard import Terms, WriteGuard
-from berth.scheduler.leading.fence import Fence, View
+from berth.scheduler.leading.fence import Fence, MirrorView
 from tests.failures.reporting import reports
 from tests.unit.client.conftest import FakeClock
 
@@ -22,7 +22,7 @@ class ProvedLater:
     """A mirror whose proof a test gives."""
 
     def __init__(self, clock):
-        self.source = Source(NODES)
+        self.source = WatchSource(NODES)
         self.absence = Absence(clock)
         self.proofs = []
 
@@ -43,7 +43,7 @@ def parts(clock, **options):
     return (
         mirrors,
         guard,
-        Fence(View(lambda: mirrors, BOUND, clock=clock), guard, Terms(), clock=clock, **options),
+        Fence(MirrorView(lambda: mirrors, BOUND, clock=clock), guard, Terms(), clock=clock, **options),
     )
 
 
@@ -165,7 +165,7 @@ async def test_each_term_makes_earlier_decisions_unwritable(clock):
 
 async def test_a_term_of_one_shard_leaves_the_others_deciding(clock):
     mirrors, guard, _ = parts(clock)
-    view = View(lambda: mirrors, BOUND, clock=clock)
+    view = MirrorView(lambda: mirrors, BOUND, clock=clock)
     others = Fence(view, guard, Terms(), clock=clock)
     fence = Fence(view, guard, Terms(), clock=clock)
     fence.begin_term(raised=True)
@@ -176,7 +176,7 @@ async def test_a_term_of_one_shard_leaves_the_others_deciding(clock):
 async def test_what_one_shard_is_proving_is_in_doubt_for_the_others(clock):
     """The absence is forgiven when the proof begins; nothing may be decided on it before the proof ends."""
     mirrors, guard, _ = parts(clock)
-    view = View(lambda: mirrors, BOUND, clock=clock)
+    view = MirrorView(lambda: mirrors, BOUND, clock=clock)
     fence, others = (Fence(view, guard, Terms(), clock=clock) for _ in range(2))
     mirrors[0].absence.begin()
     clock.seconds += BOUND + 1
@@ -206,7 +206,7 @@ def test_a_doubt_is_seen_whenever_it_is_asked_for(deeds, asked):
     """What was found out earlier is never relied on beyond what it shows; a kind may join at any time."""
     clock = FakeClock()
     mirrors = [ProvedLater(clock)]
-    view = View(lambda: mirrors, BOUND, clock=clock)
+    view = MirrorView(lambda: mirrors, BOUND, clock=clock)
     for i, (deed, which, seconds) in enumerate(deeds):
         if deed == "join":
             mirrors.append(ProvedLater(clock))

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from berth.scheduler.loop.pauses import BUSY_SECONDS, BUSY_SHARE, IDLE_SECONDS, PAUSE_SECONDS, Pauses
+from berth.scheduler.loop.pauses import BUSY_SECONDS, BUSY_SHARE, IDLE_SECONDS, PAUSE_SECONDS, LoopPauses
 
 
 class Loop:
@@ -36,7 +36,7 @@ class Loop:
 )
 def test_how_often_a_loop_pauses(share, every):
     loop, slept, used = Loop(), [], [0.0]
-    pauses = Pauses(loop, sleep=slept.append, cpu=lambda: used[0])
+    pauses = LoopPauses(loop, sleep=slept.append, cpu=lambda: used[0])
     pauses.begin()
     for _ in range(5):
         used[0] += share * loop.timers[0].when()
@@ -48,7 +48,7 @@ def test_how_often_a_loop_pauses(share, every):
 
 def test_it_pauses_no_more_after_its_end():
     loop = Loop()
-    pauses = Pauses(loop, sleep=lambda _: None, cpu=lambda: 0.0)
+    pauses = LoopPauses(loop, sleep=lambda _: None, cpu=lambda: 0.0)
     pauses.begin()
     pauses.end()
 

@@ -14,7 +14,7 @@ from berth.config.out_of_tree.plugin_list import read_plugin_list
 from berth.config.out_of_tree.sidecars import catalogue_of
 from berth.demo.surface import Surface
 from berth.out_of_tree.lifecycle.wanted import AttachError
-from berth.sandbox import Options, serve
+from berth.sandbox import SandboxOptions, serve
 from berth.scheduler.process import run
 from berth.scheduler.process_options import ProcessOptions, Serving
 from berth.scheduler.sidecars import plugin_directory
@@ -71,7 +71,7 @@ async def following(text, monkeypatch, *, in_file=False):
         listed = read_plugin_list(HEAD + text.replace("{folder}", name), "list")
         if in_file:
             (folder / "list.yaml").write_text(HEAD + text.replace("{folder}", name))
-        async with await serve(Options()) as sandbox:
+        async with await serve(SandboxOptions()) as sandbox:
             sandbox.load([roomy(node(colour, colour=colour)) for colour in ("red", "blue")])
             sandbox.write_kubeconfig(folder / "config")
             ready, stop = asyncio.get_running_loop().create_future(), asyncio.Event()

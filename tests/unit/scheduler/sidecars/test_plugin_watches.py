@@ -4,10 +4,10 @@ import asyncio
 
 from berth.client.errors import DeadlineError
 from berth.client.resources import Resource
-from berth.client.watch import Source
+from berth.client.watch import WatchSource
 from berth.client.write_guard import Terms, WriteGuard
 from berth.out_of_tree.cluster_state.watched_objects import WatchedKind
-from berth.scheduler.leading.fence import Fence, View
+from berth.scheduler.leading.fence import Fence, MirrorView
 from berth.scheduler.loop.running_tasks import RunningTasks
 from berth.scheduler.sidecars import plugin_watches
 from tests.failures.reporting import reports
@@ -66,9 +66,9 @@ async def test_a_kind_that_the_api_server_does_not_have(monkeypatch):
 async def test_a_kind_that_is_not_proven_does_not_hold_everything_up(monkeypatch, caplog):
     """The fence waits for it, but not for ever, and not because its watch is away."""
     monkeypatch.setattr(plugin_watches, "LISTING_SECONDS", 0.01)
-    reflector = NoSuchKind(None, Source(RESOURCE))
+    reflector = NoSuchKind(None, WatchSource(RESOURCE))
     mirror = plugin_watches.PluginMirror(reflector)
-    fence = Fence(View(lambda: [mirror], 0.0), WriteGuard(), Terms())
+    fence = Fence(MirrorView(lambda: [mirror], 0.0), WriteGuard(), Terms())
     fence.begin_term(raised=True)
     await fence.lower()
 
@@ -79,7 +79,7 @@ async def test_a_kind_that_is_not_proven_does_not_hold_everything_up(monkeypatch
 
 async def test_a_kind_that_no_plugin_wants_any_more_is_not_waited_for():
     """Its watch ended, so that no proof would come."""
-    mirror = plugin_watches.PluginMirror(NoSuchKind(None, Source(RESOURCE)))
+    mirror = plugin_watches.PluginMirror(NoSuchKind(None, WatchSource(RESOURCE)))
     proof = asyncio.create_task(mirror.prove())
     await asyncio.sleep(0)
     mirror.stopped.set()

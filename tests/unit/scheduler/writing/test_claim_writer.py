@@ -9,7 +9,7 @@ from berth.framework.claim_writing import ClaimWriteError
 from berth.objects.api_object import ObjectMeta
 from berth.objects.decode import decoder
 from berth.objects.resource_claims import Allocation, DeviceAllocation, DeviceResult, ResourceClaim
-from berth.sandbox import Options, serve
+from berth.sandbox import SandboxOptions, serve
 from berth.scheduler.writing.claim_writer import ApiClaimWriter
 from berth.testing.builders import make_pod
 from tests.unit.client.conftest import transport_to
@@ -27,7 +27,7 @@ DOCUMENT = {
 
 @pytest.fixture
 async def server(tmp_path):
-    async with await serve(Options()) as sandbox:
+    async with await serve(SandboxOptions()) as sandbox:
         sandbox.load([DOCUMENT])
         sandbox.write_kubeconfig(tmp_path / "kubeconfig")
         endpoint = load_endpoint(kubeconfig=str(tmp_path / "kubeconfig"), environ={})
