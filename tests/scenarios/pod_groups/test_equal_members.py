@@ -17,7 +17,7 @@ async def placed(seed, *, remembering):
     cluster = Groups(gates=TOPOLOGY, seed=seed)
     algorithm = cluster.core.schedule_one.real.algorithm
     if not remembering:
-        object.__setattr__(algorithm, "classes", None)
+        object.__setattr__(algorithm, "cache", None)
     for i in range(chance.randrange(2, 8)):
         cluster.add_node(f"n{i}", cpu=str(chance.randrange(1, 5)), labels={"zone": chance.choice("ab")})
     for name in "gh":
@@ -34,7 +34,7 @@ async def placed(seed, *, remembering):
                 topology_spread_constraints=(SPREAD,) if spread else (),
             )
     await cluster.tick(5)
-    reused = algorithm.classes.outcomes["reused"] if remembering else 0
+    reused = algorithm.cache.outcomes["reused"] if remembering else 0
     return cluster.bound, {name: cluster.group_condition(name) for name in "gh"}, reused
 
 
@@ -55,4 +55,4 @@ async def test_answers_are_remembered_on_trial():
     cluster.add_gang(4, *"abcd", cpu="1")
     await cluster.run()
 
-    assert 0 < cluster.core.schedule_one.real.algorithm.classes.outcomes["reused"]
+    assert 0 < cluster.core.schedule_one.real.algorithm.cache.outcomes["reused"]
