@@ -49,12 +49,16 @@ class PlacedVolumes:
         """Count a pod in on that row, or out where `sign` is -1."""
         if info.volumes:
             self.changes.note(_OfPod(info.volumes, info.pod.template.size_bytes))
-        if sign > 0 and self._rows.keys().isdisjoint(info.volumes):
-            # As nearly always, and at once: a pod may have a hundred thousand.
+        # As few look-ups as can be: a pod may have a hundred thousand, which nearly always it alone uses.
+        if sign < 0:
+            for volume in info.volumes:
+                if (held := self._rows.pop(volume, None)) != row:
+                    self._count(volume, held, row, sign)
+        elif self._rows.keys().isdisjoint(info.volumes):
             self._rows.update(dict.fromkeys(info.volumes, row))
         else:
             for volume in info.volumes:
-                self._count(volume, row, sign)
+                self._count(volume, self._rows.get(volume), row, sign)
         for claim in info.claims:
             count = self.claims.get(claim, 0) + sign
             if count:
@@ -62,17 +66,17 @@ class PlacedVolumes:
             else:
                 del self.claims[claim]
 
-    def _count(self, volume: PlacedVolume, row: int, sign: int) -> None:
-        held = self._rows.get(volume)
-        if held == row and sign < 0:
-            del self._rows[volume]
-        elif held is None:
-            self._rows[volume] = row if sign > 0 else {row: sign}
+    def _count(self, volume: PlacedVolume, held: int | dict[int, int] | None, row: int, sign: int) -> None:
+        """Count one more or less where so many use the volume."""
+        if held is None and sign > 0:
+            self._rows[volume] = row
+            return
+        rows = {held: 1} if isinstance(held, int) else held or {}
+        count_on(rows, row, sign)
+        if rows:
+            self._rows[volume] = rows
         else:
-            rows = self._rows[volume] = {held: 1} if isinstance(held, int) else held
-            count_on(rows, row, sign)
-            if not rows:
-                del self._rows[volume]
+            self._rows.pop(volume, None)
 
     def move_row(self, source: int, target: int, pods: Iterable[PodInfo]) -> None:
         """Carry the volumes of the pods on one row to another row, which has none."""
