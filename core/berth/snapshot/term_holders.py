@@ -111,13 +111,12 @@ class TermHolders:
 
     def add(self, held: HeldTerms, row: int, sign: int) -> None:
         """Count a pod that holds these in on that row, or out where `sign` is -1."""
-        counts = self._columns.peek(held)
-        if counts is not None:
-            counts.add(row, sign)
         holders = self._holders.get(held)
         if holders is None:
             holders = self._holders[held] = _Holders()
             self._file(held)
+        elif (counts := self._columns.peek(held)) is not None:
+            counts.add(row, sign)
         self.generation += 1
         holders.version = self.generation
         count_on(holders.rows, row, sign)
