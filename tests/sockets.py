@@ -6,6 +6,8 @@ import tempfile
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tests.suite import PATIENCE_SECONDS
+
 
 def listens(path):
     """Whether connections are accepted there: a server's file appears a moment before it listens."""
@@ -19,7 +21,7 @@ def listens(path):
 
 async def served(path, process):
     """Wait until a plugin's process serves its socket."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not listens(path):
             assert process.returncode is None
             await asyncio.sleep(0.01)

@@ -14,6 +14,13 @@ FORCED_LOOP = os.environ.get(LOOP_VARIABLE, "")
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 COMPILING = {f"tests.{name}" for name in ("go_toolchain", "java_toolchain", "rust_toolchain", "without_sdk")}
 WAITING = ("tests/e2e/", "tests/hostile/")
+PATIENCE_SECONDS = 240
+"""How long a test waits for what is sure to come: a busy machine is no fault of the code.
+
+Less than the five minutes after which a queue tries all pods again.
+"""
+BUILD_SECONDS = 900
+"""How long for what builds or installs."""
 ORDER_SEED = 1
 """Of the order of tests, unless another one is given."""
 _TRIED = re.compile(r"(\d+) passing, (\d+) failing, and (\d+) invalid test cases")

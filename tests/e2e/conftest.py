@@ -12,6 +12,7 @@ from berth_images.platforms import of_this_machine
 from tests.e2e.api_servers import api_server_called
 from tests.e2e.image_process import every, missing, unpacked
 from tests.release.images import image
+from tests.suite import PATIENCE_SECONDS
 
 # kubectl as the wheel brings it, so that the tests need nothing on PATH; KUBECTL names another one to try.
 KUBECTL = os.environ.get("KUBECTL", str(Path(sys.executable).with_name("kubectl")))
@@ -32,7 +33,7 @@ class Cluster:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_SECONDS,
             check=False,
         )
         assert fails == (done.returncode != 0), f"{arguments}: {done.stdout}{done.stderr}"
@@ -45,7 +46,7 @@ class Cluster:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_SECONDS,
             check=False,
         )
         return done.stdout

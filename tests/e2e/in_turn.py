@@ -14,8 +14,9 @@ from tests.e2e.api_servers import ApiServer
 from tests.e2e.default_cluster import default_cluster
 from tests.e2e.hold import held_pod, holding
 from tests.e2e.outcomes import outcome
-from tests.e2e.seen import DECIDED_SECONDS, LOOK_SECONDS, items, until
+from tests.e2e.seen import LOOK_SECONDS, items, until
 from tests.e2e.watchers import Seen
+from tests.suite import PATIENCE_SECONDS
 
 # How long nothing has to happen where something may follow: backoff ends after a second.
 QUIET_SECONDS = 2.5
@@ -69,7 +70,7 @@ async def together(cluster, hold, step):
     hold.asked.clear()
     hold.released.clear()
     await cluster.create(PODS, [held_pod(holding_up)])
-    async with asyncio.timeout(DECIDED_SECONDS):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await hold.asked.wait()
         before = await pending(cluster)
         for resource, document in step.objects:
@@ -97,7 +98,7 @@ async def reported(cluster, seen, step):
         awaited |= {(name, "FailedScheduling")} if failed else set()
         awaited |= {(name, "Scheduled")} if seen.node_of(name) else set()
     awaited |= {(name, "Preempted") for name in seen.leaving()}
-    async with asyncio.timeout(DECIDED_SECONDS):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while awaited - set(reasons(await items(cluster, EVENTS))):  # noqa: ASYNC110 - events are listed
             await asyncio.sleep(LOOK_SECONDS)
 

@@ -9,6 +9,8 @@ import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.suite import PATIENCE_SECONDS
+
 ROOT = Path(__file__).parents[2]
 KUSTOMIZE = ROOT / "kustomize"
 BIN = Path(sys.executable).parent
@@ -20,7 +22,6 @@ kind: KubeSchedulerConfiguration
 clientConnection: {{kubeconfig: {kubeconfig}}}
 leaderElection: {{leaderElect: false}}
 """
-PATIENCE_SECONDS = 90.0
 LOOK_SECONDS = 0.2
 """How often kubectl is asked; each look starts a process."""
 
@@ -86,7 +87,7 @@ class Installation:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_SECONDS,
             check=False,
         )
         assert fails == (done.returncode != 0), f"{arguments}: {done.stdout}{done.stderr}"

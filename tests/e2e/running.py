@@ -19,9 +19,8 @@ from berth.demo.surface import Surface
 from berth.sandbox.checker import check, fetch_state
 from berth.sandbox.dataset import open_dataset
 from tests.e2e.api_servers import IN_MEMORY
+from tests.suite import PATIENCE_SECONDS
 
-READY_SECONDS = 120.0
-DECIDED_SECONDS = 50.0
 LOOK_SECONDS = 0.1
 # A successor need not wait as long as in production until the lease of a killed leader has run out.
 QUICK_ELECTION = "leaderElect: true\n  leaseDuration: 3s\n  renewDeadline: 2s\n  retryPeriod: 500ms"
@@ -64,13 +63,13 @@ class Cluster:
             "--authorization-always-allow-paths=/healthz,/livez,/readyz,/metrics,/apis/explain.berth.dev/*",
         ]
         scheduler = await self._start("scheduler", command)
-        await self.surface.wait_ready(scheduler, READY_SECONDS)
+        await self.surface.wait_ready(scheduler, PATIENCE_SECONDS)
 
     async def kill(self, name):
         """End a process at once, so that it can finish nothing."""
         child = self.children.pop(name)
         os.kill(child.pid, signal.SIGKILL)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 try:
                     child.check()
@@ -94,7 +93,7 @@ class Cluster:
         """Wait until the pods are as wanted, and give them."""
         pods = []
         try:
-            async with asyncio.timeout(DECIDED_SECONDS):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 while True:
                     if wanted(pods := await self.pods()):
                         return pods
@@ -135,7 +134,7 @@ async def cluster(folder, socket_folder, *, nodes, server=IN_MEMORY, **environme
     sandbox = await Child.start("sandbox", server.command(kubeconfig), files.log("sandbox"))
     try:
         await found.start_plugin()
-        await sandbox.wait_for(files.kubeconfig, READY_SECONDS)
+        await sandbox.wait_for(files.kubeconfig, PATIENCE_SECONDS)
         async with found.connected(kubeconfig):
             objects = open_dataset().load()
             await found.create([*objects.others, *random.Random(0).sample(objects.nodes, nodes)])

@@ -3,8 +3,8 @@
 import asyncio
 
 from tests.pod_events import current_pods
+from tests.suite import PATIENCE_SECONDS
 
-DECIDED_SECONDS = 60
 LOOK_SECONDS = 0.02
 
 
@@ -46,7 +46,7 @@ async def items(cluster, resource):
 async def until(claim, what):
     """Wait for that."""
     try:
-        async with asyncio.timeout(DECIDED_SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not claim():  # noqa: ASYNC110 - what the watch showed has no event
                 await asyncio.sleep(LOOK_SECONDS)
     except TimeoutError:

@@ -6,10 +6,9 @@ import subprocess
 import pytest
 
 from berth.demo.processes import program
+from tests.suite import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.e2e
-
-PATIENCE_SECONDS = 150
 
 CONFIGURATION = """\
 apiVersion: kubescheduler.config.k8s.io/v1

@@ -10,13 +10,13 @@ import pytest
 from berth.demo.surface import Surface
 from tests.e2e.page import Page, kept
 from tests.go_toolchain import ROOT
+from tests.suite import BUILD_SECONDS
 
 pytestmark = pytest.mark.e2e
 
 PAGE = ROOT / "docs/explain-access.md"
 PORT = "10259"
 """The page's; a test takes one that is free."""
-PATIENCE_SECONDS = 240
 
 
 def test_in_the_sandbox():
@@ -27,7 +27,7 @@ def test_in_the_sandbox():
     environment = {**os.environ, "BERTH": str(ROOT), "PATH": path}
 
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
-        printed = page.run(Path(folder), environment, PATIENCE_SECONDS)
+        printed = page.run(Path(folder), environment, BUILD_SECONDS)
 
     assert len(page.commands) == len(printed) == 2
     assert [] == [pair for pair in zip(page.promised, printed, strict=True) if not kept(*pair)]

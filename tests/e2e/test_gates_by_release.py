@@ -11,11 +11,10 @@ from berth.demo.processes import Child, program
 from berth.demo.surface import Surface
 from berth.sandbox import SandboxOptions, serve
 from tests.failures.reporting import reports
+from tests.suite import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.e2e
 
-READY_SECONDS = 60.0
-EXIT_SECONDS = 60.0
 STAGES = ("AllAlpha", "AllBeta")
 of_all_releases = pytest.mark.parametrize("release", RELEASES, ids=shown)
 
@@ -45,7 +44,7 @@ async def says(folder, release, *flags):
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
-        async with asyncio.timeout(EXIT_SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             said, _ = await process.communicate()
     return said.decode(), process.returncode
 
@@ -59,7 +58,7 @@ async def started(folder, release, *flags):
             "scheduler", command(folder / "kubeconfig", f"--secure-port={surface.port}", *flags), log
         )
         try:
-            await surface.wait_ready(child, READY_SECONDS)
+            await surface.wait_ready(child, PATIENCE_SECONDS)
         finally:
             await child.stop()
     return log.read_text()

@@ -20,6 +20,7 @@ from tests.java_toolchain import alone, missing
 from tests.java_toolchain import environment as java_environment
 from tests.node_toolchain import NODE, NPM
 from tests.node_toolchain import environment as npm_environment
+from tests.suite import BUILD_SECONDS, PATIENCE_SECONDS
 
 pytestmark = pytest.mark.e2e
 
@@ -56,7 +57,7 @@ def installed(dockerfile, folder):
     environment.pop("VIRTUAL_ENV", None)
     command = [ROOT / "core/images/install.sh", target, *words[2].split()]
     done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=240
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=BUILD_SECONDS
     )
     assert 0 == done.returncode, done.stderr
     subprocess.run(["chmod", "-R", "a-w,a+rX", folder], check=True)
@@ -92,7 +93,7 @@ def as_nobody(program, *arguments, folder="/"):
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         **user,
     )
 
@@ -204,7 +205,7 @@ def test_typescript(open_folder):
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
+        timeout=BUILD_SECONDS,
     )
     assert 0 == done.returncode, done.stderr
     subprocess.run(["chmod", "-R", "a-w,a+rX", source], check=True)
@@ -233,7 +234,7 @@ def test_java(open_folder):
             capture_output=True,
             text=True,
             check=False,
-            timeout=240,
+            timeout=BUILD_SECONDS,
         )
     assert 0 == done.returncode, done.stdout
     for copy in steps(file, "COPY --from=build"):

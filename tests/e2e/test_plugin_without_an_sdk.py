@@ -11,13 +11,13 @@ import pytest
 from berth.demo.surface import Surface
 from tests.e2e.page import Page, kept
 from tests.go_toolchain import ROOT
+from tests.suite import BUILD_SECONDS
 from tests.without_sdk import BUILD, WITHOUT_SDK, NotHereError, built
 
 PAGE = ROOT / "docs/plugin-without-an-sdk.md"
 RUST = WITHOUT_SDK / "rust"
 PORT = "10259"
 """The page's; a test takes one that is free."""
-PATIENCE_SECONDS = 240
 
 
 @pytest.mark.e2e
@@ -33,7 +33,7 @@ def test_page():
 
     # The path of a socket is short.
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
-        printed = page.run(Path(folder), environment, PATIENCE_SECONDS)
+        printed = page.run(Path(folder), environment, BUILD_SECONDS)
 
     broken = [pair for pair in zip(page.promised, printed, strict=True) if not kept(*pair)]
     assert [] == broken

@@ -11,9 +11,6 @@ from tests.e2e import never_ending
 from tests.e2e.test_ended_by_signals import descendants, runs
 from tests.unit.scheduler_at_work import eventually
 
-START_SECONDS = 300
-"""For pytest, a worker and a sandbox, beside whatever else the machine does."""
-
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel has no /proc and no pidfd")
 
 
@@ -38,9 +35,7 @@ async def test_nothing_is_left(tmp_path, number, workers):
         preexec_fn=heeds_interrupts,
     )
     try:
-        await eventually(
-            lambda: (note.exists() and note.read_text()) or tests.returncode is not None, START_SECONDS
-        )
+        await eventually(lambda: (note.exists() and note.read_text()) or tests.returncode is not None)
         started = [*descendants(tests.pid), int(note.read_text())]
         lived = [pid for pid in started if runs(pid)]
         tests.send_signal(number)

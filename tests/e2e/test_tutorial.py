@@ -11,13 +11,13 @@ from berth.demo.surface import Surface
 from tests.e2e.page import Page, chosen, kept
 from tests.go_toolchain import ENVIRONMENT, GO_ROOT, ROOT
 from tests.node_toolchain import NODE, install
+from tests.suite import BUILD_SECONDS
 
 pytestmark = pytest.mark.e2e
 
 PAGE = ROOT / "docs/tutorial/README.md"
 PORT = "10259"
 """The page's; a test takes one that is free."""
-PATIENCE_SECONDS = 240
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_tutorial(language, folder):
     text = PAGE.read_text(encoding="utf-8").replace(PORT, str(Surface.free().port))
     page = Page(chosen(text, f"In {language}"))
 
-    printed = page.run(folder, environment(), PATIENCE_SECONDS)
+    printed = page.run(folder, environment(), BUILD_SECONDS)
 
     assert len(page.commands) == len(printed)
     broken = [

@@ -11,6 +11,7 @@ from berth.config.releases.release import DEFAULT, effective
 from berth.sandbox import SandboxOptions, serve
 from berth.scheduler.process import run
 from berth.scheduler.process_options import ProcessOptions
+from tests.suite import PATIENCE_SECONDS
 
 CONFIGURATION = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -98,7 +99,7 @@ def _list(names):
     return ", ".join(f"{{name: {name}}}" for name in names)
 
 
-async def eventually(claim, seconds=60):
+async def eventually(claim, seconds=PATIENCE_SECONDS):
     """Let client and server talk until the claim holds."""
     async with asyncio.timeout(seconds):
         while not claim():  # noqa: ASYNC110 - looks into the server's state, which has no event

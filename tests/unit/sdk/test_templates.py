@@ -20,8 +20,8 @@ from tests.release.dist import built
 from tests.release.installed import environment
 from tests.rust_toolchain import BUILDS, named_apart, needs_cargo
 from tests.rust_toolchain import ENVIRONMENT as RUST_ENVIRONMENT
+from tests.suite import BUILD_SECONDS
 
-SECONDS = 240
 CONFIGURATION = """\
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -82,9 +82,9 @@ def scheduler(kit, tmp_path_factory):
         ):
             log = ends.enter_context((folder / f"{command[0]}.log").open("w"))
             process = subprocess.Popen([kit / "berth", *command], cwd=folder, stdout=log, stderr=log)
-            ends.callback(process.wait, SECONDS)
+            ends.callback(process.wait, BUILD_SECONDS)
             ends.callback(process.terminate)
-            end = time.monotonic() + SECONDS
+            end = time.monotonic() + BUILD_SECONDS
             while not ready():
                 assert time.monotonic() < end, (folder / f"{command[0]}.log").read_text()
                 time.sleep(0.2)
@@ -132,7 +132,7 @@ def test_copy(language, kit, scheduler, tmp_path):
 
     # The page for Java installs the SDK, which others may be building.
     with java_toolchain.alone() if language == "java" else nullcontext():
-        printed = page.run(copy, variables, SECONDS)
+        printed = page.run(copy, variables, BUILD_SECONDS)
         said = used(copy, variables, PROGRAM[language], kit / "berth", scheduler)
 
     assert PASSED[language] in "".join(printed)
@@ -157,12 +157,12 @@ def used(folder, variables, program, berth, scheduler):
         )
     finally:
         plugin.send_signal(signal.SIGTERM)
-        plugin.wait(SECONDS)
+        plugin.wait(BUILD_SECONDS)
 
 
 def done(berth, scheduler, command):
     """What the command says once it succeeds: a scheduler gives a plugin ten seconds to get ready."""
-    end = time.monotonic() + SECONDS
+    end = time.monotonic() + BUILD_SECONDS
     while True:
         ran = subprocess.run(
             [berth, "plugin", *command],
@@ -170,7 +170,7 @@ def done(berth, scheduler, command):
             env=scheduler,
             capture_output=True,
             text=True,
-            timeout=SECONDS,
+            timeout=BUILD_SECONDS,
             check=False,
         )
         if ran.returncode == 0:
