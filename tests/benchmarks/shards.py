@@ -22,7 +22,7 @@ from berth.client.transport import Transport
 from berth.demo.processes import Child, program
 from berth.demo.submission import create_all
 from berth.demo.surface import Surface
-from tests.benchmarks.decision import compared, timed
+from tests.benchmarks.decision import of_known_class, timed
 from tests.benchmarks.end_to_end import cpu_of_all
 from tests.benchmarks.tables import Table
 from tests.benchmarks.workloads import APPS, Core, node_bytes, pod_template, read_pod
@@ -157,7 +157,7 @@ def huge(nodes, placed, rounds):
     others = [read_pod(template.bytes(i + 1)) for i in range(APPS + rounds)]
     equals = [read_pod(template.bytes(7, n + nodes)) for n in range(20 + rounds)]
     _, new = asyncio.run(timed(core, others, APPS))
-    known = asyncio.run(compared(core, equals))
+    known, _ = asyncio.run(of_known_class(core, equals))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     click.echo(f"load: {os.getloadavg()[0]:.1f}", err=True)
     table = Table(
