@@ -416,6 +416,31 @@ func TestAGroupWaitsNoLongerForOneThatIsGone(t *testing.T) {
 	k.says("requeue", newer...)
 }
 
+func TestGroupsThatMadeRoomTryAgainInTheirOrder(t *testing.T) {
+	k := gathered(t, nil)
+	k.group("old", 2, 60)
+	older := k.pods("old", 2)
+	k.says("requeue", older...)
+	k.waits(older[0])
+	k.says("requeue", older[1])
+	yielding := [][]*corev1.Pod{}
+	for i, name := range []string{"f", "e", "d", "c", "b", "a"} {
+		k.group(name, 2, 30-i)
+		pods := k.pods(name, 2)
+		k.says("requeue", pods...)
+		k.findsNoNode(pods[0])
+		yielding = append(yielding, pods)
+	}
+
+	k.goesOn(older[1])
+
+	k.says("allow", older...)
+	for _, pods := range yielding {
+		k.says("requeue", pods...)
+	}
+	k.silent()
+}
+
 func TestANewSchedulerFindsNothingReserved(t *testing.T) {
 	k := gathered(t, nil)
 	k.group("a", 2, 0)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"berth.dev/plugin-sdk/go/berth"
@@ -70,12 +71,28 @@ func (c *coscheduling) settle(g *group) {
 	if g.waiting() {
 		return
 	}
+	for _, other := range c.yielding(g) {
+		other.yieldsTo = nil
+		c.tryAgain(other, fmt.Sprintf("pod group %s needs no more room", g.key))
+	}
+}
+
+// yielding gives the groups that make room for one, in their order: what is said of
+// them is then the same in every run of a simulation.
+func (c *coscheduling) yielding(g *group) []*group {
+	found := []*group{}
 	for _, other := range c.groups {
 		if other.yieldsTo == g {
-			other.yieldsTo = nil
-			c.tryAgain(other, fmt.Sprintf("pod group %s needs no more room", g.key))
+			found = append(found, other)
 		}
 	}
+	slices.SortFunc(found, func(a, b *group) int {
+		if a.before(b) {
+			return -1
+		}
+		return 1
+	})
+	return found
 }
 
 // tryAgain queues a group's pods, all at once so that they stand together.

@@ -42,7 +42,7 @@ async def _in_time(subject: PluginUnderTest) -> HostState:
     return host
 
 
-@check("time/reached", "a time that is said is held, whichever it is", CLAUSE, needs=("clock",))
+@check("time/reached", "a time that is said is held, an earlier one too", CLAUSE, needs=("clock",))
 async def reached(subject: PluginUnderTest) -> None:
     """Before Begin and after, a day later and a day earlier; a timer that waits is named again."""
     host = await _in_time(subject)
