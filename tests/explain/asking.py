@@ -16,6 +16,7 @@ from berth.objects.pod import Pod, PodObject
 from berth.objects.resource_claims import ResourceClaim
 from berth.objects.storage import PersistentVolumeClaim
 from berth.sandbox.patches.json_patch import json_patch
+from berth.scheduler.loop.fair_turn import FairTurn
 from berth.scheduler.pages.explaining import new_explainer
 from tests.scenarios.kit.cluster import Cluster
 
@@ -30,7 +31,8 @@ class Asked(Cluster):
         self._plugins = {plugin.name: plugin for plugin in plugins if not isinstance(plugin, str)}
         self.api.grace_seconds = 5
         self.log = AttemptLog()
-        self.explainer = new_explainer(self.core, self.log, asyncio.Lock(), lambda: self.api.all(Pod))
+        turn = FairTurn(asyncio.Lock(), lambda: False, self.clock).question("").__enter__()
+        self.explainer = new_explainer(self.core, self.log, turn, lambda: self.api.all(Pod))
 
     def _on_record(self, record):
         super()._on_record(record)

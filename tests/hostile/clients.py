@@ -3,8 +3,10 @@
 import asyncio
 import resource
 import sys
+from collections import Counter
 from contextlib import suppress
 
+import aiohttp
 import click
 
 from tests.hostile.arena import LOOPBACK, anything
@@ -12,6 +14,8 @@ from tests.hostile.arena import LOOPBACK, anything
 IDLE, AT_ONCE = 1_500, 8
 HEADERS, READERS, REQUESTS = 300, 20, 200
 MEGABYTE = 1_000_000
+ASKING = 15
+EXPLAINED = "/apis/explain.berth.dev/v1alpha1/namespaces/default/podexplanations/many-terms"
 
 
 async def connected(port):
@@ -76,7 +80,25 @@ async def bodies(port):
             await reader.read(1_000)
 
 
-DEEDS = {"idle": idle, "headers": headers, "readers": readers, "bodies": bodies}
+async def explain(port):
+    """Explanations of one pod, one after the other on each connection; says how many came, by status."""
+    came = Counter()
+
+    async def one():
+        while True:
+            with suppress(aiohttp.ClientError, TimeoutError):
+                async with session.get(f"https://{LOOPBACK}:{port}{EXPLAINED}", ssl=False) as response:
+                    await response.read()
+                    came[response.status] += 1
+
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(60)) as session:
+        asking = [asyncio.create_task(one()) for _ in range(ASKING)]
+        while True:
+            await asyncio.sleep(1)
+            click.echo(f"{len(asking)} connections, explanations by status: {dict(came)}")
+
+
+DEEDS = {"explain": explain, "idle": idle, "headers": headers, "readers": readers, "bodies": bodies}
 
 if __name__ == "__main__":
     _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -107,7 +107,7 @@ MILLISECONDS = {
     "simulate": ("simulate",),
 }
 """What the table's columns show: the first of these stages that a row has."""
-HEADINGS = ["kind", "field", "entries", "growth", *MILLISECONDS, "message KiB", "kept KiB"]
+HEADINGS = ["kind", "field", "entries", "bound", "growth", *MILLISECONDS, "message KiB", "kept KiB"]
 
 
 def at_the_limit(row):
@@ -123,7 +123,7 @@ def at_the_limit(row):
     ]
     taken_over = row.stages(n).get("taken over")
     kept = "" if taken_over is None else f"{memory_of(taken_over)[1] >> 10}"
-    return [row.kind, row.field, str(n), f"{worst:.2f}", *shown, f"{sent >> 10}", kept]
+    return [row.kind, row.field, str(n), row.bound, f"{worst:.2f}", *shown, f"{sent >> 10}", kept]
 
 
 def cpu_of(step):

@@ -14,5 +14,13 @@ class NoSuchObjectError(Exception):
         self.names = tuple(names)
 
 
+class TooManyQuestionsError(Exception):
+    """Try again after so many seconds: the user has asked for more than their share."""
+
+    def __init__(self, message: str, retry_seconds: int) -> None:
+        super().__init__(message)
+        self.retry_seconds = retry_seconds
+
+
 class UnavailableError(Exception):
     """Try again: the scheduler that knows the object can't be asked now."""

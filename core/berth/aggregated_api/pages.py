@@ -14,13 +14,14 @@ from berth.aggregated_api.discovery import (
     wants_aggregated,
     wants_table,
 )
-from berth.aggregated_api.errors import NoSuchObjectError, UnavailableError
+from berth.aggregated_api.errors import NoSuchObjectError, TooManyQuestionsError, UnavailableError
 from berth.aggregated_api.kinds import GROUP, GROUP_VERSION, KINDS, PROFILE, QUEUE, ExplainKind, Json
 from berth.aggregated_api.replicas import SENT_ON_BY
 from berth.aggregated_api.request_info import is_name, is_profile_name
 from berth.aggregated_api.routing import ExplainRequest, Explanation
-from berth.aggregated_api.status import http_status
+from berth.aggregated_api.status import http_later, http_status
 from berth.aggregated_api.text_pages import PAGES
+from berth.aggregated_api.users import USER
 
 _RETRY_SECONDS = 1
 
@@ -31,7 +32,7 @@ class Explain(Protocol):
     """Explains an object."""
 
     async def __call__(self, asked: ExplainRequest, *, was_sent_on: bool) -> Explanation:
-        """What is known of it. Raises: NoSuchObjectError, UnavailableError."""
+        """What is known of it. Raises: NoSuchObjectError, TooManyQuestionsError, UnavailableError."""
 
 
 class ExplainPages:
@@ -53,7 +54,7 @@ class ExplainPages:
     async def _get(self, kind: ExplainKind, request: web.Request) -> web.Response:
         namespace, name = request.match_info.get("namespace", ""), request.match_info["name"]
         details: Json = {"name": name, "group": GROUP, "kind": kind.resource}
-        asked = ExplainRequest(kind, namespace, name, dict(request.query))
+        asked = ExplainRequest(kind, namespace, name, dict(request.query), USER.get())
         try:
             found = await self._found(asked, was_sent_on=SENT_ON_BY in request.headers)
         except NoSuchObjectError as error:
@@ -63,11 +64,10 @@ class ExplainPages:
                 for one in error.names
             ]
             return http_status(404, "NotFound", message, {**details, "causes": causes} if causes else details)
+        except TooManyQuestionsError as error:
+            return http_later(429, "TooManyRequests", str(error), error.retry_seconds, details)
         except UnavailableError as error:
-            later = {**details, "retryAfterSeconds": _RETRY_SECONDS}
-            response = http_status(503, "ServiceUnavailable", str(error), later)
-            response.headers["Retry-After"] = str(_RETRY_SECONDS)
-            return response
+            return http_later(503, "ServiceUnavailable", str(error), _RETRY_SECONDS, details)
         head = {"apiVersion": GROUP_VERSION, "kind": kind.name}
         metadata = {"metadata": {"name": name, **({"namespace": namespace} if namespace else {})}}
         explanation = {**head, **metadata, **msgspec.to_builtins(found)}

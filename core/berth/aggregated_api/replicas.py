@@ -13,6 +13,8 @@ from pathlib import Path
 
 SENT_ON_BY = "X-Berth-Sent-On-By"
 """The header of a request that was sent on: its bearer token is one for AUDIENCE."""
+ASKED_BY = "X-Berth-Asked-By"
+"""The header that names the user whom the first replica authorized; only such a token makes it count."""
 AUDIENCE = "explain.berth.dev"
 VARIABLE = "BERTH_REPLICA_TOKEN_FILE"
 """The variable that has the path of the token's file."""

@@ -46,6 +46,8 @@ class ExplainRequest(NamedTuple):
     namespace: str
     name: str
     query: Mapping[str, str] = {}
+    user: str = ""
+    """For whom, "" where that is not known."""
 
 
 class ObjectReader(Protocol):
@@ -78,7 +80,7 @@ class Here(Protocol):
         """The profile of the group's pods; "" where no pod of it is known."""
 
     async def explain(self, asked: ExplainRequest) -> Explanation:
-        """What is known here. Raises: LookupError."""
+        """What is known here. Raises: LookupError, TooManyQuestionsError."""
 
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
@@ -105,7 +107,8 @@ class Routing:
     async def explain(self, asked: ExplainRequest, *, was_sent_on: bool) -> Explanation:
         """What the schedulers that it concerns know of the object.
 
-        Raises: NoSuchObjectError; UnavailableError where the scheduler that knows can't be asked.
+        Raises: NoSuchObjectError; TooManyQuestionsError; UnavailableError where the scheduler that knows
+        can't be asked.
         """
         if asked.kind is NODE:
             return await self._of_all(asked, was_sent_on=was_sent_on)

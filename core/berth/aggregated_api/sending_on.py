@@ -8,13 +8,14 @@ it names.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
+from urllib.parse import quote
 
 import aiohttp
 import msgspec
 
-from berth.aggregated_api.errors import NoSuchObjectError, UnavailableError
+from berth.aggregated_api.errors import NoSuchObjectError, TooManyQuestionsError, UnavailableError
 from berth.aggregated_api.leaders import Leader
-from berth.aggregated_api.replicas import SENT_ON_BY
+from berth.aggregated_api.replicas import ASKED_BY, SENT_ON_BY
 from berth.aggregated_api.routing import ExplainRequest, Explanation
 from berth.client.errors import ClientError
 
@@ -22,6 +23,7 @@ ANSWER_SECONDS = 25.0
 """Less than what a client and the API server in front wait: the error that comes of it says who is late."""
 _OK = 200
 _NOT_FOUND = 404
+_TOO_MANY = 429
 
 
 class SendingOn:
@@ -41,17 +43,20 @@ class SendingOn:
         self._authorization = authorization
 
     async def __call__(self, leader: Leader, asked: ExplainRequest) -> Explanation:
-        """The leader's answer. Raises: NoSuchObjectError, UnavailableError."""
+        """The leader's answer. Raises: NoSuchObjectError, TooManyQuestionsError, UnavailableError."""
         path = asked.kind.path(asked.namespace, asked.name)
-        return _explanation(*await self.get(leader, path, asked.query), _named(leader))
+        return _explanation(*await self.get(leader, path, asked.query, asked.user), _named(leader))
 
-    async def get(self, leader: Leader, path: str, query: Mapping[str, str] = {}) -> tuple[int, bytes]:
+    async def get(
+        self, leader: Leader, path: str, query: Mapping[str, str] = {}, user: str = ""
+    ) -> tuple[int, bytes]:
         """Status and body of one of the leader's pages. Raises: UnavailableError."""
         published, who = leader.published, _named(leader)
         if not published.address or not published.certificate:
             raise UnavailableError(f"{who}, and serves no secure port")
         try:
-            headers = {SENT_ON_BY: self._identity}
+            # Quoted: a user's name may hold anything.
+            headers = {SENT_ON_BY: self._identity, ASKED_BY: quote(user)}
             if authorization := await self._authorization(leader):
                 headers["Authorization"] = authorization
             url = f"https://{published.address}{path}"
@@ -92,4 +97,7 @@ def _explanation(status: int, body: bytes, who: str) -> Explanation:
     message = str(document.get("message", ""))
     if status == _NOT_FOUND:
         raise NoSuchObjectError(message)
+    if status == _TOO_MANY:
+        retry_seconds = (document.get("details") or {}).get("retryAfterSeconds")
+        raise TooManyQuestionsError(message, retry_seconds if isinstance(retry_seconds, int) else 1)
     raise UnavailableError(f"{who}, and answers {status}: {message}")

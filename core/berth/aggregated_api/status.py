@@ -21,3 +21,12 @@ def http_status(
         "code": code,
     }
     return web.Response(status=code, body=msgspec.json.encode(status), content_type="application/json")
+
+
+def http_later(
+    code: int, reason: str, message: str, retry_seconds: int, details: Mapping[str, object] | None = None
+) -> web.Response:
+    """A failure that may be another answer after so many seconds."""
+    response = http_status(code, reason, message, {**(details or {}), "retryAfterSeconds": retry_seconds})
+    response.headers["Retry-After"] = str(retry_seconds)
+    return response

@@ -18,6 +18,7 @@ from berth.cache.errors import CacheCorruptedError, PodStateError
 from berth.cache.trials import SnapshotTrials
 from berth.objects.node import Node
 from berth.objects.pod import Pod
+from berth.objects.steps import Steps, at_once
 from berth.snapshot.node_info import NodeInfo
 from berth.snapshot.node_tree import NodeTree
 from berth.snapshot.pod_group_states import PodGroupStates
@@ -256,15 +257,21 @@ class Cache:
 
         The pod of the UID `without` is left out.
         """
+        return at_once(self.fresh_snapshot_in_steps(without=without))
+
+    def fresh_snapshot_in_steps(self, *, without: str = "") -> Steps[Snapshot]:
+        """The same in steps between which the cache may change: it is the snapshot of the first of them."""
         snapshot = Snapshot()
-        for info in self._nodes.values():
-            if info.node is not None:
-                twin = NodeInfo(info.name)
-                twin.set_node(info.node)
-                for pod in info.pods.values():
+        known = [(info.name, info.node, list(info.pods.values())) for info in self._nodes.values()]
+        for name, node, pods in known:
+            if node is not None:
+                twin = NodeInfo(name)
+                twin.set_node(node)
+                for pod in pods:
                     if pod.uid != without:
                         twin.add_pod(pod)
                 snapshot.take([twin])
+                yield
         return snapshot
 
     def _place(self, info: PodInfo) -> None:

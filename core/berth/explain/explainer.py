@@ -4,8 +4,9 @@ Nothing is held, written or requeued. Between two trials the scheduling loop has
 """
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from itertools import count
 
 from berth.cache.cache import Cache
 from berth.cycle.budgets import CycleBudgets
@@ -13,6 +14,7 @@ from berth.explain.attempt_log import AttemptLog, AttemptSummary
 from berth.explain.causes import cause_and_remedy
 from berth.explain.grouping import nodes_of
 from berth.explain.lacking_claims import lacking
+from berth.explain.loop_turn import LoopTurn
 from berth.explain.more_priority import MorePriority
 from berth.explain.pod_states import PodStates
 from berth.explain.proposals import ProposalSearch, Proposed, by_row
@@ -27,6 +29,7 @@ from berth.preemption.evaluator import Evaluator
 from berth.snapshot.snapshot import Snapshot
 
 MAX_MESSAGE = 4096
+NODES_IN_A_STEP = 64
 
 Watched = Callable[[str, str], Pod | None]
 """(namespace, name) -> the pod as the watch last brought it, whichever scheduler it names."""
@@ -54,7 +57,7 @@ NOTHING = Proposed([])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explainer:
-    """Answers between two turns of the scheduling loop (`turn` is the loop's lock).
+    """Answers between two turns of the scheduling loop (`turn` is the loop's, for one question).
 
     `unassigned` are the pods on no node that are ours, `watched` finds any other; `snapshot` is the loop's.
     """
@@ -71,7 +74,7 @@ class Explainer:
     budgets: CycleBudgets
     attempts: AttemptLog
     listers: Listers
-    turn: AbstractAsyncContextManager[object]
+    turn: LoopTurn
     release: str = ""
     """Of Kubernetes, whose kube-scheduler is followed."""
 
@@ -167,22 +170,51 @@ class Explainer:
     async def _tried(self, framework: Framework, pod: Pod, wanted: ExplainOptions) -> "EngineFindings":
         # Sidecars are asked about the nodes of this one; it is to have them all.
         self.cache.update_snapshot(self.snapshot)
-        nodes = self.cache.fresh_snapshot(without=pod.uid)
-        meter = self.budgets.look(pod.namespace, len(nodes))
+        with interrupted(self.turn, framework):
+            nodes = await self.fresh(without=pod.uid)
+        meter = self.meter(pod.namespace, len(nodes))
         try:
             return await meter.timed(self.on_all(framework, pod, nodes, meter, wanted))
         except OverBudgetError as error:
             return EngineFindings(nodes, meter, None, None, str(error))
 
+    def meter(self, namespace: str, nodes: int) -> CycleMeter:
+        """The meter of a question about so many nodes, which breathes by the turn."""
+        meter = self.budgets.look(namespace, nodes)
+        meter.breathe = self.turn.breathe
+        return meter
+
+    async def fresh(self, without: str = "") -> Snapshot:
+        """A snapshot of one's own, as the cache is now, the pod of that UID left out."""
+        steps = self.cache.fresh_snapshot_in_steps(without=without)
+        try:
+            for number in count(1):
+                next(steps)
+                if number % NODES_IN_A_STEP == 0:
+                    await self.turn.breathe()
+        except StopIteration as end:
+            nodes: Snapshot = end.value
+        return nodes
+
     async def on_all(
         self, framework: Framework, pod: Pod, nodes: Snapshot, meter: CycleMeter, wanted: ExplainOptions
     ) -> "EngineFindings":
-        """The pod tried on these nodes. Raises: OverBudgetError."""
-        tried = await self.trying.tried(framework, pod, nodes, meter)
-        every = None
-        if not tried.broken and not tried.fits.all() and (wanted.all_reasons or wanted.proposals):
-            every = await self.trying.by_plugin(framework, pod, nodes, meter)
+        """The pod tried on these nodes, a snapshot of one's own. Raises: OverBudgetError."""
+        with interrupted(self.turn, framework):
+            tried = await self.trying.tried(framework, pod, nodes, meter)
+            every = None
+            if not tried.broken and not tried.fits.all() and (wanted.all_reasons or wanted.proposals):
+                every = await self.trying.by_plugin(framework, pod, nodes, meter)
         return EngineFindings(nodes, meter, tried, every)
+
+
+def interrupted(turn: LoopTurn, framework: Framework) -> AbstractContextManager[None]:
+    """Within this context pods that wait go first, unless others than this process are asked as well.
+
+    What these know follows the loop's objects: their answers would be about other nodes by then.
+    """
+    remote = framework.extenders or in_other_processes(framework)
+    return nullcontext() if remote else turn.interruptible()
 
 
 @dataclass(frozen=True, slots=True)

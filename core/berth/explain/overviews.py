@@ -82,8 +82,8 @@ class Overviews:
             known = [self.explainer.cache.get_pod(pod.uid) or pod for pod in pods]
             kinds = Counter(str(self.explainer.states.of(pod).kind) for pod in known)
             left = [pod for pod in known if not pod.node_name]
-            fresh = self.explainer.cache.fresh_snapshot()
-            meter = self.explainer.budgets.look(namespace, len(fresh))
+            fresh = await self.explainer.fresh()
+            meter = self.explainer.meter(namespace, len(fresh))
         scheduled = len(known) - len(left)
         together, lacking, cut_short = await self._together(left, fresh, meter)
         least = None if group is None else group.min_count
@@ -141,8 +141,8 @@ class Overviews:
                 raise UnknownError(f"no node {name} is known; kubectl get nodes lists those that there are")
             shown = self._of_node(nodes, row)
             classes = by_class(record.pod for record in self._records(profiles))
-            fresh = explainer.cache.fresh_snapshot()
-            meter = explainer.budgets.look("", len(nodes))
+            fresh = await explainer.fresh()
+            meter = explainer.meter("", len(nodes))
         found, cut_short = await self._on_node(fresh, name, classes[:MAX_CLASSES], meter)
         fitting, waiting = sum(one.count for one in found if one.fits), sum(map(len, classes))
         return msgspec.structs.replace(

@@ -7,7 +7,7 @@ and the scheduling loop has its turn between two trials.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ import numpy as np
 
 from berth.explain.claim_edits import ClaimEdit, OtherClasses
 from berth.explain.edits import EDITORS, Edit, more_than_said, no_more_than_said, share_free
+from berth.explain.loop_turn import LoopTurn
 from berth.explain.more_priority import MorePriority
 from berth.explain.node_edits import (
     NO_DEVICES,
@@ -80,7 +81,7 @@ class ProposalSearch:
     pod: Pod
     nodes: Snapshot
     meter: CycleMeter
-    turn: AbstractAsyncContextManager[object]
+    turn: LoopTurn
     against: Against
     listers: Listers
     priority: MorePriority | None = None
@@ -286,7 +287,7 @@ class ProposalSearch:
             return False
         self._count()
         async with self.turn:
-            with Exchanged(self.nodes, self.nodes.nodes[row], victims):
+            with Exchanged(self.nodes, self.nodes.nodes[row], victims), self._interrupted():
                 return bool((await self._fits(self.pod))[row])
 
     async def _try(self, pod: Pod, edit: NodeEdit | None) -> Mask:
@@ -294,13 +295,19 @@ class ProposalSearch:
         self._count()
         async with self.turn:
             if edit is None:
-                return await self._fits(pod)
+                with self._interrupted():
+                    return await self._fits(pod)
             slices = Supposed(self.listers.resource_slices, edit.slices)
-            with Exchanged(self.nodes, edit.node) as nodes, slices:
+            changed = Exchanged(self.nodes, edit.node)
+            with changed as nodes, slices, self._interrupted(supposes=bool(edit.slices)):
                 fits = await self._fits(pod)
                 only = np.zeros(len(nodes), dtype=bool)
                 only[nodes.row_of[edit.node.name]] = True
                 return fits & only
+
+    def _interrupted(self, *, supposes: bool = False) -> AbstractContextManager[None]:
+        """Within it pods that wait go first, unless others are asked as well, or objects are supposed."""
+        return self.turn.interruptible() if self._here is None and not supposes else nullcontext()
 
     async def _fits(self, pod: Pod) -> Mask:
         """Where the pod fits; others than this process are asked only where it would fit without them."""

@@ -1,7 +1,7 @@
 """Which requests the secure port answers, and how many at once.
 
     request ──► access: always allowed, or reviewed ──► a place ──► body read ──► page ──► written in time
-                     401, 403, 429                       429          408, 413     503
+                     401, 403, 429                       429          408, 413     429, 503
 
 What is asked about an object of an API group leaves a line in the log: who, what, and whether they may.
 
@@ -10,23 +10,34 @@ Health checks need no place: they read a few values, and nothing may keep a prob
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import unquote
 
 from aiohttp import web
 
-from berth.aggregated_api.replicas import AUDIENCE, SENT_ON_BY
+from berth.aggregated_api.replicas import ASKED_BY, AUDIENCE, SENT_ON_BY
 from berth.aggregated_api.request_info import ResourceAttributes, resource_of
-from berth.aggregated_api.status import http_status
+from berth.aggregated_api.status import http_later, http_status
+from berth.aggregated_api.users import USER
 from berth.serving.access import Access, AccessReview, Clients, Review, by_no_certificate
 from berth.serving.connections import ServedConnection
 from berth.serving.errors import LoopBusyError, TooManyReviewsError
-from berth.serving.request_bounds import BODY_SECONDS, MAX_ANSWERED, PIECE_BYTES, within_write_time
+from berth.serving.request_bounds import (
+    BODY_SECONDS,
+    MAX_ANSWERED,
+    MAX_ANSWERED_OF_USER,
+    PIECE_BYTES,
+    within_write_time,
+)
 
 log = logging.getLogger(__name__)
 
 HEALTH = frozenset({"healthz", "livez", "readyz"})
-RETRY_SECONDS = "1"
+RETRY_SECONDS = 1
+API = "/apis/"
+"""Under which users ask, and not probes and scrapers."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -42,6 +53,7 @@ class RequestGate:
         self._exact = frozenset(path for path in always_allowed if not path.endswith("*"))
         self._prefixes = tuple(path[:-1] for path in always_allowed if path.endswith("*"))
         self._answering = 0
+        self._of_user: Counter[str | None] = Counter()
 
     @property
     def pass_through(self) -> Any:
@@ -60,18 +72,28 @@ class RequestGate:
         return middleware
 
     async def _answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        USER.set("")
         refusal = await self._refusal(request)
         if refusal is not None:
             return refusal
         if request.path.removeprefix("/").partition("/")[0] in HEALTH:
             return await _page(request, handler)
+        user = USER.get() if request.path.startswith(API) else None
+        if user is not None and self._of_user[user] >= MAX_ANSWERED_OF_USER:
+            # One that comes back at once would keep this thread busy.
+            await asyncio.sleep(RETRY_SECONDS)
+            return _later("too many requests of this user are being answered")
         if self._answering >= MAX_ANSWERED:
             return _later("too many requests are being answered")
         self._answering += 1
+        self._of_user[user] += 1
         try:
             return await _written(request, await _with_body(request, handler))
         finally:
             self._answering -= 1
+            self._of_user[user] -= 1
+            if not self._of_user[user]:
+                del self._of_user[user]
 
     async def _refusal(self, request: web.Request) -> web.Response | None:
         path, verb = request.path, request.method.lower()
@@ -95,6 +117,8 @@ class RequestGate:
         if access is None:
             return http_status(401, "Unauthorized", "Unauthorized")
         if access.allowed:
+            by_replica = bool(asked.audience) and asked.user is None
+            USER.set(unquote(request.headers.get(ASKED_BY, "")) if by_replica else access.user)
             return None
         if asked.resource is None:
             why = f'forbidden: User "{access.user}" cannot {verb} path "{path}"'
@@ -170,6 +194,4 @@ async def _write_pieces(request: web.Request, response: web.StreamResponse, body
 
 
 def _later(message: str) -> web.Response:
-    response = http_status(429, "TooManyRequests", message)
-    response.headers["Retry-After"] = RETRY_SECONDS
-    return response
+    return http_later(429, "TooManyRequests", message, RETRY_SECONDS)

@@ -15,6 +15,8 @@ MAX_CONNECTIONS = 128
 """Probes, scrapers and administrators need a dozen."""
 MAX_ANSWERED = 16
 """Requests beside health checks that are answered at once; what each holds in memory is its answer."""
+MAX_ANSWERED_OF_USER = 4
+"""Of those, about objects of API groups for one user."""
 HANDSHAKE_SECONDS = 10.0
 GOODBYE_SECONDS = 2.0
 IDLE_SECONDS = 32.0

@@ -116,7 +116,8 @@ def pods_fields():
     return found
 
 
-BOUNDED = dict.fromkeys(("match label keys", "requirements of a constraint"), MAX_VALUES)
+OF_A_CONSTRAINT = ("requirements of a constraint", "values of a constraint")
+BOUNDED = dict.fromkeys(("match label keys", "terms times values", *OF_A_CONSTRAINT), MAX_VALUES)
 """How many entries are read at most where the API server sets no bound: more are refused with a reason."""
 
 ROWS = [of_pod(field, shape, BOUNDED.get(field)) for field, shape in pods_fields().items()]

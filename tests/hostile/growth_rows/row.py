@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from berth.explain.trying import Trying
 from berth.framework.cycle_budget import UNMETERED
+from berth.objects.label_selector import MAX_VALUES
 from berth.objects.pod import Pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.cluster_state.watched_objects import decode_object
@@ -59,8 +60,23 @@ class Row(NamedTuple):
     def __str__(self) -> str:
         return f"{self.kind}: {self.field}"
 
+    @property
+    def bound(self) -> str:
+        """What bounds the entries, or what they cost where the API server bounds the object's size alone."""
+        if self.kind == "answer":
+            return "ours"
+        match self.max_entries:
+            case None:
+                return "size, a cycle's budget" if self.cycle else "size"
+            case number if number == OBJECTS:
+                return "quota, a cycle's budget"
+            case number if number == MAX_VALUES:
+                return "ours: 8,192"
+            case _:
+                return "API server"
+
     def at_the_limit(self) -> int:
-        """How many entries the API server takes."""
+        """How many entries the API server takes, or we do."""
         if self.max_entries is not None:
             return self.max_entries
         few, many = (len(json.dumps(self.entry(n), separators=(",", ":"))) for n in (100, 1100))

@@ -73,7 +73,7 @@ def budget(name, status=None, **selector):
     return thing("policy/v1", "PodDisruptionBudget", name, spec=spec, status=status or {})
 
 
-REQUIREMENTS = {"matchLabels": MAX_VALUES, "matchExpressions": MAX_VALUES}
+BOUNDED = dict.fromkeys(("matchLabels", "matchExpressions", "values of an expression"), MAX_VALUES)
 SELECTORS = {
     "matchLabels": lambda n: {"matchLabels": labels(n)},
     "matchExpressions": lambda n: {
@@ -122,7 +122,7 @@ ROWS = [
             kind,
             field,
             lambda n, kind=kind, shape=shape: [owned(kind, **shape(n))],
-            max_entries=REQUIREMENTS.get(field),
+            max_entries=BOUNDED.get(field),
             asks=owned_by(kind),
         )
         for kind in ("ReplicaSet", "StatefulSet")
@@ -133,7 +133,7 @@ ROWS = [
             "PodDisruptionBudget",
             field,
             lambda n, shape=shape: protected(budget("b", **shape(n))),
-            max_entries=REQUIREMENTS.get(field),
+            max_entries=BOUNDED.get(field),
             **IMPORTANT,
         )
         for field, shape in SELECTORS.items()

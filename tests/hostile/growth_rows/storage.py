@@ -2,7 +2,7 @@
 
 from berth.objects.label_selector import MAX_VALUES
 from tests.hostile.growth_rows.row import OBJECTS, of_objects, thing
-from tests.hostile.growth_rows.selectors import REQUIREMENTS
+from tests.hostile.growth_rows.selectors import BOUNDED
 
 CLAIMED = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
 STORAGE = "storage.k8s.io/v1"
@@ -142,7 +142,7 @@ ROWS = [
             "PersistentVolumeClaim",
             field,
             lambda n, shape=shape: [storage_class(), volume(), shape(n)],
-            REQUIREMENTS.get(field),
+            BOUNDED.get(field),
         )
         for field, shape in CLAIMS.items()
     ),

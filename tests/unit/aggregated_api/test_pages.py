@@ -1,19 +1,23 @@
 """What kubectl and an API server get from the group's paths."""
 
+import asyncio
+
 import pytest
 
 from berth.aggregated_api import kinds
 from berth.aggregated_api.discovery import AGGREGATED, OPENAPI_V3_PATH
-from berth.aggregated_api.errors import NoSuchObjectError, UnavailableError
+from berth.aggregated_api.errors import NoSuchObjectError, TooManyQuestionsError, UnavailableError
 from berth.aggregated_api.kinds import ROOT
 from berth.aggregated_api.leaders import Leader, Published
+from berth.aggregated_api.replicas import ASKED_BY, SENT_ON_BY
 from berth.aggregated_api.routing import ExplainRequest
 from berth.aggregated_api.sending_on import SendingOn
 from berth.aggregated_api.text_pages import profile_page
 from berth.client.errors import ConfigurationError
 from berth.serving.access import Access, allow_all
+from berth.serving.request_bounds import MAX_ANSWERED_OF_USER
 from tests.failures.reporting import reports
-from tests.unit.aggregated_api.serving import POD, client, serving
+from tests.unit.aggregated_api.serving import POD, PROXY, client, serving
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 EXPLANATION = {"pod": "default/p", "profile": "berth", "cause": "no room", "state": {"kind": "Unschedulable"}}
@@ -27,6 +31,8 @@ async def explain(asked, *, was_sent_on):
         raise NoSuchObjectError('pod "gone" not found')
     if asked.name == "later":
         raise UnavailableError("b leads")
+    if asked.name == "enough":
+        raise TooManyQuestionsError("explanations for this user took long", 7)
     return EXPLANATION | ({"query": asked.query} if asked.query else {})
 
 
@@ -245,15 +251,78 @@ async def test_sending_on():
         return Access("system:serviceaccount:berth-system:berth-main", allowed=True)
 
     async def explain_here(asked, *, was_sent_on):
-        return {"asked": [asked.namespace, asked.name, asked.query], "was_sent_on": was_sent_on}
+        return {"asked": asked[1:], "was_sent_on": was_sent_on}
 
+    asked = ExplainRequest(kinds.POD, "default", "p", {"q": "1"}, "jane é\n")
     async with serving(explain_here, review) as server:
-        found = await SendingOn("a", bearer)(
-            leader(server), ExplainRequest(kinds.POD, "default", "p", {"q": "1"})
-        )
+        found = await SendingOn("a", bearer)(leader(server), asked)
 
     assert ["t"] == seen
-    assert (["default", "p", {"q": "1"}], True) == (found["asked"], found["was_sent_on"])
+    assert ([*asked[1:]], True) == (found["asked"], found["was_sent_on"])
+
+
+async def test_for_whom_an_explanation_is(tmp_path):
+    """The user that the API server names; a header that says otherwise counts only with a replica's token."""
+    users = []
+
+    async def explain_for(asked, *, was_sent_on):
+        del was_sent_on
+        users.append(asked.user)
+        return EXPLANATION
+
+    async def review(question):
+        return Access(question.user.username if question.user else "berth-main", allowed=True)
+
+    forged = {"X-Remote-User": "jane", SENT_ON_BY: "a", ASKED_BY: "root"}
+    async with serving(explain_for, review) as server:
+        async with client(server, PROXY.issue("front-proxy"), tmp_path) as session:
+            await fetch(session, POD, **forged)
+        async with client(server) as session:
+            await fetch(session, POD, Authorization="Bearer t", **{ASKED_BY: "root"})
+            await fetch(session, POD, Authorization="Bearer t", **{ASKED_BY: "root", SENT_ON_BY: "a"})
+
+    assert ["jane", "berth-main", "root"] == users
+
+
+async def test_a_user_who_has_asked_for_too_much(kubectl):
+    """It is told when to ask again, by this replica or by the one that leads."""
+    path = POD.removesuffix("p") + "enough"
+    async with kubectl.get(path) as response:
+        assert (429, "7") == (response.status, response.headers["Retry-After"])
+        assert 7 == (await response.json())["details"]["retryAfterSeconds"]
+    async with serving(explain, allow_all) as server:
+        with pytest.raises(TooManyQuestionsError) as refused:
+            await SendingOn("a", bearer)(leader(server), ExplainRequest(kinds.POD, "default", "enough"))
+
+    assert 7 == refused.value.retry_seconds
+
+
+async def test_one_user_leaves_places_to_others(tmp_path):
+    """More requests than one may have at once are refused; those of another user are answered."""
+    go_on, begun = asyncio.Event(), asyncio.Semaphore(0)
+
+    async def explain_slowly(asked, *, was_sent_on):
+        del was_sent_on
+        if asked.user == "jane":
+            begun.release()
+            await go_on.wait()
+        return EXPLANATION
+
+    async def review(question):
+        return Access(question.user.username, allowed=True)
+
+    pair = PROXY.issue("front-proxy")
+    async with serving(explain_slowly, review) as server, client(server, pair, tmp_path) as session:
+        jane, joe = {"X-Remote-User": "jane"}, {"X-Remote-User": "joe"}
+        slow = [asyncio.create_task(fetch(session, POD, **jane)) for _ in range(MAX_ANSWERED_OF_USER)]
+        for _ in slow:
+            await begun.acquire()
+        refused, answered = await asyncio.gather(fetch(session, POD, **jane), fetch(session, POD, **joe))
+        go_on.set()
+        statuses = [status for status, _ in await asyncio.gather(*slow)]
+
+    assert (429, 200) == (refused[0], answered[0])
+    assert [200] * MAX_ANSWERED_OF_USER == statuses
 
 
 @reports("leader-not-asked", answer="`berth explain`, kubectl: which replica leads, and why it was not asked")

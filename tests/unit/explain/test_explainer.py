@@ -14,6 +14,7 @@ from berth.explain.pod_states import PodStates
 from berth.explain.trying import Trying
 from berth.framework.listers import Listers
 from berth.framework.status import unschedulable
+from berth.scheduler.loop.fair_turn import FairTurn
 from berth.testing.builders import make_node, make_pod
 from tests.fakes import PROFILE, Binds, Normalizes, PreFilters, Rejects, Scores, framework, make_core, pending
 
@@ -48,7 +49,7 @@ def cluster(n=3, extenders=(), **points):
         budgets=CycleBudgets(w.clock, w.background),
         attempts=attempts,
         listers=Listers(),
-        turn=asyncio.Lock(),
+        turn=FairTurn(asyncio.Lock(), lambda: False, w.clock).question("").__enter__(),
     )
     return w, explainer, attempts
 

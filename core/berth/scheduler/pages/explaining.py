@@ -3,10 +3,8 @@
 Requests come from berth.aggregated_api.routing, which explain_access.py puts in front.
 """
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
@@ -16,6 +14,7 @@ from berth.config.releases.release import shown
 from berth.config.shards import Shard
 from berth.explain.attempt_log import AttemptLog
 from berth.explain.explainer import Explainer, ExplainOptions
+from berth.explain.loop_turn import LoopTurn
 from berth.explain.overviews import Overviews
 from berth.explain.pod_states import PodStates
 from berth.explain.schema import NodeExplanation
@@ -24,6 +23,7 @@ from berth.explain.trying import Trying
 from berth.objects.pod import Pod
 from berth.preemption.evaluator import Evaluator
 from berth.scheduler.leading.leaderships import Leaderships
+from berth.scheduler.loop.fair_turn import FairTurn, UsersTurn
 from berth.scheduler.loop.loop_turns import LoopTurns
 from berth.scheduler.scheduler import Scheduler
 
@@ -31,7 +31,7 @@ from berth.scheduler.scheduler import Scheduler
 def new_explainer(
     scheduler: Scheduler,
     attempts: AttemptLog,
-    turn: AbstractAsyncContextManager[object],
+    turn: LoopTurn,
     watched_pods: Callable[[], Iterable[Pod]],
 ) -> Explainer:
     """An explainer of that scheduler's pods; `watched_pods` are all that the watch brought."""
@@ -93,8 +93,9 @@ class ExplainingHere:
     leaderships: Leaderships
     shards: tuple[Shard, ...]
     turns: LoopTurns
-    explainer: Explainer
-    overviews: Overviews
+    turn: FairTurn
+    overviews: Callable[[UsersTurn], Overviews]
+    """What answers one question, by the turn that it has."""
 
     def serves(self, profile: str) -> bool:
         """Whether one of its profiles has that name."""
@@ -118,25 +119,31 @@ class ExplainingHere:
 
     async def profile_of_group(self, namespace: str, name: str) -> str:
         """The profile of the group's pods; "" where no pod of it is known."""
-        return await self.turns.ask(lambda: self.overviews.profile_of_group(namespace, name))
+        return await self.turns.ask(lambda: self._profile_of_group(namespace, name))
+
+    async def _profile_of_group(self, namespace: str, name: str) -> str:
+        with self.turn.question("") as turn:
+            return await self.overviews(turn).profile_of_group(namespace, name)
 
     async def explain(self, asked: ExplainRequest) -> Explanation:
-        """What is known here. Raises: LookupError."""
+        """What is known here. Raises: LookupError, TooManyQuestionsError."""
         return await self.turns.ask(lambda: self._answer(asked))
 
-    def _answer(self, asked: ExplainRequest) -> Coroutine[Any, Any, msgspec.Struct]:
-        match asked.kind.name:
-            case POD.name:
-                wanted = ExplainOptions(**explain_options(asked.query))
-                return self.explainer.explain(asked.namespace, asked.name, wanted)
-            case POD_GROUP.name:
-                return self.overviews.pod_group(asked.namespace, asked.name)
-            case NODE.name:
-                return self.overviews.node(asked.name, self._led())
-            case PROFILE.name:
-                return self.overviews.profile(asked.name)
-            case _:
-                return self.overviews.queued(asked.name, self._led())
+    async def _answer(self, asked: ExplainRequest) -> msgspec.Struct:
+        with self.turn.question(asked.user) as turn:
+            overviews = self.overviews(turn)
+            match asked.kind.name:
+                case POD.name:
+                    wanted = ExplainOptions(**explain_options(asked.query))
+                    return await overviews.explainer.explain(asked.namespace, asked.name, wanted)
+                case POD_GROUP.name:
+                    return await overviews.pod_group(asked.namespace, asked.name)
+                case NODE.name:
+                    return await overviews.node(asked.name, self._led())
+                case PROFILE.name:
+                    return await overviews.profile(asked.name)
+                case _:
+                    return await overviews.queued(asked.name, self._led())
 
 
 OPTIONS = {"allReasons": "all_reasons", "proposals": "proposals", "wide": "wide"}

@@ -37,6 +37,8 @@ from berth.telemetry.metrics import SchedulerMetrics
 from berth.telemetry.pod_resources import pod_resource_text
 
 if TYPE_CHECKING:
+    from berth.explain.overviews import Overviews
+    from berth.scheduler.loop.fair_turn import UsersTurn
     from berth.serving.endpoints import Endpoints, Mount, Page
 
 
@@ -136,14 +138,18 @@ class StatusPages:
         watched = self.debugger.pods.objects
         queue = self.scheduler.queue
         turn = FairTurn(self.turn, lambda: bool(queue.sizes().active), SYSTEM_CLOCK)
-        explainer = new_explainer(self.scheduler, self.attempts, turn, watched)
+
+        def overviews(of_question: "UsersTurn") -> "Overviews":
+            explainer = new_explainer(self.scheduler, self.attempts, of_question, watched)
+            return new_overviews(self.scheduler, explainer, watched)
+
         here = ExplainingHere(
             identity=self.explain_access.identity,
             leaderships=self.leaderships,
             shards=self.shards,
             turns=self.turns,
-            explainer=explainer,
-            overviews=new_overviews(self.scheduler, explainer, watched),
+            turn=turn,
+            overviews=overviews,
         )
         return self.explain_access.pages(here, merged_nodes).mount
 
