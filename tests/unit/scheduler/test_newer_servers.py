@@ -4,6 +4,7 @@ import aiohttp
 import pytest
 
 from berth.scheduler.writing.pod_group_writer import TREES_ARE_NOT_FOLLOWED
+from tests.failures.reporting import reports
 from tests.unit.scheduler_at_work import eventually, node, scheduling
 
 GATES = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True}
@@ -224,6 +225,18 @@ async def test_a_tree_of_groups_says_that_it_is_not_followed(tmp_path, release):
 
         assert {"a": "n1"} == nodes_of(sandbox)
         assert [[expected], [expected], []] == [of(name) for name in ("root", "middle", "apart")]
+
+
+@reports("tree-status-not-written", log="`composite pod group's status not written`, with group and cause")
+async def test_a_tree_that_is_not_there_is_logged(tmp_path, caplog):
+    """The pod group is scheduled all the same."""
+    gates = GATES | {"CompositePodGroup": True}
+    documents = (node("n1"), group("g", 1, parentCompositePodGroupName="gone"), member("a", "g"))
+    line = "composite pod group's status not written group=default/gone error=404"
+    async with scheduling(tmp_path / "k", *documents, release=(1, 37), gates=gates) as (sandbox, _):
+        await eventually(lambda: line in caplog.text)
+
+        assert {"a": "n1"} == nodes_of(sandbox)
 
 
 @pytest.mark.parametrize("release", [(1, 36), *NEWER])
