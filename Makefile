@@ -17,7 +17,7 @@ JOBS ?= 4
 # What the checks say comes in one piece each, where make can do that.
 IN_ONE_PIECE := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: run test explore rounds bench lint lint-python lint-types lint-proto lint-scripts lint-go lint-java lint-node lint-rust proto manifests dist images images-check docs release-check clean
+.PHONY: run test check explore rounds bench lint lint-python lint-types lint-proto lint-scripts lint-go lint-java lint-node lint-rust proto manifests dist images images-check docs release-check clean
 
 $(UV):
 	$(PYTHON) -m venv $(VENV)
@@ -35,6 +35,10 @@ run: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+# Format, lint, types and the nearest tests of FILES, or of what differs from HEAD.
+check: $(STAMP)
+	$(BIN)/python -m tests.check $(FILES)
 
 # Again and again, in another order each time; a failure ends it, and says how to have it again.
 SEED ?= $(shell date +%s)
