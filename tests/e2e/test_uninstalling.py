@@ -24,9 +24,9 @@ EVERYTHING = (
 
 
 def lines(block, folder):
-    """The commands of a block, with the files of a release."""
+    """The commands of a block, with the files of a release; what is repeated until it succeeds comes once."""
     for line in block.splitlines():
-        words = shlex.split(line, comments=True)
+        words = shlex.split(line.removeprefix("until ").removesuffix("; do sleep 1; done"), comments=True)
         yield [str(folder / word) if word.endswith(".yaml") else word for word in words[1:]]
 
 

@@ -117,7 +117,7 @@ def viewer(user, namespace):
         "kind": "RoleBinding",
         "metadata": {"name": "view", "namespace": namespace},
         "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "view"},
-        "subjects": [{"kind": "SandboxUser", "name": user.name}],
+        "subjects": [{"kind": "User", "name": user.name}],
     }
 
 
@@ -134,7 +134,7 @@ def cluster_viewer(user):
         "kind": "ClusterRoleBinding",
         "metadata": {"name": "cluster-view"},
         "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "berth-cluster-viewer"},
-        "subjects": [{"kind": "SandboxUser", "name": user.name}],
+        "subjects": [{"kind": "User", "name": user.name}],
     }
 
 

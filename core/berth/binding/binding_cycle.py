@@ -130,7 +130,7 @@ class BindingCycle:
     def _tell(self, binding: PodBinding) -> None:
         assumed = binding.assumed
         note = f"Successfully assigned {assumed.key} to {assumed.node_name}"
-        self.recorder.event(binding.info.pod, "Normal", "Scheduled", "PodBinding", note)
+        self.recorder.event(binding.info.pod, "Normal", "Scheduled", "Binding", note)
 
     def activate(self, attempt: Attempt) -> None:
         """Bring back the pods that plugins asked for in this attempt."""
@@ -262,7 +262,7 @@ class BindingCycle:
         if under_way.plugins:
             plugins = ", ".join(under_way.plugins)
             note = f"Node {assumed.node_name} was chosen; waiting in PreBind for {plugins}"
-            self.recorder.event(assumed, "Normal", REASON_WAITING, "PodBinding", note)
+            self.recorder.event(assumed, "Normal", REASON_WAITING, "Binding", note)
             under_way.shown = self.background.outcome()
             self.background.spawn(
                 self._show_pre_bind(assumed, note, under_way.shown), f"status of {assumed.key}"
@@ -283,7 +283,7 @@ class BindingCycle:
         if plugins:
             each = [f"{plugin} ({waiting.messages.get(plugin) or 'no reason given'})" for plugin in plugins]
             note = f"Node {assumed.node_name} was chosen; waiting at Permit for {', '.join(each)}"
-            self.recorder.event(assumed, "Normal", "WaitingAtPermit", "PodBinding", note)
+            self.recorder.event(assumed, "Normal", "WaitingAtPermit", "Binding", note)
 
     async def _side_by_side(self, runs: Sequence[Coroutine[Any, Any, Status]]) -> Status:
         """The first failure, upon which the others are cancelled; success where all succeed."""

@@ -11,7 +11,6 @@ wrote it down (PEP 610):
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -66,5 +65,7 @@ def _how_to_install(name: str) -> str:
 
 def _origin() -> dict[str, Any]:
     """Where the installed berth-scheduler came from; empty where it was asked for by name."""
+    from importlib.metadata import distribution  # noqa: PLC0415 (quick start)
+
     found: dict[str, Any] = json.loads(distribution("berth-scheduler").read_text("direct_url.json") or "{}")
     return found

@@ -137,7 +137,7 @@ def test_aggregated(api):
         {"metadata": {"name": "more", "labels": label}, "rules": [rule("list", "pods")]},
     )
     reference = {"apiGroup": GROUP, "kind": "ClusterRole", "name": "view"}
-    subject = {"kind": "SandboxUser", "name": "eve"}
+    subject = {"kind": "User", "name": "eve"}
     api.post(
         f"{RBAC}/clusterrolebindings",
         {"metadata": {"name": "e"}, "roleRef": reference, "subjects": [subject]},

@@ -22,7 +22,7 @@ from berth.objects.pod_template import PodTemplate
 from berth.objects.taint import Taint, TaintEffect
 from berth.snapshot.node_matching import node_matches
 
-PLUGIN: Final = "NodeAffinityStrategy"
+PLUGIN: Final = "NodeAffinity"
 
 
 class NodeAffinityStrategy:

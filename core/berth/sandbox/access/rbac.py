@@ -79,7 +79,7 @@ def _is(subject: Json, user: SandboxUser, namespace: str) -> bool:
         return name in user.groups
     if subject.get("kind") == "ServiceAccount":
         return user.name == f"{_PREFIX}{subject.get('namespace') or namespace}:{name}"
-    return subject.get("kind") == "SandboxUser" and user.name == name
+    return subject.get("kind") == "User" and user.name == name
 
 
 def _covers(rule: Json, asked: RequestAttributes) -> bool:
