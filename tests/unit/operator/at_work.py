@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from berth.client import Api, load_endpoint
 from berth.client.errors import ConflictError, NotFoundError
 from berth.client.leases import LeaseSettings
+from berth.config.releases.release import DEFAULT
 from berth.operator.definitions import plugin_definition, scheduler_definition
 from berth.operator.process import OperatorSettings, run
 from berth.operator.rendering import SchedulerDefaults
@@ -87,7 +88,7 @@ class AtWork:
 
 
 @asynccontextmanager
-async def installed(tmp_path, *, more=(), grants=()):
+async def installed(tmp_path, *, more=(), grants=(), release=DEFAULT):
     """A cluster with the operator's rights and kinds, and no operator yet."""
     files = (
         "namespace.yaml",
@@ -97,7 +98,7 @@ async def installed(tmp_path, *, more=(), grants=()):
         "descheduler_rights.yaml",
         "user_roles.yaml",
     )
-    options = {"controllers": True, "pod_grace_seconds": 0.02}
+    options = {"controllers": True, "pod_grace_seconds": 0.02, "release": release}
     async with guarded(tmp_path, SYSTEM, "berth-operator", **options) as (sandbox, ledger, _):
         definitions = [scheduler_definition(), plugin_definition(), *more]
         rights = [one | namespaced(one) for one in documents(*files)]
@@ -127,13 +128,13 @@ async def operator(tmp_path, work, *, namespaces=(SYSTEM,), **choices):
 
 
 @asynccontextmanager
-async def operating(tmp_path, *, more=(), namespaces=(SYSTEM,), grants=(), **choices):
+async def operating(tmp_path, *, more=(), namespaces=(SYSTEM,), grants=(), release=DEFAULT, **choices):
     """An operator that leads, with the rights that it is installed with, in its own namespace or in these.
 
     Choices are fields of its Settings.
     """
     async with (
-        installed(tmp_path, more=more, grants=grants) as work,
+        installed(tmp_path, more=more, grants=grants, release=release) as work,
         operator(tmp_path, work, namespaces=namespaces, **choices) as work.process,
     ):
         yield work

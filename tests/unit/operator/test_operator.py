@@ -47,8 +47,10 @@ async def test_rights(tmp_path):
     """A Scheduler's whole life, with all there is, uses each of the operator's rights and needs no other."""
     roles = [one for one in documents("operator_rights.yaml") if one["kind"] in ("ClusterRole", "Role")]
     # Some are bound only with gates, which the second Scheduler below has.
-    gates = {"GenericWorkload": True, "DRADeviceTaintRules": True}
-    async with operating(tmp_path, more=[MONITOR], descheduler_image="d:1", explain_service="x") as work:
+    on = ("GenericWorkload", "DRADeviceTaintRules", "TopologyAwareWorkloadScheduling", "CompositePodGroup")
+    gates = dict.fromkeys(on, True)
+    optional = {"descheduler_image": "d:1", "explain_service": "x", "release": (1, 37)}
+    async with operating(tmp_path, more=[MONITOR], **optional) as work:
         await work.send("POST", PLUGINS, kit.plugin())
         await work.send("POST", SCHEDULERS, kit.scheduler(**EVERYTHING))
         await work.reach(lambda: work.condition("Available")[0] == "True")
