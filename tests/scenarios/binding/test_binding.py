@@ -114,6 +114,7 @@ async def test_5_4_7_the_pod_has_an_event_of_its_binding():
     cluster = await tried()
 
     assert [("Scheduled", "p0", "Successfully assigned default/p0 to n0")] == cluster.notes
+    assert ["Binding"] == [action for *_, action, _ in cluster.recorder.events]
     assert 1 == cluster.metric("schedule_attempts_total", result="scheduled", profile=PROFILE)
     assert 1 == cluster.metric("pod_scheduling_attempts_count")
     assert 1 == cluster.metric("pod_scheduling_sli_duration_seconds_count", attempts="1")
