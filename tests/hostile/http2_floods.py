@@ -110,13 +110,16 @@ class Cost:
     ended: bool
 
 
-async def flooded(name, socket, process, frames):
-    """What so many frames of a flood cost; another client's calls are answered all the while."""
+async def flooded(name, socket, process, frames, patience=0.0):
+    """What so many frames of a flood cost; another client's calls are answered all the while.
+
+    The plugin is given `patience` seconds to end the connection.
+    """
     async with grpc.aio.insecure_channel(f"unix:{socket}") as channel:
         stub = identity_pb2_grpc.IdentityServiceStub(channel)
         assert await _is_answered(stub)
         cpu, memory = _used(process.pid)
-        flooding = asyncio.create_task(_flood(name, socket, frames))
+        flooding = asyncio.create_task(_flood(name, socket, frames, patience))
         longest, cancelled, answered = 0.0, 0, False
         while not (flooding.done() and answered):
             began = SYSTEM_CLOCK.monotonic()
@@ -139,7 +142,7 @@ async def _is_answered(stub):
     return True
 
 
-async def _flood(name, socket, frames):
+async def _flood(name, socket, frames, patience):
     """How many frames were taken, and whether the plugin ended the connection."""
     reader, writer = await asyncio.open_unix_connection(socket)
     ended = asyncio.create_task(_drained(reader))
@@ -155,6 +158,7 @@ async def _flood(name, socket, frames):
             # An acknowledged ping comes once all before it was taken.
             writer.write(frame(PING, 0, 0, b"the last") if name != "continuation" else b"")
             await writer.drain()
+            await asyncio.wait([ended], timeout=patience)
             cut_off = ended.done()
         return sent, cut_off
     finally:
