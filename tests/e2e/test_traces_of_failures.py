@@ -179,10 +179,7 @@ async def test_failures(transport):
     system, spans = transport[0] if transport[0] == "ttrpc" else "grpc", transport[1]
     attempts = {name: Attempt(spans, name) for name in ENDS}
 
-    outcomes = {name: attempt.outcome() for name, attempt in attempts.items()}
-    # On a busy machine a call over gRPC may end before its cancellation is seen; its span then has no code.
-    assert outcomes["cancelled"] in {ENDS["cancelled"], (None, None)}
-    assert outcomes | {"cancelled": ENDS["cancelled"]} == ENDS
+    assert {name: attempt.outcome() for name, attempt in attempts.items()} == ENDS
     for name, attempt in attempts.items():
         call = attempt.call()
         around = CYCLE if name in ("cancelled", "both-late") else ["failing", *CYCLE]

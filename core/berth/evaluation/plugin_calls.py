@@ -1,6 +1,6 @@
 """Concurrent calls of several plugins at one extension point: sidecars work while this process does."""
 
-from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Sequence
 from inspect import isawaitable
 from types import TracebackType
 from typing import Generic, TypeVar
@@ -14,6 +14,10 @@ from berth.framework.status import PluginError
 
 P = TypeVar("P", bound=Plugin)
 A = TypeVar("A")
+
+
+MAX_TURNS = 100
+"""Max turns of the event loop for which the end of cancelled calls is waited for; they take a few."""
 
 
 class _LetCallsBeSent:
@@ -58,7 +62,8 @@ class ConcurrentPluginCalls(Generic[P, A]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        drop_unread(self._asked.values())
+        if self._asked:
+            await end_unread(self._asked.values())
 
     def of(self, i: int) -> MaybeAwaitable[A]:
         """The answer of the plugin at that index, which `read` awaits if need be. Raises: PluginError."""
@@ -115,10 +120,24 @@ async def fetch_side_by_side(
                 raise error(plugin, failure) from failure
             record.end(mark)
     finally:
-        drop_unread(answer for _, _, answer in answers)
+        await end_unread([answer for _, _, answer in answers])
         # The interval of one that failed stays open; the others were cancelled because of it.
         for _, mark, _ in unread:
             record.end(mark)
+
+
+async def end_unread(answers: Collection[object]) -> None:
+    """Cancel calls whose answers are not going to be read, and wait until those of tasks have ended.
+
+    A task ends some turns of the event loop after it was cancelled, and its call is open in the record
+    until then: a record that is exported before has a span without an end.
+    """
+    drop_unread(answers)
+    ending = [answer for answer in answers if hasattr(answer, "done")]
+    for _ in range(MAX_TURNS):
+        if all(answer.done() for answer in ending):
+            break
+        await LET_CALLS_BE_SENT
 
 
 def drop_unread(answers: Iterable[object]) -> None:

@@ -133,6 +133,26 @@ async def test_a_remote_answer_that_is_not_needed_is_not_awaited():
     assert remote.answer.cancelled()
 
 
+async def test_a_call_that_is_given_up_has_ended_with_the_extension_point():
+    """Its span is closed then: the attempt's record may be exported right after."""
+    ended = []
+
+    class Slow(Remote):
+        def filter(self, state, pod, nodes):
+            async def answering():
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    await asyncio.sleep(0)
+                    ended.append(self.name)
+
+            return asyncio.get_running_loop().create_task(answering())
+
+    await filtered(Rejects("A", NAMES), Slow("R"))
+
+    assert ["R"] == ended
+
+
 class Sends(Remote):
     """A sidecar whose question leaves with the loop's next turn."""
 
