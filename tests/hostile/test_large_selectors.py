@@ -11,7 +11,7 @@ from berth.plugins.controller_selector import ControllerSelectors
 from berth.snapshot.placed_pods import PlacedPods
 from berth.snapshot.pod_info import PodInfo
 from berth.testing.builders import make_pod
-from tests.hostile.deciding import HOST, a_core, a_pod, place
+from tests.hostile.deciding import a_core, a_pod, place
 from tests.hostile.growth_rows.pods import terms_that_mean_everybody
 from tests.hostile.growth_rows.row import decoded, thing
 from tests.hostile.growth_rows.selectors import labels, owned, service, values
@@ -106,7 +106,7 @@ def test_labels_of_a_namespace_are_hashed_once():
     place(core, a_pod("holder", **terms_that_mean_everybody(3)))
     terms, said = core.snapshot.placed.terms, CountedLabels(labels(MANY))
     asked = a_pod("asked")
-    found = [terms.known_about(asked, said, {HOST}, 1) for _ in range(3)]
+    found = [terms.known_about(asked, said) for _ in range(3)]
 
     assert said.read == 1
     assert found[0] == found[2] == found[1] != {}

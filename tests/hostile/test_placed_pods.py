@@ -187,6 +187,7 @@ def test_columns_take_a_bounded_amount_whatever_the_number_of_nodes(monkeypatch)
     """Questions and terms that were not asked about for long give their columns up and are counted anew."""
     monkeypatch.setattr(pod_counts, "LEAST_COLUMNS", 20)
     counts = PlacedPods(100_000)
+    counts.terms.follow_label_keys({HOST}, 1)
     counts.add(7, PodInfo(make_pod(labels={"app": "web"}, affinity=anti_affinity(100))))
     terms = [term for held in counts.terms.held() for term in held.times]
     questions = [PodQuery((PodsLike(None, term.term.selector),)) for term in terms]
@@ -282,10 +283,28 @@ def test_volumes_of_a_pod_are_one_change():
     assert 1 == len(volumes_of.changes.since(0))
 
 
+def test_an_image_is_one_volume_whatever_its_monitors():
+    """They are compared only with those of another pod that names the image."""
+    info = PodInfo(make_pod("placed", **PODS["monitors of a disk"](4_000)))
+
+    assert 1 == len(info.volumes)
+    assert calls(lambda: PlacedVolumes().add(0, info)) < 100
+
+
+def test_terms_over_labels_that_no_node_has_are_not_filed():
+    """A placed pod that names thousands of topology keys costs what one without terms does."""
+    counts, info = PlacedPods(8), PodInfo(make_pod(affinity=preferences(4_000)))
+    counts.terms.follow_label_keys({HOST}, 1)
+
+    assert calls(lambda: counts.add(0, info)) < 100
+    assert calls(lambda: counts.add(0, info, -1)) < 100
+    assert not counts.terms.held()
+
+
 def test_pods_that_share_a_disk_are_found_without_a_look_at_each():
     """A pod of thousands of disks is deleted while another one waits: its hint is asked in the handler."""
     deleted, pod = (make_pod(name, **PODS["monitors of a disk"](4_000)) for name in ("deleted", "waiting"))
     share_disks(pod, deleted)
 
-    assert calls(lambda: share_disks(pod, deleted)) < 20
+    assert calls(lambda: share_disks(pod, deleted)) < 100
     assert share_disks(pod, deleted)

@@ -4,7 +4,8 @@ Source: pkg/scheduler/framework/plugins/{volumerestrictions,nodevolumelimits,vol
 (Kubernetes v1.36).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
@@ -47,7 +48,10 @@ class ClaimUse(NamedTuple):
 
 
 class Disk(NamedTuple):
-    """A disk that a pod mounts by itself and that pods on one node cannot share at will."""
+    """A disk that a pod mounts by itself and that pods on one node cannot share at will.
+
+    Images of Ceph are one disk only where a monitor is, too: `share_disks` compares these.
+    """
 
     kind: str
     identity: tuple[str, ...]
@@ -88,7 +92,7 @@ def named_claims(pod: Pod) -> list[str]:
 
 
 def disks(pod: Pod) -> Iterator[Disk]:
-    """The disks that the pod mounts by itself; one of several monitors counts once for each."""
+    """The disks that the pod mounts by itself."""
     for volume in pod.spec.volumes:
         yield from _disks(volume)
 
@@ -104,13 +108,14 @@ def _disks(volume: Volume) -> Iterator[Disk]:
         elif kind == "iscsi":
             yield Disk("iscsi", (source.get("iqn", ""),), bool(source.get("readOnly")))
         else:
-            pool, image, read_only = (
-                source.get("pool", ""),
-                source.get("image", ""),
-                bool(source.get("readOnly")),
-            )
-            for monitor in source.get("monitors") or ():
-                yield Disk("rbd", (monitor, pool, image), read_only)
+            yield _image(source)
+
+
+def _image(source: Volume) -> Disk:
+    """The image of an RBD volume, whatever its monitors."""
+    return Disk(
+        "rbd", (source.get("pool", ""), source.get("image", "")), read_only=bool(source.get("readOnly"))
+    )
 
 
 def rivals(disk: Disk) -> tuple[Disk, ...]:
@@ -119,15 +124,18 @@ def rivals(disk: Disk) -> tuple[Disk, ...]:
     return (writable,) if disk.read_only else (writable, disk._replace(read_only=True))
 
 
-def share_a_disk(wanted: Iterable[Disk], used: Iterable[Disk]) -> bool:
-    """Whether one of the disks cannot be mounted where the others are."""
-    held = set(used)
-    return bool(held) and any(rival in held for disk in wanted for rival in rivals(disk))
-
-
 def share_disks(pod: Pod, other: Pod) -> bool:
     """Whether the two cannot be on a node together because of a disk. Worked out once for each template."""
-    return not other.template.derived(_held_disks).isdisjoint(pod.template.derived(_rival_disks))
+    held, wanted = other.template.derived(_held_disks), pod.template.derived(_rival_disks)
+    common = () if held.isdisjoint(wanted) else held & wanted
+    return any(disk.kind != "rbd" or _share_monitors(pod, other, disk) for disk in common)
+
+
+def _share_monitors(pod: Pod, other: Pod, image: Disk) -> bool:
+    """Whether the pod reaches the image through a monitor through which the other one mounts it so."""
+    there = other.template.derived(_monitors).get(image, NO_MONITORS)
+    here = pod.template.derived(_monitors)
+    return any(not there.isdisjoint(here.get(own, NO_MONITORS)) for own in rivals(image))
 
 
 def _held_disks(template: PodTemplate) -> frozenset[Disk]:
@@ -136,6 +144,18 @@ def _held_disks(template: PodTemplate) -> frozenset[Disk]:
 
 def _rival_disks(template: PodTemplate) -> frozenset[Disk]:
     return frozenset(chain.from_iterable(map(rivals, template.derived(_held_disks))))
+
+
+NO_MONITORS: frozenset[str] = frozenset()
+
+
+def _monitors(template: PodTemplate) -> Mapping[Disk, AbstractSet[str]]:
+    """The monitors of each image; looked at only where two pods name one image."""
+    found: dict[Disk, set[str]] = {}
+    for source in (volume.get("rbd") for volume in template.spec.volumes):
+        if source is not None:
+            found.setdefault(_image(source), set()).update(source.get("monitors") or ())
+    return found
 
 
 def has_disks(pod: Pod) -> bool:

@@ -3,7 +3,7 @@
 Source: pkg/scheduler/framework/plugins/volumerestrictions (Kubernetes v1.36).
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,7 +29,7 @@ from berth.framework.pacing import paced
 from berth.framework.status import SKIP, unresolvable
 from berth.objects.pod import Pod
 from berth.objects.pod_features import PodFeature
-from berth.objects.pod_volumes import Disk, disks, has_disks, named_claims, rivals, share_a_disk, share_disks
+from berth.objects.pod_volumes import Disk, disks, has_disks, named_claims, rivals, share_disks
 from berth.objects.steps import Steps
 from berth.objects.storage import READ_WRITE_ONCE_POD
 from berth.plugins.counted_pods import CountsPods
@@ -112,13 +112,12 @@ class VolumeRestrictions(InTreePlugin, CountsPods, FilterPlugin, EnqueueExtensio
 
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[ReasonCodes]:
         """Answer 1 where a disk is taken, else 2 while a claim is in use."""
-        del pod
-        return paced(state.meter, self.name, self._codes(state.read(Restrictions), nodes))
+        return paced(state.meter, self.name, self._codes(state.read(Restrictions), pod, nodes))
 
-    def _codes(self, known: Restrictions, nodes: Snapshot) -> Steps[ReasonCodes]:
+    def _codes(self, known: Restrictions, pod: Pod, nodes: Snapshot) -> Steps[ReasonCodes]:
         codes = np.where(known.conflicts + known.shift > 0, np.uint8(CLAIM_IN_USE), all_pass(len(nodes)))
         if known.disks:
-            codes[(yield from taken(nodes, known.disks))] = NO_DISK
+            codes[(yield from taken(nodes, pod, known.disks))] = NO_DISK
         return codes
 
     def sign_pod(self, pod: Pod) -> Hashable:
@@ -140,8 +139,8 @@ class VolumeRestrictions(InTreePlugin, CountsPods, FilterPlugin, EnqueueExtensio
         ]
 
 
-def taken(nodes: Snapshot, wanted: tuple[Disk, ...]) -> Steps[Mask]:
-    """Where one of the disks is in use in a way that leaves no room for another pod, in steps.
+def taken(nodes: Snapshot, pod: Pod, wanted: tuple[Disk, ...]) -> Steps[Mask]:
+    """Where one of the pod's disks is in use in a way that leaves no room for another pod, in steps.
 
     Shapes: result bool (n,).
     """
@@ -149,18 +148,25 @@ def taken(nodes: Snapshot, wanted: tuple[Disk, ...]) -> Steps[Mask]:
     rows: set[int] = set()
     for disk in wanted:
         for rival in rivals(disk):
-            rows.update(nodes.volumes.rows(rival))
+            held = nodes.volumes.rows(rival)
+            if disk.kind != "rbd":
+                rows.update(held)
+                continue
+            for row in held:
+                if row not in rows and _mounted(nodes.whole.pods[row].values(), pod):
+                    rows.add(row)
+                yield
         yield
     everywhere[[*rows]] = True
     here: Mask = everywhere[nodes.rows]
     if nodes.own_pods:
         for i in nodes.unsure(here).tolist():
-            here[i] = _mounted(nodes.pods[i].values(), wanted)
+            here[i] = _mounted(nodes.pods[i].values(), pod)
     return here
 
 
-def _mounted(pods: Any, wanted: tuple[Disk, ...]) -> bool:
-    return any(share_a_disk(wanted, (v for v in info.volumes if isinstance(v, Disk))) for info in pods)
+def _mounted(infos: Iterable[PodInfo], pod: Pod) -> bool:
+    return any(info.volumes and share_disks(pod, info.pod) for info in infos)
 
 
 def after_pod_deletion(pod: Pod, old: Any, new: Any) -> QueueingHint:

@@ -103,8 +103,8 @@ class PlacedPods:
         if not counted.rows:
             del self._classes[info.pod_class]
             self._classes_by_labels.discard(counted)
-        for held in info.held:
-            self.terms.add(held, row, sign)
+        if info.held:
+            self.terms.add(info.held, row, sign)
 
     def count(self, question: PodQuery, n: int) -> Ints:
         """How many pods on each of the first n nodes meet the question."""

@@ -505,6 +505,7 @@ class Snapshot:
         self._answers.clear()
         self._row_columns.clear()
         self._placed.forget_sums()
+        self._placed.terms.follow_label_keys(self.label_keys, self.label_keys_version)
         self._show()
 
     def _show(self) -> None:

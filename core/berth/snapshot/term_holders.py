@@ -2,12 +2,12 @@
 
 A pod's terms of one kind with one topology key count together (`HeldTerms`), so that others' cycles pay for a
 pod once, however many terms it has. Which of them mean a pod is worked out once for each class of pods; after
-that, only for pods with other terms that came since. Terms over a label that no node has are left out: they
-change nothing.
+that, only for pods with other terms that came since. Terms over a label that no node has change nothing; they
+are not filed, so that a pod of thousands of such topology keys costs what a pod without terms does.
 """
 
 from collections import Counter
-from collections.abc import Collection, Generator, Hashable, Iterable, Mapping
+from collections.abc import Collection, Generator, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -82,6 +82,21 @@ class _Holders:
         self.version = 0
 
 
+class _Pods:
+    """The pods of one footprint, by row, and those of their lists that are filed."""
+
+    __slots__ = ("filed", "lists", "rows")
+
+    def __init__(self, lists: Sequence[HeldTerms], keys: Collection[str]) -> None:
+        self.lists = lists
+        self.rows: dict[int, int] = {}
+        self.file(keys)
+
+    def file(self, keys: Collection[str]) -> None:
+        """Take the labels that nodes have."""
+        self.filed = [held for held in self.lists if held.topology_key in keys]
+
+
 class TermHolders:
     """Who holds which terms, by node row.
 
@@ -89,14 +104,18 @@ class TermHolders:
     """
 
     def __init__(self, capacity: int) -> None:
+        self._pods: dict[int, _Pods] = {}
+        """Pods with terms, by the identity of their lists, which pods of one template share."""
+        self._label_keys: frozenset[str] = frozenset()
+        self._label_keys_version = 0
         self._holders: dict[HeldTerms, _Holders] = {}
+        """Who holds lists whose topology key is a label of some node."""
         self._lists: dict[HeldTerm, dict[HeldTerms, None]] = {}
         """By term: the lists in which it stands."""
         self._by_selector: BySelector[HeldTerm] = BySelector()
         self._changes: Journal[tuple[int, HeldTerms]] = Journal(size_of=lambda change: change[1].size_bytes)
         self._known: BoundedCache[Hashable, _Known] = BoundedCache(MAX_ABOUT_BYTES)
         self._namespaces: BoundedCache[str, _NamespaceLabels] = BoundedCache(MAX_ABOUT_BYTES)
-        self._label_keys_version = 0
         self.generation = 0
         """Grows whenever a pod that holds a term comes or goes."""
         self.terms_by_namespace: Counter[str] = Counter()
@@ -109,17 +128,43 @@ class TermHolders:
         self._columns: BoundedCache[HeldTerms, Counts] = BoundedCache(max_bytes(capacity))
         self._sums = Sums(capacity)
 
-    def add(self, held: HeldTerms, row: int, sign: int) -> None:
+    def follow_label_keys(self, keys: Collection[str], version: int) -> None:
+        """File what is held over these labels, which some node has; `version` changes whenever they do."""
+        if version == self._label_keys_version:
+            return
+        before, now = self._label_keys, frozenset(keys)
+        self._label_keys, self._label_keys_version = now, version
+        self._known.clear()
+        for pods in self._pods.values():
+            for held in pods.lists:
+                is_label = held.topology_key in now
+                if is_label != (held.topology_key in before):
+                    for row, count in pods.rows.items():
+                        self._count(held, row, count if is_label else -count)
+            pods.file(now)
+
+    def add(self, lists: Sequence[HeldTerms], row: int, sign: int) -> None:
         """Count a pod that holds these in on that row, or out where `sign` is -1."""
+        pods = self._pods.get(id(lists))
+        if pods is None:
+            pods = self._pods[id(lists)] = _Pods(lists, self._label_keys)
+        for held in pods.filed:
+            self._count(held, row, sign)
+        count_on(pods.rows, row, sign)
+        if not pods.rows:
+            del self._pods[id(lists)]
+
+    def _count(self, held: HeldTerms, row: int, more: int) -> None:
+        """Count so many pods in, or out where it is negative."""
         holders = self._holders.get(held)
         if holders is None:
             holders = self._holders[held] = _Holders()
             self._file(held)
         elif (counts := self._columns.peek(held)) is not None:
-            counts.add(row, sign)
+            counts.add(row, more)
         self.generation += 1
         holders.version = self.generation
-        count_on(holders.rows, row, sign)
+        count_on(holders.rows, row, more)
         if not holders.rows:
             del self._holders[held]
             self._columns.discard(held)
@@ -148,20 +193,18 @@ class TermHolders:
         self._changes.note((-1, held))
 
     def held(self) -> Collection[HeldTerms]:
-        """The distinct lists of terms that placed pods hold."""
+        """The distinct lists of terms over labels of nodes that placed pods hold."""
         return self._holders.keys()
 
     def version(self, held: HeldTerms) -> int:
         """A number that no other list has, and this one only until a pod that holds it comes or goes."""
         return self._holders[held].version
 
-    def known_about(
-        self, pod: Pod, namespace_labels: Mapping[str, str], label_keys: Collection[str], keys_version: int
-    ) -> About | None:
+    def known_about(self, pod: Pod, namespace_labels: Mapping[str, str]) -> About | None:
         """What `about` would return; None if that takes more than one step."""
         if not self._holders:
             return NOTHING
-        steps = self.about(pod, namespace_labels, label_keys, keys_version)
+        steps = self.about(pod, namespace_labels)
         try:
             next(steps)
         except StopIteration as end:
@@ -169,17 +212,14 @@ class TermHolders:
             return about
         return None
 
-    def about(
-        self, pod: Pod, namespace_labels: Mapping[str, str], label_keys: Collection[str], keys_version: int
-    ) -> Generator[None, None, About]:
-        """Which lists of terms mean the pod, in steps; `label_keys` are those that nodes have.
+    def about(self, pod: Pod, namespace_labels: Mapping[str, str]) -> Generator[None, None, About]:
+        """Which lists of terms mean the pod, in steps. Not to be written to.
 
-        `keys_version` changes whenever these do. Not to be written to.
         Cost: one step for each term that may mean a pod with these labels, for the first pod of a class; for
         further ones one for each term that is held for the first time since.
         """
         question = self._question(pod, namespace_labels)
-        known, end = self._latest(question, keys_version), self._changes.end
+        known, end = self._known[question], self._changes.end
         if known is not None and known.position == end:
             return known.about
         weights, asked = self._left(pod, known)
@@ -187,8 +227,6 @@ class TermHolders:
         for i, (term, lists) in enumerate(asked):
             if i % TERMS_A_STEP == TERMS_A_STEP - 1:
                 yield
-            if term.term.topology_key not in label_keys:
-                continue
             if term.kind is TermKind.REQUIRED_ANTI_AFFINITY and all(held in meaning for held in lists):
                 continue  # One of its terms is as good as all.
             if term.term.matches(pod, namespace_labels):
@@ -218,12 +256,6 @@ class TermHolders:
             known = _NamespaceLabels(namespace_labels)
             self._namespaces.put(pod.namespace, known, LABEL_BYTES * len(namespace_labels))
         return _Asking(pod.template.derived(class_of), known)
-
-    def _latest(self, question: Hashable, keys_version: int) -> _Known | None:
-        if keys_version != self._label_keys_version:
-            self._known.clear()
-            self._label_keys_version = keys_version
-        return self._known[question]
 
     def _remember(self, question: "_Asking", known: _Known) -> None:
         self._known.discard(question)

@@ -163,7 +163,7 @@ async def test_3_5_3_removed_nodes_leave():
 
 async def test_3_5_4_derived_lists_follow_pods():
     """Pods with anti-affinity and used claims are known as they come and go."""
-    away = PodAffinity((PodAffinityTerm(topology_key="zone"),))
+    away = PodAffinity((PodAffinityTerm(topology_key=ZONE),))
     cluster = zoned(Cluster(), a="a1")
     cluster.add_pod(
         node_name="a1",

@@ -102,6 +102,7 @@ def test_holders_of_a_term():
     zone = PodAffinityTerm(LabelSelector({"app": "web"}), topology_key="zone")
     away = Affinity(pod_anti_affinity=PodAffinity((zone,), (WeightedPodAffinityTerm(5, zone),)))
     counts = PlacedPods(3)
+    counts.terms.follow_label_keys({"zone"}, 1)
     counts.add(1, PodInfo(pod("a", affinity=away)))
     required, preferred = sorted(
         counts.terms.held(), key=lambda held: held.kind is TermKind.PREFERRED_ANTI_AFFINITY

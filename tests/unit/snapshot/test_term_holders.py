@@ -76,10 +76,10 @@ def test_what_is_known_follows_pods_and_labels(asked, steps):
             info, sign = next(iter(placed)), -1
         placed[info] += sign
         placed += Counter()
-        for held in info.held:
-            holders.add(held, 0, sign)
+        holders.add(info.held, 0, sign)
         for keys, of in ((label_keys, version), (set(KEYS), -1)):
-            about = at_once(holders.about(asked, {}, keys, of))
+            holders.follow_label_keys(keys, of)
+            about = at_once(holders.about(asked, {}))
             assert asked_anew(placed, asked, keys) == {key: of_key for key, of_key in about.items() if of_key}
 
     assert sum(holders.terms_by_namespace.values()) == sum(len(held.times) for held in holders.held())
@@ -89,10 +89,10 @@ def test_what_is_known_follows_pods_and_labels(asked, steps):
 def test_what_is_known_follows_pods(asked, pods):
     """While the labels stay as they are, only what came is asked."""
     holders, placed = TermHolders(2), []
+    holders.follow_label_keys(KEYS, 1)
     for pod in (*pods, *pods[:2]):
         info = PodInfo(pod)
         placed.append(info)
-        for held in info.held:
-            holders.add(held, 1, 1)
-        about = at_once(holders.about(asked, {}, KEYS, 0))
+        holders.add(info.held, 1, 1)
+        about = at_once(holders.about(asked, {}))
         assert asked_anew(placed, asked, KEYS) == {key: of_key for key, of_key in about.items() if of_key}

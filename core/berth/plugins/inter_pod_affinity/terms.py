@@ -157,7 +157,7 @@ class TermsAbout:
     def known(self, pod: Pod, nodes: Snapshot) -> About | None:
         """What `find` would return; None if that takes more than one step."""
         labels = self._listers.namespace_labels(pod.namespace)
-        return nodes.placed.terms.known_about(pod, labels, nodes.label_keys, nodes.label_keys_version)
+        return nodes.placed.terms.known_about(pod, labels)
 
     def blocking_keys(self, pod: Pod, nodes: Snapshot) -> frozenset[str]:
         """The topology keys over which required anti-affinity of placed pods may apply to the pod."""
@@ -174,4 +174,4 @@ class TermsAbout:
             return known
         terms, labels = nodes.placed.terms, self._listers.namespace_labels(pod.namespace)
         with meter.on_account_of(terms.terms_by_namespace):
-            return (yield from terms.about(pod, labels, nodes.label_keys, nodes.label_keys_version))
+            return (yield from terms.about(pod, labels))
