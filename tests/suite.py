@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 from collections import Counter
+from functools import cache
 from zlib import crc32
 
 import uvloop
@@ -64,6 +65,9 @@ def slow_ones_first(items, workers):
 
 def _haste(item):
     """2 for a test whose module compiles programs, 1 for one that starts processes and waits for them."""
-    if any(getattr(each, "__module__", "") in COMPILING for each in vars(item.module).values()):
-        return 2
-    return int(item.nodeid.startswith(WAITING))
+    return 2 if _compiles(item.module) else int(item.nodeid.startswith(WAITING))
+
+
+@cache
+def _compiles(module):
+    return any(getattr(each, "__module__", "") in COMPILING for each in vars(module).values())

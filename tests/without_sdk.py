@@ -17,7 +17,7 @@ from pathlib import Path
 
 import grpc_tools
 
-from tests import rust_toolchain
+from tests import java_toolchain, rust_toolchain
 from tests.go_toolchain import GO_SDK, ROOT, build, run_go
 from tests.node_toolchain import NODE, install
 
@@ -85,7 +85,8 @@ def _rust(made: Path) -> None:
 
 
 def _java(made: Path) -> None:
-    _run("mvn", "--batch-mode", "--quiet", f"-Dbuild.folder={made}", "package", folder=WITHOUT_SDK / "java")
+    command = ("mvn", "--batch-mode", "--quiet", f"-Dbuild.folder={made}", "package")
+    _run(*command, folder=WITHOUT_SDK / "java", **java_toolchain.environment())
 
 
 def _cpp(made: Path) -> None:
@@ -129,7 +130,13 @@ PROGRAMS = {
     ),
     WITHOUT_SDK / "go": Program(lambda made: (str(made / "same-label"),), _go),
     WITHOUT_SDK / "java": Program(
-        lambda made: (str(shutil.which("java")), "-cp", f"{made / JAR}:{made / 'lib'}/*", MAIN),
+        lambda made: (
+            str(shutil.which("java")),
+            *java_toolchain.JVM,
+            "-cp",
+            f"{made / JAR}:{made / 'lib'}/*",
+            MAIN,
+        ),
         _java,
         tools=("mvn", "javac", "java"),
     ),

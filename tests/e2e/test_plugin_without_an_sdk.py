@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from berth.demo.surface import Surface
+from tests import rust_toolchain
 from tests.e2e.page import Page, kept
 from tests.go_toolchain import ROOT
 from tests.suite import BUILD_SECONDS
-from tests.without_sdk import BUILD, WITHOUT_SDK, NotHereError, built
+from tests.without_sdk import WITHOUT_SDK, NotHereError, built
 
 PAGE = ROOT / "docs/plugin-without-an-sdk.md"
 RUST = WITHOUT_SDK / "rust"
@@ -29,7 +30,7 @@ def test_page():
         pytest.skip(f"{missing} on this machine")
     page = Page(PAGE.read_text(encoding="utf-8").replace(PORT, str(Surface.free().port)))
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
-    environment = {**os.environ, "BERTH": str(ROOT), "CARGO_TARGET_DIR": str(BUILD / "rust"), "PATH": path}
+    environment = {**os.environ, "BERTH": str(ROOT), **rust_toolchain.ENVIRONMENT, "PATH": path}
 
     # The path of a socket is short.
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:

@@ -173,6 +173,7 @@ async def play(cluster: Drawn, *, hostile: bool) -> Run:
         playing = Cluster(tasks)
         playing.begin(cluster.there)
         # As a process does that has started.
+        left_alone_before = gc.get_freeze_count()
         gc.collect()
         leave_alone_what_there_is()
         running = tasks.create_task(playing.driver.run())
@@ -182,7 +183,8 @@ async def play(cluster: Drawn, *, hostile: bool) -> Run:
         await playing.until_bound(len(cluster.quiet), began + last + PATIENCE_SECONDS)
         playing.driver.stop()
         await running
-        gc.unfreeze()
+        if not left_alone_before:
+            gc.unfreeze()
     keys = [f"{QUIET}/quiet-{number}" for number in range(len(cluster.quiet))]
     bound = [playing.bound.get(key, math.inf) for key in keys]
     waits = [at - began - each.at for at, each in zip(bound, cluster.quiet, strict=True)]

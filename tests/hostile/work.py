@@ -28,17 +28,23 @@ def calls(work: Callable[[], object]) -> int:
 TIMES = 3
 
 
-def kept_bytes(work: Callable[[], object], *, times: int = TIMES) -> int:
+def kept_bytes(work: Callable[[], object], *, enough: float = 0, times: int = TIMES) -> int:
     """Count the bytes that are still allocated once `work` has returned and its result is dropped.
 
     The least of so many times that it is done: a table that was there before, and is made anew for its next
-    entry, counts whole, for what it was is not known. Once is for work that keeps other things the next time.
-    NumPy's arrays count. Caches that `work` fills for the first time count, too: run it once before.
+    entry, counts whole, for what it was is not known. Less than `enough` ends it: no further time is needed.
+    Once is for work that keeps other things the next time. NumPy's arrays count. Caches that `work` fills for
+    the first time count, too: run it once before.
     """
     gc.collect()
     tracemalloc.start()
     try:
-        return min(_kept_once(work) for _ in range(times))
+        least = _kept_once(work)
+        for _ in range(times - 1):
+            if least < enough:
+                break
+            least = min(least, _kept_once(work))
+        return least
     finally:
         tracemalloc.stop()
 

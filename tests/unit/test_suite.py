@@ -1,6 +1,6 @@
 """What the suite keeps to."""
 
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -33,8 +33,8 @@ def test_nothing_was_drawn():
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_slow_ones_come_first(workers):
     """Each worker's part begins with its share: what compiles, then what waits, then all else as it was."""
-    compiling = SimpleNamespace(build=SimpleNamespace(__module__="tests.rust_toolchain"))
-    plain = SimpleNamespace()
+    compiling, plain = ModuleType("compiling"), ModuleType("plain")
+    compiling.build = SimpleNamespace(__module__="tests.rust_toolchain")
     waiting = [SimpleNamespace(nodeid=f"tests/e2e/test_{i}.py::test", module=plain) for i in range(6)]
     compiled = [SimpleNamespace(nodeid=f"tests/unit/test_{i}.py::test", module=compiling) for i in range(6)]
     quick = [SimpleNamespace(nodeid=f"tests/unit/quick_{i}.py::test", module=plain) for i in range(6)]

@@ -27,6 +27,9 @@ API_BYTES = 1_572_864
 OBJECTS = 5_000
 """How many objects of a kind there are where a row is about their number: quotas bound it."""
 
+SIMULATED_SECONDS = 120.0
+"""For how long, by its own time: a pod that is tried again and again costs the same each time."""
+
 RUNS = count()
 Steps = dict[str, Callable[[], object]]
 Document = dict[str, Any]
@@ -109,7 +112,7 @@ def simulated(documents):
 
     def run():
         with folder:
-            simulate(read_cluster([file]), SimulationOptions(loaded()))
+            simulate(read_cluster([file]), SimulationOptions(loaded(), max_seconds=SIMULATED_SECONDS))
 
     return run
 
