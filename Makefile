@@ -24,7 +24,7 @@ $(UV):
 	$(PYTHON) -c '$(UV_LOCKED)' > $(VENV)/uv.txt
 	$(BIN)/pip install --quiet --no-deps --require-hashes --requirement $(VENV)/uv.txt
 
-$(STAMP): pyproject.toml uv.lock $(wildcard core/distributions/*/pyproject.toml) core/packaging/pyproject.toml plugin-sdk/python/pyproject.toml proto/python/pyproject.toml out-of-tree-plugins/gpu-share/pyproject.toml \
+$(STAMP): pyproject.toml uv.lock $(wildcard core/*/pyproject.toml) plugin-sdk/python/pyproject.toml proto/python/pyproject.toml out-of-tree-plugins/gpu-share/pyproject.toml \
 		out-of-tree-plugins/capacity-scheduling/pyproject.toml out-of-tree-plugins/fair-share/pyproject.toml \
 		out-of-tree-plugins/http-extender/pyproject.toml | $(UV)
 	$(UV) sync --frozen --quiet --no-python-downloads
@@ -96,7 +96,7 @@ proto: $(STAMP)
 	$(BIN)/python -m tests.proto_check --write
 
 manifests: $(STAMP)
-	$(BIN)/python -m berth.operator.definitions kustomize
+	$(BIN)/python -m tests.manifests kustomize
 
 # All files of a release: docs/releasing.md. DIST is emptied first.
 DIST ?= dist

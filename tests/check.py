@@ -17,9 +17,11 @@ from pathlib import Path
 
 import click
 
+from tests.sources import TREES
+
 ROOT = Path(__file__).parents[1]
 SOURCES = {
-    "core/berth": "",
+    **{str((tree / "berth").relative_to(ROOT)): "" for tree in TREES},
     "core/packaging/src/berth_images": "images",
     "plugin-sdk/python/src/berth_sdk": "sdk",
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from berth.cli.simulate import simulate as command
+from berth.commands.simulate import simulate as command
 from berth.config.loading import load
 from berth.objects.pod import Pod
 from berth.simulation.engine import after

@@ -55,7 +55,11 @@ class OperatedInstallation(Installation):
         flags = [f"--kubeconfig={account}", "--scheduler-image=berth/scheduler:test", "--secure-port=0"]
         if tree is None:
             flags.append("--explain-service=berth-explain")
-        path = {"PYTHONPATH": str(tree / "core")} if tree is not None else {}
+        path = (
+            {"PYTHONPATH": os.pathsep.join(map(str, (tree / "core", *tree.glob("core/*/src"))))}
+            if tree is not None
+            else {}
+        )
         command = [sys.executable, "-m", "berth.cli", "operator", *flags]
         with (self.folder / f"{name}.log").open("w") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **path})

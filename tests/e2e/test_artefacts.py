@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.go_toolchain import ROOT
+from tests import sources
 from tests.reaper import marks
 from tests.release.dist import UV, built, wheels
 from tests.release.installed import anew, environment
@@ -21,7 +21,7 @@ from tests.release.version import version
 pytestmark = pytest.mark.e2e
 
 SECONDS = 120
-SHARING = ("berth-scheduler", "berth-operator", "berth-sandbox", "berth-conformance")
+SHARING = ("berth-scheduler", "berth-operator", "berth-sandbox", "berth-simulation", "berth-conformance")
 """The distributions of the one package `berth`."""
 CONFIGURATION = """\
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -67,8 +67,7 @@ def test_each_module_is_in_one_wheel():
     """The wheels that share the package `berth` have each of its modules, and none has another's."""
     carried = [name for each in SHARING for name in modules(each)]
 
-    sources = (path.relative_to(ROOT / "core") for path in (ROOT / "core/berth").rglob("*.py"))
-    assert sorted(map(str, sources)) == sorted(carried)
+    assert sorted(f"berth/{name}" for name in sources.modules()) == sorted(carried)
 
 
 def test_what_is_built_twice_is_the_same(tmp_path):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from berth.cli import main
+from berth.cli.main import main
 from berth.conformance.project import LANGUAGES
 from tests import java_toolchain
 from tests.go_toolchain import ROOT

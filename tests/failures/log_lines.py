@@ -1,11 +1,12 @@
 """The warnings and errors that Berth's processes and the Python SDK log, read from the sources."""
 
 import ast
-from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[2]
-SOURCES = (ROOT / "core/berth", ROOT / "plugin-sdk/python/src")
+from tests.go_toolchain import ROOT
+from tests.sources import TREES
+
+SOURCES = (*TREES, ROOT / "plugin-sdk/python/src")
 LEVELS = frozenset({"warning", "error", "exception", "critical"})
 LOGGERS = frozenset({"log", "_log", "_LOG", "logger"})
 

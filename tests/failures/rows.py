@@ -155,9 +155,9 @@ PARTS = {
 }
 
 NOT_FAILURES = {
-    "core/berth/operator/announcements.py: %s %s=%s note=%s": "conditions and events of a Scheduler as they "
-    "begin and end: the operator's rows say which",
-    "core/berth/out_of_tree/plugin_log.py: ": "writes lines of connections, which are read where they "
-    "are called",
+    "core/operator/src/berth/operator/announcements.py: %s %s=%s note=%s": "conditions and events of a "
+    "Scheduler as they begin and end: the operator's rows say which",
+    "core/scheduler/src/berth/out_of_tree/plugin_log.py: ": "writes lines of connections, which are read "
+    "where they are called",
 }
 """Warnings and errors of the log that are no row's, by file and text, and why."""

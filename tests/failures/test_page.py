@@ -1,16 +1,19 @@
 """No failure without a test that finds it reported, no mark without a row, and a page of both."""
 
 import re
-from pathlib import Path
 
+from tests import sources
 from tests.failures.asserted import unasserted
 from tests.failures.log_lines import log_lines
 from tests.failures.page import PAGE, page
 from tests.failures.reporting import marks
 from tests.failures.rows import NOT_FAILURES, PARTS
 
-CORE = Path(__file__).parents[2] / "core/berth"
-METRICS = [*CORE.glob("telemetry/*.py"), CORE / "operator/metrics.py"]
+METRICS = [
+    path
+    for name, path in sources.modules().items()
+    if name.startswith("telemetry/") or name == "operator/metrics.py"
+]
 LISTED = [failure for rows in PARTS.values() for failure in rows]
 
 

@@ -13,8 +13,7 @@ _SDK_IN_POM = rf"<artifactId>berth-plugin-sdk</artifactId>\s+<version>({NUMBER})
 _TAG = rf"--tag berth/[a-z-]+:({NUMBER})\b"
 PLACES = (
     ("pyproject.toml", _PROJECT),
-    ("core/distributions/*/pyproject.toml", _PROJECT),
-    ("core/packaging/pyproject.toml", _PROJECT),
+    ("core/*/pyproject.toml", _PROJECT),
     ("proto/python/pyproject.toml", _PROJECT),
     ("plugin-sdk/python/pyproject.toml", _PROJECT),
     ("out-of-tree-plugins/*/pyproject.toml", _PROJECT),

@@ -2,7 +2,7 @@
 
 from tests.check import MAX_FILES, ROOT, imported, modules, near_tests, nearest
 
-MODULE = ROOT / "core/berth/evaluation/top_scores.py"
+MODULE = ROOT / "core/scheduler/src/berth/evaluation/top_scores.py"
 
 
 def test_what_a_file_imports():

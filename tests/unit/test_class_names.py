@@ -2,9 +2,8 @@
 
 import ast
 from collections import defaultdict
-from pathlib import Path
 
-CORE = Path(__file__).parents[2] / "core/berth"
+from tests import sources
 
 PROTOCOLS = {
     "EventRecorder": "framework/handle.py",
@@ -34,10 +33,10 @@ UPSTREAM = {
 def public_classes():
     """The files of each public class, by its name."""
     files = defaultdict(list)
-    for path in sorted(CORE.rglob("*.py")):
+    for name, path in sorted(sources.modules().items()):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                files[node.name].append(path.relative_to(CORE).as_posix())
+                files[node.name].append(name)
     return files
 
 

@@ -5,7 +5,17 @@ import sys
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
-COMMANDS = ("benchmarks", "chance", "dashboards", "e2e", "failures", "golden", "hostile", "upstream")
+COMMANDS = (
+    "benchmarks",
+    "chance",
+    "dashboards",
+    "e2e",
+    "failures",
+    "golden",
+    "hostile",
+    "manifests",
+    "upstream",
+)
 
 
 def modules():

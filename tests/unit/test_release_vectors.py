@@ -5,8 +5,8 @@ import pytest
 from click.testing import CliRunner
 
 from berth.cache.cache import Cache
-from berth.cli.deschedule import deschedule
-from berth.cli.simulate import simulate
+from berth.commands.deschedule import deschedule
+from berth.commands.simulate import simulate
 from berth.config.flags.feature_gates import FeatureGates
 from berth.config.releases.release import RELEASES, effective
 from berth.config.releases.rules import RULES

@@ -1,21 +1,18 @@
 """Parts get what they call from their constructors: none is hooked into another afterwards."""
 
 import ast
-from pathlib import Path
 
 import pytest
 
-import berth
+from tests import sources
 
-ROOT = Path(berth.__file__).parent
 ITSELF = ("self", "cls")
 PROPERTIES = frozenset({"property", "cached_property"})
 
 
 def modules():
     """Every module of ours, by its path, as a syntax tree."""
-    files = ROOT.rglob("*.py")
-    return {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in files}
+    return {name: ast.parse(path.read_text()) for name, path in sources.modules().items()}
 
 
 def called(trees):

@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from berth.cli.deschedule import deschedule
+from berth.commands.deschedule import deschedule
 from tests.failures.reporting import reports
 from tests.unit.descheduling.kit import node, policy, running
 from tests.unit.simulation.kit import written

@@ -6,8 +6,13 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-import berth
-from berth.cli import main
+from berth.cli.config import config
+from berth.cli.distributions import DISTRIBUTIONS
+from berth.cli.main import VERBS, main
+from berth.cli.plugin import plugin
+from berth.cli.verbs import COMMANDS
+from berth.version import version
+from tests import sources
 from tests.go_toolchain import ROOT
 
 
@@ -27,23 +32,27 @@ def without(monkeypatch):
     [
         ("berth.sandbox", "berth-sandbox", ["sandbox", "up"]),
         ("berth.demo", "berth-sandbox", ["demo"]),
-        ("berth.simulation", "berth-sandbox", ["snapshot", "openb", "-o", "/nowhere"]),
-        ("berth.simulation", "berth-sandbox", ["simulate", "openb"]),
-        ("berth.descheduling", "berth-sandbox", ["deschedule", "--policy=/nowhere", "openb"]),
-        ("berth.simulation_service", "berth-sandbox", ["simulate", "serve", "--listen", "unix:///nowhere"]),
-        ("berth.observer", "berth-sandbox", ["record", "/nowhere"]),
+        ("berth.simulation", "berth-simulation", ["snapshot", "openb", "-o", "/nowhere"]),
+        ("berth.simulation", "berth-simulation", ["simulate", "openb"]),
+        ("berth.descheduling", "berth-simulation", ["deschedule", "--policy=/nowhere", "openb"]),
+        (
+            "berth.simulation_service",
+            "berth-simulation",
+            ["simulate", "serve", "--listen", "unix:///nowhere"],
+        ),
+        ("berth.observer", "berth-simulation", ["record", "/nowhere"]),
         ("berth.operator", "berth-operator", ["operator", "--scheduler-image=x"]),
         ("berth.conformance", "berth-conformance", ["plugin", "verify", "unix:/nowhere.sock"]),
     ],
 )
 def test_what_to_install(without, monkeypatch, package, distribution, command):
     """A command whose package is absent names the distribution that has it, and where it is in a checkout."""
-    monkeypatch.delitem(sys.modules, "berth.cli.verification", raising=False)
+    monkeypatch.delitem(sys.modules, "berth.commands.verification", raising=False)
     without(package)
 
     done = CliRunner().invoke(main, command)
 
-    folder = ROOT / "core/distributions" / distribution.removeprefix("berth-")
+    folder = ROOT / "core" / distribution.removeprefix("berth-")
     assert folder.is_dir()
     assert 2 == done.exit_code
     expected = f"Error: {package} is not installed; it is in {distribution}: pip install {folder}\n"
@@ -60,12 +69,12 @@ def test_what_to_install(without, monkeypatch, package, distribution, command):
         ),
         pytest.param(
             {"url": "file:///a%20b", "dir_info": {"editable": True}},
-            "pip install /a b/core/distributions/sandbox",
+            "pip install /a b/core/sandbox",
             id="a checkout",
         ),
         pytest.param(
             {"url": "https://git.example.com/berth", "vcs_info": {"vcs": "git", "commit_id": "1"}},
-            "clone https://git.example.com/berth, and pip install core/distributions/sandbox of that",
+            "clone https://git.example.com/berth, and pip install core/sandbox of that",
             id="a repository",
         ),
         pytest.param(
@@ -100,15 +109,57 @@ def test_other_absent_modules_are_not_explained(without):
     assert isinstance(done.exception, ModuleNotFoundError)
 
 
-def test_help_needs_no_other_distribution(without):
-    """The help of a command is shown where its package is absent."""
-    without("berth.sandbox")
+@pytest.mark.parametrize("module", COMMANDS)
+def test_an_absent_command(without, module):
+    """Help lists what is not installed; asked for itself it names its distribution."""
+    package = COMMANDS[module]
+    groups = {(): VERBS, ("plugin",): plugin.elsewhere, ("config",): config.elsewhere}
+    group, name = next(
+        (group, name)
+        for group, verbs in groups.items()
+        for name, place in verbs.items()
+        if place.startswith(f"{module}:")
+    )
+    without(module)
 
-    done = CliRunner().invoke(main, ["sandbox", "up", "--help"])
+    listed = CliRunner().invoke(main, [*group, "--help"])
+    asked = CliRunner().invoke(main, [*group, name, "--help", "-x", "1"])
 
-    assert (0, True) == (done.exit_code, "--kubeconfig" in done.output)
+    assert 0 == listed.exit_code
+    assert f"{name} " in listed.stdout
+    assert f"Not installed: it is in {DISTRIBUTIONS[package]}." in listed.stdout
+    assert 2 == asked.exit_code
+    assert asked.stderr.startswith(
+        f"Error: {package} is not installed; it is in {DISTRIBUTIONS[package]}: pip "
+    )
+
+
+def test_no_other_distribution(without):
+    """The scheduler's commands are there without all others."""
+    for name in ("berth.commands", *COMMANDS, *DISTRIBUTIONS):
+        without(name)
+
+    done = CliRunner().invoke(main, ["--help"])
+
+    assert (0, 7) == (done.exit_code, done.stdout.count("Not installed"))
+    assert 0 == CliRunner().invoke(main, ["scheduler", "--help"]).exit_code
+
+
+def test_where_each_module_is():
+    """Each package and each command stands in the source tree that is named like its distribution."""
+    files = {name: path.relative_to(ROOT).parts[1] for name, path in sources.modules().items()}
+    trees = {package: files[f"{package.removeprefix('berth.')}/__init__.py"] for package in DISTRIBUTIONS}
+
+    assert {package: f"berth-{tree}" for package, tree in trees.items()} == DISTRIBUTIONS
+    for module, package in COMMANDS.items():
+        assert files[f"{module.removeprefix('berth.').replace('.', '/')}.py"] == trees[package]
+
+
+def test_no_tree_has_the_package_for_itself():
+    """`berth` and `berth.commands` are made of parts: an __init__.py in one of them would hide the others."""
+    assert not {"__init__.py", "commands/__init__.py"} & sources.modules().keys()
 
 
 def test_version():
     """The command says its version."""
-    assert f"berth, version {berth.__version__}\n" == CliRunner().invoke(main, ["--version"]).output
+    assert f"berth, version {version()}\n" == CliRunner().invoke(main, ["--version"]).output

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from berth.cli import main
+from berth.cli.main import main
 from berth.conformance.project import IN_CHECKOUT, LANGUAGES
 from tests import java_toolchain
 from tests.go_toolchain import GO_SDK, ROOT, run_go
@@ -185,7 +185,7 @@ def test_every_file_of_a_template(language):
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_distributions(language):
     """The wheel with the command and the archive that it is built of have the template's files."""
-    wheel = tomllib.loads((ROOT / "core/distributions/conformance/pyproject.toml").read_text())
+    wheel = tomllib.loads((ROOT / "core/conformance/pyproject.toml").read_text())
     archive = tomllib.loads((ROOT / "pyproject.toml").read_text())
     places = [f"plugin-sdk/{language}/template/{name}" for name in LANGUAGES[language].files]
     targets = wheel["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
@@ -196,7 +196,7 @@ def test_distributions(language):
         if path in places
     ]
     assert [f"berth/conformance/templates/{language}/{name}" for name in LANGUAGES[language].files] == [
-        targets[f"../../../{place}"] for place in places
+        targets[f"../../{place}"] for place in places
     ]
 
 

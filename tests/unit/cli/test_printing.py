@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.cli.main import Verbs
+from berth.cli.main import Berth
 from berth.cli.printing import printed, shown
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\r\u202eabc\u2066\x85\u2028\u200b\U000e0001\ud800"
@@ -37,7 +37,7 @@ def test_what_people_write_stays_as_it_is():
 
 
 def test_output_and_errors_of_every_command():
-    @click.group(cls=Verbs)
+    @click.group(cls=Berth, elsewhere={})
     def group():
         pass
 

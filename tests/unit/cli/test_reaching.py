@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from berth.cli import main
 from berth.cli.cluster import KubeconfigCluster
+from berth.cli.main import main
 from tests.failures.reporting import reports
 from tests.unit.explaining_at_work import RBAC, explaining, explanation, gang, pod
 from tests.unit.scheduler_at_work import eventually

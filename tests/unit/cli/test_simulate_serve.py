@@ -10,7 +10,7 @@ import grpc
 import pytest
 from click.testing import CliRunner
 
-from berth.cli.simulate import simulate
+from berth.commands.simulate import simulate
 from berth_simulation_proto import simulation_pb2 as pb
 from berth_simulation_proto import simulation_pb2_grpc
 from tests.failures.reporting import reports

@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from berth.cli import main
+from berth.cli.main import main
 from tests.failures.reporting import reports
 from tests.unit.config.files import BUILDING, DEFAULTS, file, names, plugins_file
 

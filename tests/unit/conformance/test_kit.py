@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from berth.cli import main
+from berth.cli.main import main
 from berth.conformance import CHECKS, CheckOutcome, PluginUnreachableError, VerifyOptions, chosen, verify
 from berth.conformance.page import page
 from berth_sdk import Action, EventInterest, Plugin, Reason

@@ -7,7 +7,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from berth.cli import main
+from berth.cli.main import main
 from tests.go_toolchain import GO_SDK, build
 from tests.java_toolchain import install as install_java
 from tests.java_toolchain import missing as missing_for_java

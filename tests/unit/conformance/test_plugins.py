@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from berth.cli import main
+from berth.cli.main import main
 from berth.conformance import CHECKS, VerifyOptions, verify
 from berth_sdk.serving import Server
 from tests.go_toolchain import GO_SDK, ROOT, build

@@ -6,7 +6,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from berth.cli import main
+from berth.cli.main import main
 from berth.conformance.announced import Announced, announced
 from berth.conformance.samples import make_nodes, make_pods
 from berth.conformance.tried import GIVE

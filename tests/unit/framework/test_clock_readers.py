@@ -1,15 +1,12 @@
 """Which modules read the wall clock, and what for: none of them waits by it."""
 
 import ast
-from pathlib import Path
 
 import pytest
 
-import berth
 from berth.framework.clock import wall_time
 from berth.testing.handles import ManualClock
-
-ROOT = Path(berth.__file__).parent
+from tests import sources
 
 WRITTEN = "a time that is written to the API"
 SHOWN = "a time that is shown, logged or written to a file"
@@ -18,8 +15,8 @@ VIRTUAL = "a simulation's own time, in which no clock is set"
 
 READERS = {
     "binding/binding_cycle.py": WRITTEN,
-    "cli/deschedule.py": OF_THE_API,
-    "cli/snapshot.py": SHOWN,
+    "commands/deschedule.py": OF_THE_API,
+    "commands/snapshot.py": SHOWN,
     "client/events.py": WRITTEN,
     "client/leases.py": WRITTEN,
     "cycle/attempts.py": SHOWN,
@@ -56,7 +53,7 @@ def reads_the_wall_clock(path):
 
 def test_every_reader_of_the_wall_clock_is_known():
     """A new one belongs here with its reason; what is waited for is read from `monotonic()`."""
-    found = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py") if reads_the_wall_clock(path)}
+    found = {name for name, path in sources.modules().items() if reads_the_wall_clock(path)}
 
     assert READERS.keys() == found
 

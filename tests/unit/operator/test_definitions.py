@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from berth.operator.definitions import plugin_definition, scheduler_definition
-from berth.operator.definitions.__main__ import write
+from tests.manifests.__main__ import write
 from tests.unit.operator.kit import PLUGINS, SCHEDULERS, plugin, scheduler, serving
 
 KUSTOMIZE = Path(__file__).parents[3] / "kustomize"

@@ -4,7 +4,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from berth.cli.deschedule import deschedule
+from berth.commands.deschedule import deschedule
 from berth.operator.descheduling_condition import descheduling
 from berth.operator.errors import ConfigurationProblemError
 from berth.operator.rendering import SchedulerDefaults

@@ -8,10 +8,10 @@ import yaml
 from click.testing import CliRunner
 
 from berth.cli.main import main
-from berth.cli.operator import kept_namespaces
 from berth.client import Api, load_endpoint
 from berth.client.errors import NotFoundError, RejectedError
 from berth.client.pods import PodWrites
+from berth.commands.operator import kept_namespaces
 from berth.config.out_of_tree.sidecars import arguments_digest
 from berth.sandbox.access.identity import service_account
 from berth.serving.access import AccessReview

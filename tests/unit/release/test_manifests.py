@@ -43,7 +43,7 @@ def test_constraints_pin_what_others_make(tmp_path):
     pinned = {Requirement(line).name for line in lines}
     required = {
         Requirement(one).name
-        for path in (ROOT / "pyproject.toml", *ROOT.glob("core/distributions/*/pyproject.toml"))
+        for path in (ROOT / "pyproject.toml", *ROOT.glob("core/*/pyproject.toml"))
         for one in tomllib.loads(path.read_text())["project"]["dependencies"]
     }
 

@@ -6,7 +6,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from berth.cli import main
+from berth.cli.main import main
 from berth.out_of_tree.recordings.frames import framed
 from berth.replay import (
     AnswerChange,

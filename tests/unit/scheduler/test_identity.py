@@ -2,11 +2,11 @@
 
 import pytest
 
-import berth
 from berth.config import load
 from berth.config.releases.release import shown
 from berth.scheduler.identity import identity_of
 from berth.telemetry.metrics import SchedulerMetrics
+from berth.version import version
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 ELECTS = "leaderElection: {resourceNamespace: ns, resourceName: le}\n"
@@ -29,11 +29,11 @@ def test_identity(monkeypatch, attributes, cluster):
     metrics = SchedulerMetrics()
     metrics.show_identity(found._asdict())
     release = shown(loaded.gates.version.binary)
-    series = f'cluster="{cluster}",lease="ns/le",release="{release}",version="{berth.__version__}"'
+    series = f'cluster="{cluster}",lease="ns/le",release="{release}",version="{version()}"'
 
     assert f"berth_scheduler_info{{{series}}} 1.0" in metrics.text().decode()
     assert found.headers() == {
-        "Berth-Version": berth.__version__,
+        "Berth-Version": version(),
         "Berth-Release": release,
         "Berth-Cluster": cluster,
         "Berth-Lease": "ns/le",

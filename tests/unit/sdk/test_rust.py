@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from berth.cli import main
+from berth.cli.main import main
 from berth.demo.surface import Surface
 from tests.rust_toolchain import (
     PACKAGES,

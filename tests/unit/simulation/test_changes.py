@@ -3,7 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
-from berth.cli.simulate import simulate as command
+from berth.commands.simulate import simulate as command
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.simulation.changes import changed, evicted_by, read_changes

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
-from berth.cli.simulate import simulate as command
+from berth.commands.simulate import simulate as command
 from berth.config.loading import load
 from berth.simulation.compare import compare, weighed
 from berth.simulation.errors import InputError

@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from berth.cli.simulate import simulate as command
+from berth.commands.simulate import simulate as command
 from berth.config.catalogue import ExtensionPoint
 from berth.config.loading import load
 from berth.simulation.engine import simulate

@@ -7,7 +7,7 @@ from itertools import islice
 import pytest
 from click.testing import CliRunner
 
-from berth.cli.simulate import simulate as command
+from berth.commands.simulate import simulate as command
 from berth.config.loading import load
 from berth.simulation.errors import InputError
 from berth.simulation.fill import fill, in_turn

@@ -6,13 +6,12 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from berth.cli.snapshot import snapshot
 from berth.client.api import Api
-from berth.client.resources import Resource
+from berth.client.resources import SCHEDULER_PLUGINS, Resource
+from berth.commands.snapshot import snapshot
 from berth.demo.submission import create_all
 from berth.objects.decode import UndecodableObjectError
 from berth.operator.definitions import plugin_definition, scheduler_definition
-from berth.operator.kinds import PLUGINS
 from berth.simulation.errors import InputError
 from berth.simulation.inputs import read_cluster
 from berth.simulation.kinds import BY_NAME
@@ -56,7 +55,7 @@ async def test_schedulers_of_the_operator_are_listed_where_they_are(transport):
     for definition in (scheduler_definition(), plugin_definition()):
         await api.create(definitions, "", json.dumps(definition).encode())
     plugin = {"image": "example.com/a:1", "env": [{"name": "TOKEN", "value": "secret"}], "weight": 3}
-    await api.create(PLUGINS, "default", json.dumps(_ours("SchedulerPlugin", plugin)).encode())
+    await api.create(SCHEDULER_PLUGINS, "default", json.dumps(_ours("SchedulerPlugin", plugin)).encode())
 
     (listed,) = [json.loads(each) async for each in list_scheduler_objects(transport)]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from berth.cli.simulate import simulate as command
+from berth.commands.simulate import simulate as command
 from berth.simulation import outside_plugins
 from berth.simulation.engine import simulate
 from berth.simulation.options import SimulationOptions

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from berth.cli.simulate import simulate as command
+from berth.commands.simulate import simulate as command
 from berth.objects.pod import Pod
 from berth.simulation import outside_plugins
 from berth.simulation.compare import compare

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from berth.cli.simulate import simulate as command
+from berth.commands.simulate import simulate as command
 from berth.simulation.engine import simulate
 from berth.simulation.errors import InputError, PluginsError
 from berth.simulation.options import SimulationOptions

@@ -9,7 +9,7 @@ import pytest
 import zstandard
 from click.testing import CliRunner
 
-from berth.cli.snapshot import snapshot
+from berth.commands.snapshot import snapshot
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.simulation import packed_lines, snapshot_file

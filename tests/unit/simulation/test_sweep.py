@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from berth.cli.simulate import simulate as command
+from berth.commands.simulate import simulate as command
 from berth.simulation.errors import SimulationError
 from berth.simulation.sweep import SweepError, SweepInput, SweepRun, in_processes, one, runs_of, sweep
 from tests.unit.simulation.kit import node, pod, written

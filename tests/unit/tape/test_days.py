@@ -7,7 +7,7 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from berth.cli.simulate import simulate as command
+from berth.commands.simulate import simulate as command
 from berth.config.loading import load
 from berth.simulation.errors import InputError, PluginsError
 from berth.simulation.replay import replay

@@ -1,0 +1,78 @@
+"""The kinds that decisions read: those that a scheduler watches, and what admission reads of pods."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from berth.client import resources
+from berth.client.resources import SCHEDULER_PLUGINS, SCHEDULERS, Resource
+from berth.objects.api_object import Int32, TypedObject
+from berth.objects.decode import decoder
+from berth.objects.devices import DeviceTaintRule
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.objects.pod_decoding import decode_pod
+from berth.scheduler.watching.watches import LIVE_PODS, LOOKED_UP
+
+PRIORITY_CLASSES: Final = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
+
+
+class PriorityClass(TypedObject, frozen=True):
+    """A scheduling.k8s.io/v1 PriorityClass, which admission turns into a pod's priority."""
+
+    value: Int32 = 0
+    global_default: bool = False
+    preemption_policy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedKind:
+    """A kind, where a server has it, and how its objects are read."""
+
+    resource: Resource
+    type: type[TypedObject]
+    decode: Callable[[bytes], Any]
+    field_selector: str = ""
+
+    @property
+    def name(self) -> str:
+        """The kind as objects spell it."""
+        return self.type.__name__
+
+
+def _kind(resource: Resource, of: type[TypedObject]) -> SimulatedKind:
+    return SimulatedKind(resource, of, decoder(of))
+
+
+KINDS: Final[tuple[SimulatedKind, ...]] = (
+    _kind(PRIORITY_CLASSES, PriorityClass),
+    *(_kind(watched.resource, watched.kind) for watched in LOOKED_UP),
+    _kind(resources.DEVICE_TAINT_RULES, DeviceTaintRule),
+    _kind(resources.NODES, Node),
+    SimulatedKind(resources.PODS, Pod, decode_pod, LIVE_PODS),
+)
+"""In the order in which a simulation takes them in: what others refer to comes first, nodes and pods last."""
+
+SCHEDULER_OBJECTS: Final[Mapping[str, Resource]] = MappingProxyType(
+    {
+        "Scheduler": SCHEDULERS,
+        "SchedulerPlugin": SCHEDULER_PLUGINS,
+    }
+)
+"""What the operator makes a scheduler of: no decision reads them, but a simulation may be of them."""
+
+BY_NAME: Final[Mapping[tuple[str, str], SimulatedKind]] = MappingProxyType(
+    {(kind.resource.group, kind.name): kind for kind in KINDS}
+)
+"""Each kind by its group and name."""
+
+
+def document_of(obj: TypedObject, kind: SimulatedKind) -> bytes:
+    """The object as JSON, with what decisions read and nothing else."""
+    written = obj.written() if isinstance(obj, Pod) else obj
+    head = msgspec.json.encode({"apiVersion": kind.resource.api_version, "kind": kind.name})
+    body = msgspec.json.encode(written)
+    return head if body == b"{}" else head[:-1] + b"," + body[1:]
