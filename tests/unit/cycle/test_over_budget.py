@@ -61,7 +61,7 @@ async def test_a_slow_plugin_is_named(point, caplog):
     w.add_pod(pending("greedy"))
     info = await w.turn()
 
-    assert "scheduling cycle exceeded its budget of 0.25s of CPU in Slow" == w.records[0].status.message
+    assert "scheduling cycle exceeded its budget of 0.1s of CPU in Slow" == w.records[0].status.message
     assert "error" == w.records[0].result
     assert "scheduling cycle exceeded its budget pod=default/greedy" in caplog.text
     assert "pod held back pod=default/greedy" in caplog.text
@@ -80,7 +80,7 @@ async def test_a_slow_post_filter_is_named():
     w.add_pod(pending("greedy"))
     await w.turn()
 
-    assert "scheduling cycle exceeded its budget of 0.25s of CPU in Slow" == w.records[0].status.message
+    assert "scheduling cycle exceeded its budget of 0.1s of CPU in Slow" == w.records[0].status.message
 
 
 async def test_others_are_scheduled_between_the_attempts_of_a_greedy_pod():

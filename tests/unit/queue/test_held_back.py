@@ -120,7 +120,7 @@ def test_the_usual_backoff_holds_where_it_is_longer():
 
 
 def test_a_pod_that_has_to_wait_is_put_off_and_the_next_one_popped():
-    bench = a_bench(wait_seconds=lambda pod: 2.5 if pod.namespace == "greedy" else 0.0)
+    bench = a_bench(wait_seconds=lambda pod, _ready: 2.5 if pod.namespace == "greedy" else 0.0)
     greedy = bench.add("first", namespace="greedy")
     bench.add("second")
 
@@ -129,10 +129,21 @@ def test_a_pod_that_has_to_wait_is_put_off_and_the_next_one_popped():
     assert 1 == bench.metrics.incoming["backoff", "NamespaceOverBudget"]
 
 
+def test_who_has_to_wait_hears_which_pods_come_next():
+    """The pods behind it, in the order of their turns."""
+    heard = []
+    bench = a_bench(wait_seconds=lambda pod, ready: heard.append([pod.name, *(p.name for p in ready)]) or 0.0)
+    for name in ("first", "second", "third"):
+        bench.add(name)
+    bench.pop_names()
+
+    assert [["first", "second", "third"], ["second", "third"], ["third"]] == heard
+
+
 def test_a_pod_that_was_put_off_comes_back_by_itself():
     """It has had no attempt meanwhile, and is not put off twice for one reason."""
     waits = [2.5, 0.0]
-    bench = a_bench(wait_seconds=lambda _pod: waits.pop(0))
+    bench = a_bench(wait_seconds=lambda _pod, _ready: waits.pop(0))
     bench.add()
 
     assert bench.queue.pop() is None

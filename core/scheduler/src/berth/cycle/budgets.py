@@ -9,8 +9,11 @@ many there are; and as long as the namespace owes anything, cycles of its pods h
 
     pop --wait_seconds--+--> 0: the cycle begins
                         +--> a cycle of the namespace went over budget a moment ago: the pod comes back later
+                        +--> one of its cycles was long, and others are ready: it comes back soon
 
-So others wait for one such cycle, not for those of all pods that the namespace has in the queue.
+So others wait for one such cycle, not for those of all pods that the namespace has in the queue. Nor do they
+wait for one cycle of each of many namespaces: while some had long cycles a moment ago, the first one of
+another namespace has half the budget of the one before it.
 
 What a cycle does on account of placed pods (`CycleMeter.on_account_of`) is no part of its budget: where it is
 more than the budget, the namespaces of these pods owe it. And where one namespace after the other goes over,
@@ -22,11 +25,12 @@ Why, and with which figures: docs/decisions/0020-cycle-budget.md.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from math import inf
 
-from berth.cycle.debts import FOR_CPU, PLACED_PODS, Debts
+from berth.cycle.debts import BETWEEN_TURNS_SECONDS, FOR_CPU, PLACED_PODS, Debts
 from berth.framework.background import Background
 from berth.framework.clock import Clock
 from berth.framework.cycle_budget import CpuTime, CycleMeter
@@ -37,7 +41,7 @@ log = logging.getLogger(__name__)
 
 ORDINARY_PODS = 100
 """A budget is what so many ordinary pods cost."""
-LEAST_SECONDS = 0.25
+LEAST_SECONDS = 0.1
 MAX_SECONDS = 2.5
 NODE_SECONDS = 0.0001
 """On top of that for each node: in a large cluster a first look at everything takes its time."""
@@ -49,6 +53,8 @@ GROUP_SECONDS = 10.0
 ORDINARY_PODS_A_MEMBER = 10
 """A group's cycle may cost at least that for each of its pods."""
 
+MAX_HALVINGS = 16
+
 SEVERAL_NAMESPACES = 4
 """Where so many go over budget with no cycle within its budget between them, the budget is too small."""
 
@@ -56,6 +62,9 @@ ITS_LAST_STEP = "its last step"
 
 WEIGHT = 1 / 256
 """How much one cycle counts in the running average."""
+MAX_TIMES_ORDINARY = 2
+"""A cycle counts there as so many times the average at most, so that the long cycles of some do not raise it
+unless most cycles are long."""
 
 LONGEST_HOLD_SECONDS = 300.0
 
@@ -103,7 +112,7 @@ class CycleBudgets:
     def begin(self, info: QueuedPodInfo, nodes: int) -> CycleMeter:
         """The meter of a cycle for that pod, in a cluster with so many nodes."""
         self._end_debts_of_placed_pods()
-        info.meter = self._meter(self._limit(info.pod.namespace, nodes))
+        info.meter = self._meter(self._limit(info.pod.namespace, nodes), self._little(nodes))
         return info.meter
 
     def begin_group(self, infos: list[QueuedPodInfo], nodes: int) -> CycleMeter:
@@ -111,14 +120,21 @@ class CycleBudgets:
         self._end_debts_of_placed_pods()
         one = self._limit(infos[0].pod.namespace, nodes)
         least = max(one, len(infos) * ORDINARY_PODS_A_MEMBER * self.ordinary_seconds)
-        meter = self._meter(max(least, min(len(infos) * one, GROUP_SECONDS)), len(infos))
+        limit = max(least, min(len(infos) * one, GROUP_SECONDS))
+        meter = self._meter(limit, len(infos) * self._little(nodes), len(infos))
         for info in infos:
             info.meter = meter
         return meter
 
-    def wait_seconds(self, pod: Pod) -> float:
-        """How much later the pod may be tried, because its namespace just went over budget; 0 for now."""
-        return self.debts.wait_seconds(pod.namespace)
+    def wait_seconds(self, pod: Pod, ready: Iterable[Pod]) -> float:
+        """How much later the pod may be tried, because of what its namespace just used; 0 for now.
+
+        `ready` are the pods whose turn comes next, to which a namespace yields after a long cycle.
+        """
+        seconds, yields = self.debts.wait_seconds(pod.namespace), self.debts.yields
+        if seconds or not yields(pod.namespace) or all(yields(each.namespace) for each in ready):
+            return seconds
+        return BETWEEN_TURNS_SECONDS
 
     def pod_gone(self, pod: Pod) -> None:
         """End what the namespace of a deleted pod owes for that pod alone; its other pods come back."""
@@ -126,7 +142,7 @@ class CycleBudgets:
 
     def look(self, namespace: str, nodes: int) -> CycleMeter:
         """The meter of a question about a pod that is no cycle, and is put to no account."""
-        return self._meter(self._limit(namespace, nodes))
+        return self._meter(self._limit(namespace, nodes), inf)
 
     def settle(self, info: QueuedPodInfo) -> None:
         """Put what the pod's cycle has used to its account, once; what more it uses is not counted."""
@@ -146,13 +162,18 @@ class CycleBudgets:
                 )
         if meter.used_seconds > meter.limit_seconds:
             meter.exceeded_in = meter.exceeded_in or ITS_LAST_STEP
+        pod = info.pod
+        if meter.used_seconds > meter.little_seconds:
+            self.debts.took_long(pod.namespace, meter.used_seconds)
         if not meter.exceeded_in:
-            self.ordinary_seconds += WEIGHT * (meter.used_seconds / meter.pods - self.ordinary_seconds)
+            self._count_as_ordinary(meter.used_seconds / meter.pods)
             self.exceeding.clear()
             return
-        pod = info.pod
         alone = meter.used_seconds > self._usual_seconds
-        self.debts.charge(pod.namespace, meter.used_seconds, pod.uid if alone else None)
+        owes = self.debts.owed(pod.namespace)
+        if alone or owes:
+            self.debts.charge(pod.namespace, meter.used_seconds, pod.uid if alone else None)
+            self.exceeding.setdefault(pod.namespace, meter.limit_seconds / meter.pods)
         self.on_exceeded(pod.spec.scheduler_name)
         log.warning(
             "scheduling cycle exceeded its budget pod=%s profile=%s budget=%.3fs used=%.3fs in=%s owed=%.1fs",
@@ -163,7 +184,6 @@ class CycleBudgets:
             meter.exceeded_in,
             self.debts.owed(pod.namespace),
         )
-        self.exceeding.setdefault(pod.namespace, meter.limit_seconds / meter.pods)
         if len(self.exceeding) >= SEVERAL_NAMESPACES:
             self._raise()
 
@@ -215,15 +235,26 @@ class CycleBudgets:
         )
         self.on_forgiven(namespaces)
 
-    def _meter(self, limit_seconds: float, pods: int = 1) -> CycleMeter:
-        return CycleMeter(limit_seconds, self._cpu, self.background.breathe, pods)
+    def _count_as_ordinary(self, seconds: float) -> None:
+        """Let the average follow."""
+        highest = MAX_TIMES_ORDINARY * max(self.ordinary_seconds, LEAST_SECONDS / ORDINARY_PODS)
+        self.ordinary_seconds += WEIGHT * (min(seconds, highest) - self.ordinary_seconds)
+
+    def _meter(self, limit_seconds: float, little_seconds: float, pods: int = 1) -> CycleMeter:
+        return CycleMeter(limit_seconds, self._cpu, self.background.breathe, pods, little_seconds)
 
     def _limit(self, namespace: str, nodes: int) -> float:
-        ordinary = self.ordinary_seconds
         if self.debts.owed(namespace):
-            least = max(ORDINARY_PODS_OF_DEBTORS * ordinary, LEAST_SECONDS_OF_DEBTORS)
-            return least + nodes * NODE_SECONDS_OF_DEBTORS
-        return self._usual_seconds + nodes * NODE_SECONDS
+            return self._little(nodes)
+        usual = self._usual_seconds + nodes * NODE_SECONDS
+        if self.debts.knows(namespace):
+            return usual
+        return max(usual / (1 << min(self.debts.busy(), MAX_HALVINGS)), self._little(nodes))
+
+    def _little(self, nodes: int) -> float:
+        """The budget of a namespace that owes something; what takes more is a long cycle."""
+        little = max(ORDINARY_PODS_OF_DEBTORS * self.ordinary_seconds, LEAST_SECONDS_OF_DEBTORS)
+        return min(little, MAX_SECONDS) + nodes * NODE_SECONDS_OF_DEBTORS
 
     @property
     def _usual_seconds(self) -> float:

@@ -6,6 +6,8 @@
 A debt ends with the pods that caused it, so that others of the namespace do not pay for what is gone. That is
 done once: of a namespace that goes over again within the time in which it would have paid, as one does that
 deletes its pod and makes it anew, the debt is paid to the end.
+
+    took_long --> yields: its pods go behind those of others that are ready, for ten times the CPU
 """
 
 from typing import NamedTuple
@@ -40,11 +42,18 @@ class Debt(NamedTuple):
     """The same as `paid_at`, of a debt that was lifted."""
     lasting: bool = False
     """Whether it is paid to the end, whatever becomes of its causes."""
+    long_until: float = 0.0
+    """How long it is known that a cycle was long."""
+
+    @property
+    def paying_until(self) -> float:
+        """When it is paid, or would be."""
+        return max(self.paid_at, self.would_be_paid_at)
 
     @property
     def known_until(self) -> float:
         """When there is nothing left to know of it."""
-        return max(self.paid_at, self.would_be_paid_at)
+        return max(self.paying_until, self.long_until)
 
 
 NOTHING = Debt()
@@ -56,6 +65,8 @@ class Debts:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._debts: dict[str, Debt] = {}
+        self._busy: dict[str, float] = {}
+        """Until when namespaces yield that had a long cycle."""
         self.of_placed_pods: set[str] = set()
         """Namespaces that owe something for the affinity terms that their placed pods hold."""
 
@@ -80,15 +91,40 @@ class Debts:
         self._debts[namespace] = debt._replace(last_turn=turn)
         return turn - now
 
+    def knows(self, namespace: str) -> bool:
+        """Whether the namespace went over budget, or had a long cycle, not long ago."""
+        debt = self._debts.get(namespace)
+        return debt is not None and debt.known_until > self._clock.monotonic()
+
+    def yields(self, namespace: str) -> bool:
+        """Whether others go first, because a cycle of the namespace was long a moment ago."""
+        return bool(self._busy) and self._busy.get(namespace, 0.0) > self._clock.monotonic()
+
+    def busy(self) -> int:
+        """How many namespaces yield."""
+        if not self._busy:
+            return 0
+        now = self._clock.monotonic()
+        self._busy = {namespace: until for namespace, until in self._busy.items() if until > now}
+        return len(self._busy)
+
+    def took_long(self, namespace: str, used_seconds: float) -> None:
+        """Have the namespace yield to others for ten times the CPU of a long cycle."""
+        now, debt = self._clock.monotonic(), self._debts.get(namespace, NOTHING)
+        self._busy[namespace] = now + min(PAUSE_FOR_CPU * used_seconds, LONGEST_PAUSE_SECONDS)
+        long_until = now + min(FOR_CPU * used_seconds, LONGEST_DEBT_SECONDS)
+        self._debts[namespace] = debt._replace(long_until=max(debt.long_until, long_until))
+        self._bound()
+
     def charge(self, namespace: str, used_seconds: float, cause: str | None) -> None:
         """Have the namespace owe for CPU that was used because of a pod of that UID, or of `PLACED_PODS`.
 
         None is for a pod that went over nothing but the small budget of a debtor: it causes no debt.
         """
         now, debt = self._clock.monotonic(), self._debts.get(namespace, NOTHING)
-        left = debt.known_until - now
+        left = debt.paying_until - now
         if left <= 0:
-            debt = NOTHING._replace(last_turn=debt.last_turn)
+            debt = NOTHING._replace(last_turn=debt.last_turn, long_until=debt.long_until)
         owed = min(max(left, 0.0) + FOR_CPU * used_seconds, LONGEST_DEBT_SECONDS)
         pause = min(PAUSE_FOR_CPU * used_seconds, LONGEST_PAUSE_SECONDS)
         causes = debt.causes if cause is None else debt.causes | {cause}
@@ -99,11 +135,11 @@ class Debts:
             debt.last_turn,
             frozenset() if lasting else causes,
             lasting=lasting,
+            long_until=debt.long_until,
         )
         if cause == PLACED_PODS:
             self.of_placed_pods.add(namespace)
-        if len(self._debts) > MAX_DEBTORS:
-            self._forget_some()
+        self._bound()
 
     def cause_gone(self, namespace: str, cause: str) -> bool:
         """Take note that a cause of the debt is gone; answers whether the debt ended with it.
@@ -129,10 +165,13 @@ class Debts:
 
     def _forget(self, namespace: str) -> None:
         del self._debts[namespace]
+        self._busy.pop(namespace, None)
         self.of_placed_pods.discard(namespace)
 
-    def _forget_some(self) -> None:
-        """Forget those who owe nothing any more; if there are none, the one that owes least."""
+    def _bound(self) -> None:
+        """Forget those of whom there is nothing to know; if there are none, the one that owes least."""
+        if len(self._debts) <= MAX_DEBTORS:
+            return
         now = self._clock.monotonic()
         over = [namespace for namespace, debt in self._debts.items() if debt.known_until <= now]
         for namespace in over or [min(self._debts, key=lambda each: self._debts[each].known_until)]:

@@ -88,6 +88,7 @@ class CycleMeter:
         "breathe",
         "exceeded_in",
         "limit_seconds",
+        "little_seconds",
         "others_seconds",
         "pods",
         "settled",
@@ -99,8 +100,11 @@ class CycleMeter:
         cpu: CpuTime,
         breathe: Callable[[], Awaitable[None]],
         pods: int = 1,
+        little_seconds: float = inf,
     ) -> None:
         self.limit_seconds = limit_seconds
+        self.little_seconds = little_seconds
+        """A cycle that used more than that is a long one."""
         self.pods = pods
         """How many pods the cycle decides on."""
         self.exceeded_in = ""

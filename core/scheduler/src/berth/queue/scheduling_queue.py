@@ -55,9 +55,16 @@ from berth.snapshot.pod_group_states import group_of
 log = logging.getLogger(__name__)
 
 
-def at_once(pod: Pod) -> float:
+MAX_LOOKED_AT = 64
+"""So many entries are looked at to see whether others are ready behind a pod."""
+
+WaitSeconds = Callable[[Pod, Iterable[Pod]], float]
+"""How much longer a pod has to wait because of its namespace, and of those pods, which come next."""
+
+
+def at_once(pod: Pod, ready: Iterable[Pod]) -> float:
     """No pod has to wait."""
-    del pod
+    del pod, ready
     return 0.0
 
 
@@ -98,7 +105,7 @@ class SchedulingQueue(QueueContents):
         on_ready: Callable[[], None] | None = None,
         ask_hints: HintAsker = queue_all,
         leaves_out: LeavesOut | None = None,
-        wait_seconds: Callable[[Pod], float] = at_once,
+        wait_seconds: WaitSeconds = at_once,
         shard_of: ShardOf = whole,
         unassigned_events: UnassignedPodEvents = UNSPLIT,
         still_gated: StillGated = _unsaid,
@@ -237,7 +244,7 @@ class SchedulingQueue(QueueContents):
         A pod is in flight until `done`, a group until all of its pods are, and until `groups.ended`.
         """
         while (record := self._take(shard)) is not None:
-            seconds = self._wait_seconds(record.pod)
+            seconds = self._wait_seconds(record.pod, self.upcoming(MAX_LOOKED_AT))
             if seconds:
                 self._sub_queues.put_off(record, seconds)
             elif self._begin(record):
