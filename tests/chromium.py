@@ -10,6 +10,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import aiohttp
 import pytest
 
+from tests.suite import PATIENCE_SECONDS
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
     "--headless=new",
@@ -21,7 +23,6 @@ FLAGS = (
     "--ignore-certificate-errors",
     "--remote-debugging-port=0",
 )
-SECONDS = 60
 
 
 def found():
@@ -55,7 +56,7 @@ async def browser(folder):
             stack.callback(reading.cancel)
             yield link.open
             await link.ask("Browser.close")
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 await process.wait()
     finally:
         if process.returncode is None:
@@ -65,7 +66,7 @@ async def browser(folder):
 
 async def listening(process, file):
     """The address that the browser has written into the file, port and path."""
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             lines = file.read_text(encoding="utf-8").split() if file.exists() else ()
             if len(lines) == 2:
@@ -100,7 +101,7 @@ class Link:
         self._answers[number] = answer
         asked = {"id": number, "method": method, "params": parameters}
         await self._socket.send_json(asked if session is None else {**asked, "sessionId": session})
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             said = await answer
         assert "error" not in said, said
         return said["result"]
@@ -157,7 +158,7 @@ class Page:
 
     async def until(self, expression):
         """Wait until the expression is true in the page, and give its value."""
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 if found := await self.value(expression):
                     return found

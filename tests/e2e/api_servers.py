@@ -11,6 +11,7 @@ import pytest
 from berth.demo.processes import program
 from berth.sandbox import SandboxError
 from berth.sandbox.real import find_assets
+from tests.suite import PATIENCE_SECONDS
 
 OF_POD_GROUPS = 36
 """The minor version whose PodGroups are Berth's."""
@@ -57,5 +58,5 @@ def api_server_called(name):
 def version():
     """The version of the real one, as numbers: (1, 36, 2)."""
     command = [find_assets(None, os.environ).api_server, "--version"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_SECONDS)
     return tuple(map(int, re.search(r"v(\d+)\.(\d+)\.(\d+)", done.stdout).groups()))

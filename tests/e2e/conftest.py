@@ -123,7 +123,7 @@ def cluster(tmp_path, api_server):
         yield found
     finally:
         process.terminate()
-        process.wait(40)
+        process.wait(PATIENCE_SECONDS)
         process.stdout.close()
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.e2e.installation import ROOT
 from tests.e2e.socket_as_user import SERVING
+from tests.suite import PATIENCE_SECONDS
 
 SOCKETS = "/run/berth/"
 # The arguments are pairs of folder and mount point, then "--" and the command.
@@ -65,7 +66,7 @@ class Views:
             cwd=ROOT,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_SECONDS,
             check=False,
         )
         assert done.returncode == 0, done.stderr
@@ -88,7 +89,7 @@ class Views:
             yield
             assert process.poll() is None
         finally:
-            process.communicate(timeout=20)
+            process.communicate(timeout=PATIENCE_SECONDS)
 
     def _command(self, view, *words, user=None, group=None):
         mounts = [

@@ -14,9 +14,8 @@ from berth.demo.processes import Child, program
 from berth.demo.surface import Surface
 from tests.e2e.api_servers import IN_MEMORY
 from tests.pod_events import current_pods, pod_events
+from tests.suite import PATIENCE_SECONDS
 
-READY_SECONDS = 180.0
-LONGEST_SECONDS = 240.0
 LOOK_SECONDS = 0.02
 AT_ONCE = 16
 
@@ -81,7 +80,7 @@ class Running:
 
     async def reach(self, claim):
         """Wait until the claim holds."""
-        async with asyncio.timeout(LONGEST_SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not claim():
                 self.scheduler.check()
                 await asyncio.sleep(LOOK_SECONDS)
@@ -98,14 +97,14 @@ async def default_cluster(
         up = server.command(kubeconfig, f"--load={objects}", pod_groups=bool(flags))
         sandbox = await Child.start("sandbox", up, folder / "sandbox.log")
         stack.push_async_callback(sandbox.stop)
-        await sandbox.wait_for(kubeconfig, READY_SECONDS)
+        await sandbox.wait_for(kubeconfig, PATIENCE_SECONDS)
         transport = Transport(load_endpoint(kubeconfig=str(kubeconfig)), max_connections=AT_ONCE + 2)
         stack.push_async_callback(transport.aclose)
         configured = folder / "scheduler.yaml"
         configured.write_text(configuration.format(kubeconfig=kubeconfig))
         running, surface = await start_scheduler(folder / "scheduler.log", configured, scheduler, flags)
         stack.push_async_callback(running.stop)
-        await surface.wait_ready(running, READY_SECONDS)
+        await surface.wait_ready(running, PATIENCE_SECONDS)
         yield Running(transport, running, surface)
 
 

@@ -21,8 +21,8 @@ from berth.demo.processes import Child, program
 from berth.demo.surface import LOOPBACK, Surface
 from berth.sandbox.kubeconfig import kubeconfig_text
 from tests.e2e.fault_rules import DIRECT
+from tests.suite import PATIENCE_SECONDS
 
-PATIENCE_SECONDS = 240.0
 LOOK_SECONDS = 0.1
 REPOSITORY = Path(__file__).parents[2]
 ELECTION = {"duration": "4s", "deadline": "3s", "period": "500ms"}

@@ -66,7 +66,7 @@ class Installation:
         for process in reversed(self.processes):
             process.terminate()
         for process in self.processes:
-            process.wait(20)
+            process.wait(PATIENCE_SECONDS)
 
     def install(self, overlay):
         """Apply the kinds, then an overlay."""

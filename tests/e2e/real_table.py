@@ -32,8 +32,8 @@ from tests.e2e.test_real_control_plane import started
 from tests.explain.asking import as_json
 from tests.explain.pending_pods import DEVICE_TEMPLATE
 from tests.scenarios.kit.cluster import Cluster
+from tests.suite import PATIENCE_SECONDS
 
-PATIENCE_SECONDS = 120
 LOOK_SECONDS = 0.1
 RESOURCE_CLAIM_TEMPLATES = Resource("resource.k8s.io", "v1", "resourceclaimtemplates", namespaced=True)
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
@@ -94,7 +94,7 @@ def real_table(folder, scheduler=BERTH):
             yield table
         finally:
             process.terminate()
-            process.wait(60)
+            process.wait(PATIENCE_SECONDS)
             runner.run(transport.aclose())
 
 

@@ -21,9 +21,8 @@ from berth.demo.errors import DemoError
 from berth.demo.processes import Child, program
 from berth.sandbox.free_port import LOOPBACK, free_port
 from tests.e2e.faults import CONFIGURATION, ELECTION, NO_LIMIT, node, pod
-from tests.suite import LOOP_VARIABLE, LOOPS
+from tests.suite import LOOP_VARIABLE, LOOPS, PATIENCE_SECONDS
 
-READY_SECONDS = BOUND_SECONDS = 240.0
 """Also until a scheduler that was asked to end has ended: a loaded machine takes its time."""
 LOOK_SECONDS = 0.05
 BUSY = (sys.executable, "-c", "while True: pass")
@@ -36,7 +35,7 @@ async def cluster(folder, pods):
     command = [program("berth"), "sandbox", "up", "--port=0", "--authorization-mode=RBAC", "--no-kubelets"]
     sandbox = await Child.start("sandbox", [*command, f"--kubeconfig={kubeconfig}"], folder / "sandbox.log")
     try:
-        await sandbox.wait_for(kubeconfig, READY_SECONDS)
+        await sandbox.wait_for(kubeconfig, PATIENCE_SECONDS)
         transport = Transport(load_endpoint(kubeconfig=str(kubeconfig)))
         api = Api(transport)
         await api.create(NODES, "", encode(node("n1", pods)))
@@ -71,13 +70,13 @@ async def one_start(folder, kubeconfig, api, name, loop):
     command = [program("berth"), "scheduler", *options]
     scheduler = await Child.start(name, command, folder / f"{name}.log", {LOOP_VARIABLE: loop})
     try:
-        async with asyncio.timeout(BOUND_SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not json.loads(await api.get(PODS, "default", name))["spec"].get("nodeName"):
                 scheduler.check()
                 await asyncio.sleep(LOOK_SECONDS)
-        await scheduler.stop(BOUND_SECONDS)
+        await scheduler.stop(PATIENCE_SECONDS)
     except (DemoError, TimeoutError) as error:
-        await scheduler.stop(BOUND_SECONDS)
+        await scheduler.stop(PATIENCE_SECONDS)
         return f"{type(error).__name__}: {error}\n{scheduler.last_words()}"
     if scheduler.exit_code:
         return f"exit code {scheduler.exit_code}\n{scheduler.last_words()}"

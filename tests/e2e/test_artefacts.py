@@ -17,10 +17,10 @@ from tests.reaper import marks
 from tests.release.dist import UV, built, wheels
 from tests.release.installed import anew, environment
 from tests.release.version import version
+from tests.suite import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.e2e
 
-SECONDS = 120
 SHARING = ("berth-scheduler", "berth-operator", "berth-sandbox", "berth-simulation", "berth-conformance")
 """The distributions of the one package `berth`."""
 CONFIGURATION = """\
@@ -99,7 +99,7 @@ def started(tmp_path):
             process = subprocess.Popen(
                 command, cwd=tmp_path, env=bare(), stdout=log, stderr=subprocess.STDOUT
             )
-            ends.callback(process.wait, SECONDS)
+            ends.callback(process.wait, PATIENCE_SECONDS)
             ends.callback(process.terminate)
             return process
 
@@ -121,7 +121,7 @@ def kubectl(folder, *words):
 
 def until(condition):
     """What the condition gives once it gives something."""
-    end = time.monotonic() + SECONDS
+    end = time.monotonic() + PATIENCE_SECONDS
     while not (found := condition()):
         assert time.monotonic() < end, "the condition did not come true"
         time.sleep(0.05)

@@ -13,6 +13,7 @@ from berth.sandbox.free_port import free_port
 from berth.sandbox.journal import StoreJournal
 from berth.sandbox.store import SandboxStore
 from tests.go_toolchain import CLIENT_GO, CLIENT_GO_FLAGS, run_go
+from tests.suite import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.e2e
 
@@ -43,7 +44,6 @@ PROTOBUF = (
     "discovery",
 )
 RECONNECT = ("reconnect-by-watch-list", "reconnect-by-list")
-TIMEOUT = 300
 JSON = "-content-type=application/json"
 RBAC = "--authorization-mode=RBAC"
 
@@ -69,7 +69,7 @@ def sandbox(kubeconfig, *arguments):
         yield
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(PATIENCE_SECONDS)
         process.stdout.close()
 
 
@@ -100,7 +100,7 @@ def other_guarded(tmp_path_factory):
 def hold(program, kubeconfig, claim, *flags):
     """Hold a claim against the sandbox."""
     command = [program, "-kubeconfig", kubeconfig, *flags, claim]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
     assert done.returncode == 0, done.stderr
 
 
@@ -131,7 +131,7 @@ def test_reconnect(program, tmp_path):
         assert ["synced\n"] * 2 == [each.stdout.readline() for each in informers]
     lose(data, *(f"{claim}/lost" for claim in RECONNECT))
     with sandbox(kubeconfig, *arguments):
-        said = [each.communicate("back\n", timeout=TIMEOUT)[1] for each in informers]
+        said = [each.communicate("back\n", timeout=PATIENCE_SECONDS)[1] for each in informers]
     assert [0, 0] == [each.returncode for each in informers], said
 
 

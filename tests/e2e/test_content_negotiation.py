@@ -7,6 +7,7 @@ import urllib.request
 import pytest
 
 from berth.client.credentials import load_endpoint
+from tests.suite import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.e2e
 
@@ -22,7 +23,7 @@ def asked(cluster, path, accept):
         headers["Authorization"] = token
     request = urllib.request.Request(f"{cluster.url}{path}", headers=headers)
     context = endpoint.ssl_context or ssl.create_default_context()
-    with urllib.request.urlopen(request, timeout=60, context=context) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS, context=context) as answer:
         document = json.loads(answer.readline())
         kind = answer.headers["Content-Type"]
     found = document["items"][0] if "items" in document else document["object"]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from berth.demo.processes import program
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.scheduler_at_work import eventually
 
 STAYING = "staying up"
@@ -70,7 +71,7 @@ async def ends(process, number):
     children = descendants(process.pid)
     assert children
     process.send_signal(number)
-    code = process.wait(60)
+    code = process.wait(PATIENCE_SECONDS)
     await eventually(lambda: not any(map(runs, children)))
     return code
 

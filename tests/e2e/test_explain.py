@@ -18,6 +18,7 @@ from berth.sandbox.free_port import free_port
 from berth.scheduler.process import run
 from berth.scheduler.process_options import ProcessOptions, Serving
 from tests.sockets import served
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.extender.webhook import Webhook, serving
 from tests.unit.scheduler_at_work import eventually, node
 
@@ -76,7 +77,7 @@ async def at_work(tmp_path, *documents, extenders=(), sidecars=()):
             await eventually(lambda: process.done() or ready.done())
             yield berth, ready.result()
             stop.set()
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 await process
         finally:
             process.cancel()

@@ -15,6 +15,7 @@ from berth.sandbox.free_port import free_port
 from tests.e2e.api_servers import api_server_called
 from tests.e2e.conftest import node, pod
 from tests.e2e.test_real_control_plane import started
+from tests.suite import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.e2e
 
@@ -100,7 +101,7 @@ def scheduling(folder, kubeconfig, port, authorities):
         yield
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(PATIENCE_SECONDS)
 
 
 # It takes a controller manager to add rules to the roles that aggregate others.
@@ -154,6 +155,6 @@ def run(*command):
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=PATIENCE_SECONDS,
     )
     return done.returncode, done.stdout, done.stderr

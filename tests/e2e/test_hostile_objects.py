@@ -8,6 +8,7 @@ import pytest
 
 from berth.client.resources import EVENTS, PODS
 from tests.e2e.default_cluster import default_cluster
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.scheduler.test_devices_end_to_end import claim, device_class, pod, slice_of
 from tests.unit.scheduler_at_work import node
 
@@ -16,7 +17,6 @@ pytestmark = pytest.mark.e2e
 HUGE = "9" * 5_000
 YEAR_NAUGHT = "0000-01-01T00:00:00Z"
 PATTERN = f'"{"a" * 42}!".matches("^(a+)+$")'
-STOP_SECONDS = 20
 
 
 def frozen(name):
@@ -56,7 +56,7 @@ async def test_the_process_goes_on_and_answers_sigterm(tmp_path):
 
         counted = await running.metrics("berth_objects_set_aside_total", "berth_objects_set_aside_now")
         os.kill(running.scheduler.pid, signal.SIGTERM)
-        async with asyncio.timeout(STOP_SECONDS):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while running.scheduler.exit_code is None:  # noqa: ASYNC110 - a process has no event
                 await asyncio.sleep(0.05)
 

@@ -22,8 +22,8 @@ from tests.go_toolchain import GO_ROOT, ROOT
 from tests.release.dist import UV, built
 from tests.release.images import RECIPES, images
 from tests.release.version import version
+from tests.suite import BUILD_SECONDS
 
-SECONDS = 600
 EVERY = pytest.mark.skipif(not every(), reason="all images are built by `make images-check`")
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(bool(missing()), reason=missing())]
 
@@ -117,7 +117,7 @@ def test_a_copied_template_becomes_an_image(language, tmp_path):
     shutil.copytree(ROOT / "plugin-sdk" / language / "template", copy)
     path = (UV.parent, GO_ROOT / "bin", os.environ["PATH"])
     variables = {**os.environ, "DIST": str(built("wheels", "go")), "PATH": os.pathsep.join(map(str, path))}
-    building((copy / "README.md").read_text()).run(copy, variables, SECONDS)
+    building((copy / "README.md").read_text()).run(copy, variables, BUILD_SECONDS)
     program = unpacked(copy / "images/hello", tmp_path / "image")
     shared.mkdir()
     address = f"unix:{shared}/plugin.sock"

@@ -10,6 +10,7 @@ import pytest
 
 from tests.e2e.installation import BIN, KUSTOMIZE, SYSTEM
 from tests.e2e.operated_installation import INSTALLATIONS, OPERATOR, operated
+from tests.suite import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.e2e
 IN = ("-n", SYSTEM)
@@ -66,7 +67,7 @@ def changes_of_pods(cluster, name):
             yield lambda: [line.split() for line in log.read_text().splitlines()]
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(PATIENCE_SECONDS)
 
 
 def at_once(changes):

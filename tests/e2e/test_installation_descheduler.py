@@ -8,6 +8,7 @@ import yaml
 
 from tests.e2e.installation import SYSTEM
 from tests.e2e.operated_installation import operated
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.descheduling.kit import policy
 
 pytestmark = pytest.mark.e2e
@@ -40,7 +41,7 @@ def ran(cluster):
     (folder / "kubeconfig").write_text(yaml.safe_dump(kubeconfig))
     arguments = [one.replace("/etc/berth", str(folder)) for one in arguments_of(cluster)]
     command = [sys.executable, "-m", "berth.cli", *arguments, f"--kubeconfig={folder / 'kubeconfig'}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
     assert 0 == done.returncode, done.stdout + done.stderr
     return done.stdout
 

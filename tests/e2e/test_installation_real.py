@@ -18,6 +18,7 @@ from berth.client.errors import RejectedError
 from berth.operator.kinds import AUTHORITY, EXPLAIN_API, SERVING_SECRET
 from tests.e2e.installation import KUSTOMIZE, SYSTEM, Installation
 from tests.e2e.operated_installation import OPERATOR, RealInstallation, operated
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.client.conftest import transport_to
 from tests.unit.operator import kit
 from tests.unit.operator.bad_specs import SCHEDULERS as REPORTED
@@ -250,7 +251,7 @@ def test_uninstalled(tmp_path, operator_first):
         if operator_first:
             cluster.kubectl("delete", "schedulers,schedulerplugins", "--all", "-A")
             cluster.processes[-1].terminate()
-            assert 0 == cluster.processes[-1].wait(20)
+            assert 0 == cluster.processes[-1].wait(PATIENCE_SECONDS)
         cluster.kubectl("delete", "--ignore-not-found", "-k", str(KUSTOMIZE / "overlays/all-plugins"))
         kinds = "clusterroles,clusterrolebindings,priorityclasses,namespaces"
         cluster.until(lambda: "berth" not in cluster.kubectl("get", kinds, "-o", "name"), "nothing is left")

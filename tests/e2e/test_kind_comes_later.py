@@ -11,7 +11,8 @@ import pytest
 
 from berth.client.resources import PODS, Resource
 from berth.demo.processes import Child
-from tests.e2e.default_cluster import CONFIGURATION, READY_SECONDS, default_cluster
+from tests.e2e.default_cluster import CONFIGURATION, default_cluster
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.scheduler_at_work import node
 
 pytestmark = pytest.mark.e2e
@@ -60,7 +61,7 @@ async def listed(tmp_path):
         socket = Path(sockets, "racks.sock")
         command = [sys.executable, "-m", "tests.e2e.racks_plugin", "--address", f"unix:{socket}"]
         child = await Child.start("racks", command, tmp_path / "racks.log")
-        await child.wait_for(socket, READY_SECONDS)
+        await child.wait_for(socket, PATIENCE_SECONDS)
         entries = [{"name": "racks", "address": f"unix:{socket}"}]
         file = tmp_path / "plugins.yaml"
         file.write_text(

@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from tests.e2e.conftest import pod
+from tests.suite import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.e2e
 
@@ -59,7 +60,7 @@ def test_watch(cluster):
         assert ["MODIFIED", "DELETED"] == [watch.stdout.readline().split()[0] for _ in range(2)]
     finally:
         watch.terminate()
-        watch.communicate(timeout=10)
+        watch.communicate(timeout=PATIENCE_SECONDS)
 
 
 def test_describe(cluster):
@@ -267,7 +268,7 @@ def test_port_in_use(cluster):
         [sys.executable, "-m", "berth.cli", "sandbox", "up", "--port", port],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
 

@@ -30,6 +30,7 @@ from berth_sdk.metrics import Held, Meter
 from tests.e2e.alert_cases import CASES, document
 from tests.e2e.promql import MONITORING, TARGET, expressions, rules, uses
 from tests.e2e.running import bound, cluster, decided, some_pods
+from tests.suite import PATIENCE_SECONDS
 
 ROOT = MONITORING.parents[2]
 RUNBOOKS = "https://github.com/berth-scheduler/berth/blob/main/docs/runbooks/"
@@ -113,7 +114,7 @@ def of_an_operator():
 
 def read(url):
     """What is served there."""
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as answer:
         return answer.read()
 
 

@@ -14,12 +14,12 @@ from tests.e2e.command_blocks import NOT_RUN, RUN_BY, headings, pages, sections
 from tests.e2e.page import Page, kept
 from tests.go_toolchain import ROOT
 from tests.kube_scheduler import WITHOUT, kube_scheduler
+from tests.suite import BUILD_SECONDS
 
 pytestmark = pytest.mark.e2e
 
 PORTS = ("10259", "10459", "10460")
 """The pages'; a test takes some that are free."""
-PATIENCE_SECONDS = 300
 BESIDE = pytest.mark.skipif(kube_scheduler() is None, reason=WITHOUT)
 
 
@@ -65,7 +65,7 @@ def broken(page, heading, before, environment):
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
         begun = {**os.environ, **environment, "PATH": path, "HOME": folder, "BERTH": str(ROOT)}
-        printed = running.run(Path(folder), begun, PATIENCE_SECONDS)
+        printed = running.run(Path(folder), begun, BUILD_SECONDS)
 
     assert len(running.commands) == len(printed) > 0
     return [pair for pair in zip(running.promised, printed, strict=True) if not kept(*pair)]

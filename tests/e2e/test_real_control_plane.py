@@ -13,6 +13,7 @@ from berth.demo.processes import program
 from tests.e2e.api_servers import api_server_called
 from tests.e2e.conftest import Cluster, node, pod
 from tests.e2e.stand_in import JOURNAL, install
+from tests.suite import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.e2e
 
@@ -39,7 +40,7 @@ def started(up, kubeconfig):
         yield process, Cluster(ready.split()[3], kubeconfig)
     finally:
         process.terminate()
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE_SECONDS)
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def test_up(assets, tmp_path):
         cluster.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/quick", "--timeout=40s")
         cluster.kubectl("delete", "pod", "bound", "--timeout=40s")
         process.send_signal(signal.SIGINT)
-        assert 0 == process.wait(60)
+        assert 0 == process.wait(PATIENCE_SECONDS)
     assert ["kube-apiserver", "etcd"] == (assets / JOURNAL).read_text().split()
 
 
@@ -71,7 +72,7 @@ def test_server_ends(assets, tmp_path):
     """When a server ends by itself the other is ended, and the last line says which it was."""
     with running(assets, tmp_path / "kubeconfig") as (process, _):
         os.kill(int((assets / "kube-apiserver.pid").read_text()), signal.SIGKILL)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=PATIENCE_SECONDS)
     assert 2 == process.returncode
     assert "Error: kube-apiserver ended with exit code -9: serving" == said.splitlines()[-1]
     assert ["etcd"] == (assets / JOURNAL).read_text().split()
@@ -82,7 +83,11 @@ def test_dies_at_start(dies, lives, tmp_path):
     """A server that dies at its start ends the command with its last words and exit code 2."""
     assets = install(install(tmp_path / "bin", lives), dies, last_words="no such luck")
     done = subprocess.run(
-        command(assets, tmp_path / "kubeconfig"), capture_output=True, text=True, check=False, timeout=120
+        command(assets, tmp_path / "kubeconfig"),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_SECONDS,
     )
     expected = f"Error: {dies} ended with exit code 3: starting | no such luck\n"
     assert (2, expected) == (done.returncode, done.stderr)
@@ -96,7 +101,7 @@ def test_missing(tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
     )
     (line,) = done.stderr.splitlines()
     assert 2 == done.returncode
@@ -124,7 +129,7 @@ def test_up_real(mode, tmp_path):
         assert ("no\n" if mode == "RBAC" else "yes\n") == cluster.answer(*asked)
         cluster.kubectl("delete", "pod", "bound", "--timeout=40s")
         process.send_signal(signal.SIGINT)
-        assert 0 == process.wait(60)
+        assert 0 == process.wait(PATIENCE_SECONDS)
 
 
 def test_main_job_real(tmp_path):
@@ -135,7 +140,7 @@ def test_main_job_real(tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
+        timeout=PATIENCE_SECONDS,
     )
     assert "20 of them bound, each once: every placement is allowed" in done.stdout, done
     assert 0 == done.returncode

@@ -7,6 +7,7 @@ import pytest
 
 from tests.e2e.installation import KUSTOMIZE, Installation
 from tests.kube_scheduler import WITHOUT, kube_scheduler
+from tests.suite import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(kube_scheduler() is None, reason=WITHOUT)]
 # With leases of a few seconds: taking over takes as long as a lease lasts.
@@ -63,7 +64,7 @@ def test_there_and_back(cluster):
     assert first == cluster.holder()
 
     cluster.kube_scheduler.send_signal(signal.SIGTERM)
-    cluster.kube_scheduler.wait(20)
+    cluster.kube_scheduler.wait(PATIENCE_SECONDS)
     cluster.binds("by-berth")
     second = cluster.holder()
     assert second not in ("", first)

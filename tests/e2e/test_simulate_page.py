@@ -10,10 +10,10 @@ import pytest
 from berth.demo.processes import program
 from tests.e2e.page import Page
 from tests.go_toolchain import ROOT
+from tests.suite import BUILD_SECONDS
 
 pytestmark = pytest.mark.e2e
 
-PATIENCE_SECONDS = 300
 NODES = """
 apiVersion: v1
 kind: Node
@@ -105,4 +105,4 @@ def test_page(page, cluster):
     running = Page(text)
     running.commands = first + running.commands
 
-    assert len(running.commands) == len(running.run(folder, environment, PATIENCE_SECONDS))
+    assert len(running.commands) == len(running.run(folder, environment, BUILD_SECONDS))

@@ -11,8 +11,9 @@ import pytest
 from berth.client.resources import PODS
 from berth.demo.processes import Child
 from tests.e2e.collector import collecting
-from tests.e2e.default_cluster import CONFIGURATION, READY_SECONDS, default_cluster
+from tests.e2e.default_cluster import CONFIGURATION, default_cluster
 from tests.e2e.failing_plugin import TRANSPORTS
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.scheduler_at_work import node
 
 pytestmark = pytest.mark.e2e
@@ -43,7 +44,7 @@ class Sidecars:
         socket = self._sockets / f"{name}.sock"
         command = [sys.executable, "-m", "tests.e2e.failing_plugin", name, self._transport, str(socket)]
         child = self._children[name] = await Child.start(name, command, self._folder / f"{name}.log")
-        await child.wait_for(socket, READY_SECONDS)
+        await child.wait_for(socket, PATIENCE_SECONDS)
         return {"name": name, "address": f"unix:{socket}", "timeout": TIMEOUTS[name]}
 
     async def stop(self):

@@ -12,11 +12,12 @@ import pytest
 from berth.client.resources import PODS
 from berth.demo.processes import Child, program
 from tests.e2e.collector import collecting
-from tests.e2e.default_cluster import CONFIGURATION, READY_SECONDS, default_cluster
+from tests.e2e.default_cluster import CONFIGURATION, default_cluster
 from tests.go_toolchain import GO_SDK, ROOT, build
 from tests.node_toolchain import FROM_SOURCE, NODE, NODE_SDK, install
 from tests.rust_toolchain import build as build_rust
 from tests.rust_toolchain import needs_cargo
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.scheduler_at_work import node
 
 pytestmark = [pytest.mark.e2e, needs_cargo]
@@ -64,7 +65,7 @@ async def sidecars(folder):
             socket = sockets / f"{name}.sock"
             child = await Child.start(name, (*command, f"unix:{socket}"), folder / f"{name}.log")
             stack.push_async_callback(child.stop)
-            await child.wait_for(socket, READY_SECONDS)
+            await child.wait_for(socket, PATIENCE_SECONDS)
             entries.append({"name": name, "address": f"unix:{socket}"})
         document = {"apiVersion": "berth.dev/v1alpha1", "kind": "PluginList", "plugins": entries}
         listed.write_text(json.dumps(document))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.operated_installation import RealInstallation
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.operator.at_work import MONITOR, RULES
 
 VARIABLE = "BERTH_EARLIER"
@@ -35,7 +36,7 @@ def cluster(tmp_path):
 def hand_over(cluster, operator, name, tree=None):
     """Replace the operator, and wait until it has rolled the Scheduler out; gives the new one."""
     operator.terminate()
-    operator.wait(20)
+    operator.wait(PATIENCE_SECONDS)
     before = cluster.get("deployment", "berth-main")["metadata"]["generation"]
     started = cluster.start_operator(name, tree)
     cluster.until(

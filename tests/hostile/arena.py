@@ -19,10 +19,9 @@ from berth.client.watch import WatchSource, watch_lines
 from berth.client.wire import bounded
 from berth.demo.processes import Child, program
 from berth.demo.surface import LOOPBACK, Surface
+from tests.suite import PATIENCE_SECONDS
 
-PATIENCE_SECONDS = 120.0
 RESTART_SECONDS = 1.0
-END_SECONDS = 20.0
 ORDINARY = {"written-by": "another-user"}
 CORE = ("", "v1")
 RESOURCES = {
@@ -226,7 +225,7 @@ class Arena:
         with suppress(ProcessLookupError):
             self.scheduler._process.terminate()
         try:
-            async with asyncio.timeout(END_SECONDS):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 await self.scheduler.wait()
         except TimeoutError:
             return None

@@ -15,12 +15,14 @@ IDLE, AT_ONCE = 1_500, 8
 HEADERS, READERS, REQUESTS = 300, 20, 200
 MEGABYTE = 1_000_000
 ASKING = 15
+GIVEN_UP_SECONDS = 5
+"""After which a connection is not waited for: the next one is tried."""
 EXPLAINED = "/apis/explain.berth.dev/v1alpha1/namespaces/default/podexplanations/many-terms"
 
 
 async def connected(port):
     """A connection with TLS."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(GIVEN_UP_SECONDS):
         return await asyncio.open_connection(LOOPBACK, port, ssl=anything())
 
 

@@ -20,11 +20,11 @@ from berth.framework.clock import SYSTEM_CLOCK
 from berth_plugin_proto import identity_pb2, identity_pb2_grpc
 from berth_sdk import Plugin, serve
 from tests.sockets import served
+from tests.suite import PATIENCE_SECONDS
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HEADERS, RST_STREAM, SETTINGS, PING, WINDOW_UPDATE, CONTINUATION = 1, 3, 4, 6, 8, 9
 END_HEADERS = 4
-ANSWER_SECONDS = 60.0
 
 
 def frame(kind, flags, stream, payload=b""):
@@ -134,7 +134,7 @@ async def _is_answered(stub):
     """Ask the plugin; False where its server gave the call up, an error for any other failure."""
     request = identity_pb2.HandshakeRequest(supported_versions=[1])
     try:
-        await stub.Handshake(request, timeout=ANSWER_SECONDS)
+        await stub.Handshake(request, timeout=PATIENCE_SECONDS)
     except grpc.aio.AioRpcError as error:
         if error.code() is not grpc.StatusCode.CANCELLED:
             raise

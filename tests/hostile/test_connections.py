@@ -16,6 +16,7 @@ from berth.serving.endpoints import Endpoints, SecureServer
 from berth.serving.listening import listen
 from berth.serving.request_bounds import MAX_ANSWERED, MAX_BODY_BYTES, MAX_CONNECTIONS
 from berth.serving.serving_certificate import SelfMade
+from tests.suite import PATIENCE_SECONDS
 
 LOOPS = [asyncio.new_event_loop, uvloop.new_event_loop]
 HUGE = b"x" * (64 << 20)
@@ -66,7 +67,7 @@ class Port:
 
     async def left(self):
         """Wait until no connection is open."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while self.open:  # noqa: ASYNC110 - the server has no event for it
                 await asyncio.sleep(0.001)
         return True

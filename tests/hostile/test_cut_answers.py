@@ -19,11 +19,11 @@ from berth.framework.status import Code
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.lifecycle import connection
 from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.out_of_tree.scripted import SUCCESS, Harness, Scripted, cycle, passing, running, until
 from tests.unit.out_of_tree.test_every_point import Evicting, turned_down
 
 SOCKET, SECOND = "p.sock", "p.sock.ttrpc"
-PATIENCE_SECONDS = 30
 POINTS = (
     identity_pb2.EXTENSION_POINT_PRE_ENQUEUE,
     identity_pb2.EXTENSION_POINT_FILTER,

@@ -15,6 +15,7 @@ from berth.client.watch import WatchSource
 from berth.objects.decode import decoder
 from berth.objects.pod_decoding import decode_pod
 from berth.objects.resource_claims import ResourceClaim
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.client.conftest import answer, raw_server, read_request, transport_to
 
 VALUES = ["[" * 1_500 + "]" * 1_500, "[" * 5_000 + "]" * 5_000, r'{"\ud800": "\udfff"}', "1e400"]
@@ -62,7 +63,7 @@ class Names:
 
     async def until(self, name, task):
         """Wait until the object of that name is known, or the mirror has ended."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while name not in self.known and not task.done():
                 changed = asyncio.create_task(self.changed.wait())
                 await asyncio.wait((changed, task), return_when=asyncio.FIRST_COMPLETED)

@@ -9,6 +9,7 @@ from tests.e2e.api_servers import api_server_called
 from tests.hostile.arena import arena, pod
 from tests.hostile.cases import CASES
 from tests.hostile.playing import play
+from tests.suite import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.e2e
 
@@ -53,7 +54,7 @@ async def test_a_standby_takes_over_beside_it(row, tmp_path):
         await made.write(pod("before"))
         await made.take_over()
         await made.write(pod("after"))
-        async with asyncio.timeout(90):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await made.placed({name for resource, _, name in made.written if resource == PODS})
 
         assert {"before", "after"} < {name for _, _, name in made.written}

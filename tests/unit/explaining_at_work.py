@@ -22,6 +22,7 @@ from berth.sandbox.access.identity import service_account
 from berth.sandbox.free_port import LOOPBACK, free_port
 from berth.scheduler.process import run
 from berth.scheduler.process_options import ProcessOptions, Serving
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.operator.rights import bound, documents, scheduler_roles
 from tests.unit.scheduler_at_work import eventually, node
 
@@ -202,7 +203,7 @@ async def _scheduling(options):
         assert ready.done(), process.result()
         yield
         stop.set()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await process
     finally:
         process.cancel()

@@ -87,7 +87,7 @@ async def scheduling(
             assert ready.done(), process.result()
             yield sandbox, ready.result()
             stop.set()
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 await process
         finally:
             process.cancel()

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.suite import PATIENCE_SECONDS
+
 TESTS = Path(__file__).parents[1]
 COMMANDS = (
     "benchmarks",
@@ -36,7 +38,7 @@ def test_every_module_of_a_command_can_be_imported():
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=PATIENCE_SECONDS,
     )
 
     assert len(found) > 150

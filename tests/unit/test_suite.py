@@ -1,5 +1,7 @@
 """What the suite keeps to."""
 
+import re
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -56,3 +58,14 @@ def test_reasons_of_skips():
     ]
 
     assert ["SKIPPED [2] b", "SKIPPED [1] a"] == reasons_of_skips(reports)
+
+
+def test_one_deadline_for_all():
+    """What is sure to come is waited for as long as `PATIENCE_SECONDS`: less fails on a busy machine."""
+    own = re.compile(
+        r"(?:asyncio\.timeout\(|\bwait_for\([^\n,]*, |(?:process|thread)\.(?:wait|join)\()(\d+)\)"
+    )
+    files = [path for path in Path(__file__).parents[1].rglob("*.py") if "benchmarks" not in path.parts]
+    found = [(path.name, line) for path in files for line in own.findall(path.read_text(encoding="utf-8"))]
+
+    assert [] == [each for each in found if each[1] != "0"]

@@ -14,6 +14,7 @@ from berth.demo.processes import Child
 from berth.sandbox.free_port import free_port
 from tests.hostile.arena import pod
 from tests.hostile.playing import Case
+from tests.suite import PATIENCE_SECONDS
 
 REPOSITORY = Path(__file__).parents[3]
 PROFILES = """\
@@ -24,7 +25,6 @@ profiles:
     multiPoint:
       enabled: [{name: hostile}]
 """
-READY_SECONDS = 30.0
 
 
 class Sidecar:
@@ -48,7 +48,7 @@ class Sidecar:
         command = [sys.executable, "-m", "tests.hostile.sidecar", self._deed, self._address]
         environment = {"PYTHONPATH": str(REPOSITORY)}
         self._process = await Child.start("plugin", command, self._folder / "plugin.log", environment)
-        await self._process.wait_for(self._socket, READY_SECONDS)
+        await self._process.wait_for(self._socket, PATIENCE_SECONDS)
         if self._over is not None:
             self._relay = await asyncio.start_server(self._carry, *self._over)
 

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.suite import PATIENCE_SECONDS
+
 PROGRAM = """
 import asyncio, sys, tempfile
 import {module}
@@ -49,7 +51,7 @@ def test_child_processes_run_while_calls_are_made(module):
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=PATIENCE_SECONDS,
     )
 
     assert (0, "[0]") == (ended.returncode, ended.stdout.strip()), ended.stderr[-2000:]

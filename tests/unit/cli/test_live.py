@@ -7,6 +7,7 @@ import sys
 from click.testing import CliRunner
 
 from berth.cli.main import main
+from tests.suite import PATIENCE_SECONDS
 
 
 async def test_the_address_is_printed():
@@ -14,7 +15,7 @@ async def test_the_address_is_printed():
     command = (sys.executable, "-m", "berth.cli", "live", "--server", "https://127.0.0.1:1", "--token", "t")
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             line = (await process.stdout.readline()).decode().strip()
         assert line.startswith("http://127.0.0.1:")
         assert line.endswith("/live")

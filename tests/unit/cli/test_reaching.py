@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from berth.cli.cluster import KubeconfigCluster
 from berth.cli.main import main
 from tests.failures.reporting import reports
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.explaining_at_work import RBAC, explaining, explanation, gang, pod
 from tests.unit.scheduler_at_work import eventually
 
@@ -36,7 +37,7 @@ class Developer:
         process = await asyncio.create_subprocess_exec(
             *command, env=self.environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
         )
-        said, complaints = await asyncio.wait_for(process.communicate(), 120)
+        said, complaints = await asyncio.wait_for(process.communicate(), PATIENCE_SECONDS)
         return process.returncode, said.decode(), complaints.decode()
 
 

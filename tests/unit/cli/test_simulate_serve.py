@@ -14,6 +14,7 @@ from berth.commands.simulate import simulate
 from berth_simulation_proto import simulation_pb2 as pb
 from berth_simulation_proto import simulation_pb2_grpc
 from tests.failures.reporting import reports
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.simulation.kit import node, pod, written
 
 KUBECONFIG = {
@@ -38,7 +39,7 @@ def test_of_files(tmp_path):
                     found = simulation_pb2_grpc.SimulationServiceStub(channel).WouldFit(asking)
             finally:
                 process.send_signal(signal.SIGTERM)
-                code = process.wait(60)
+                code = process.wait(PATIENCE_SECONDS)
 
     assert f"serving berth.simulation.v1 and grpcplugin.Expander at unix:{folder}/s.sock\n" == said
     assert (2, [2], 0) == (found.fit_now, [left.index for left in found.left_now], code)

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from berth.client.endpoint import endpoint_of
 from berth.client.transport import Transport
+from tests.suite import PATIENCE_SECONDS
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -172,6 +173,6 @@ async def outcome_of(pods, namespace="ns", name="p", uid="u1", node="n1"):
 
 async def eventually(claim):
     """Let others run until the claim holds."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not claim():  # noqa: ASYNC110 - looks into a server's or client's state, which has no event
             await asyncio.sleep(0)

@@ -7,6 +7,7 @@ import pytest
 from berth.client.errors import NotFoundError
 from berth.client.freshness import Absence, covers
 from tests.failures.reporting import reports
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.client.conftest import eventually
 from tests.unit.client.test_reflector import CUT, STAY, bookmark, event, mirrored, page, pod, refusal
 
@@ -120,7 +121,7 @@ async def test_a_list_that_was_on_its_way_proves_nothing(clock, monkeypatch):
                 proving.append(asyncio.create_task(reflector.prove()))
 
         monkeypatch.setattr(handler, "on_add", ask_for_another)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await reflector.prove()
             await proving[0]
 

@@ -14,6 +14,7 @@ from berth.client.resources import PODS
 from berth.client.watch import WatchSource
 from berth.telemetry.metrics import SchedulerMetrics
 from tests.failures.reporting import reports
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.client.conftest import answer, eventually, raw_server, read_request, transport_to
 
 decode = msgspec.json.Decoder(dict).decode
@@ -43,7 +44,7 @@ class Recorder:
         self._note("synced")
 
     async def until(self, *last):
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while last not in self.story:
                 self.changed.clear()
                 await self.changed.wait()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from berth.client import watch
 from berth.client.resources import PODS
 from berth.client.watch import WatchSource, split_lines, watch_lines
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.client.conftest import raw_server, read_request, transport_to
 
 
@@ -45,7 +46,11 @@ async def test_a_watch_of_which_nothing_is_heard(monkeypatch):
         writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{}\n\r\n")
         await reader.read()
 
-    async with raw_server(one_line) as server, transport_to(server.url) as transport, asyncio.timeout(60):
+    async with (
+        raw_server(one_line) as server,
+        transport_to(server.url) as transport,
+        asyncio.timeout(PATIENCE_SECONDS),
+    ):
         lines = [
             line async for lines in watch_lines(transport, WatchSource(PODS), "1", 600) for line in lines
         ]

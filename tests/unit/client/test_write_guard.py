@@ -7,6 +7,7 @@ import pytest
 
 from berth.client.errors import DeadlineError
 from berth.client.write_guard import Terms, WriteGuard
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.client.conftest import answer, raw_server, read_request, silent_later, transport_to
 
 
@@ -140,7 +141,7 @@ async def test_a_cancelled_write_is_in_doubt():
     async with raw_server(silent_later) as server, transport_to(server.url) as transport:
         await transport.request("GET", "/")
         writing = asyncio.create_task(transport.request("POST", "/", guard=guard))
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while await guard.settled(0.0):  # noqa: ASYNC110 - no event says that a request is on its way
                 await asyncio.sleep(0)
         writing.cancel()

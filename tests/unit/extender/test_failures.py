@@ -10,6 +10,7 @@ import pytest
 from aiohttp.client_reqrep import ConnectionKey
 
 from berth.out_of_tree.extender.failures import said_of
+from tests.suite import PATIENCE_SECONDS
 
 
 def failed(cause, kind=aiohttp.ClientConnectorError, host="h.example", port=80):
@@ -80,7 +81,7 @@ async def test_a_real_refusal(host, scheme):
         port = held.getsockname()[1]
         async with aiohttp.ClientSession() as session:
             with pytest.raises(aiohttp.ClientConnectorError) as caught:
-                await asyncio.wait_for(session.post(f"{scheme}://{host}:{port}/"), 60)
+                await asyncio.wait_for(session.post(f"{scheme}://{host}:{port}/"), PATIENCE_SECONDS)
 
     assert said_of(caught.value) in {
         f"dial tcp {address}:{port}: connect: connection refused" for address in ("127.0.0.1", "[::1]")

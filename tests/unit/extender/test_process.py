@@ -10,6 +10,7 @@ from berth.sandbox import SandboxOptions, serve
 from berth.scheduler.process import run
 from berth.scheduler.process_options import ProcessOptions
 from tests.failures.reporting import reports
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.extender.webhook import Webhook, serving
 
 
@@ -55,7 +56,7 @@ def full(document):
 
 
 async def eventually(claim):
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not claim():  # noqa: ASYNC110 - looks into the server's state, which has no event
             await asyncio.sleep(0.01)
 
@@ -95,7 +96,7 @@ async def scheduling(tmp_path, cluster, extenders, claim):
     try:
         await eventually(lambda: process.done() or claim())
         stop.set()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await process
     finally:
         process.cancel()

@@ -14,6 +14,7 @@ from berth_gpu_share.contract import COUNT, DEVICES, RESOURCE
 from berth_sdk import Code, PodStage
 from berth_sdk.testing import Host, Refused, make_pod, running
 from tests.reaper import marks
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.gpu_share.builders import gpu_node, gpu_pod
 
 NODES = [
@@ -152,13 +153,13 @@ async def process(folder, *arguments, **environment):
     try:
         line = b""
         while b"serving" not in line:
-            line = await asyncio.wait_for(running_process.stderr.readline(), 30)
+            line = await asyncio.wait_for(running_process.stderr.readline(), PATIENCE_SECONDS)
             assert line, await running_process.wait()
         yield running_process
     finally:
         if running_process.returncode is None:
             running_process.send_signal(signal.SIGTERM)
-        await asyncio.wait_for(running_process.communicate(), 30)
+        await asyncio.wait_for(running_process.communicate(), PATIENCE_SECONDS)
 
 
 @asynccontextmanager
@@ -228,7 +229,7 @@ async def test_a_served_address_is_refused(tmp_path):
             *(sys.executable, "-m", "berth_gpu_share", "--address", f"unix:{tmp_path}/private/gpu.sock"),
             stderr=asyncio.subprocess.PIPE,
         )
-        _, error = await asyncio.wait_for(second.communicate(), 30)
+        _, error = await asyncio.wait_for(second.communicate(), PATIENCE_SECONDS)
 
     assert (2, f"berth-gpu-share: unix:{tmp_path}/private/gpu.sock: in use\n") == (
         second.returncode,

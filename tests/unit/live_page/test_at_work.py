@@ -10,6 +10,7 @@ from berth.sandbox.access.identity import service_account
 from berth.sandbox.free_port import free_port
 from berth.scheduler.process_options import Serving
 from berth.snapshot.node_tree import ZONE
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.explaining_at_work import JANE, RBAC, ask, explaining
 from tests.unit.scheduler_at_work import eventually, node, scheduling
 
@@ -35,7 +36,7 @@ class Viewer:
 
     async def until(self, claim):
         """The state, once the claim holds of it; the page is collected once a second."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 _, state = await self.get("/live/state.json")
                 if claim(state):
@@ -129,7 +130,7 @@ async def test_a_standby_shows_the_leaders_page(tmp_path):
     async with explaining(tmp_path, ["first", "first"], waiting, viewers(JANE), live_page=True) as cluster:
         token = cluster.sandbox.access.issue(JANE)
         for port in cluster.ports:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 state = {}
                 while not state.get("pending"):
                     code, state = await ask(f"https://127.0.0.1:{port}", "/live/state.json", token)

@@ -11,11 +11,11 @@ from berth.config.releases.release import DEFAULT
 from berth.operator.definitions import plugin_definition, scheduler_definition
 from berth.operator.process import OperatorSettings, run
 from berth.operator.rendering import SchedulerDefaults
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.client.conftest import transport_to
 from tests.unit.operator.rights import documents, guarded, running
 
 SYSTEM = "berth-system"
-PATIENCE_SECONDS = 180.0
 """On a machine that has other work, an operator may have a twentieth of a core."""
 SCHEDULERS = f"/apis/berth.dev/v1alpha1/namespaces/{SYSTEM}/schedulers"
 PLUGINS = f"/apis/berth.dev/v1alpha1/namespaces/{SYSTEM}/schedulerplugins"

@@ -11,6 +11,7 @@ import yaml
 from berth.operator.rendering.rights import lease_rules
 from berth.sandbox import SandboxOptions, serve
 from berth.sandbox.access.identity import service_account
+from tests.suite import PATIENCE_SECONDS
 
 BASE = Path(__file__).parents[3] / "kustomize" / "base"
 RBAC = "rbac.authorization.k8s.io"
@@ -104,7 +105,7 @@ async def running(work, stop):
     try:
         yield task
         stop.set()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await task
     finally:
         task.cancel()

@@ -36,11 +36,11 @@ from berth_plugin_proto import (
     ttrpc_pb2,
 )
 from berth_sdk import testing as documents
+from tests.suite import PATIENCE_SECONDS
 
 NAME = "scripted"
 PROFILE = "default-scheduler"
 SUCCESS = common_pb2.Status(code=common_pb2.CODE_SUCCESS)
-PATIENCE_SECONDS = 10
 POINTS = (
     identity_pb2.EXTENSION_POINT_FILTER,
     identity_pb2.EXTENSION_POINT_SCORE,
@@ -254,7 +254,7 @@ class Harness:
         *,
         name=NAME,
         policy=None,
-        timeout_seconds=5.0,
+        timeout_seconds=PATIENCE_SECONDS,
         exempt=None,
         arguments=None,
         background=None,

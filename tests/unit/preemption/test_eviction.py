@@ -15,6 +15,7 @@ from berth.preemption.preemptor import alone
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.testing.handles import FixedNominator, make_handle
 from tests.failures.reporting import reports
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.preemption.kit import PREEMPTED, leaving, placed, preemptor
 
 HIGH = preemptor()
@@ -97,7 +98,7 @@ class Scene:
 @asynccontextmanager
 async def scene(nominated=()):
     """A scene whose background work has ended once it is over."""
-    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
         yield Scene(tasks, nominated)
 
 

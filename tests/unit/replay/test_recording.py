@@ -14,7 +14,8 @@ from berth.out_of_tree.recordings.recorded_stub import RecordedStub
 from berth.replay import UnusableRecordingError, read_recording
 from berth.replay.writing import RecordingWriter
 from berth_plugin_proto import identity_pb2, queueing_pb2, recording_pb2, state_pb2
-from tests.unit.out_of_tree.scripted import PATIENCE_SECONDS, Harness, Scripted, hosted, passing, until
+from tests.suite import PATIENCE_SECONDS
+from tests.unit.out_of_tree.scripted import Harness, Scripted, hosted, passing, until
 from tests.unit.replay.kit import Teams, a_run, at_work, begun, replayed, tried, written
 
 

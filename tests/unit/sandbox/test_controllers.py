@@ -9,6 +9,7 @@ from berth.client.api import Api
 from berth.client.credentials import load_endpoint
 from berth.client.transport import Transport
 from berth.sandbox import SandboxOptions, serve
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.scheduler_at_work import eventually
 
 BASE = "/apis/apps/v1/namespaces/default/deployments"
@@ -46,7 +47,7 @@ class Running:
 
     async def settle(self, claim):
         """Bind what comes until the claim holds."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not claim():
                 await self.bind_all()
                 await asyncio.sleep(0.01)

@@ -9,6 +9,7 @@ from berth.sandbox import SandboxError, SandboxOptions, serve
 from berth.sandbox.http import HttpConnection
 from berth.sandbox.request import json_response
 from tests.failures.reporting import reports
+from tests.suite import PATIENCE_SECONDS
 
 PODS = "/api/v1/namespaces/default/pods"
 POD = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
@@ -39,7 +40,7 @@ class Client:
         self.writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
 
     async def head(self):
-        text = (await asyncio.wait_for(self.reader.readuntil(b"\r\n\r\n"), 10)).decode()
+        text = (await asyncio.wait_for(self.reader.readuntil(b"\r\n\r\n"), PATIENCE_SECONDS)).decode()
         lines = text.splitlines()
         return int(lines[0].split()[1]), dict(line.lower().split(": ", 1) for line in lines[1:] if line)
 
@@ -48,7 +49,7 @@ class Client:
         return status, await self.reader.readexactly(int(headers["content-length"]))
 
     async def chunk(self):
-        size = int(await asyncio.wait_for(self.reader.readline(), 10), 16)
+        size = int(await asyncio.wait_for(self.reader.readline(), PATIENCE_SECONDS), 16)
         data = await self.reader.readexactly(size + 2)
         return data[:-2]
 
@@ -228,14 +229,14 @@ async def test_client_that_does_not_read():
         deaf.send("GET", PODS)
     await until(lambda: any(each._paused for each in running._connections))
     closing = asyncio.create_task(running.close())
-    ended, _ = await asyncio.wait([closing], timeout=60)
+    ended, _ = await asyncio.wait([closing], timeout=PATIENCE_SECONDS)
     deaf.writer.transport.abort()
 
     assert closing in ended
 
 
 async def until(claim):
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not claim():  # noqa: ASYNC110 - the transport has no event for it
             await asyncio.sleep(0.01)
 

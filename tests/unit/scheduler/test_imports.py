@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from berth.sandbox.free_port import free_port
+from tests.suite import PATIENCE_SECONDS
 
 UNTIL_THE_FIRST_REQUEST = """
 import json, os, sys
@@ -69,7 +70,7 @@ def flags(tmp_path_factory):
 def imported(program, *flags):
     """The modules that the program says, and the packages that they are in."""
     command = [sys.executable, "-c", program, *flags]
-    said = subprocess.run(command, check=True, capture_output=True, timeout=300).stdout
+    said = subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE_SECONDS).stdout
     modules = json.loads(said)
     return {name.rsplit(".", depth)[0] for name in modules for depth in range(name.count(".") + 1)}
 

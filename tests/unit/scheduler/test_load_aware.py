@@ -19,6 +19,7 @@ from berth_sdk.testing.host import Host
 from tests.node_metrics import CORES, KIND, MEMORY, node_metrics
 from tests.node_toolchain import FROM_SOURCE, NODE, ROOT, install
 from tests.sockets import served
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.client.conftest import web_server
 from tests.unit.operator.rights import guarded
 from tests.unit.scheduler_at_work import eventually, node, scheduling
@@ -79,7 +80,7 @@ class Plugin:
 
     async def becomes(self, stage):
         """Wait until the plugin takes its metrics for that."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while (await self.state())["metrics"] != stage:  # noqa: ASYNC110 - another process's state
                 await asyncio.sleep(0.05)
 
@@ -165,7 +166,7 @@ async def test_a_server_that_never_answers():
         host = Host(plugin.address)
         host.cluster.put_node(make_node("n0"))
         await host.connect({"metricProvider": {"address": url}})
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await asked.wait()
         scores = await host.score(make_pod("p"))
         state = await plugin.state()

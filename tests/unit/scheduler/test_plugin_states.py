@@ -13,6 +13,7 @@ from berth.out_of_tree.lifecycle import connection, versions
 from berth.replay import read_recording
 from tests.failures.reporting import reports
 from tests.sockets import served
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.scheduler.test_plugins_at_work import PROFILE, at_work, pod
 from tests.unit.scheduler_at_work import eventually
 
@@ -74,7 +75,7 @@ async def described(cluster, name):
 
 async def until(claim, expected):
     """Ask until the answer is the expected one."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while await claim() != expected:  # noqa: ASYNC110 - asks over the scheduler's port, which has no event
             await asyncio.sleep(0.02)
 

@@ -20,6 +20,7 @@ from berth.sandbox import SandboxOptions, serve
 from berth.scheduler.process import run
 from berth.scheduler.process_options import ProcessOptions, Serving
 from tests.failures.reporting import reports
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.scheduler_at_work import CONFIGURATION, eventually, node
 
 PROGRAM = Path(__file__).with_name("colours_plugin.py")
@@ -159,7 +160,7 @@ async def at_work(*nodes, policy=FailurePolicy.FAIL, listed=True, shadow=False, 
                 assert not process.done(), process.result()
                 yield cluster
                 stop.set()
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(PATIENCE_SECONDS):
                     await process
             finally:
                 process.cancel()

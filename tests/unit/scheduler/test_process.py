@@ -11,6 +11,7 @@ from berth.sandbox import SandboxOptions, serve
 from berth.sandbox.rest import Deletion
 from berth.scheduler.process import run
 from berth.scheduler.process_options import ProcessOptions
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.snapshot.facts import facts
 
 LEASES = "leases.coordination.k8s.io"
@@ -88,7 +89,7 @@ class Cluster:
 
 async def eventually(claim):
     """Let client and server talk until the claim holds."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not claim():  # noqa: ASYNC110 - looks into the server's state, which has no event
             await asyncio.sleep(0.01)
 
@@ -111,7 +112,7 @@ async def scheduling(tmp_path, *documents, elect=False, delayed=False, profiles=
             assert cluster.ready.is_set(), process.result()
             yield cluster
             cluster.stop.set()
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 await process
         finally:
             process.cancel()
@@ -219,5 +220,5 @@ async def test_stopping_before_the_first_list_is_complete(tmp_path):
     settings = ProcessOptions(load(CONFIGURATION.format(kubeconfig=path, elect="false", delayed="false")))
     process = asyncio.create_task(run(settings, stop))
     stop.set()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await process

@@ -9,6 +9,7 @@ import pytest
 
 from berth_sdk import Nomination, Plugin
 from berth_sdk.serving import Server
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.scheduler.test_plugins_at_work import at_work
 from tests.unit.scheduler_at_work import eventually, node
 
@@ -59,7 +60,7 @@ async def comparison(cluster):
 
 async def counted(cluster, count):
     """How so many attempts compared, once they are all counted."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while sum((known := (await comparison(cluster))["attempts"]).values()) < count:  # noqa: ASYNC110 - asked over HTTP
             await asyncio.sleep(0.01)
     return known

@@ -25,6 +25,7 @@ from berth_sdk import (
 )
 from berth_sdk.capabilities import capabilities
 from berth_sdk.testing import Refused, make_node, make_pod, running
+from tests.suite import PATIENCE_SECONDS
 
 NODES = [make_node(f"n{i}", labels={"team": "red" if i % 2 else "blue"}) for i in range(5)]
 RED = make_pod("red", labels={"team": "red"})
@@ -381,7 +382,7 @@ async def test_vectors_that_wait():
     async with running(plugin, *NODES) as host:
         call = host.call(RED)
         request = scheduling_pb2.FilterScoreRequest(call=call)
-        waiting = asyncio.ensure_future(host.scheduling.FilterScore(request, timeout=10))
+        waiting = asyncio.ensure_future(host.scheduling.FilterScore(request, timeout=PATIENCE_SECONDS))
         await plugin.asked.wait()
         host.cluster.remove_node("n0")
         await host.update()

@@ -8,6 +8,7 @@ from berth_plugin_proto import state_pb2
 from berth_sdk import Clock, Plugin
 from berth_sdk.testing import make_node, make_pod, running
 from tests.failures.reporting import reports
+from tests.suite import PATIENCE_SECONDS
 
 NOON = 1_800_000_000.0
 
@@ -109,7 +110,7 @@ async def test_a_stream_without_time_gives_the_machines_back(kit):
 
     await host.sync()
 
-    await asyncio.wait_for(rang.wait(), 10)
+    await asyncio.wait_for(rang.wait(), PATIENCE_SECONDS)
     assert plugin.clock.now() != NOON
 
 
@@ -154,4 +155,4 @@ async def test_timers_of_the_machines_time_run_when_they_are_due():
     plugin.clock.after(0.001, rang.set)
 
     async with running(plugin, make_node("n")):
-        await asyncio.wait_for(rang.wait(), 10)
+        await asyncio.wait_for(rang.wait(), PATIENCE_SECONDS)

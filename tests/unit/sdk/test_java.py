@@ -11,6 +11,7 @@ from berth.conformance import CheckOutcome, VerifyOptions, chosen, verify
 from berth.conformance.subject import PluginUnreachableError
 from berth.demo.surface import Surface
 from tests.java_toolchain import JAVA_SDK, MODULES, ROOT, TEMPLATE, install, missing, program, run_mvn
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.extender.test_tls import self_signed
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
@@ -58,7 +59,7 @@ async def test_certificates(tmp_path):
         return VerifyOptions(address, tls=PluginTls(*paths))
 
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not await listens(address):
                 assert process.returncode is None
                 await asyncio.sleep(0.01)

@@ -20,6 +20,7 @@ from berth_sdk.testing import Host, make_node, make_pod, running
 from berth_sdk.trace_file import FileSpanExporter
 from berth_sdk.tracing import _otlp
 from tests.failures.reporting import reports
+from tests.suite import PATIENCE_SECONDS
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -254,7 +255,7 @@ async def test_stop_ends_streams(tmp_path):
     assert 7 == (await converse.read()).id
     sync = host._stream
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await server.stop(grace_seconds=3600)
         codes = [await call.code() for call in (sync, requeue, converse)]
 
@@ -270,7 +271,7 @@ async def test_a_stream_that_begins_as_the_server_stops_ends(tmp_path):
     await host.connect()
     server._stopping = True
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         assert grpc.StatusCode.OK == await host.queueing.Requeue(queueing_pb2.RequeueRequest()).code()
 
     await host.close()

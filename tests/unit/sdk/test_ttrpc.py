@@ -20,6 +20,7 @@ from berth_sdk.session import Session
 from berth_sdk.testing import Host, make_node, make_pod, running
 from berth_sdk.ttrpc import HEADER, LONGEST_PATH, Connection
 from tests.failures.reporting import reports
+from tests.suite import PATIENCE_SECONDS
 
 SERVICE = "berth.plugin.v1.SchedulingService"
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -56,14 +57,18 @@ async def both_ways(plugin, **options):
 @asynccontextmanager
 async def dialled(host):
     """A connection to the second socket."""
-    path = Path(host.address.removeprefix("unix:"))
-    name = (await host.handshake()).capabilities.ttrpc_socket
     loop = asyncio.get_running_loop()
     transport, connection = await loop.create_unix_connection(
-        lambda: Ttrpc("under test"), str(path.with_name(name))
+        lambda: Ttrpc("under test"), await second_socket(host)
     )
     yield connection
     transport.close()
+
+
+async def second_socket(host):
+    """Where the plugin announces it."""
+    name = (await host.handshake()).capabilities.ttrpc_socket
+    return str(Path(host.address.removeprefix("unix:")).with_name(name))
 
 
 def asking(host, **changes):
@@ -100,9 +105,11 @@ class Written:
         self.reads = True
 
 
-def frame(number=1, method="Filter", payload=b"", **header):
+def frame(number=1, method="Filter", payload=b"", timeout_nano=0, **header):
     """A request as it travels."""
-    message = ttrpc_pb2.TtrpcRequest(service=SERVICE, method=method, payload=payload).SerializeToString()
+    message = ttrpc_pb2.TtrpcRequest(
+        service=SERVICE, method=method, payload=payload, timeout_nano=timeout_nano
+    ).SerializeToString()
     length, kind = header.get("length", len(message)), header.get("kind", 1)
     return HEADER.pack(length, number, kind, 0) + message
 
@@ -130,7 +137,9 @@ async def test_an_answer_is_the_same_as_over_grpc():
     async with both_ways(Red()) as (host, scheduling):
         request = asking(host)
 
-        assert await host.scheduling.Filter(request) == await scheduling.Filter(request, timeout=10)
+        assert await host.scheduling.Filter(request) == await scheduling.Filter(
+            request, timeout=PATIENCE_SECONDS
+        )
 
 
 async def test_a_call_that_need_not_wait_is_answered_where_it_was_read():
@@ -158,8 +167,10 @@ async def test_frames_come_in_pieces(size):
 async def test_a_call_waits_for_its_generation():
     """One that came before its step is answered after it, and holds up no other."""
     async with both_ways(Red()) as (host, scheduling):
-        early = scheduling.Filter(asking(host, generation=host.cluster.generation + 1), timeout=10)
-        await scheduling.Filter(asking(host), timeout=10)
+        early = scheduling.Filter(
+            asking(host, generation=host.cluster.generation + 1), timeout=PATIENCE_SECONDS
+        )
+        await scheduling.Filter(asking(host), timeout=PATIENCE_SECONDS)
         assert not early.done()
         host.cluster.put_node(make_node("c"))
         await host.update()
@@ -171,9 +182,9 @@ async def test_a_function_that_waits_has_a_task_and_its_call():
     """What `current_call` says of a call is its own, though others are answered meanwhile."""
     plugin = Slow()
     async with both_ways(plugin) as (host, scheduling):
-        waiting = scheduling.Filter(asking(host), timeout=10)
+        waiting = scheduling.Filter(asking(host), timeout=PATIENCE_SECONDS)
         await scheduling.Unreserve(
-            scheduling_pb2.UnreserveRequest(call=host.call(make_pod("other"))), timeout=10
+            scheduling_pb2.UnreserveRequest(call=host.call(make_pod("other"))), timeout=PATIENCE_SECONDS
         )
         plugin.go.set()
         answer = await waiting
@@ -183,15 +194,15 @@ async def test_a_function_that_waits_has_a_task_and_its_call():
 
 async def test_a_deadline_ends_a_call_that_waits():
     """The host need not be there to hear of it."""
-    async with both_ways(Slow()) as (host, _), dialled(host) as connection:
-        request = asking(host)
-        data = ttrpc_pb2.TtrpcRequest(
-            service=SERVICE, method="Filter", payload=request.SerializeToString(), timeout_nano=1
-        ).SerializeToString()
-        answer = connection.send(data, scheduling_pb2.FilterRequest(), scheduling_pb2.FilterResponse, 10, ())
-        refused = await refusal(answer)
+    async with both_ways(Slow()) as (host, _):
+        reader, writer = await asyncio.open_unix_connection(await second_socket(host))
+        payload = asking(host).SerializeToString()
+        writer.write(frame(payload=payload, timeout_nano=1))
+        length, *_ = HEADER.unpack(await reader.readexactly(HEADER.size))
+        answer = ttrpc_pb2.TtrpcResponse.FromString(await reader.readexactly(length))
+        writer.close()
 
-    assert grpc.StatusCode.DEADLINE_EXCEEDED is refused.code
+    assert grpc.StatusCode.DEADLINE_EXCEEDED.value[0] == answer.status.code
 
 
 async def refusal(answer):
@@ -203,7 +214,7 @@ async def refusal(answer):
 async def test_a_refusal_says_why():
     """Code, reason and text are those of gRPC."""
     async with both_ways(Red()) as (host, scheduling):
-        refused = await refusal(scheduling.Filter(asking(host, epoch="another"), timeout=10))
+        refused = await refusal(scheduling.Filter(asking(host, epoch="another"), timeout=PATIENCE_SECONDS))
 
     assert (grpc.StatusCode.FAILED_PRECONDITION, "NOT_SYNCED") == (refused.code, refused.reason)
     assert "another" in refused.text
@@ -267,7 +278,7 @@ async def test_spans_are_the_hosts_children():
     tracing = Tracing("red", "1", [exporter])
     async with both_ways(Red(), tracing=tracing) as (host, scheduling):
         metadata = (("traceparent", f"00-{TRACE}-{PARENT}-01"),)
-        await scheduling.Filter(asking(host), timeout=10, metadata=metadata)
+        await scheduling.Filter(asking(host), timeout=PATIENCE_SECONDS, metadata=metadata)
         tracing.shutdown()
 
     assert [("red/Filter", int(PARENT, 16))] == [
@@ -313,7 +324,7 @@ async def test_both_sockets_stop_at_once(tmp_path):
     asking = asyncio.create_task(host.pre_enqueue(make_pod("p")))
     await plugin.begun.wait()
     stopping = asyncio.create_task(server.stop(60))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while second.exists():  # noqa: ASYNC110 - a file has no event
             await asyncio.sleep(0.001)
     open_calls = (asking.done(), stopping.done())
@@ -346,7 +357,7 @@ class Patient(Plugin):
     name = "patient"
 
     async def pre_filter(self, _pod):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await asyncio.sleep(0)
 
     async def filter_nodes(self, _pod, nodes):
@@ -361,7 +372,9 @@ async def test_what_waits_has_a_task_of_its_own(over):
     """A timeout of the author's ends that call's waiting and nothing else."""
     async with both_ways(Patient()) as (host, scheduling), conversing(host) as conversation:
         way = scheduling if over == "ttrpc" else conversation
-        answers = await asyncio.gather(*(way.Filter(asking(host), timeout=10) for _ in range(5)))
+        answers = await asyncio.gather(
+            *(way.Filter(asking(host), timeout=PATIENCE_SECONDS) for _ in range(5))
+        )
 
     assert [common_pb2.CODE_SUCCESS] * 5 == [each.status.code for each in answers]
 
@@ -379,10 +392,10 @@ async def conversing(host):
 async def test_calls_of_a_stream_that_need_not_wait_have_no_task():
     """They are answered as they are read, those of one message together."""
     async with both_ways(Red()) as (host, _), conversing(host) as conversation:
-        await conversation.Filter(asking(host), timeout=10)
+        await conversation.Filter(asking(host), timeout=PATIENCE_SECONDS)
         made = []
         asyncio.get_running_loop().set_task_factory(noting(made))
-        await asyncio.gather(*(conversation.Filter(asking(host), timeout=10) for _ in range(9)))
+        await asyncio.gather(*(conversation.Filter(asking(host), timeout=PATIENCE_SECONDS) for _ in range(9)))
         asyncio.get_running_loop().set_task_factory(None)
 
     assert made

@@ -16,6 +16,7 @@ from berth_sdk import Plugin
 from berth_sdk.testing import make_node, make_pod, running
 from tests.go_toolchain import TTRPC_PEER, build
 from tests.sockets import served
+from tests.suite import PATIENCE_SECONDS
 
 CALL = common_pb2.Call(epoch="e", generation=7, profile="p")
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -73,13 +74,17 @@ async def test_the_host_asks_a_server_of_containerds(peer, tmp_path):
             scheduling_pb2.UnreserveRequest(call=CALL, node_name=f"n{i}" * (1 + i % 7 * 10_000))
             for i in range(50)
         ]
-        answers = await asyncio.gather(*(scheduling.Unreserve(each, timeout=30) for each in requests))
+        answers = await asyncio.gather(
+            *(scheduling.Unreserve(each, timeout=PATIENCE_SECONDS) for each in requests)
+        )
         reserve = {"timeout": 30, "metadata": (("traceparent", TRACE),)}
         refused = await refusal(scheduling.PostBind(scheduling_pb2.PostBindRequest(call=CALL), **reserve))
         traced = await refusal(scheduling.Permit(scheduling_pb2.PermitRequest(call=CALL), **reserve))
-        unknown = await refusal(scheduling.Bind(scheduling_pb2.BindRequest(call=CALL), timeout=30))
+        unknown = await refusal(
+            scheduling.Bind(scheduling_pb2.BindRequest(call=CALL), timeout=PATIENCE_SECONDS)
+        )
         late = await refusal(scheduling.CycleDone(scheduling_pb2.CycleDoneRequest(call=CALL), timeout=0.05))
-        again = await scheduling.Unreserve(requests[0], timeout=30)
+        again = await scheduling.Unreserve(requests[0], timeout=PATIENCE_SECONDS)
 
     assert [each.SerializeToString() for each in requests] == [each.SerializeToString() for each in answers]
     assert (grpc.StatusCode.FAILED_PRECONDITION, "NOT_SYNCED") == (refused.code, refused.reason)

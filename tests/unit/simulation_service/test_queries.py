@@ -10,6 +10,7 @@ from berth.simulation_service.errors import CutOffError
 from berth.simulation_service.limits import ServiceLimits
 from berth.simulation_service.queries import Queries
 from berth.simulation_service.turns import RequestTurns
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.scheduler_at_work import eventually
 from tests.unit.simulation_service.kit import FakeClock
 
@@ -122,6 +123,6 @@ async def test_turns_are_given_in_order():
             thread.start()
             await eventually(lambda number=number: turns.waiting == number)
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE_SECONDS)
 
     assert ["a", "b", "c"] == order

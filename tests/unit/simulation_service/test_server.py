@@ -24,6 +24,7 @@ from berth.simulation_service.server import Tls, serve
 from berth.simulation_service.service import SimulationService
 from berth_simulation_proto import simulation_pb2 as pb
 from berth_simulation_proto import simulation_pb2_grpc
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.extender.test_tls import self_signed
 from tests.unit.simulation_service.kit import served
 
@@ -115,7 +116,7 @@ async def test_a_client_is_known_by_its_certificate(listen, files):
         applied = await stub.ApplyToFork(pb.ApplyToForkRequest(fork_id=fork.fork_id))
     async with channel(files, address, "stranger") as other:
         with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await simulation_pb2_grpc.SimulationServiceStub(other).CreateFork(LIVE, timeout=30)
+            await simulation_pb2_grpc.SimulationServiceStub(other).CreateFork(LIVE, timeout=PATIENCE_SECONDS)
 
     assert 0 == applied.nodes
     assert grpc.StatusCode.UNAVAILABLE == refused.value.code()

@@ -9,6 +9,7 @@ from berth.framework.clock import SYSTEM_CLOCK
 from berth.framework.core_ports import CorePorts
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.tape.recorder import CoreRecorder
+from tests.suite import PATIENCE_SECONDS
 
 WRITERS = dict.fromkeys(("pods", "volumes", "claims", "pod_groups"))
 
@@ -44,7 +45,7 @@ async def test_work_outside_of_spans_runs_on_the_event_loop(recorded):
     over = asyncio.Event()
     background.spawn(work(), "work")
     background.call_later(0.0, over.set)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await over.wait()
         while not done:  # noqa: ASYNC110 - the task has no event
             await asyncio.sleep(0)

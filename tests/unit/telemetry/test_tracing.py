@@ -20,6 +20,7 @@ from berth.telemetry.spans import EndedCycle, spans_of
 from berth.telemetry.trace_file import TraceFile, read_trace_file
 from berth.telemetry.tracing import Tracing, resource_from_environment
 from tests.failures.reporting import reports
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.telemetry.records import TRACE_ID, rejected_record, scheduled_record
 
 RESOURCE = {"service.name": "berth-test"}
@@ -86,7 +87,7 @@ class Sink:
         return len(self.waiting) >= self.enough
 
     def send(self):
-        assert self.open.wait(10)
+        assert self.open.wait(PATIENCE_SECONDS)
         batch, self.waiting = self.waiting, []
         if self.error:
             raise self.error
@@ -200,7 +201,7 @@ def test_collector_by_http(monkeypatch):
         tracing = Tracing.from_environment()
         tracing.on_record(scheduled_record())
         assert tracing.close()
-        answering.join(10)
+        answering.join(PATIENCE_SECONDS)
 
     [(path, request)] = received
     assert "/v1/traces" == path

@@ -1,7 +1,8 @@
 """SchedulingService: turn calls into the author's functions and their answers into packed replies."""
 
+import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from operator import index
 from typing import Any, TypeVar
 
@@ -318,7 +319,13 @@ async def ask(function: Callable[..., Any], *arguments: Any, name: str = "") -> 
         answer = function(*arguments)
         if not hasattr(answer, "__await__"):
             return answer
-        await in_task()
+        try:
+            await in_task()
+        except asyncio.CancelledError:
+            # Its deadline was over before it began: Python would warn that it was never awaited.
+            if isinstance(answer, Coroutine):
+                answer.close()
+            raise
         return await answer
     except ContractError:
         raise

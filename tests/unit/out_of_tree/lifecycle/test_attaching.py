@@ -37,6 +37,7 @@ from berth_sdk import ArgumentError, Plugin
 from berth_sdk import testing as documents
 from berth_sdk.serving import Server
 from tests.failures.reporting import reports
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.out_of_tree.scripted import PROFILE, a_queue, cycle, no_watch, until
 
 OTHER = "other"
@@ -207,7 +208,7 @@ class Without(Plugin):
 async def test_refused_arguments(folder, monkeypatch):
     """A plugin that refuses its arguments is given up at once, with its own words, and changes nothing."""
     monkeypatch.setattr(attaching, "READY_SECONDS", 3600)
-    async with at_work(folder, Without()) as harness, asyncio.timeout(60):
+    async with at_work(folder, Without()) as harness, asyncio.timeout(PATIENCE_SECONDS):
         with pytest.raises(AttachError, match=r"^profile default-scheduler: colour: unknown argument"):
             await harness.attaching.attach(wanted(folder, "v1", PROFILE))
 

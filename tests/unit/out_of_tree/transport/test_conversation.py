@@ -11,6 +11,7 @@ from berth.out_of_tree.transport.conversation import Conversation
 from berth.out_of_tree.transport.rpc import RpcError
 from berth_plugin_proto import scheduling_pb2, scheduling_pb2_grpc
 from tests.failures.reporting import reports
+from tests.suite import PATIENCE_SECONDS
 
 FILTER = scheduling_pb2.FilterRequest()
 RESERVE = scheduling_pb2.ReserveRequest(node_name="n")
@@ -59,7 +60,9 @@ async def conversing(folder, plugin, *, together=True):
 
 async def both(talk):
     """Reserve for one pod and the filter of the next, as two cycles ask for them."""
-    return await asyncio.gather(talk.Reserve(RESERVE, timeout=30), talk.Filter(FILTER, timeout=30))
+    return await asyncio.gather(
+        talk.Reserve(RESERVE, timeout=PATIENCE_SECONDS), talk.Filter(FILTER, timeout=PATIENCE_SECONDS)
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,7 +84,7 @@ async def test_a_call_alone_goes_alone(tmp_path):
     plugin = Plugin()
 
     async with conversing(tmp_path, plugin) as talk:
-        await talk.Reserve(RESERVE, timeout=30)
+        await talk.Reserve(RESERVE, timeout=PATIENCE_SECONDS)
 
     assert [["reserve"]] == plugin.messages
 
@@ -101,7 +104,9 @@ async def test_a_stream_that_breaks_fails_every_call_of_its_message(tmp_path):
     """Calls fail at once where no answer can come."""
     async with conversing(tmp_path, Plugin(hangs_up=True)) as talk:
         broken = await asyncio.gather(
-            talk.Reserve(RESERVE, timeout=30), talk.Filter(FILTER, timeout=30), return_exceptions=True
+            talk.Reserve(RESERVE, timeout=PATIENCE_SECONDS),
+            talk.Filter(FILTER, timeout=PATIENCE_SECONDS),
+            return_exceptions=True,
         )
 
     assert all(isinstance(each, RpcError) for each in broken)
@@ -115,7 +120,7 @@ async def test_calls_that_can_not_be_written_fail_at_once(tmp_path, monkeypatch,
         with monkeypatch.context() as patch:
             patch.setattr(talk._stream, "write", too_long)
             broken = await asyncio.gather(*calls_apart(talk), return_exceptions=True)
-        answer = await talk.Reserve(RESERVE, timeout=30)
+        answer = await talk.Reserve(RESERVE, timeout=PATIENCE_SECONDS)
 
     assert [grpc.StatusCode.INTERNAL] * 2 == [each.code for each in broken]
     assert "could not be sent: OverflowError('too long')" == broken[0].text
@@ -134,6 +139,6 @@ def calls_apart(talk):
 
     async def later():
         await asyncio.sleep(0)
-        await talk.Filter(FILTER, timeout=30)
+        await talk.Filter(FILTER, timeout=PATIENCE_SECONDS)
 
-    return talk.Reserve(RESERVE, timeout=30), later()
+    return talk.Reserve(RESERVE, timeout=PATIENCE_SECONDS), later()

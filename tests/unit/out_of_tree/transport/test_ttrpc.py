@@ -12,7 +12,8 @@ from berth.out_of_tree.transport import ttrpc
 from berth.out_of_tree.transport.rpc import RpcError
 from berth.out_of_tree.transport.ttrpc import Ttrpc
 from berth_plugin_proto import identity_pb2, scheduling_pb2, ttrpc_pb2
-from tests.unit.out_of_tree.scripted import NAME, PATIENCE_SECONDS, Scripted, cycle, hosted, passing, until
+from tests.suite import PATIENCE_SECONDS
+from tests.unit.out_of_tree.scripted import NAME, Scripted, cycle, hosted, passing, until
 
 SECOND = "p.sock.ttrpc"
 ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
@@ -47,7 +48,7 @@ def refusing(code, text, reason=""):
 async def test_calls_go_over_the_second_socket():
     """The call names its service and method, its deadline, and the trace that it belongs to."""
     plugin = scripted()
-    async with hosted(plugin) as harness:
+    async with hosted(plugin, timeout_seconds=5) as harness:
         await harness.up()
         await harness.filter(state=cycle())
 

@@ -6,6 +6,7 @@ import pytest
 
 from berth.scheduler.loop.background import AsyncioBackground
 from tests.failures.reporting import reports
+from tests.suite import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -100,7 +101,7 @@ async def test_settling_cancels_what_does_not_end(background):
 
 
 async def test_settling_without_work_returns_at_once(background):
-    async with asyncio.timeout(100):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await background.settle(1000)
 
 

@@ -9,6 +9,7 @@ from berth.client.errors import LeaseLostError
 from berth.scheduler.leading.campaign import Campaign
 from berth.scheduler.loop.control_thread import ControlThread
 from berth.scheduler.loop.loop_turns import LoopTurns
+from tests.suite import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -110,7 +111,7 @@ async def test_the_lease_is_renewed_from_the_moment_it_is_won(control):
     acquiring = asyncio.create_task(campaign.acquire())
     await asyncio.sleep(0)
 
-    assert elector.renewing.wait(60)
+    assert elector.renewing.wait(PATIENCE_SECONDS)
     await acquiring
     assert campaign.leading
     assert campaign.is_fresh()
@@ -142,7 +143,7 @@ async def test_after_a_loss_it_campaigns_again(control):
     elector.renewing.clear()
     await campaign.acquire()
 
-    assert elector.renewing.wait(60)
+    assert elector.renewing.wait(PATIENCE_SECONDS)
     await campaign.release()
     assert ["acquired", "acquired", "renewed no longer", "released"] == elector.done
 

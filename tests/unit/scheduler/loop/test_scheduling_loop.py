@@ -9,6 +9,7 @@ from berth.scheduler.loop.scheduling_loop import SchedulingLoop, follow
 from berth.testing.builders import make_node, make_pod
 from berth.testing.handles import ManualClock
 from tests.fakes import Binds, framework, make_core, pending
+from tests.suite import PATIENCE_SECONDS
 
 N1 = make_node("n1")
 
@@ -110,7 +111,7 @@ async def test_a_pod_that_comes_wakes_the_loop(parts):
     running = asyncio.create_task(loop.run())
     await asyncio.sleep(0)
     w.add_pod(pending("p0"))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await slow.began.wait()
     loop.stop()
     await running
@@ -141,14 +142,14 @@ async def test_loops_of_two_shards_share_what_wakes_them():
     running = [asyncio.create_task(loop.run()) for loop in loops]
     await asyncio.sleep(0)
     w.add_pod(pending("p0", scheduler_name="b"))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await slow.began.wait()
     loops[1].stop()
     await running[1]
     w.add_pod(pending("p1", scheduler_name="b"))
     w.add_pod(pending("p2", scheduler_name="a"))
     slow.began.clear()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await slow.began.wait()
     loops[0].stop()
     await running[0]
@@ -178,7 +179,7 @@ async def test_the_snapshot_follows_while_no_loop_schedules(parts, monkeypatch):
     snapshot = w.schedule_one.snapshot
     w.cache.add_pod(make_pod(node_name="n1"))
     following = asyncio.create_task(follow(SimpleNamespace(cache=w.cache, snapshot=snapshot), asyncio.Lock()))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while "n1" not in snapshot.row_of:  # noqa: ASYNC110 - looks at a table, which has no event
             await asyncio.sleep(0)
     following.cancel()

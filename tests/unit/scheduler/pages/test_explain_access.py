@@ -11,6 +11,7 @@ from berth.aggregated_api.replicas import AUDIENCE
 from berth.sandbox.access.identity import service_account
 from berth.sandbox.free_port import LOOPBACK
 from berth.serving.access import Access
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.aggregated_api.serving import serving
 from tests.unit.explaining_at_work import JANE, OSCAR, ask, explaining, explanation, gang, pod
 
@@ -27,7 +28,7 @@ async def cluster(tmp_path):
 
 async def until_answered(url, path, token, settled=lambda _document: True):
     """The first answer that does not ask to try again, and in which what is waited for has come about."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             code, document = await ask(url, path, token)
             if code not in (429, 503) and settled(document):

@@ -21,6 +21,7 @@ from berth.scheduler.sidecars import plugin_directory
 from berth.scheduler.sidecars.plugin_directory import GONE_LOOKS, RETRY_LOOKS, PluginDirectory
 from tests.failures.reporting import reports
 from tests.sockets import listens
+from tests.suite import PATIENCE_SECONDS
 from tests.unit.scheduler.test_plugins_at_work import PROFILE, SchedulerAtWork, roomy
 from tests.unit.scheduler_at_work import CONFIGURATION, eventually, node
 
@@ -94,7 +95,7 @@ async def following(text, monkeypatch, *, in_file=False):
                 cluster.core = ready.result()
                 yield cluster
                 stop.set()
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(PATIENCE_SECONDS):
                     await process
             finally:
                 process.cancel()
