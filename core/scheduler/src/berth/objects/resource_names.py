@@ -3,9 +3,7 @@
 Source: pkg/scheduler/util, pkg/apis/core/v1/helper (Kubernetes v1.36).
 """
 
-from functools import lru_cache
-
-from berth.objects.label_selector import is_qualified_name
+import re
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -18,19 +16,24 @@ DEFAULT_MEMORY_BYTES = 200 * 2**20
 _NATIVE_DOMAIN = "kubernetes.io/"
 
 
-@lru_cache(maxsize=4096)
+# `requests.` and the name are a qualified name: a DNS prefix, a slash, and up to 63 characters. Names are not
+# remembered: a pod or a node may have more of them than a bounded cache holds.
+_LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_EXTENDED = re.compile(
+    rf"(?!requests\.)(?=[^/]{{1,244}}/){_LABEL}(?:\.{_LABEL})*/"
+    r"(?:[A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]\Z"
+)
+
+
 def is_extended(name: str) -> bool:
     """Whether the name is a resource that only its device plugin knows, such as `example.com/gpu`."""
-    if "/" not in name or _NATIVE_DOMAIN in name or name.startswith("requests."):
-        return False
-    return is_qualified_name(f"requests.{name}")
+    return _NATIVE_DOMAIN not in name and _EXTENDED.match(name) is not None
 
 
-@lru_cache(maxsize=4096)
 def is_scalar(name: str) -> bool:
     """Whether the name is counted as a plain integer beside cpu, memory and ephemeral storage."""
     return (
-        is_extended(name) or name.startswith(("hugepages-", "attachable-volumes-")) or _NATIVE_DOMAIN in name
+        _NATIVE_DOMAIN in name or name.startswith(("hugepages-", "attachable-volumes-")) or is_extended(name)
     )
 
 
