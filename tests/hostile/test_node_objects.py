@@ -7,10 +7,11 @@ from berth.objects.node import ContainerImage
 from berth.objects.node_selector import NodeAffinity, NodeSelector, NodeSelectorTerm
 from berth.objects.pod_spec import Affinity, Container
 from berth.objects.taint import Taint, Toleration
+from berth.snapshot.image_columns import MAX_NAMES, ImageColumns
 from berth.snapshot.resource_columns import MAX_PLACES
 from berth.testing.builders import ROOMY, make_pod
 from tests.hostile.cluster import Cluster, changed, ordinary_node, waiting
-from tests.hostile.work import growth, kept_bytes
+from tests.hostile.work import calls, growth, kept_bytes
 
 LINEAR = 1.2
 GPU = "nvidia.com/gpu"
@@ -182,3 +183,26 @@ def test_labels_that_change_with_every_update_leave_nothing(cluster):
 
     assert kept_bytes(lambda: tick(1000), enough=50_000) < 50_000
     assert len(snapshot.label("kubernetes.io/hostname").values) <= 9
+
+
+@pytest.mark.parametrize("shape", ["labels", "declared features", "names of an image"])
+def test_a_thing_that_one_node_has_costs_a_place_in_a_table(shape):
+    """A node of hundreds of thousands is taken over at once, and holds everything else up meanwhile."""
+    change, _ = NODES[shape]
+
+    def joining(n):
+        cluster = Cluster(8)
+        cluster.core.node_handler.on_add(changed(ordinary_node(9), **change(n)))
+        return cluster.take_over
+
+    assert calls(joining(4 * MAX_NAMES)) < calls(joining(MAX_NAMES)) + 100
+
+
+def test_so_many_names_of_images_count():
+    """ImageLocality looks at no more of a node than a kubelet reports."""
+    change, _ = NODES["names of an image"]
+    images = ImageColumns(64)
+    images.set_row(0, changed(ordinary_node(0), **change(MAX_NAMES + 1)))
+
+    assert 2**30 == images.size_bytes(f"i{MAX_NAMES - 1}:1")
+    assert images.on_nodes(f"i{MAX_NAMES}:1", 1) is None

@@ -18,7 +18,6 @@ MANY = 16
 MAX_IN_BYTE = 255
 _NUMBERS = "i"
 """How few rows are kept: four bytes each, where a set takes up to eighty."""
-_NO_ROWS = np.zeros(0, dtype=np.intp)
 
 
 class RowSet:
@@ -31,9 +30,9 @@ class RowSet:
 
     __slots__ = ("count", "few", "flags")
 
-    def __init__(self) -> None:
-        self.count = 0
-        self.few: array[int] = array(_NUMBERS)
+    def __init__(self, first: int) -> None:
+        self.count = 1
+        self.few: array[int] = array(_NUMBERS, (first,))
         self.flags: Mask | None = None
 
     def add(self, row: int, capacity: int) -> None:
@@ -102,11 +101,14 @@ class _Few(NamedTuple):
 
 
 class FlagColumns(Generic[T]):
-    """Which nodes have which of a set of distinct things; a thing goes with the last node that has it."""
+    """Which nodes have which of a set of distinct things; a thing goes with the last node that has it.
+
+    A thing that one node has is kept as the number of its row: one node may have hundreds of thousands.
+    """
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self._rows: dict[T, RowSet] = {}
+        self._rows: dict[T, RowSet | int] = {}
         self._on_row: dict[int, Collection[T]] = {}
         self._few: _Few | None = None
         self.things_version = 0
@@ -122,12 +124,15 @@ class FlagColumns(Generic[T]):
         return self._on_row.get(row, ())
 
     def rows(self, thing: T) -> RowSet | None:
-        """The rows that have it; None where none has."""
-        return self._rows.get(thing)
+        """The rows that have it, not to be changed; None where none has."""
+        rows = self._rows.get(thing)
+        return RowSet(rows) if isinstance(rows, int) else rows
 
     def holders(self, thing: T) -> int:
         """How many nodes have it."""
         rows = self._rows.get(thing)
+        if isinstance(rows, int):
+            return 1
         return 0 if rows is None else rows.count
 
     def set_row(self, row: int, things: Collection[T]) -> None:
@@ -137,18 +142,24 @@ class FlagColumns(Generic[T]):
             self._on_row[row] = things
         else:
             self._on_row.pop(row, None)
-        for thing in after:
-            if thing not in before:
-                self._add(thing, row)
+        came = [thing for thing in after if thing not in before] if before else after
+        if came:
+            self._few = None
+            self._add(came, row)
         self._discard([thing for thing in before if thing not in after], row)
 
-    def _add(self, thing: T, row: int) -> None:
-        self._few = None
-        rows = self._rows.get(thing)
-        if rows is None:
-            rows = self._rows[thing] = RowSet()
+    def _add(self, came: Collection[T], row: int) -> None:
+        known = self._rows.keys() & came
+        for thing in known:
+            self._more_than_one(thing, self._rows[thing]).add(row, self._capacity)
+        if len(known) < len(came):
+            self._rows.update(dict.fromkeys([thing for thing in came if thing not in known], row))
             self.things_version += 1
-        rows.add(row, self._capacity)
+
+    def _more_than_one(self, thing: T, rows: RowSet | int) -> RowSet:
+        if isinstance(rows, int):
+            rows = self._rows[thing] = RowSet(rows)
+        return rows
 
     def drop_row(self, row: int) -> None:
         """Forget what a node has."""
@@ -159,23 +170,25 @@ class FlagColumns(Generic[T]):
             self._few = None
         for thing in gone:
             rows = self._rows[thing]
-            rows.discard(row, self._capacity)
-            if not rows.count:
-                del self._rows[thing]
-                self.things_version += 1
+            if not isinstance(rows, int):
+                rows.discard(row, self._capacity)
+                if rows.count:
+                    continue
+            del self._rows[thing]
+            self.things_version += 1
         if len(gone) > len(self._rows):
             self._rows = dict(self._rows)  # a dictionary that had many more keys keeps their room otherwise
 
     def column(self, thing: T, n: int) -> Mask | None:
         """Which of the first n nodes have it, not to be written to; None where none has."""
-        rows = self._rows.get(thing)
+        rows = self.rows(thing)
         return None if rows is None else rows.column(n)
 
     def any_of(self, things: Collection[T], n: int) -> Mask:
         """Which of the first n nodes have any of them. Shapes: result bool (n,)."""
         mask = np.zeros(n, dtype=bool)
-        known = self._rows
-        few = chain.from_iterable([known[thing].few for thing in things if thing in known])
+        found = [self._rows[thing] for thing in things if thing in self._rows]
+        few = chain.from_iterable([(rows,) if isinstance(rows, int) else rows.few for rows in found])
         mask[np.fromiter(few, dtype=np.intp)] = True
         for column in self._flags(things, n):
             mask |= column
@@ -196,17 +209,22 @@ class FlagColumns(Generic[T]):
         return counts
 
     def _flags(self, things: Collection[T], n: int) -> list[Mask]:
-        known = self._rows
-        found = [known[thing].flags for thing in things if thing in known]
-        return [flags[:n] for flags in found if flags is not None]
+        found = [self._rows.get(thing) for thing in things]
+        return [rows.flags[:n] for rows in found if isinstance(rows, RowSet) and rows.flags is not None]
 
     def _listed(self) -> _Few:
         """The things that few rows have, listed anew once a node has others."""
         if self._few is None:
-            few = {thing: rows.rows() for thing, rows in self._rows.items() if rows.flags is None}
-            numbers = {thing: number for number, thing in enumerate(few)}
-            of = np.repeat(np.arange(len(few)), [rows.size for rows in few.values()])
-            self._few = _Few(numbers, of, np.concatenate([_NO_ROWS, *few.values()]))
+            one = {thing: row for thing, row in self._rows.items() if isinstance(row, int)}
+            few = {
+                thing: rows.rows()
+                for thing, rows in self._rows.items()
+                if isinstance(rows, RowSet) and rows.flags is None
+            }
+            numbers = {thing: number for number, thing in enumerate(chain(one, few))}
+            of = np.repeat(np.arange(len(numbers)), [1] * len(one) + [rows.size for rows in few.values()])
+            rows_of_one = np.fromiter(one.values(), np.intp, len(one))
+            self._few = _Few(numbers, of, np.concatenate([rows_of_one, *few.values()]))
         return self._few
 
     def grow(self, capacity: int) -> None:
@@ -214,7 +232,8 @@ class FlagColumns(Generic[T]):
         self._capacity = capacity
         self._few = None
         for rows in self._rows.values():
-            rows.grow(capacity)
+            if isinstance(rows, RowSet):
+                rows.grow(capacity)
 
     def move_row(self, source: int, target: int) -> None:
         """Carry a row over to another that was dropped."""
@@ -224,5 +243,9 @@ class FlagColumns(Generic[T]):
         self._few = None
         self._on_row[target] = things
         for thing in things:
-            self._rows[thing].discard(source, self._capacity)
-            self._rows[thing].add(target, self._capacity)
+            rows = self._rows[thing]
+            if isinstance(rows, int):
+                self._rows[thing] = target
+            else:
+                rows.discard(source, self._capacity)
+                rows.add(target, self._capacity)

@@ -5,10 +5,15 @@ The size of an image is the first one reported while at least one node has it.
 Source: pkg/scheduler/backend/cache/cache.go addNodeImageStates (Kubernetes v1.36).
 """
 
+from itertools import islice
+
 from berth.objects.image_names import normalized_image_name
 from berth.objects.node import Node
 from berth.snapshot.columns import Mask
 from berth.snapshot.flag_columns import FlagColumns
+
+MAX_NAMES = 8_192
+"""So many names of a node's images count: a kubelet reports 250 where it is not told otherwise."""
 
 
 class ImageColumns:
@@ -20,11 +25,10 @@ class ImageColumns:
 
     def set_row(self, row: int, node: Node) -> None:
         """Take over the images that one node reports."""
-        sizes = {
-            normalized_image_name(name): image.size_bytes
-            for image in reversed(node.status.images)
-            for name in image.names or ()
-        }
+        named = ((name, image.size_bytes) for image in node.status.images for name in image.names or ())
+        sizes: dict[str, int] = {}
+        for name, size in islice(named, MAX_NAMES):
+            sizes.setdefault(normalized_image_name(name), size)
         self.drop_row(row)
         for name, size in sizes.items():
             self._sizes.setdefault(name, size)

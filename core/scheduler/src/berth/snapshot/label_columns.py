@@ -8,7 +8,7 @@ node has has no column: every such key is answered by one that is empty.
 A rule is then asked once for each distinct value and spread over the nodes as an array.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from berth.snapshot.flag_columns import FlagColumns
 
 MISSING = -1
 MAX_SPARSE_BYTES = 8 << 20
+MANY_LABELS = 64
+"""Of a node with more labels, columns are looked up among the labels rather than labels among the columns."""
 _NOWHERE = np.full(1, MISSING, dtype=np.int64)
 _BOTH = np.array([False, True])
 
@@ -199,13 +201,14 @@ class LabelColumns:
             if key in self._columns:
                 self._columns[key].move_row(source, target)
 
-    def _write(self, row: int, keys: Iterable[str], labels: Mapping[str, str]) -> None:
-        for key in keys:
+    def _write(self, row: int, keys: Collection[str], labels: Mapping[str, str]) -> None:
+        many = len(keys) > MANY_LABELS
+        for key in [key for key in self._sparse.all_keys() if key in keys] if many else keys:
             self._sparse.discard(key)
-            column = self._columns.get(key)
-            if column is not None:
-                column.set_row(row, labels.get(key))
-                self._settle(key)
+        columns = self._columns
+        for key in [key for key in columns if key in keys] if many else [k for k in keys if k in columns]:
+            columns[key].set_row(row, labels.get(key))
+            self._settle(key)
 
     def _settle(self, key: str) -> None:
         """Give up a column that few nodes have a value in by now."""
