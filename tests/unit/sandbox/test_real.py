@@ -88,4 +88,5 @@ def test_choices(wanted, tmp_path):
     arguments = api_server_command(ASSETS, tmp_path, PORTS, rbac=wanted, pod_groups=wanted)
 
     assert f"--authorization-mode={'RBAC' if wanted else 'AlwaysAllow'}" in arguments
-    assert wanted == ("--feature-gates=GenericWorkload=true" in arguments)
+    gates = "--feature-gates=GenericWorkload=true,DRAWorkloadResourceClaims=true,DRADeviceTaintRules=true"
+    assert wanted == (gates in arguments)

@@ -13,7 +13,7 @@ from berth.framework.listers import Listers
 from berth.objects.decode import from_document
 from berth.objects.devices import DeviceClass, ResourceSlice
 from berth.objects.pod_spec import PodResourceClaim
-from berth.objects.resource_claims import Consumer, ResourceClaim
+from berth.objects.resource_claims import ResourceClaim
 from berth.plugins.dynamic_resources import DynamicResources
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
@@ -87,6 +87,12 @@ def claiming(*names, **more):
     return make_pod("p0", uid="p0", resource_claims=entries, **more)
 
 
+def with_status(pod, *statuses):
+    """The pod with claims that were made for it from templates."""
+    status = msgspec.structs.replace(pod.status, resource_claim_statuses=statuses)
+    return msgspec.structs.replace(pod, status=status)
+
+
 class FakeClaimWriter:
     """Claims in memory, one version on after each write."""
 
@@ -103,18 +109,18 @@ class FakeClaimWriter:
         )
         return msgspec.structs.replace(claim, metadata=meta)
 
-    async def reserve(self, claim, pod, allocation):
+    async def reserve(self, claim, consumer, allocation):
         self.calls.append(("reserve", claim.name, allocation is not None))
         status = msgspec.structs.replace(
             claim.status,
             allocation=allocation or claim.allocation,
-            reserved_for=(*claim.status.reserved_for, Consumer("", "pods", pod.name, pod.uid)),
+            reserved_for=(*claim.status.reserved_for, consumer),
         )
         return self._next(claim, status)
 
-    async def unreserve(self, claim, pod):
+    async def unreserve(self, claim, consumer):
         self.calls.append(("unreserve", claim.name))
-        kept = tuple(c for c in claim.status.reserved_for if c.uid != pod.uid)
+        kept = tuple(c for c in claim.status.reserved_for if c.uid != consumer.uid)
         return self._next(claim, msgspec.structs.replace(claim.status, reserved_for=kept))
 
     async def deallocate(self, claim):

@@ -26,14 +26,10 @@ from tests.unit.plugins.dynamic_resources.kit import (
     make_slice,
     on_node,
     request,
+    with_status,
 )
 
 PLAIN = make_pod("plain")
-
-
-def with_status(pod, *statuses):
-    status = msgspec.structs.replace(pod.status, resource_claim_statuses=statuses)
-    return msgspec.structs.replace(pod, status=status)
 
 
 def from_template():
@@ -199,7 +195,7 @@ async def test_pre_bind_writes_what_reserve_held():
     assert (await cluster.plugin.pre_bind(cluster.state, pod, "n0")).ok
     assert [("reserve", "c0", True)] == cluster.writer.calls
     assert [] == list(cluster.listers.claim_tracker.all_in_flight())
-    assert cluster.listers.claim_tracker.get("c0", "default").reserved_for_pod("p0")
+    assert cluster.listers.claim_tracker.get("c0", "default").reserved_for_any(("p0",))
     cluster.listers.resource_claims.put(make_claim("c1"))
     assert [] == cluster.fits(claiming("c1"))
 

@@ -8,13 +8,12 @@ from berth.client.resources import RESOURCE_CLAIMS
 from berth.framework.claim_writing import ClaimWriteError
 from berth.objects.api_object import ObjectMeta
 from berth.objects.decode import decoder
-from berth.objects.resource_claims import Allocation, DeviceAllocation, DeviceResult, ResourceClaim
+from berth.objects.resource_claims import Allocation, Consumer, DeviceAllocation, DeviceResult, ResourceClaim
 from berth.sandbox import SandboxOptions, serve
 from berth.scheduler.writing.claim_writer import ApiClaimWriter
-from berth.testing.builders import make_pod
 from tests.unit.client.conftest import transport_to
 
-A, B = make_pod("a", uid="a"), make_pod("b", uid="b")
+A, B = Consumer(resource="pods", name="a", uid="a"), Consumer(resource="pods", name="b", uid="b")
 ALLOCATION = Allocation(DeviceAllocation((DeviceResult("r", "d.example", "p", "x"),)))
 OTHER_ALLOCATION = Allocation(DeviceAllocation((DeviceResult("r", "d.example", "p", "y"),)))
 DOCUMENT = {

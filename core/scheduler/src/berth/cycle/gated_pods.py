@@ -13,7 +13,6 @@ from berth.framework.background import Background
 from berth.framework.clock import Clock
 from berth.framework.handle import ApiWriter, PodGoneError
 from berth.framework.pod_conditions import changes, unscheduled
-from berth.framework.queued_group import QueuedGroupInfo
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.pod import Pod, PodCondition
 
@@ -34,9 +33,8 @@ class GatedPods:
 
     def tell(self, records: Iterable[QueuedPodInfo]) -> None:
         """Write the condition of each pod whose plugin gave words that the pod does not have yet."""
-        for record in _pods(records):
-            pod, text = record.pod, record.gating_message
-            if record.gating_plugin == OF_THE_API_SERVER or not text:
+        for pod, plugin, text in _pods(records):
+            if plugin == OF_THE_API_SERVER or not text:
                 continue
             condition = unscheduled(pod, REASON_GATED, text, self.clock.wall())
             if changes(pod, condition):
@@ -51,9 +49,9 @@ class GatedPods:
             log.warning("status not written pod=%s error=%s", pod.key, error)
 
 
-def _pods(records: Iterable[QueuedPodInfo]) -> Iterator[QueuedPodInfo]:
+def _pods(records: Iterable[QueuedPodInfo]) -> Iterator[tuple[Pod, str, str]]:
+    """Each pod, the plugin that gates it, and the words: its group's where it only waits with its group."""
     for record in records:
-        if isinstance(record, QueuedGroupInfo):
-            yield from (member for member in record.members if member.gating_plugin)
-        else:
-            yield record
+        for member in record.members:
+            text = member.gating_message if member.gating_plugin else record.gating_message
+            yield member.pod, member.gating_plugin, text

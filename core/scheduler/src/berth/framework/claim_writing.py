@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from berth.objects.pod import Pod
-from berth.objects.resource_claims import Allocation, ResourceClaim
+from berth.objects.resource_claims import Allocation, Consumer, ResourceClaim
 
 
 class ClaimWriteError(Exception):
@@ -24,14 +24,16 @@ class ClaimWriter(Protocol):
     async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
         """Create a claim under a name that the API server completes; the claim as stored."""
 
-    async def reserve(self, claim: ResourceClaim, pod: Pod, allocation: Allocation | None) -> ResourceClaim:
-        """Make the pod a consumer of the claim, with its allocation if it has none yet; the claim as stored.
+    async def reserve(
+        self, claim: ResourceClaim, consumer: Consumer, allocation: Allocation | None
+    ) -> ResourceClaim:
+        """Reserve the claim for a pod or a group, with its allocation if it has none yet; it as stored.
 
         A claim that gets an allocation is protected from deletion first.
         """
 
-    async def unreserve(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
-        """Make the pod no consumer of the claim any more; the claim as stored."""
+    async def unreserve(self, claim: ResourceClaim, consumer: Consumer) -> ResourceClaim:
+        """Reserve the claim for that pod or group no more; the claim as stored."""
 
     async def deallocate(self, claim: ResourceClaim) -> ResourceClaim:
         """Take allocation, consumers and device statuses out of this version of the claim; it as stored."""

@@ -331,6 +331,22 @@ class PostFilterPlugin(Plugin):
         """
 
 
+class GroupReleasePlugin(Plugin):
+    """Frees what keeps a pod of a group from other nodes and no other pod uses.
+
+    Asked for the pods that fit nowhere of a group that was turned down, where PostFilter is no part of an
+    attempt at a pod of a group: from Kubernetes v1.37 on (kubernetes/kubernetes#140412).
+    """
+
+    @abstractmethod
+    async def release(self, state: CycleState, pod: Pod, diagnosis: Any) -> str:
+        """What was freed, in words for the group's condition; "" where nothing was.
+
+        `state` and `diagnosis` are those of the attempt at the pod. Raises: what any exception says
+        joins the group's condition, and the group makes room as if nothing could be freed.
+        """
+
+
 class GroupTrial(Protocol):
     """Simulated eviction and restoration of placed pods for a pod group. Source: KEP-5710."""
 

@@ -49,6 +49,17 @@ class DisruptionMode(ApiObject, frozen=True):
     all: Nothing | None = None
 
 
+class PodGroupResourceClaim(ApiObject, frozen=True):
+    """A claim that the group's pods may share: one that is named, or one made from a template for the group.
+
+    Pods use it with an entry of their own that has the same name and names the same claim or template.
+    """
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
 class PodGroupSpec(ApiObject, frozen=True):
     """How the group is to be scheduled."""
 
@@ -58,6 +69,7 @@ class PodGroupSpec(ApiObject, frozen=True):
     priority: Int32 | None = None
     preemption_policy: str | None = None
     parent_composite_pod_group_name: str = ""
+    resource_claims: tuple[PodGroupResourceClaim, ...] = ()
 
     @property
     def disrupted_as_a_whole(self) -> bool:
@@ -77,10 +89,18 @@ class PodGroupCondition(ApiObject, frozen=True):
     last_transition_time: str | None = None
 
 
+class PodGroupClaimStatus(ApiObject, frozen=True):
+    """The claim that was made from a template for an entry of the group; no name where none is needed."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
 class PodGroupStatus(ApiObject, frozen=True):
     """What became of the group."""
 
     conditions: tuple[PodGroupCondition, ...] = ()
+    resource_claim_statuses: tuple[PodGroupClaimStatus, ...] = ()
 
 
 class PodGroup(TypedObject, frozen=True):

@@ -5,6 +5,7 @@ What is only carried along (configuration for drivers, their reports) stays a pl
 Source: resource.k8s.io/v1 (Kubernetes v1.36).
 """
 
+from collections.abc import Container
 from datetime import datetime
 from typing import Any
 
@@ -144,7 +145,7 @@ class Allocation(ApiObject, frozen=True):
 
 
 class Consumer(ApiObject, frozen=True):
-    """Who may use the claim; pods have the resource `pods`."""
+    """Who may use the claim: a pod (resource `pods`) or all pods of a group (`podgroups`)."""
 
     api_group: str = ""
     resource: str = ""
@@ -194,9 +195,9 @@ class ResourceClaim(TypedObject, frozen=True):
         """What the claim got, None while it has nothing."""
         return self.status.allocation
 
-    def reserved_for_pod(self, uid: str) -> bool:
-        """Whether the pod of that UID is among the claim's consumers."""
-        return any(consumer.uid == uid for consumer in self.status.reserved_for)
+    def reserved_for_any(self, uids: Container[str]) -> bool:
+        """Whether one of these UIDs, of pods or groups, is among the claim's consumers."""
+        return any(consumer.uid in uids for consumer in self.status.reserved_for)
 
     def allocated_as(self, allocation: Allocation | None) -> "ResourceClaim":
         """The same claim with that allocation."""

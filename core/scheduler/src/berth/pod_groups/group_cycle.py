@@ -36,6 +36,7 @@ from berth.pod_groups.members import Member, popped_with, profile_of
 from berth.pod_groups.placement_algorithm import try_placements
 from berth.pod_groups.planned import try_as_planned
 from berth.pod_groups.pod_group_metrics import PodGroupMetrics
+from berth.pod_groups.releasing import release_for
 from berth.pod_groups.submission import Submission
 from berth.pod_groups.validation import OF_A_GROUP, Words, validate
 from berth.queue.scheduling_queue import SchedulingQueue
@@ -187,8 +188,15 @@ class PodGroupCycle:
         )
 
     async def _with_preemption(self, question: GroupQuestion, result: GroupResult) -> GroupResult:
-        """The result once the group may have made room for itself; no pod is evicted for a group twice."""
+        """The result once the group may have made room for itself; no pod is evicted for a group twice.
+
+        Nor is any for one that could free devices of its own: it is tried with these first.
+        """
         unschedulable = result.status.code is Code.UNSCHEDULABLE and not result.waits_on_preemption
+        if unschedulable and self.ground.counting is not None:
+            released = await release_for(question.framework, result)
+            result = replace(result, status=_because(result.status, released.said))
+            unschedulable = not released.freed
         if not (self.features.preemption and unschedulable):
             return result
         found = await preempt_for_group(self.ground, question, self.groups, self._algorithm)
@@ -197,8 +205,12 @@ class PodGroupCycle:
         status = found.status
         if not (status.ok or status.rejected):
             return replace(result, status=status)
-        reasons = (*result.status.own_reasons, *([status.message] if status.message else []))
-        said = replace(result.status, own_reasons=reasons)
+        said = _because(result.status, [status.message] if status.message else [])
         if not status.ok:
             return replace(result, status=said)
         return replace(result, status=said, waits_on_preemption=True, nominations=found.nominations)
+
+
+def _because(status: Status, more: Sequence[str]) -> Status:
+    """The status with more reasons."""
+    return replace(status, own_reasons=(*status.own_reasons, *more))

@@ -12,6 +12,7 @@ from berth.framework.cluster_event import LABEL_BACKOFF_COMPLETE, UNSCHEDULABLE_
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.queue.event_moves import EventMoves
 from berth.queue.hint_questions import HintQuestions
+from berth.queue.queued_groups import QueuedGroups
 from berth.queue.sub_queues import SubQueues
 
 LEFTOVER_FLUSH_SECONDS = 30.0
@@ -31,8 +32,10 @@ class Flushes:
         *,
         max_in_unschedulable_seconds: float,
         still_gated: StillGated,
+        groups: QueuedGroups | None,
     ) -> None:
         self._still_gated = still_gated
+        self._groups = groups
         self._sub_queues = sub_queues
         self._moves = moves
         self._clock = clock
@@ -63,8 +66,12 @@ class Flushes:
     def leftovers(self) -> bool:
         """Move the pods on that no event has helped for too long; PreEnqueue is run again for gated ones.
 
+        Of pods whose group is not there it is said that they wait for it.
+
         Upstream v1.36.2 leaves gated pods; later releases move them (kubernetes/kubernetes#139162).
         """
+        if self._groups is not None:
+            self._still_gated(self._groups.without_group(self._limit_seconds))
         now = self._clock.monotonic()
         leftovers = [
             record

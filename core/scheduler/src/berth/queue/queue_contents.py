@@ -15,7 +15,6 @@ from berth.objects.pod import Pod
 from berth.queue.in_flight import InFlight
 from berth.queue.queued_groups import QueuedGroups
 from berth.queue.sub_queues import BACKOFF, GATED, QueuePosition, QueueSizes, SubQueues
-from berth.snapshot.pod_group_states import group_of
 
 
 class GatedBy(NamedTuple):
@@ -110,9 +109,9 @@ class QueueContents:
 
         A pod waits with its group for what holds any pod of the group back, and for its group to be seen.
         """
-        if record.group is None and self.groups is not None and self.groups.waits_for_group(record):
-            key = group_of(record.pod)
-            return GatedBy("", f"waiting for pod group {key} to be created", record.pod)
+        lacks = self.groups.lacks(record) if record.group is None and self.groups is not None else ""
+        if lacks:
+            return GatedBy("", lacks, record.pod)
         entity = record.group or record
         if not entity.gated:
             return None

@@ -73,10 +73,21 @@ class QueuedGroups:
         for of_group in (*self._incomplete.values(), *self._pending.values()):
             yield from of_group.values()
 
-    def waits_for_group(self, record: QueuedPodInfo) -> bool:
-        """Whether the pod waits for its group to be seen."""
+    def lacks(self, record: QueuedPodInfo) -> str:
+        """What a pod waits for that is in no entity, as its group was not seen; "" for any other pod."""
         key = group_of(record.pod)
-        return key is not None and record.key in self._incomplete.get(key, ())
+        if key is None or record.key not in self._incomplete.get(key, ()):
+            return ""
+        return f"waiting for pod group {key} to be created"
+
+    def without_group(self, seconds: float) -> list[QueuedPodInfo]:
+        """The records of pods that have waited longer than that for their group; each says so."""
+        since = self._clock.monotonic() - seconds
+        records = (record for of_group in self._incomplete.values() for record in of_group.values())
+        found = [record for record in records if record.timestamp < since]
+        for record in found:
+            record.gating_message = self.lacks(record)
+        return found
 
     # Pods come and go.
 

@@ -160,6 +160,7 @@ class SchedulingQueue(QueueContents):
             clock,
             max_in_unschedulable_seconds=max_in_unschedulable_seconds,
             still_gated=still_gated,
+            groups=self.groups,
         )
 
     def _new_gating(self, profiles: Mapping[str, QueueProfile]) -> Gating:

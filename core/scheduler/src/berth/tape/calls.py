@@ -12,7 +12,7 @@ from berth.framework.handle import NO_ANNOTATIONS, ApiWriter, OnBound, PodGoneEr
 from berth.framework.pod_group_writing import PodGroupWriter
 from berth.objects.pod import Pod, PodCondition
 from berth.objects.pod_groups import PodGroup, PodGroupCondition
-from berth.objects.resource_claims import Allocation, ResourceClaim
+from berth.objects.resource_claims import Allocation, Consumer, ResourceClaim
 from berth.objects.storage import PersistentVolume, PersistentVolumeClaim
 
 W = TypeVar("W")
@@ -110,15 +110,17 @@ class Claims(_Writer[ClaimWriter]):
             "create_claim", (claim, generate_name), lambda: self._real.create(claim, generate_name)
         )
 
-    async def reserve(self, claim: ResourceClaim, pod: Pod, allocation: Allocation | None) -> ResourceClaim:
-        """Make the pod a consumer of the claim; it as stored."""
-        return await self._claim(
-            "reserve_claim", (claim, pod, allocation), lambda: self._real.reserve(claim, pod, allocation)
-        )
+    async def reserve(
+        self, claim: ResourceClaim, consumer: Consumer, allocation: Allocation | None
+    ) -> ResourceClaim:
+        """Reserve the claim for a pod or a group; it as stored."""
+        arguments = (claim, consumer, allocation)
+        return await self._claim("reserve_claim", arguments, lambda: self._real.reserve(*arguments))
 
-    async def unreserve(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
-        """Make the pod no consumer of the claim any more; it as stored."""
-        return await self._claim("unreserve_claim", (claim, pod), lambda: self._real.unreserve(claim, pod))
+    async def unreserve(self, claim: ResourceClaim, consumer: Consumer) -> ResourceClaim:
+        """Reserve the claim for that pod or group no more; it as stored."""
+        arguments = (claim, consumer)
+        return await self._claim("unreserve_claim", arguments, lambda: self._real.unreserve(*arguments))
 
     async def deallocate(self, claim: ResourceClaim) -> ResourceClaim:
         """Take the allocation out of the claim; it as stored."""

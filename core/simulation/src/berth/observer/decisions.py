@@ -184,7 +184,8 @@ class _Following:
         before = self._reserved.pop(claim.key, frozenset())
         now: frozenset[str] = frozenset()
         if event.verb is not Verb.DELETE:
-            now = self._reserved[claim.key] = frozenset(use.uid for use in claim.status.reserved_for)
+            users = (use.uid for use in claim.status.reserved_for if use.resource == "pods")
+            now = self._reserved[claim.key] = frozenset(users)
         for uid in before - now:
             self._early.pop(uid, None)
         for uid in now - before:

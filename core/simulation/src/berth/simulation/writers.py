@@ -206,21 +206,22 @@ class ClaimsInMemory:
         metadata = replace(claim.metadata, name=name, uid=f"{claim.namespace}/{name}")
         return self._state.put(ResourceClaim(metadata=metadata, spec=claim.spec))
 
-    async def reserve(self, claim: ResourceClaim, pod: Pod, allocation: Allocation | None) -> ResourceClaim:
-        """Make the pod a consumer, with its allocation if the claim has none yet. Raises: ClaimWriteError."""
+    async def reserve(
+        self, claim: ResourceClaim, consumer: Consumer, allocation: Allocation | None
+    ) -> ResourceClaim:
+        """Add the consumer, with its allocation if the claim has none yet. Raises: ClaimWriteError."""
         current = self._current(claim)
         if (allocation is None) == (current.allocation is None):
             raise ClaimWriteError(f"claim {claim.key} is not what it was taken for")
         status = current.status
-        others = tuple(c for c in status.reserved_for if c.uid != pod.uid)
-        consumer = Consumer(resource="pods", name=pod.name, uid=pod.uid)
+        others = tuple(c for c in status.reserved_for if c.uid != consumer.uid)
         status = replace(status, reserved_for=(*others, consumer), allocation=allocation or status.allocation)
         return self._state.put(replace(current, status=status))
 
-    async def unreserve(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
-        """Make the pod no consumer any more. Raises: ClaimWriteError."""
+    async def unreserve(self, claim: ResourceClaim, consumer: Consumer) -> ResourceClaim:
+        """Take the consumer out. Raises: ClaimWriteError."""
         current = self._current(claim)
-        kept = tuple(c for c in current.status.reserved_for if c.uid != pod.uid)
+        kept = tuple(c for c in current.status.reserved_for if c.uid != consumer.uid)
         return self._state.put(replace(current, status=replace(current.status, reserved_for=kept)))
 
     async def deallocate(self, claim: ResourceClaim) -> ResourceClaim:

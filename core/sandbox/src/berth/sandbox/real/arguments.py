@@ -21,11 +21,12 @@ USER: Final = "sandbox"
 MASTERS: Final = "system:masters"
 _FRONT_PROXY_FILES: Final = ("front-proxy-ca.crt", "front-proxy.crt", "front-proxy.key")
 _WITHOUT_CONTROLLERS: Final = "ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection"
-# Pod groups are alpha in 1.36, and beta, but off, in 1.37: they are served only where both ask for them.
-# A version that the server does not have is passed over.
+# Pod groups are alpha in 1.36, and beta, but off, in 1.37: they are served only where both ask for them, with
+# the claims that they share, and with rules that taint devices. A version that the server does not have is
+# passed over.
 _POD_GROUPS: Final = (
-    "--feature-gates=GenericWorkload=true",
-    "--runtime-config=scheduling.k8s.io/v1alpha2=true,scheduling.k8s.io/v1beta1=true",
+    "--feature-gates=GenericWorkload=true,DRAWorkloadResourceClaims=true,DRADeviceTaintRules=true",
+    "--runtime-config=scheduling.k8s.io/v1alpha2,scheduling.k8s.io/v1beta1,resource.k8s.io/v1beta2",
 )
 
 

@@ -364,7 +364,6 @@ NOT_COVERED: Mapping[str, str] = MappingProxyType(
         "CompositePodGroup": "pod groups of a tree are scheduled one by one; a condition of the tree says so",
         "DRADerivedAttributes": "attributes that a request derives are not evaluated",
         "DRADeviceCompatibilityGroups": "devices of different compatibility groups may be allocated together",
-        "DRAWorkloadResourceClaims": "claims are not shared by a pod group",
         "DRANodeAllocatableResources": "devices take nothing from the node's allocatable resources",
         "DRAOptionalNodeOperations": "skipNodeOperations is not copied to allocations",
         "InPlacePodVerticalScalingSchedulerPreemption": "deferred resizes preempt no pod",

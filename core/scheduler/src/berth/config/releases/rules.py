@@ -65,6 +65,10 @@ class Rules:
     """Whether a group that preempts is tried once, without all potential victims, with topology constraints,
     too, and its pods are nominated to the nodes that they found, beside which victims are spared; else it is
     tried anew beside each victim, and nominated nowhere (#139674, #139980, #140590)."""
+    idle_groups_give_claims_back: bool = False
+    """Whether a group without any pod on a node keeps none of the claims that it shares: they are freed as
+    its last pod loses its node, and their devices where they keep its pods from other nodes; else a pod that
+    fits nowhere has one claim an attempt reserved for the group no more (KEP-5729)."""
     pod_events_are_split: bool = False
     """Whether events of pods without a node are called UnscheduledPod, and TargetPod where they are the
     waiting pod's own; else UnschedulablePod (#135905)."""
@@ -115,6 +119,7 @@ _OF_1_37: Final = replace(
     selector_errors_name_the_device=True,
     queues_groups=True,
     groups_keep_the_nodes_found=True,
+    idle_groups_give_claims_back=True,
     pod_events_are_split=True,
     pods_evict_whole_groups=True,
 )

@@ -4,6 +4,7 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go Unr
 v1.36).
 """
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ from berth.plugins.dynamic_resources.binding_conditions import (
     awaited_drivers,
     ready,
 )
+from berth.plugins.dynamic_resources.claims import ClaimUsers
 from berth.plugins.dynamic_resources.extended_resources import ContainerMapping
 
 POLL_SECONDS = 5.0
@@ -34,6 +36,7 @@ class Held:
     """The claims of a pod that has a node: with their allocation, those in flight by UID."""
 
     claims: list[ResourceClaim]
+    users: ClaimUsers
     in_flight: set[str] = field(default_factory=set)
     mappings: Sequence[ContainerMapping] = ()
     made: bool = False
@@ -51,6 +54,8 @@ class ClaimBinder:
     def __init__(self, handle: Handle, *, stamped: bool, timeout_seconds: float) -> None:
         self._handle = handle
         self._tracker = handle.listers.claim_tracker
+        self._turns: dict[str, deque[Promise]] = {}
+        """By the UID of a claim that is being written, the writes that wait for their turn."""
         self._stamped = stamped
         self._timeout_seconds = timeout_seconds
 
@@ -62,13 +67,46 @@ class ClaimBinder:
         return self._handle.claim_writer
 
     async def write(self, held: Held, pod: Pod) -> None:
-        """Make the pod a consumer of each of its claims, with their allocations.
+        """Reserve each claim for the pod, or for its group, with their allocations.
+
+        Pods that share a claim write it in turn; what the first of a group has written, the others take over.
 
         Raises: ClaimWriteError, and whatever the API client raises.
         """
         for index, claim in enumerate(held.claims):
-            if not claim.reserved_for_pod(pod.uid):
-                held.claims[index] = await self._write_one(held, claim, pod)
+            if not held.users.have(claim):
+                held.claims[index] = await self._in_turn(held, claim, pod)
+
+    async def _in_turn(self, held: Held, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
+        waiting = self._turns.get(claim.uid)
+        turn = None
+        if waiting is None:
+            waiting = self._turns[claim.uid] = deque()
+        else:
+            turn = self._handle.background.outcome()
+            waiting.append(turn)
+        try:
+            if turn is not None:
+                await turn
+            return self._written_by_others(held, claim) or await self._write_one(held, claim, pod)
+        finally:
+            while waiting:
+                if waiting.popleft().set(None):
+                    break
+            else:
+                self._turns.pop(claim.uid, None)
+
+    def _written_by_others(self, held: Held, claim: ResourceClaim) -> ResourceClaim | None:
+        """The claim as another pod of the group has reserved it for all of them, None where it is to be."""
+        latest = self._tracker.by_key(claim.key)
+        if claim.uid in held.in_flight and self._tracker.in_flight(claim.uid) is not None:
+            return None
+        if latest is None or latest.uid != claim.uid or latest.allocation is None:
+            return None
+        if not held.users.have(latest):
+            return None
+        held.in_flight.discard(claim.uid)
+        return latest
 
     async def _write_one(self, held: Held, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
         allocation = claim.allocation if claim.uid in held.in_flight else None
@@ -84,7 +122,7 @@ class ClaimBinder:
         if extended:
             held.claims[-1] = target = await self._create(claim, pod)
             held.made = True
-        written = await self.writer.reserve(target, pod, allocation)
+        written = await self.writer.reserve(target, held.users.of(target), allocation)
         self._tracker.assume(written)
         self._tracker.written(claim.uid)
         held.in_flight.discard(claim.uid)
@@ -108,8 +146,10 @@ class ClaimBinder:
         ]
         await self.writer.publish(pod, claim.name, entries)
 
-    async def take_back(self, held: Held, pod: Pod) -> None:
-        """Let every device go, and be no consumer any more."""
+    async def take_back(self, held: Held, pod: Pod, *, with_group: bool) -> None:
+        """Let every device go, and reserve no claim for the pod any more; `with_group`: nor for its group."""
+        users = held.users
+        left = [one for one in (users.pod, users.group if with_group else None) if one is not None]
         in_flight = set(held.in_flight)
         for uid in in_flight:
             self._tracker.end(uid, pod)
@@ -117,8 +157,10 @@ class ClaimBinder:
         for claim in held.claims:
             if held.made and claim is held.claims[-1]:
                 await self.writer.delete(claim)
-            elif claim.uid not in in_flight and claim.reserved_for_pod(pod.uid):
-                self._tracker.assume(await self.writer.unreserve(claim, pod))
+                continue
+            for consumer in left:
+                if claim.uid not in in_flight and claim.reserved_for_any((consumer.uid,)):
+                    self._tracker.assume(await self.writer.unreserve(claim, consumer))
 
     async def wait(self, held: Held, pod: Pod, node_name: str) -> None:
         """Wait until drivers report that the devices can be used.

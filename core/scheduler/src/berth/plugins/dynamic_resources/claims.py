@@ -1,43 +1,119 @@
-"""The claims of a pod: found by name or by what was made from a template for it.
+"""The claims of a pod: found by name or by what was made from a template for it, or for its pod group.
+
+With the gate DRAWorkloadResourceClaims a pod's entry that its pod group has, too (the same name, the same
+claim or template), is the group's: all pods of the group share one claim, which is reserved for the group.
 
 Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go PreEnqueue,
-foreachPodResourceClaim (Kubernetes v1.36).
+foreachPodResourceClaim; k8s.io/dynamic-resource-allocation/resourceclaim (Kubernetes v1.36); KEP-5729.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
 
 from berth.framework.claim_tracker import ClaimTracker
+from berth.framework.store import Store
 from berth.objects.pod import Pod
+from berth.objects.pod_groups import PodGroup
 from berth.objects.pod_spec import PodResourceClaim
-from berth.objects.resource_claims import ResourceClaim
+from berth.objects.resource_claims import Consumer, ResourceClaim
+from berth.snapshot.pod_group_states import GroupKey, group_of
+
+SCHEDULING: Final = "scheduling.k8s.io"
+POD_GROUPS: Final = "podgroups"
 
 
 class UnresolvedClaimError(Exception):
     """A claim of the pod that is not there, or not for it; the text is upstream's."""
 
 
-def claims_of(pod: Pod, claims: ClaimTracker) -> list[ResourceClaim]:
-    """The pod's claims, in the order of its spec; entries that need none are left out.
+@dataclass(frozen=True, slots=True)
+class ClaimUsers:
+    """A pod, and its group where that may share claims, as claims are reserved for them.
 
-    Raises: UnresolvedClaimError.
+    `of_group` are the UIDs of the pod's claims that are the group's; all others are reserved for the pod.
     """
-    return list(_claims(pod, claims))
+
+    pod: Consumer
+    group: Consumer | None = None
+    of_group: frozenset[str] = frozenset()
+
+    def of(self, claim: ResourceClaim) -> Consumer:
+        """What the claim is to be reserved for."""
+        return self.group if self.group is not None and claim.uid in self.of_group else self.pod
+
+    def have(self, claim: ResourceClaim) -> bool:
+        """Whether the pod may use the claim: it is reserved for the pod, or for its group."""
+        return claim.reserved_for_any([one.uid for one in (self.pod, self.group) if one is not None])
 
 
-def resolvable(pod: Pod, claims: ClaimTracker) -> bool:
-    """Whether all of the pod's claims are there."""
-    try:
-        claims_of(pod, claims)
-    except UnresolvedClaimError:
-        return False
-    return True
+@dataclass(frozen=True, slots=True)
+class PodClaims:
+    """Resolves the claims of pods; `groups` is None where groups share none (DRAWorkloadResourceClaims)."""
 
+    tracker: ClaimTracker
+    groups: Store[PodGroup] | None = None
 
-def _claims(pod: Pod, claims: ClaimTracker) -> Iterator[ResourceClaim]:
-    for entry in pod.spec.resource_claims:
-        name = claim_name(pod, entry)
-        if name is not None:
-            yield _found(pod, claims, name, must_own=entry.resource_claim_name is None)
+    def of(self, pod: Pod) -> list[ResourceClaim]:
+        """The pod's claims, in the order of its spec; entries that need none are left out.
+
+        Raises: UnresolvedClaimError.
+        """
+        return [claim for _, claim in self._found(pod)]
+
+    def resolvable(self, pod: Pod) -> bool:
+        """Whether all of the pod's claims are there."""
+        try:
+            self.of(pod)
+        except UnresolvedClaimError:
+            return False
+        return True
+
+    def users(self, pod: Pod) -> "ClaimUsers":
+        """What each of the pod's claims is to be reserved for: the pod, or its group.
+
+        Raises: UnresolvedClaimError, also where the pod's group is not there.
+        """
+        group, of_group = self._group(pod), set[str]()
+        if group is None:
+            return ClaimUsers(pod_consumer(pod))
+        seen = set[str]()
+        for entry, claim in self._found(pod):
+            if claim.uid not in seen and _shares(group, entry):
+                of_group.add(claim.uid)
+            seen.add(claim.uid)
+        return ClaimUsers(pod_consumer(pod), group_consumer(group), frozenset(of_group))
+
+    def _found(self, pod: Pod) -> Iterator[tuple[PodResourceClaim, ResourceClaim]]:
+        for entry in pod.spec.resource_claims:
+            name = claim_name(pod, entry)
+            if name is not None:
+                yield entry, self._claim(pod, name, must_own=entry.resource_claim_name is None)
+
+    def _claim(self, pod: Pod, name: str, *, must_own: bool) -> ResourceClaim:
+        claim = self.tracker.get(name, pod.namespace)
+        if claim is None:
+            raise UnresolvedClaimError(f'could not find ResourceClaim "{pod.namespace}/{name}"')
+        if claim.metadata.deletion_timestamp is not None:
+            raise UnresolvedClaimError(f'resourceclaim "{name}" is being deleted')
+        group = group_of(pod) if self.groups is not None else None
+        if must_own and not _owned(claim, pod, group):
+            owner = (
+                "Pod is not owner" if group is None else f"neither Pod nor PodGroup {group.name} is the owner"
+            )
+            raise UnresolvedClaimError(
+                f"ResourceClaim {claim.key} was not created for Pod {pod.key} ({owner})"
+            )
+        return claim
+
+    def _group(self, pod: Pod) -> PodGroup | None:
+        key = group_of(pod)
+        if self.groups is None or key is None:
+            return None
+        group = self.groups.get(key.name, key.namespace)
+        if group is None:
+            raise UnresolvedClaimError(f'podgroup.scheduling.k8s.io "{key.name}" not found')
+        return group
 
 
 def claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:
@@ -59,18 +135,29 @@ def claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:
     raise UnresolvedClaimError(f"{where}: ResourceClaim not created yet")
 
 
-def _found(pod: Pod, claims: ClaimTracker, name: str, *, must_own: bool) -> ResourceClaim:
-    claim = claims.get(name, pod.namespace)
-    if claim is None:
-        raise UnresolvedClaimError(f'could not find ResourceClaim "{pod.namespace}/{name}"')
-    if claim.metadata.deletion_timestamp is not None:
-        raise UnresolvedClaimError(f'resourceclaim "{name}" is being deleted')
-    if must_own and not _owned(claim, pod):
-        raise UnresolvedClaimError(
-            f"ResourceClaim {claim.key} was not created for Pod {pod.key} (Pod is not owner)"
-        )
-    return claim
+def pod_consumer(pod: Pod) -> Consumer:
+    """The pod, as a claim is reserved for it."""
+    return Consumer(resource="pods", name=pod.name, uid=pod.uid)
 
 
-def _owned(claim: ResourceClaim, pod: Pod) -> bool:
-    return any(owner.controller and owner.uid == pod.uid for owner in claim.metadata.owner_references)
+def group_consumer(group: PodGroup) -> Consumer:
+    """All pods of the group, as a claim is reserved for them."""
+    return Consumer(SCHEDULING, POD_GROUPS, group.name, group.uid)
+
+
+def _shares(group: PodGroup, entry: PodResourceClaim) -> bool:
+    """Whether the pod's entry is one of the group's."""
+    return any(
+        (own.name, own.resource_claim_name, own.resource_claim_template_name)
+        == (entry.name, entry.resource_claim_name, entry.resource_claim_template_name)
+        for own in group.spec.resource_claims
+    )
+
+
+def _owned(claim: ResourceClaim, pod: Pod, group: GroupKey | None) -> bool:
+    """Whether the claim was made for the pod, or for its group, of which a pod knows the name alone."""
+    for owner in claim.metadata.owner_references:
+        if owner.controller:
+            of_group = owner.kind == "PodGroup" and owner.api_version.startswith(f"{SCHEDULING}/")
+            return owner.uid == pod.uid or (of_group and group is not None and owner.name == group.name)
+    return False

@@ -6,7 +6,6 @@ v1.36).
 
 from typing import Any
 
-from berth.framework.claim_tracker import ClaimTracker
 from berth.framework.cluster_event import (
     ActionType,
     ClusterEvent,
@@ -18,7 +17,7 @@ from berth.objects.devices import DeviceClass
 from berth.objects.pod import Pod
 from berth.objects.pod_requests import pod_requests
 from berth.objects.resource_claims import ResourceClaim
-from berth.plugins.dynamic_resources.claims import UnresolvedClaimError, claims_of, resolvable
+from berth.plugins.dynamic_resources.claims import PodClaims, UnresolvedClaimError
 from berth.plugins.queueing import expected, is_own, maybe, queue_if
 
 ADD_OR_UPDATE = ActionType.ADD | ActionType.UPDATE
@@ -32,7 +31,7 @@ NODES = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_A
 class DeviceHints:
     """The registrations; hints look claims up as they are when they are asked."""
 
-    def __init__(self, claims: ClaimTracker) -> None:
+    def __init__(self, claims: PodClaims) -> None:
         self._claims = claims
 
     def registrations(self) -> list[ClusterEventWithHint]:
@@ -59,7 +58,7 @@ class DeviceHints:
         """
         before, after = maybe(ResourceClaim, old), expected(ResourceClaim, new)
         try:
-            own = claims_of(pod, self._claims)
+            own = self._claims.of(pod)
         except UnresolvedClaimError:
             return QueueingHint.SKIP
         if before is not None and before.allocation is not None and before.allocation != after.allocation:
@@ -72,7 +71,7 @@ class DeviceHints:
         """QUEUE where it is the waiting pod, and all of its claims are there now."""
         del old
         after = expected(Pod, new)
-        return queue_if(is_own(pod, after) and resolvable(after, self._claims))
+        return queue_if(is_own(pod, after) and self._claims.resolvable(after))
 
 
 def after_claim_deletion(pod: Pod, old: Any, new: Any) -> QueueingHint:

@@ -16,6 +16,7 @@ from berth.framework.interface import (
     Depends,
     EnqueueExtensions,
     FilterPlugin,
+    GroupReleasePlugin,
     MaybeAwaitable,
     NormalizeScorePlugin,
     PostFilterPlugin,
@@ -43,7 +44,7 @@ from berth.plugins.dynamic_resources.asking import ClaimAsk, ClassMissingError, 
 from berth.plugins.dynamic_resources.binding import ClaimBinder, Held
 from berth.plugins.dynamic_resources.binding_conditions import DeviceBindingError, given_up
 from berth.plugins.dynamic_resources.capacity import CapacityRules
-from berth.plugins.dynamic_resources.claims import UnresolvedClaimError, claims_of
+from berth.plugins.dynamic_resources.claims import ClaimUsers, PodClaims, UnresolvedClaimError, pod_consumer
 from berth.plugins.dynamic_resources.extended_resources import (
     ExtendedResources,
     backed_by_devices,
@@ -61,14 +62,17 @@ from berth.plugins.dynamic_resources.inventory import Inventory
 from berth.plugins.dynamic_resources.picking import Features, Supply
 from berth.plugins.dynamic_resources.usage import DeviceUsage
 from berth.plugins.in_tree import InTreePlugin, all_pass
+from berth.plugins.pod_group_lookup import in_trial
 from berth.snapshot.columns import Rows
 from berth.snapshot.node_matching import check_term
+from berth.snapshot.pod_group_states import group_of
 from berth.snapshot.snapshot import Snapshot
 
 NOTHING_NEW = "no new claims to deallocate"
 STILL_NOT = "still not schedulable"
 DEALLOCATED = "deallocation of ResourceClaim completed"
 DELETED = "deletion of ResourceClaim completed"
+UNRESERVED = "ResourceClaim unreserved for PodGroup"
 
 
 @dataclass(slots=True)
@@ -76,6 +80,7 @@ class PodDevices:
     """What is remembered of a pod with claims during its attempt."""
 
     claims: list[ResourceClaim] = field(default_factory=list)
+    users: ClaimUsers | None = None
     extended: ExtendedResources | None = None
     question: DeviceQuery | None = None
     held: Held | None = None
@@ -95,6 +100,7 @@ class DynamicResources(
     PreFilterPlugin,
     FilterPlugin,
     PostFilterPlugin,
+    GroupReleasePlugin,
     NormalizeScorePlugin,
     ReservePlugin,
     PreBindPlugin,
@@ -119,16 +125,19 @@ class DynamicResources(
             rules=handle.rules,
         )
         self._extended = enabled("DRAExtendedResource")
+        self._gives_group_claims_back = handle.rules.idle_groups_give_claims_back
         self._alternatives = enabled("DRAPrioritizedList")
         self._filter_seconds = args.filter_timeout.seconds if args.filter_timeout else 0.0
         self._binding_seconds = args.binding_timeout.seconds if args.binding_timeout else 0.0
         listers = handle.listers
         self._claims = listers.claim_tracker
+        shared = enabled("DRAWorkloadResourceClaims")
+        self._pod_claims = PodClaims(self._claims, listers.pod_groups if shared else None)
         self._names = DeviceClassNames(listers.device_classes)
         self._usage = DeviceUsage(self._claims, self._features.capacity)
         self._inventory = Inventory(())
         self._inventory_of = 0
-        self._hints = DeviceHints(self._claims)
+        self._hints = DeviceHints(self._pod_claims)
         self._binder = ClaimBinder(handle, stamped=reported, timeout_seconds=self._binding_seconds)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
@@ -155,7 +164,7 @@ class DynamicResources(
     def pre_enqueue(self, pod: Pod) -> Status:
         """Wait until all claims are there."""
         try:
-            claims_of(pod, self._claims)
+            self._pod_claims.of(pod)
         except UnresolvedClaimError as error:
             return unresolvable(str(error))
         return SUCCESS
@@ -188,11 +197,11 @@ class DynamicResources(
         return PreFilterResult()
 
     def _devices(self, pod: Pod) -> PodDevices:
-        claims = {claim.uid: self._as_shared(claim, pod) for claim in claims_of(pod, self._claims)}
+        claims = {claim.uid: self._as_shared(claim, pod) for claim in self._pod_claims.of(pod)}
         extended = None
         if self._backed(pod):
             extended = extended_resources(pod, self._names, self.handle.listers.resource_claims)
-        return PodDevices(list(claims.values()), extended)
+        return PodDevices(list(claims.values()), self._pod_claims.users(pod), extended)
 
     def _as_shared(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
         """The claim, with the allocation that is about to be written for another pod of the pod's group."""
@@ -263,20 +272,58 @@ class DynamicResources(
         if devices is None or devices.empty:
             return PostFilterResult(unschedulable(NOTHING_NEW))
         try:
-            return PostFilterResult(unschedulable(await self._make_room(devices, pod, diagnosis)))
+            return PostFilterResult(await self._make_room(devices, pod, diagnosis))
         except ClaimWriteError as error:
             return PostFilterResult(failed(error))
 
-    async def _make_room(self, devices: PodDevices, pod: Pod, diagnosis: Diagnosis) -> str:
+    async def release(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> str:
+        """Give up devices that keep a pod of a group from other nodes."""
+        devices: PodDevices = state.get(PodDevices, NO_DEVICES)
+        return await self._give_up(devices, pod, diagnosis)
+
+    async def _make_room(self, devices: PodDevices, pod: Pod, diagnosis: Diagnosis) -> Status:
+        given_up = await self._give_up(devices, pod, diagnosis)
+        if given_up:
+            return unschedulable(given_up)
+        return await self._without_group(devices, pod) or unschedulable(STILL_NOT)
+
+    async def _give_up(self, devices: PodDevices, pod: Pod, diagnosis: Diagnosis) -> str:
+        """Free the devices of one claim that no other pod uses; "" where there is none."""
         for claim in self._unavailable(devices, diagnosis):
-            consumers = claim.status.reserved_for
-            if not consumers or (len(consumers) == 1 and claim.reserved_for_pod(pod.uid)):
-                self._claims.assume(await self._binder.writer.deallocate(claim))
+            latest = self._claims.by_key(claim.key) or claim
+            if latest.allocation is not None and self._given_up(latest, devices, pod):
+                self._claims.assume(await self._binder.writer.deallocate(latest))
                 return DEALLOCATED
         if devices.extended is not None and devices.extended.made_before:
             await self._binder.writer.delete(devices.extended.claim)
             return DELETED
-        return STILL_NOT
+        return ""
+
+    def _given_up(self, claim: ResourceClaim, devices: PodDevices, pod: Pod) -> bool:
+        """Whether no other pod uses the claim."""
+        group = devices.users.group if devices.users is not None and self._group_is_idle(pod) else None
+        users = {pod.uid, group.uid} if group is not None and self._gives_group_claims_back else {pod.uid}
+        return all(consumer.uid in users for consumer in claim.status.reserved_for)
+
+    async def _without_group(self, devices: PodDevices, pod: Pod) -> Status | None:
+        """Up to 1.36: reserve one claim of a group none of whose pods has a node for it no more."""
+        users = devices.users
+        if self._gives_group_claims_back or users is None or users.group is None:
+            return None
+        for claim in devices.claims:
+            shared = claim.uid in users.of_group and claim.reserved_for_any((users.group.uid,))
+            if shared and claim.allocation is not None and self._group_is_idle(pod):
+                self._claims.assume(await self._binder.writer.unreserve(claim, users.group))
+                return unresolvable(UNRESERVED)
+        return None
+
+    def _group_is_idle(self, pod: Pod) -> bool:
+        """Whether no other pod of the pod's group has a node."""
+        key = group_of(pod)
+        if key is None:
+            return False
+        known = self.handle.pod_groups.known(key)
+        return not (known.assigned | known.assumed.keys()) - {pod.uid}
 
     def _unavailable(self, devices: PodDevices, diagnosis: Diagnosis) -> list[ResourceClaim]:
         """The allocated claims that this plugin turned some node down for."""
@@ -361,14 +408,15 @@ class DynamicResources(
         claims = [chosen.get(claim.uid, claim) for claim in devices.claims]
         if outcome.mappings:
             claims.append(chosen[outcome.claims[-1].uid])
-        return Held(claims, set(chosen), outcome.mappings)
+        return Held(claims, devices.users or ClaimUsers(pod_consumer(pod)), set(chosen), outcome.mappings)
 
     async def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Let go of devices, and of claims that were written already."""
         del node_name
         devices: PodDevices | None = state.get(PodDevices)
         if devices is not None and devices.held is not None:
-            await self._binder.take_back(devices.held, pod)
+            idle = self._gives_group_claims_back and not in_trial(state) and self._group_is_idle(pod)
+            await self._binder.take_back(devices.held, pod, with_group=idle)
 
     def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> PreFlightResult:
         """There is work exactly for pods with claims."""

@@ -17,7 +17,7 @@ from berth.client.write_guard import WriteGuard
 from berth.framework.claim_writing import ClaimWriteError
 from berth.objects.decode import decoder
 from berth.objects.pod import Pod
-from berth.objects.resource_claims import Allocation, ResourceClaim
+from berth.objects.resource_claims import Allocation, Consumer, ResourceClaim
 from berth.scheduler.writing.claim_documents import Document, read_claim
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
@@ -52,8 +52,10 @@ class ApiClaimWriter:
         path = RESOURCE_CLAIMS.collection(claim.namespace)
         return self._decode(await self._api.call("POST", path, encode(document), guard=self._may_write))
 
-    async def reserve(self, claim: ResourceClaim, pod: Pod, allocation: Allocation | None) -> ResourceClaim:
-        """Make the pod a consumer of the claim, with its allocation if it has none yet."""
+    async def reserve(
+        self, claim: ResourceClaim, consumer: Consumer, allocation: Allocation | None
+    ) -> ResourceClaim:
+        """Reserve the claim for a pod or a group, with its allocation if it has none yet."""
 
         async def attempt() -> ResourceClaim:
             document = await self._read(claim)
@@ -63,16 +65,16 @@ class ApiClaimWriter:
             _check(document, claim, allocates=allocated is not None)
             if allocated is not None:
                 await self._protect(document)
-            return await self._write_status(document, _reserved(document, pod, allocated))
+            return await self._write_status(document, _reserved(document, consumer, allocated))
 
         return await self._persistently(claim, attempt)
 
-    async def unreserve(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
-        """Make the pod no consumer of the claim any more."""
+    async def unreserve(self, claim: ResourceClaim, consumer: Consumer) -> ResourceClaim:
+        """Reserve the claim for that pod or group no more."""
 
         async def attempt() -> ResourceClaim:
             document = await self._read(claim)
-            kept = [c for c in _status(document).get("reservedFor") or () if c.get("uid") != pod.uid]
+            kept = [c for c in _status(document).get("reservedFor") or () if c.get("uid") != consumer.uid]
             return await self._write_status(document, {"reservedFor": kept or None})
 
         return await self._persistently(claim, attempt)
@@ -176,9 +178,9 @@ def _device(result: Document) -> tuple[Any, ...]:
     return tuple(result.get(field) for field in ("request", "driver", "pool", "device", "shareID"))
 
 
-def _reserved(document: Document, pod: Pod, allocation: Allocation | None) -> Document:
-    consumers = [c for c in _status(document).get("reservedFor") or () if c.get("uid") != pod.uid]
-    consumers.append({"resource": "pods", "name": pod.name, "uid": pod.uid})
+def _reserved(document: Document, consumer: Consumer, allocation: Allocation | None) -> Document:
+    consumers = [c for c in _status(document).get("reservedFor") or () if c.get("uid") != consumer.uid]
+    consumers.append(msgspec.to_builtins(consumer))
     if allocation is None:
         return {"reservedFor": consumers}
     return {"allocation": msgspec.to_builtins(allocation), "reservedFor": consumers}
