@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from berth.config.plugin_args import VolumeBindingArgs
 from berth.framework.cluster_event import QueueingHint
+from berth.framework.cycle_budget import CpuTime, CycleMeter, OverBudgetError
 from berth.framework.cycle_state import CycleState
 from berth.framework.status import PluginError
 from berth.objects.label_selector import LabelSelector
@@ -20,6 +21,7 @@ from berth.objects.storage import (
     annotated,
 )
 from berth.plugins.volume_binding import VolumeBinding
+from berth.plugins.volume_binding.plugin import PodClaimVolumes
 from berth.telemetry.metrics import SchedulerMetrics
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
@@ -283,6 +285,42 @@ def lost_class(scene):
     scene.listers.storage_classes.remove(make_class("made", provisioner=DRIVER))
     with pytest.raises(PluginError):
         scene.plugin.filter(state, POD, scene.nodes)
+
+
+class Hours:
+    """A clock on which each look takes long."""
+
+    def __init__(self):
+        self.seconds = 0.0
+
+    def monotonic(self):
+        self.seconds += 3600.0
+        return self.seconds
+
+    def cpu(self):
+        return self.seconds
+
+
+def test_a_reserve_that_goes_over_budget_gives_up_what_it_assumed():
+    """Claims are assumed in steps: a pod may have thousands, and the cycle may end between two of them."""
+    scene = Scene()
+    scene.plugin.unreserve(scene.state, POD, "n0")
+    before, state = scene.latest(), CycleState(CycleMeter(1.0, CpuTime(Hours()), breathe))
+    scene.plugin.pre_filter(scene.state, POD, scene.nodes)
+    scene.plugin.filter(scene.state, POD, scene.nodes)
+    state.write(PodClaimVolumes, scene.state.read(PodClaimVolumes))
+    state.meter.resume()
+    with pytest.raises(OverBudgetError, match="VolumeBinding"):
+        scene.plugin.reserve(state, POD, "n0")
+    taken = scene.latest()
+    scene.plugin.unreserve(state, POD, "n0")
+
+    assert before != taken
+    assert before == scene.latest()
+
+
+async def breathe():
+    """Nothing else has a turn."""
 
 
 def changed_volume(scene):

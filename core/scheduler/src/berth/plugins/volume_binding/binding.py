@@ -12,6 +12,7 @@ import msgspec
 
 from berth.framework.handle import Handle
 from berth.objects.pod import Pod
+from berth.objects.steps import Steps
 from berth.objects.storage import (
     BOUND_BY_CONTROLLER,
     SELECTED_NODE,
@@ -58,30 +59,32 @@ class VolumeBinder:
         self._handle = handle
         self._timeout_seconds = timeout_seconds
 
-    def assume(self, volumes: NodeVolumes, node_name: str) -> AssumedVolumes:
-        """Take the volumes in memory, so that the next pods see them taken.
+    def assume(self, volumes: NodeVolumes, node_name: str, assumed: AssumedVolumes) -> Steps[None]:
+        """Take the volumes in memory, in steps, so that the next pods see them taken.
 
         Raises: BindingFailedError where one changed since it was chosen; nothing is taken then.
         """
         listers = self._handle.listers
-        assumed = AssumedVolumes()
         for claim, volume in volumes.static:
             taken = taken_by(volume, claim)
             binding = VolumeBindingWrite(taken, claim, written=taken is volume)
             self._keep_going(assumed, taken, binding.written or listers.assumed_volumes.assume(taken))
             assumed.bindings.append(binding)
+            yield
         for claim in volumes.provisions:
             metadata = annotated(claim.metadata, SELECTED_NODE, node_name)
             placed = msgspec.structs.replace(claim, metadata=metadata)
             self._keep_going(assumed, placed, listers.assumed_claims.assume(placed))
             assumed.provisions.append(Provisioning(placed))
-        return assumed
+            yield
 
     def _keep_going(
         self, assumed: AssumedVolumes, obj: PersistentVolume | PersistentVolumeClaim, succeeded: object
     ) -> None:
         if not succeeded:
             self.restore(assumed)
+            assumed.bindings.clear()
+            assumed.provisions.clear()
             raise BindingFailedError(f'"{obj.key}" changed since it was chosen')
 
     def restore(self, assumed: AssumedVolumes) -> None:

@@ -154,16 +154,22 @@ class VolumeBinding(
         scores: Scores = self._scorer.scores(self.found(state, nodes))[nodes.rows]
         return scores
 
-    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> MaybeAwaitable[Status]:
         """Assume the node's volumes taken by the pod's claims."""
         del pod
         wanted = state.get(PodClaimVolumes)
         if wanted is None or not wanted.claims.delayed:
             return SUCCESS
+        return paced(state.meter, self.name, self._reserved(state, wanted, node_name))
+
+    def _reserved(self, state: CycleState, wanted: PodClaimVolumes, node_name: str) -> Steps[Status]:
         volumes = self.volumes_on(state, self.handle.snapshot, node_name)
         assert volumes is not None
+        assumed = AssumedVolumes()
+        # A cycle that ends between two steps gives up what was assumed until then.
+        state.write(AssumedVolumes, assumed)
         try:
-            state.write(AssumedVolumes, self._binder.assume(volumes, node_name))
+            yield from self._binder.assume(volumes, node_name, assumed)
         except BindingFailedError as error:
             self.handle.claim_metrics.volumes_failed(VolumeStage.ASSUME)
             return failed(error)
