@@ -15,6 +15,7 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 NAMES = (
     "decision",
+    "walk",
     "snapshot",
     "queue",
     "preemption",
