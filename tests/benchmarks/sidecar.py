@@ -227,6 +227,7 @@ def host_of(core, specs, profiles, queue=None, **surroundings):
         profiles,
         cache=core.cache,
         snapshot=core.snapshot,
+        answers=core.algorithm.cache,
         queue=queue or SchedulingQueue(PrioritySort(None, None).less, {}, SystemClock(), pod_lister=unknown),
         waiting_pods=WaitingPods(Unstarted(), SystemClock()),
         sampled=lambda _: False,

@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
+from berth.evaluation import plugin_columns
 from berth.framework.cycle_state import CycleState
 from berth.out_of_tree.lifecycle.breaker import FAILURES_IN_A_ROW
-from berth.out_of_tree.points import filter_score, node_answers
+from berth.out_of_tree.points import filter_score
 from berth.out_of_tree.points.asking_ahead import CLASSES_AHEAD
 from berth.snapshot.journal import KEPT
 from berth_plugin_proto import identity_pb2, scheduling_pb2
@@ -106,7 +107,7 @@ async def test_unanswered_questions_are_bounded():
 
 async def test_pods_of_ever_new_kinds(monkeypatch):
     """What is kept of kinds of pods is bounded in bytes and number, and so is what one more costs."""
-    monkeypatch.setattr(node_answers, "MAX_SIGNATURES", 50)
+    monkeypatch.setattr(plugin_columns, "MAX_SIGNATURES", 50)
     w = Harness()
 
     async def come(n):
@@ -115,13 +116,13 @@ async def test_pods_of_ever_new_kinds(monkeypatch):
             w.plugin.connection.capabilities.pod_fields.paths[:] = ["/metadata/uid"]
             await w._awaited(w.finding.filter(state, pod, w.snapshot))
 
-    w.finding.known = node_answers.SidecarAnswerCache("p", max_bytes=40 * node_answers.ENTRY_BYTES)
+    w.finding.cached = plugin_columns.PluginColumns(w.snapshot, max_bytes=40 * plugin_columns.ENTRY_BYTES)
     await come(30)
     few = calls(w.finding.ask_ahead)
     await come(300)
 
-    assert len(w.finding.known) <= 40
-    assert w.finding.known.size_bytes <= 40 * node_answers.ENTRY_BYTES
+    assert len(w.finding.cached) <= 40
+    assert w.finding.cached.size_bytes <= 40 * plugin_columns.ENTRY_BYTES
     assert calls(w.finding.ask_ahead) <= 2 * few
 
 

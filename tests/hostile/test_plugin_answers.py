@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from berth.evaluation.answer_columns import MAX_REASONS, AnswerColumns, TooManyReasonsError
 from berth.framework.status import Code, Status
 from berth.out_of_tree.cluster_state import state_stream
 from berth.out_of_tree.errors import ProtocolError, SidecarError
@@ -18,14 +19,12 @@ from berth.out_of_tree.lifecycle import connection
 from berth.out_of_tree.lifecycle.conditions import ConditionType
 from berth.out_of_tree.lifecycle.report import description
 from berth.out_of_tree.limits import (
-    CYCLE_REASONS,
     LINES_AT_ONCE,
     REASON_BYTES,
     REFUSAL_BYTES,
     TABLE_BYTES,
     TRANSFERS_AT_ONCE,
 )
-from berth.out_of_tree.points.node_answers import NodeAnswers
 from berth.out_of_tree.points.packing import hints_of
 from berth.out_of_tree.transport.conversation import Conversation
 from berth.out_of_tree.transport.rpc import RpcError
@@ -63,7 +62,7 @@ async def reasons_after(answer):
         await harness.up()
         state = cycle()
         await harness.filter(state=state)
-        return harness.plugin._answers(state).of_nodes.reasons
+        return harness.plugin._answers(state).columns.reasons
 
 
 async def failure_of(answer):
@@ -173,17 +172,17 @@ async def test_a_hundred_thousand_reasons_of_a_status():
 
 async def test_ever_new_reasons_end_the_cycle():
     """A plugin that brings up other reasons with each call is cut off before codes run out of numbers."""
-    answers = NodeAnswers("p", 3)
+    answers = AnswerColumns(3)
     tables = [
         tuple(Status(Code.UNSCHEDULABLE, (f"{i} {j}",)) for j in range(255))
-        for i in range(CYCLE_REASONS // 255 + 1)
+        for i in range(MAX_REASONS // 255 + 1)
     ]
     codes = np.ones(3, dtype=np.uint8)
 
     for reasons in tables[:-1]:
         answers.numbered(codes, reasons)
 
-    with pytest.raises(ProtocolError, match=f"more than {CYCLE_REASONS} different reasons in one cycle"):
+    with pytest.raises(TooManyReasonsError, match=f"more than {MAX_REASONS} different reasons in one cycle"):
         answers.numbered(codes, tables[-1])
 
 

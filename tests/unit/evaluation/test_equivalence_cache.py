@@ -18,13 +18,14 @@ from berth.evaluation.cached_evaluation import CachedEvaluation
 from berth.evaluation.equivalence_cache import EquivalenceCache
 from berth.evaluation.filter_results import FilterResults
 from berth.evaluation.find_nodes import NodeSearch, Rotation
+from berth.evaluation.remote_plugin import RemotePlugin
 from berth.evaluation.score_results import ScoreResults
 from berth.evaluation.select_host import score_nodes
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import FitError
-from berth.framework.interface import FilterPlugin
+from berth.framework.interface import NO_ROW_FORM
 from berth.framework.listers import Listers
 from berth.framework.status import Status
 from berth.objects.api_object import ObjectMeta
@@ -32,6 +33,7 @@ from berth.objects.taint import Toleration
 from berth.objects.workloads import Service, ServiceSpec
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import build_frameworks
+from berth.snapshot.row_journal import RowJournal
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod
 from berth.testing.handles import FixedNominator, make_handle
@@ -51,8 +53,19 @@ def asked_in(way):
         stack.enter_context(patch.multiple(dirty_rows, **(TOGETHER if way is None else way)))
         if way is None:
             for kind in (FilterResults, ScoreResults):
-                stack.enter_context(patch.object(kind, "ask_many", return_value=None))
+                stack.enter_context(patch.object(kind, "_forms_by_row", without_forms(kind)))
         yield
+
+
+def without_forms(kind):
+    """Dirty rows of these results have no form but the vector form."""
+    make = kind._forms_by_row
+
+    def made(results, attempt):
+        make(results, attempt)
+        results._forms = dict.fromkeys(results._forms, NO_ROW_FORM)
+
+    return made
 
 
 class Dice:
@@ -401,10 +414,10 @@ async def test_answers_that_cannot_be_brought_up_to_date_are_begun_anew():
         await comparison.schedule(make_pod("p"))
     (fit,) = (p for p in comparison.remembering.framework.plugins.filter if p.name == "NodeResourcesFit")
     failing = patch.object(type(fit), "filter", side_effect=ValueError("boom"))
-    known = next(iter(comparison.remembering.memory._entries.values()))[0]
+    (known,) = comparison.remembering.memory._entries.newest(1)
     known._filter_results._names = None
     comparison.cache.update_snapshot(comparison.snapshot)
-    with failing, patch.object(type(fit), "filter_row", return_value=None):
+    with failing, patch.object(type(fit), "filter_by_row", return_value=NO_ROW_FORM):
         decision = await comparison.remembering.algorithm.decide(
             comparison.remembering.framework, comparison.remembering.attempt(make_pod("q"))
         )
@@ -414,11 +427,12 @@ async def test_answers_that_cannot_be_brought_up_to_date_are_begun_anew():
     assert 0 == comparison.remembering.memory.size_bytes
 
 
-class Restarts(FilterPlugin):
+class Restarts(RemotePlugin):
     """A sidecar that is replaced when it is asked about another table than the snapshot."""
 
     name = "Restarts"
-    in_process, basis_of_answers = False, True
+    touched = RowJournal()
+    ask = score = normalize_score = None
 
     def __init__(self, snapshot):
         self.snapshot, self.starts = snapshot, 1
@@ -426,18 +440,21 @@ class Restarts(FilterPlugin):
     def sign_pod(self, _pod):
         return ()
 
-    def basis_generation(self, _nodes):
+    def version(self, _nodes):
         return self.starts
 
-    def basis(self, _state, _pod, _nodes):
+    def cache_key(self, _state, _pod, _nodes):
         return self.starts
+
+    def answers(self, _state, _part):
+        return False
+
+    def columns(self, _state, _pod):
+        raise AssertionError("it gives no answers that are kept")
 
     def filter(self, _state, _pod, nodes):
         self.starts += nodes is not self.snapshot
         return np.zeros(len(nodes), dtype=np.uint8)
-
-    def filter_row(self, _state, _pod, _nodes):
-        return lambda _row: 0
 
 
 async def test_a_sidecar_that_was_replaced_meanwhile_is_asked_anew():

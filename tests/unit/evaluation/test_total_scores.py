@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from berth.evaluation.top_scores import LEFT_OUT
 from berth.evaluation.total_scores import TotalScores
 from berth.framework.cycle_state import CycleState
-from berth.framework.interface import Depends, NormalizeScorePlugin
+from berth.framework.interface import Depends, NormalizedBy, NormalizeScorePlugin
 from berth.framework.score import default_normalize
 from berth.plugins.inter_pod_affinity.scoring import normalized
 from berth.testing.builders import make_pod
@@ -30,10 +30,13 @@ class Normal(NormalizeScorePlugin):
 
     def __init__(self, kind):
         self.kind = kind
-        self.normalizes_by_extremes = kind != "counted"
 
     def score(self, state, pod, nodes):
         raise NotImplementedError
+
+    def normalized_by(self, state):
+        del state
+        return NormalizedBy.ALL if self.kind == "counted" else NormalizedBy.EXTREMES
 
     def normalize_score(self, state, pod, scores):
         del state, pod

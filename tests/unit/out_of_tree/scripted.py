@@ -14,6 +14,7 @@ from berth.cache.cache import Cache
 from berth.config.catalogue import ExtensionPoint
 from berth.config.duration import Duration
 from berth.config.out_of_tree.sidecars import DEFAULT_POLICY, SidecarSpec
+from berth.evaluation.equivalence_cache import EquivalenceCache
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.objects.decode import decoder
@@ -287,6 +288,7 @@ class Harness:
             [profile],
             cache=self.cache,
             snapshot=self.snapshot,
+            answers=EquivalenceCache(self.snapshot),
             queue=self.queue,
             waiting_pods={},
             sampled=lambda _: True,

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from berth.cache.cache import Cache
 from berth.config.loading import load
 from berth.config.out_of_tree.sidecars import SidecarSpec, catalogue_of
+from berth.evaluation.equivalence_cache import EquivalenceCache
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.listers import Listers
 from berth.objects.decode import decoder
@@ -57,6 +58,7 @@ class Scheduling:
             loaded.profiles,
             cache=self.cache,
             snapshot=self.snapshot,
+            answers=EquivalenceCache(self.snapshot),
             queue=self.queue,
             waiting_pods=[],
             sampled=lambda _: False,

@@ -14,6 +14,8 @@ from berth.cache.cache import Cache
 from berth.config.duration import Duration
 from berth.config.loading import load
 from berth.config.out_of_tree.sidecars import SidecarSpec, catalogue_of
+from berth.evaluation.equivalence_cache import EquivalenceCache
+from berth.evaluation.plugin_columns import PluginColumns
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.listers import Listers
 from berth.objects.decode import decoder
@@ -21,7 +23,6 @@ from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree.host import PluginHost
 from berth.out_of_tree.points import node_questions
-from berth.out_of_tree.points.node_answers import SidecarAnswerCache
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import build_frameworks
 from berth.snapshot.snapshot import Snapshot
@@ -71,6 +72,7 @@ class Cluster:
             loaded.profiles,
             cache=self.cache,
             snapshot=self.snapshot,
+            answers=EquivalenceCache(self.snapshot),
             queue=a_queue({}),
             waiting_pods=[],
             sampled=lambda _: False,
@@ -85,7 +87,7 @@ class Cluster:
             for name in ("fresh", "remembering")
         )
         # The one asks about all nodes for every pod.
-        self.host.plugins["gpu-share", "fresh"].known = SidecarAnswerCache("gpu-share", max_bytes=0)
+        self.host.plugins["gpu-share", "fresh"].cached = PluginColumns(self.snapshot, max_bytes=0)
         self._node = self.host.nodes.decoding(decoder(Node))
         self._pod = self.host.pods.decoding(decode_pod)
         self.placed, self.count = [], 0
@@ -303,11 +305,11 @@ async def test_plans_rest_on_a_plugin_whose_answers_are_about_single_nodes():
     """Until it says that its outside state changed; placed pods make no difference."""
     async with clusters() as cluster:
         plugin = cluster.host.plugins["gpu-share", "remembering"]
-        before = plugin.basis_generation(cluster.snapshot)
+        before = plugin.version(cluster.snapshot)
         await cluster.schedule({"milli": 300})
-        after = plugin.basis_generation(cluster.snapshot)
+        after = plugin.version(cluster.snapshot)
         cluster.host.news_from("gpu-share", None)
-        then = plugin.basis_generation(cluster.snapshot)
+        then = plugin.version(cluster.snapshot)
 
     assert before is not None
     assert before == after != then
@@ -318,7 +320,7 @@ async def test_plans_rest_on_no_plugin_that_looks_at_all_nodes():
     async with clusters("fgd") as cluster:
         plugin = cluster.host.plugins["gpu-share", "remembering"]
 
-        assert plugin.basis_generation(cluster.snapshot) is None
+        assert plugin.version(cluster.snapshot) is None
 
 
 async def test_a_policy_that_looks_at_all_nodes_is_asked_about_all_nodes(monkeypatch):

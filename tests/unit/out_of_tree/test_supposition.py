@@ -48,7 +48,7 @@ async def test_it_is_sent_the_pod_as_it_would_be(plugin):
     assert [0, 0, 0] == codes.tolist()
     assert (supposed.uid, pod.name, 0) == (sent.uid, sent.name, sent.attempt)
     assert (7, supposed.uid) == (document["spec"]["priority"], document["metadata"]["uid"])
-    assert (2, 1) == (len(plugin.requests("FilterScore")), len(harness.plugin.known))
+    assert (2, 1) == (len(plugin.requests("FilterScore")), len(harness.plugin.cached))
 
 
 async def test_it_is_not_asked_about_a_change_that_it_does_not_look_at(plugin):

@@ -266,7 +266,7 @@ def test_node_hint(pod, old, new, hint):
 def basis_beside(*placed, pod=None):
     cache, nodes = cached(NODES, placed)
     plugin = make_plugin(InterPodAffinity, InterPodAffinityArgs())
-    return plugin, cache, nodes, lambda: plugin.basis(CycleState(), pod or make_pod(labels=WEB), nodes)
+    return plugin, cache, nodes, lambda: plugin.cache_key(CycleState(), pod or make_pod(labels=WEB), nodes)
 
 
 @pytest.mark.parametrize(
@@ -302,15 +302,3 @@ def test_a_pod_with_terms_has_no_basis():
     *_, basis = basis_beside(pod=near(term()))
 
     assert basis() is None
-
-
-def test_a_pod_with_a_term_that_comes_or_goes_makes_another_generation():
-    plugin, cache, nodes, _ = basis_beside()
-    before = plugin.basis_generation(nodes)
-    cache.add_pod(on("x1"))
-    cache.update_snapshot(nodes)
-    same = plugin.basis_generation(nodes)
-    cache.add_pod(away(term(), name="new", node_name="y1"))
-    cache.update_snapshot(nodes)
-
-    assert before == same != plugin.basis_generation(nodes)

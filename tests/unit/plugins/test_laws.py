@@ -12,6 +12,7 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.interface import (
     Depends,
     FilterPlugin,
+    NormalizedBy,
     NormalizeScorePlugin,
     PreFilterExtensions,
     PreFilterPlugin,
@@ -102,11 +103,16 @@ def test_a_pod_that_does_not_concern_a_plugin(kind, pod, other, nodes, placed):
         assert plugin.pre_score(state, pod, snapshot, np.ones(len(nodes), dtype=bool)).skip
     elif isinstance(plugin, ScorePlugin):
         assert not plugin.score(state, pod, snapshot).any()
-        assert plugin.leaves_scores(state)
+        assert not isinstance(plugin, NormalizeScorePlugin) or is_left(plugin, state)
     assert not len(state)
-    assert plugin.basis(state, pod, snapshot) == ()
+    assert plugin.cache_key(state, pod, snapshot) == ()
     if plugin.concerns.isdisjoint(features_of(other.template)):
         assert plugin.sign_pod(other) == plugin.sign_pod(pod)
+
+
+def is_left(plugin, state):
+    """Whether normalising leaves every score as it is."""
+    return plugin.normalized_by(state) is NormalizedBy.NOTHING
 
 
 def without(features, pod):
@@ -246,5 +252,5 @@ def test_scores_that_are_left_as_they_are(kind, pod, nodes, placed):
     plugin, cluster, state = make_plugin(kind), table(nodes, placed), CycleState()
     raw = raw_scores(plugin, pod, cluster, state)
 
-    if raw is not None and plugin.leaves_scores(state):
+    if raw is not None and is_left(plugin, state):
         assert raw.tolist() == plugin.normalize_score(state, pod, raw).tolist()

@@ -223,8 +223,8 @@ def test_pods_with_devices_behind_are_asked_about_every_time():
     """What devices stand behind hangs on classes, not on the node alone."""
     plugin, state, nodes = make_plugin(NodeResourcesFit, listers=backed()), CycleState(), table([])
 
-    assert plugin.basis(state, asking(gpu="1"), nodes) is None
-    assert () == plugin.basis(state, asking(cpu="1m"), nodes)
+    assert plugin.cache_key(state, asking(gpu="1"), nodes) is None
+    assert () == plugin.cache_key(state, asking(cpu="1m"), nodes)
 
 
 @pytest.mark.parametrize(

@@ -39,16 +39,13 @@ from berth.testing.builders import make_node, make_pod
 from berth.testing.handles import make_plugin
 
 FILTERS = [
-    k for k in IN_TREE.values() if getattr(k, "filter_row", None) not in (None, FilterPlugin.filter_row)
+    k for k in IN_TREE.values() if getattr(k, "filter_by_row", None) not in (None, FilterPlugin.filter_by_row)
 ]
-SCORERS = [k for k in IN_TREE.values() if getattr(k, "score_row", None) not in (None, ScorePlugin.score_row)]
-
-FILTERS_OF_ROWS = [
-    k for k in IN_TREE.values() if getattr(k, "filter_rows", None) not in (None, FilterPlugin.filter_rows)
+SCORERS = [
+    k for k in IN_TREE.values() if getattr(k, "score_by_row", None) not in (None, ScorePlugin.score_by_row)
 ]
-SCORERS_OF_ROWS = [
-    k for k in IN_TREE.values() if getattr(k, "score_rows", None) not in (None, ScorePlugin.score_rows)
-]
+FILTERS_OF_ROWS = [k for k in FILTERS if k.__name__ != "NodePorts"]
+"""Those that answer for some rows at once, too."""
 
 law = settings(max_examples=60, deadline=None)
 law_of_rows = settings(law, max_examples=25)
@@ -215,9 +212,9 @@ def place(cache, snapshot, pods_to_place):
 
 def on_one_basis(plugin, state, pod, nodes, change):
     """Whether the plugin is on the same basis after the change: as long as it is, scalar forms are called."""
-    before = plugin.basis(state, pod, nodes)
+    before = plugin.cache_key(state, pod, nodes)
     change()
-    return before == plugin.basis(state, pod, nodes)
+    return before == plugin.cache_key(state, pod, nodes)
 
 
 def a_filter(data, kind, parts=ANY):
@@ -247,7 +244,7 @@ def row_by_row(function, nodes):
 def test_codes_of_rows(kind, data):
     """The code of each row is that of the vector form, also once other pods are there."""
     plugin, state, pod, cache, nodes, later = a_filter(data, kind)
-    code = plugin.filter_row(state, pod, nodes)
+    code = plugin.filter_by_row(state, pod, nodes).one
     before = plugin.filter(state, pod, nodes).tolist()
 
     assert before == row_by_row(code, nodes)
@@ -261,7 +258,7 @@ def test_codes_of_rows(kind, data):
 def test_scores_of_rows(kind, data):
     """The raw score of each row is that of the vector form, also once other pods are there."""
     plugin, state, pod, cache, nodes, later = a_scorer(data, kind)
-    score = plugin.score_row(state, pod, nodes)
+    score = plugin.score_by_row(state, pod, nodes).one
 
     assert plugin.score(state, pod, nodes).tolist() == row_by_row(score, nodes)
     if on_one_basis(plugin, state, pod, nodes, lambda: place(cache, nodes, later)):
@@ -285,30 +282,18 @@ def assert_alike(of_rows, of_all, cache, nodes, later):
 def test_codes_of_some_rows(kind, data):
     """The codes of any rows are those of the vector form, also once other pods are there."""
     plugin, state, pod, *cluster = a_filter(data, kind, FOR_ROWS)
-    codes = plugin.filter_rows(state, pod, cluster[1])
+    codes = plugin.filter_by_row(state, pod, cluster[1]).some
     assert_alike(codes, lambda: plugin.filter(state, pod, cluster[1]), *cluster)
 
 
-@pytest.mark.parametrize("kind", SCORERS_OF_ROWS)
+@pytest.mark.parametrize("kind", SCORERS)
 @law_of_rows
 @given(data=st.data())
 def test_scores_of_some_rows(kind, data):
     """The raw scores of any rows are those of the vector form, also once other pods are there."""
     plugin, state, pod, *cluster = a_scorer(data, kind, FOR_ROWS)
-    scores = plugin.score_rows(state, pod, cluster[1])
+    scores = plugin.score_by_row(state, pod, cluster[1]).some
     assert_alike(scores, lambda: plugin.score(state, pod, cluster[1]), *cluster)
-
-
-def test_what_answers_for_some_rows():
-    """The plugins that have a form for rows are those that nearly every pod is scored and turned down by."""
-    assert {"InterPodAffinity", "NodeResourcesFit"} == {kind.__name__ for kind in FILTERS_OF_ROWS}
-    scorers = {
-        "DynamicResources",
-        "InterPodAffinity",
-        "NodeResourcesBalancedAllocation",
-        "NodeResourcesFit",
-    }
-    assert scorers == {kind.__name__ for kind in SCORERS_OF_ROWS}
 
 
 def test_what_answers_for_a_row():

@@ -12,6 +12,7 @@ from berth.config.plugin_args import (
     UtilizationShapePoint,
 )
 from berth.framework.cycle_state import CycleState
+from berth.framework.interface import NO_ROW_FORM
 from berth.framework.listers import Listers
 from berth.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from berth.plugins.node_resources_fit import NodeResourcesFit
@@ -131,7 +132,6 @@ def test_scores_of_devices_are_not_kept():
     for plugin in (fit("MostAllocated", devices()), balance(devices())):
         plugin.pre_score(state, pod, nodes, np.ones(len(nodes), dtype=bool))
 
-        assert plugin.score_row(state, pod, nodes) is None
-        assert plugin.score_rows(state, pod, nodes) is None
-        assert plugin.basis(state, pod, nodes) is None
-        assert () == plugin.basis(state, make_pod(requests={"cpu": "1"}), nodes)
+        assert NO_ROW_FORM == plugin.score_by_row(state, pod, nodes)
+        assert plugin.cache_key(state, pod, nodes) is None
+        assert () == plugin.cache_key(state, make_pod(requests={"cpu": "1"}), nodes)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from berth.evaluation.remote_plugin import RemotePlugin
 from berth.framework.group_plans import GroupPlan
 from berth.framework.interface import NominatingInfo, NominatingMode, PreScorePlugin
 from berth.framework.status import SKIP
@@ -161,7 +162,7 @@ def _change(one, what, number):
     cache.update_snapshot(one.ground.snapshot)
 
 
-class Outside(PreScorePlugin):
+class Outside(PreScorePlugin, RemotePlugin):
     """A sidecar, as far as planning sees it."""
 
     in_process = False
@@ -171,9 +172,11 @@ class Outside(PreScorePlugin):
         """Nothing to do."""
         return SKIP
 
-    def basis_generation(self, _nodes):
+    def version(self, _nodes):
         """What its answers rest on."""
         return self.now
+
+    touched = ask = columns = answers = filter = score = normalize_score = None
 
 
 async def with_outside(*bases):

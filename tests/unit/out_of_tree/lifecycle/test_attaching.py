@@ -13,6 +13,7 @@ import pytest
 from berth.cache.cache import Cache
 from berth.config.duration import Duration
 from berth.config.out_of_tree.sidecars import Accepted, SidecarSpec
+from berth.evaluation.equivalence_cache import EquivalenceCache
 from berth.evaluation.filtering import run_filters
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_record import CycleRecord
@@ -89,6 +90,7 @@ class Harness:
             profiles,
             cache=self.cache,
             snapshot=self.snapshot,
+            answers=EquivalenceCache(self.snapshot),
             queue=a_queue({}),
             waiting_pods=[],
             sampled=lambda _: False,

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from berth.cache.cache import Cache
 from berth.config.out_of_tree.sidecars import DEFAULT_POLICY
+from berth.evaluation.answer_columns import VERDICTS
+from berth.evaluation.plugin_columns import PluginColumns
 from berth.framework.cycle_state import CycleState
-from berth.framework.interface import UNASKED
 from berth.out_of_tree.errors import CallFailedError
 from berth.out_of_tree.lifecycle.breaker import Circuit
 from berth.out_of_tree.points.asking_ahead import LookAhead
@@ -135,7 +136,7 @@ class Harness:
         self.queued, self.count = [], 0
         look_ahead = LookAhead(classes, lambda most: self.queued[:most], lambda: None)
         handle = make_handle(self.snapshot, profile_name="")
-        self.finding = FilterScorePoint(self.plugin, handle, look_ahead)
+        self.finding = FilterScorePoint(self.plugin, handle, look_ahead, PluginColumns(self.snapshot))
 
     def change(self, row, *, sent):
         """Something happens to a node: it was sent to the plugin, or only other plugins see it."""
@@ -164,16 +165,12 @@ class Harness:
     async def cycle(self, label, pod=None):
         """What a pod of that kind finds at its turn: codes and raw scores."""
         state, pod = CycleState(), pod or self.pod(label)
-        code_on = self.finding.filter_row(state, pod, self.snapshot)
-        self.finding.basis(state, pod, self.snapshot)
-        by_row = [code_on(row) for row in range(NODES)]
+        columns = self.finding.columns(state, pod)
+        known = {row: columns.code(row) for row in range(NODES) if not columns.is_dirty(VERDICTS, row)}
         expected = self.plugin.truth(label)
         codes = await self._awaited(self.finding.filter(state, pod, self.snapshot))
         scores = await self._awaited(self.finding.score(state, pod, self.snapshot))
-        assert {each for each in zip(by_row, expected[0], strict=True) if each[0] != each[1]} <= {
-            (UNASKED, 0),
-            (UNASKED, 1),
-        }
+        assert known == {row: expected[0][row] for row in known}
         return codes.tolist(), scores.tolist()
 
     async def _awaited(self, answer):

@@ -347,7 +347,7 @@ async def test_extended_resources_become_a_claim():
         nodes=nodes, classes=GPUS, slices=[make_slice("s0", [device("a"), device("b")], node="n0")]
     )
     pod = extended_pod(2)
-    assert cluster.plugin.basis(CycleState(), pod, table([])) is None
+    assert cluster.plugin.cache_key(CycleState(), pod, table([])) is None
     assert {"n0": "", "n1": "", "n2": "cannot allocate all claims"} == cluster.reasons(pod)
 
     name = "container-0-request-1"

@@ -8,10 +8,14 @@ the whole entry: all rows are dirty again.
                                 |
                                 +--> pre_score --> refresh_scores --> total scores --> the highest --> end
 
+Each of these steps is done at once where all that it needs is at hand; otherwise it returns what is to be
+awaited.
+
 Plugins without a cache key for the pod are *uncacheable*: they are run on all nodes in every cycle, and their
 results are merged with the cached ones. Source: docs/decisions/0008-equal-pods.md.
 """
 
+from collections.abc import Awaitable
 from typing import Any
 
 import numpy as np
@@ -20,15 +24,15 @@ from berth.evaluation.cache_invalidation import CacheInvalidation
 from berth.evaluation.dirty_rows import DirtyRows
 from berth.evaluation.filter_results import FilterResults
 from berth.evaluation.node_plugins import NodePlugins, UncacheablePlugins
-from berth.evaluation.pre_filtering import PreFilterOutcome, run_pre_filters
+from berth.evaluation.pre_filtering import ALL_WELL, PreFilterOutcome, run_pre_filters
 from berth.evaluation.score_results import ScoreResults
 from berth.evaluation.scoring import run_pre_scores
 from berth.evaluation.state_writes import StateWrites
 from berth.evaluation.total_scores import TotalScores
 from berth.framework.attempt import Attempt
 from berth.framework.cycle_budget import OverBudgetError
-from berth.framework.cycle_state import CycleState
-from berth.snapshot.columns import Mask, Rows
+from berth.framework.interface import MaybeAwaitable
+from berth.snapshot.columns import Mask
 
 MAX_REASONS = 4096
 """Max rejection reasons of one class beyond one for each node; an entry with more is cleared."""
@@ -53,8 +57,6 @@ class CachedEvaluation:
         self.asked_in = 0
         """The number of the last cycle that looked the class up."""
         self._detailed = detailed
-        self.waited = False
-        """Whether anything was awaited since the cycle began; sidecars may have changed meanwhile."""
         self.clear()
 
     def clear(self) -> None:
@@ -97,7 +99,6 @@ class CachedEvaluation:
 
     def begin(self, attempt: Attempt) -> None:
         """Begin a cycle: find the dirty rows, and copy the plugins' cycle state of the first cycle."""
-        self.waited = False
         if self.known and not self._follow(attempt):
             self.clear()
         if self._invalidation is None:
@@ -105,8 +106,7 @@ class CachedEvaluation:
                 self._invalidation = CacheInvalidation(self.plugins, attempt.nodes)
             return
         attempt.state.take_over(self._values)
-        if not self._invalidation.holds(attempt):
-            raise StartOverError
+        self.check(attempt)
 
     def _follow(self, attempt: Attempt) -> bool:
         assert self._invalidation is not None, "a known class has its invalidation"
@@ -114,26 +114,24 @@ class CachedEvaluation:
             return False
         return len(self.filter_results.reasons.statuses) <= len(attempt.nodes) + MAX_REASONS
 
-    def reuse_pre_filter(self, state: CycleState) -> bool:
-        """Set the state's skip set as PreFilter left it; False where some plugin still has to run."""
-        if not self.known or self.uncacheable is not None:
-            return False
-        state.skip_filter = self._skip_filter
-        return True
-
-    async def pre_filter(self, attempt: Attempt) -> PreFilterOutcome:
-        """Run PreFilter; for a known class, of the uncacheable plugins alone."""
+    def pre_filter(self, attempt: Attempt) -> MaybeAwaitable[PreFilterOutcome]:
+        """Run PreFilter; for a known class, of the uncacheable plugins alone, if there are any."""
         if self.uncacheable is not None:
-            outcome = await self._pre_filter_again(self.uncacheable, attempt)
-        else:
-            plugins = self.plugins
-            outcome = await run_pre_filters(plugins.pre_filter, attempt, self._state_writes)
-            last = outcome.ended_by
-            attempt.state.skip_filter |= plugins.left_out_before(last) if last else plugins.left_out_of_filter
-            if not outcome.status.ok or outcome.node_names is not None:
-                self.kept = False
-            elif self.kept and self._invalidation is not None:
-                self._settle(self._invalidation, attempt)
+            return self._pre_filter_again(self.uncacheable, attempt)
+        if not self.known:
+            return self._pre_filter_first(attempt)
+        attempt.state.skip_filter = self._skip_filter
+        return ALL_WELL
+
+    async def _pre_filter_first(self, attempt: Attempt) -> PreFilterOutcome:
+        plugins = self.plugins
+        outcome = await run_pre_filters(plugins.pre_filter, attempt, self._state_writes)
+        last = outcome.ended_by
+        attempt.state.skip_filter |= plugins.left_out_before(last) if last else plugins.left_out_of_filter
+        if not outcome.status.ok or outcome.node_names is not None:
+            self.kept = False
+        elif self.kept and self._invalidation is not None:
+            self._settle(self._invalidation, attempt)
         return outcome
 
     def _settle(self, invalidation: CacheInvalidation, attempt: Attempt) -> None:
@@ -150,94 +148,64 @@ class CachedEvaluation:
         attempt.state.skip_filter |= self._skip_filter
         return outcome
 
-    def try_refresh(self, attempt: Attempt) -> bool:
-        """Filter the dirty rows unless that needs an await; True where no row is dirty afterwards."""
-        filter_results, dirty = self._filter_results, self._dirty
-        if filter_results is None or dirty.every:
-            return False
-        try:
-            if dirty.many is not None:
-                return self._try_refresh_many(filter_results, attempt, dirty.many)
-            if not dirty.few:
-                return True
-            unasked = filter_results.ask_each(attempt, dirty.few)
-        except OverBudgetError:
-            raise
-        except Exception as error:
-            raise StartOverError from error
-        if unasked is None:
-            return False
-        self._moved.add(dirty.few - unasked, len(attempt.nodes))
-        dirty.few = unasked
-        return not unasked
+    def refresh(self, attempt: Attempt, candidates: Mask | None, point: int) -> Awaitable[None] | None:
+        """Run Filter plugins on the dirty rows: now (None), or once the result is awaited.
 
-    def _try_refresh_many(self, filter_results: FilterResults, attempt: Attempt, rows: Rows) -> bool:
-        unasked = filter_results.ask_many(attempt, rows)
-        if unasked is None:
-            return False
-        n = len(attempt.nodes)
-        if not unasked.size:
-            self._moved.take(self._dirty, n)
-            return True
-        answered = np.ones(rows.size, dtype=bool)
-        answered[rows.searchsorted(unasked)] = False
-        self._moved.add_many(rows[answered], n)
-        self._dirty.clear()
-        self._dirty.add_many(unasked, n)
-        return False
-
-    async def refresh(self, attempt: Attempt, candidates: Mask | None, point: int) -> FilterResults:
-        """Run Filter plugins on the dirty rows; where all are, on the candidates alone (None: all rows).
-
-        To be called where `try_refresh` returned False. Shapes: candidates bool (n,).
+        Of a new class all candidates are dirty (None: all rows). Shapes: candidates bool (n,).
         """
-        self.waited = True
+        if self._filter_results is None:
+            return self._awaited(self._filter_first(attempt, candidates, point))
+        dirty = self._dirty
+        if not dirty:
+            return None
         try:
-            if self._filter_results is None:
-                await self._ask_all(attempt, candidates, point)
-            elif self._dirty.every:
-                await self._filter_results.ask_all_again(attempt, point)
-                self._moved.take(self._dirty, len(attempt.nodes))
-            elif not await self._refresh_sidecars_first(self._filter_results, attempt, point):
-                await self._filter_results.ask_some(attempt, self._dirty.rows(), point)
-                self._moved.take(self._dirty, len(attempt.nodes))
+            later = self._filter_results.ask(attempt, dirty, point)
         except OverBudgetError:
             raise
         except Exception as error:
             self._start_over(error)
             raise
-        return self.filter_results
+        if later is not None:
+            return self._awaited(self._filter_then(later, attempt))
+        self._moved.take(dirty, len(attempt.nodes))
+        return None
 
-    async def _refresh_sidecars_first(
-        self, filter_results: FilterResults, attempt: Attempt, point: int
-    ) -> bool:
-        """Have sidecars filter the rows that `try_refresh` left dirty; True where none is dirty then."""
-        if not filter_results.sidecars:
-            return False
-        await filter_results.fetch(attempt, self._dirty.rows(), point)
-        return self.try_refresh(attempt)
+    async def _filter_first(self, attempt: Attempt, candidates: Mask | None, point: int) -> None:
+        settled = [placed for placed in self.plugins.filters if placed[1].name not in self._uncacheable_names]
+        filter_results = FilterResults(settled)
+        if candidates is None or self.kept:
+            candidates = np.ones(len(attempt.nodes), dtype=bool)
+        await filter_results.begin(attempt, candidates, point, kept=self.kept)
+        self._filter_results = filter_results
+
+    async def _filter_then(self, later: Awaitable[None], attempt: Attempt) -> None:
+        await later
+        self._moved.take(self._dirty, len(attempt.nodes))
+
+    async def _awaited(self, later: Awaitable[None]) -> None:
+        try:
+            await later
+        except OverBudgetError:
+            raise
+        except Exception as error:
+            self._start_over(error)
+            raise
 
     def _start_over(self, error: Exception) -> None:
         if self.known or self._uncacheable_names:
             raise StartOverError from error
 
-    async def _ask_all(self, attempt: Attempt, candidates: Mask | None, point: int) -> None:
-        settled = [placed for placed in self.plugins.filters if placed[1].name not in self._uncacheable_names]
-        filter_results = FilterResults(settled)
-        if candidates is None or self.kept:
-            candidates = np.ones(len(attempt.nodes), dtype=bool)
-        await filter_results.ask_all(attempt, candidates, point, kept=self.kept)
-        self._filter_results = filter_results
+    def pre_score(self, attempt: Attempt, feasible: Mask) -> Awaitable[None] | None:
+        """Run PreScore; for a known class, of the uncacheable plugins alone, if there are any.
 
-    def reuse_pre_score(self, state: CycleState) -> bool:
-        """Set the state's skip set as PreScore left it; False where some plugin still has to run."""
+        It is done now (None), or once the result is awaited. Shapes: feasible bool (n,).
+        """
         if not self.scored or self.uncacheable is not None:
-            return False
-        state.skip_score = self._skip_score
-        return True
+            return self._pre_score(attempt, feasible)
+        attempt.state.skip_score = self._skip_score
+        return None
 
-    async def pre_score(self, attempt: Attempt, feasible: Mask) -> None:
-        """Run PreScore; for a known class, of the uncacheable plugins alone. Shapes: feasible bool (n,)."""
+    async def _pre_score(self, attempt: Attempt, feasible: Mask) -> None:
         state = attempt.state
         if not self.scored:
             await run_pre_scores(self.plugins.pre_score, attempt, feasible, self._state_writes)
@@ -247,81 +215,51 @@ class CachedEvaluation:
             await run_pre_scores(self.uncacheable.pre_score, attempt, feasible)
             state.skip_score |= self._skip_score
 
-    def try_refresh_scores(self, attempt: Attempt) -> bool:
-        """Score the changed rows unless that needs an await; True where totals are complete then."""
-        score_results, moved = self._score_results, self._moved
-        if score_results is None or moved.every or not self.known:
-            return False
-        try:
-            if moved.many is not None:
-                unscored = score_results.ask_many(attempt, moved.many, self.filter_results.fits)
-                if unscored is None:
-                    return False
-                moved.clear()
-                moved.add_many(unscored, len(attempt.nodes))
-            elif moved.few:
-                unasked = score_results.ask_each(attempt, moved.few, self.filter_results.fits)
-                if unasked is None:
-                    return False
-                moved.few = unasked
-        except OverBudgetError:
-            raise
-        except Exception as error:
-            raise StartOverError from error
-        return not moved and score_results.total_scores.totals is not None
+    def refresh_scores(self, attempt: Attempt, feasible: Mask, point: int) -> Awaitable[None] | None:
+        """Run Score plugins on the changed rows where the pod fits: now (None), or once it is awaited.
 
-    async def refresh_scores(self, attempt: Attempt, feasible: Mask, point: int) -> TotalScores:
-        """Run Score plugins on the changed rows where the pod fits. Shapes: feasible bool (n,)."""
-        self.waited = True
+        Shapes: feasible bool (n,).
+        """
         fits = self.filter_results.fits if self.kept else feasible
+        if self._score_results is None or not self.scored:
+            return self._awaited(self._score_first(attempt, fits, point))
         try:
-            if not self.scored:
-                await self._score_all(attempt, fits, point)
-            elif self._moved.every:
-                await self._score_all_again(attempt, point)
-            elif not await self._rescore_sidecars_first(attempt, point) and self._moved:
-                await self._score_moved(attempt, fits, point)
-            self.total_scores.add_up(attempt.state, attempt.pod, fits)
+            moved = self._moved
+            later = self._score_results.ask(attempt, moved, fits, point) if moved else None
+            if later is None:
+                self._scored(attempt, fits)
         except OverBudgetError:
             raise
         except Exception as error:
             self._start_over(error)
             raise
-        return self.total_scores
+        return None if later is None else self._awaited(self._score_then(later, attempt, fits))
 
-    async def _rescore_sidecars_first(self, attempt: Attempt, point: int) -> bool:
-        """Have sidecars score the changed rows, then the others; True where totals are complete then."""
-        score_results = self._score_results
-        if score_results is None or not (self._moved and score_results.sidecars):
-            return False
-        await score_results.fetch(attempt, self._moved.rows(), point)
-        return self.try_refresh_scores(attempt)
-
-    async def _score_all(self, attempt: Attempt, fits: Mask, point: int) -> None:
+    async def _score_first(self, attempt: Attempt, fits: Mask, point: int) -> None:
         settled = [
             weighed for weighed in self.plugins.score if weighed[0].name not in self._uncacheable_names
         ]
         self._score_results = ScoreResults(
             settled, TotalScores(fits.size, kept=self.kept, detailed=self._detailed)
         )
-        await self._score_results.ask_all(attempt, fits, point)
-        self._moved.clear()
+        await self._score_results.begin(attempt, fits, point)
         self.scored, self.size_known = True, False
+        self._scored(attempt, fits)
 
-    async def _score_all_again(self, attempt: Attempt, point: int) -> None:
-        assert self._score_results is not None, "what was scored has been asked about"
-        await self._score_results.ask_all_again(attempt, self.filter_results.fits, point)
-        self._moved.clear()
+    async def _score_then(self, later: Awaitable[None], attempt: Attempt, fits: Mask) -> None:
+        await later
+        self._scored(attempt, fits)
 
-    async def _score_moved(self, attempt: Attempt, fits: Mask, point: int) -> None:
-        assert self._score_results is not None, "what was scored has been asked about"
-        await self._score_results.ask_some(attempt, self._moved.rows(), fits, point)
+    def _scored(self, attempt: Attempt, fits: Mask) -> None:
         self._moved.clear()
+        total_scores = self.total_scores
+        if total_scores.totals is None:
+            total_scores.add_up(attempt.state, attempt.pod, fits)
 
     def check(self, attempt: Attempt) -> None:
         """Check that no sidecar changed its cache key during the cycle. Raises: StartOverError."""
-        waited = self.waited or self.uncacheable is not None
-        if waited and self.known and self._invalidation is not None and not self._invalidation.holds(attempt):
+        invalidation = self._invalidation
+        if invalidation is not None and invalidation.remote_keys and not invalidation.holds(attempt):
             raise StartOverError
 
     def end(self, attempt: Attempt) -> None:

@@ -69,7 +69,9 @@ class DirtyRows:
 
     def take(self, others: "DirtyRows", n: int) -> None:
         """Move all rows of `others` here; n is the number of rows of the table."""
-        if others.every:
+        if not self.few and self.many is None and not self.every:
+            self.few, self.many, self.every = others.few, others.many, others.every
+        elif others.every:
             self.all_of()
         elif others.many is not None:
             self.add_many(others.many, n)

@@ -1,8 +1,12 @@
-"""The equivalence cache: evaluations of the classes of equal pods that were scheduled last, bounded in bytes.
+"""The equivalence cache: what plugins answered about pods that they sign alike, by row of the snapshot.
 
     a pod --signature--> class --first pod--> not cached
                                --second-----> a new entry: every row is dirty
                                --further----> the entry: rows that changed are dirty
+
+An entry of a class has the merged results of all cacheable plugins (`CachedEvaluation`). Answers that take a
+round trip are kept by plugin, too, so that classes which the plugin does not tell apart share them
+(`PluginColumns`).
 
 Eviction is LRU by bytes, with one exception: a class that was last used before the least recently used entry
 is not admitted. So where more classes come in turn than fit, those that are cached stay cached.
@@ -13,6 +17,8 @@ Source: docs/decisions/0008-equal-pods.md; pkg/scheduler/framework/runtime/batch
 from collections import Counter, OrderedDict
 
 from berth.evaluation.cached_evaluation import CachedEvaluation
+from berth.evaluation.lru_entries import LruEntries
+from berth.evaluation.plugin_columns import PluginColumns
 from berth.evaluation.signatures import Signature, Signatures
 from berth.framework.attempt import Attempt
 from berth.framework.runtime import Framework, ProfilePlugins
@@ -35,18 +41,28 @@ class EquivalenceCache:
         self.outcomes: Counter[str] = Counter()
         """Cycles by what the lookup found: the label values of berth_equal_pods_total."""
         self._snapshot = snapshot
-        self._max_bytes = max_bytes
-        self._bytes = 0
         self._last_use: OrderedDict[Key, int] = OrderedDict()
         """The last cycle that looked a class up, for classes without an entry."""
         self._cycle = 0
-        self._entries: OrderedDict[Key, tuple[CachedEvaluation, int]] = OrderedDict()
+        self._entries: LruEntries[Key, CachedEvaluation] = LruEntries(max_bytes)
+        self._columns: dict[tuple[str, str], PluginColumns] = {}
         self._profiles: dict[str, tuple[ProfilePlugins, Signatures]] = {}
 
     @property
     def size_bytes(self) -> int:
         """About how much memory is in use."""
-        return self._bytes
+        return self._entries.size_bytes + sum(columns.size_bytes for columns in self._columns.values())
+
+    def columns(self, profile: str, plugin: str) -> PluginColumns:
+        """The columns of a remote plugin in a profile, which have a bound of their own."""
+        known = self._columns.get((profile, plugin))
+        if known is None:
+            known = self._columns[profile, plugin] = PluginColumns(self._snapshot)
+        return known
+
+    def drop_columns(self, profile: str, plugin: str) -> None:
+        """Drop the columns of a plugin that the profile has no more."""
+        self._columns.pop((profile, plugin), None)
 
     def lookup(self, framework: Framework, attempt: Attempt) -> tuple[Key | None, CachedEvaluation]:
         """The evaluation to use for the pod, and its key; a None key means that it is not to be cached."""
@@ -62,9 +78,8 @@ class EquivalenceCache:
         self._cycle += 1
         kept = self._entries.get(key)
         if kept is not None:
-            self._entries.move_to_end(key)
-            kept[0].asked_in = self._cycle
-            return key, kept[0]
+            kept.asked_in = self._cycle
+            return key, kept
         outcome = self._outcome_of_new(key)
         self.outcomes[outcome] += 1
         if outcome is not FIRST:
@@ -81,9 +96,10 @@ class EquivalenceCache:
             if len(self._last_use) > MAX_REMEMBERED:
                 self._last_use.popitem(last=False)
             return NEW
-        if self._entries:
-            oldest, size = next(iter(self._entries.values()))
-            if self._bytes + size > self._max_bytes and before < oldest.asked_in:
+        oldest = self._entries.oldest()
+        if oldest is not None:
+            evaluation, size = oldest
+            if self._entries.size_bytes + size > self._entries.max_bytes and before < evaluation.asked_in:
                 return FULL
         return FIRST
 
@@ -101,19 +117,13 @@ class EquivalenceCache:
         if reused and evaluation.size_known:
             self.outcomes[REUSED] += 1
             return
-        before = 0
         if key in self._entries:
             self.outcomes[REUSED if reused else OUTDATED] += 1
-            before = self._entries[key][1]
         if not (evaluation.kept and evaluation.known):
             self.drop(key)
             return
-        size, evaluation.size_known = evaluation.size_bytes, True
-        self._entries[key] = evaluation, size
-        self._bytes += size - before
-        while self._bytes > self._max_bytes:
-            _, (_, gone) = self._entries.popitem(last=False)
-            self._bytes -= gone
+        evaluation.size_known = True
+        self._entries.put(key, evaluation, evaluation.size_bytes)
 
     def drop_outdated(self, key: Key) -> None:
         """Drop an entry that could not be refreshed."""
@@ -122,5 +132,4 @@ class EquivalenceCache:
 
     def drop(self, key: Key) -> None:
         """Drop the class's entry, if it has one."""
-        _, gone = self._entries.pop(key, (None, 0))
-        self._bytes -= gone
+        self._entries.drop(key)

@@ -4,18 +4,21 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import numpy as np
 
+from berth.evaluation.answer_columns import VERDICTS, AnswerColumns
+from berth.evaluation.dirty_rows import DirtyRows, rows_of
 from berth.evaluation.filter_accumulator import FilterAccumulator, OrderedFilter, rejected_by
 from berth.evaluation.filtering import ask_filters, codes_on
-from berth.evaluation.plugin_calls import fetch_side_by_side
 from berth.evaluation.reasons import Numbers, Reasons, filter_error
+from berth.evaluation.remote_plugin import RemotePlugin, ask_side_by_side, zero
 from berth.framework.attempt import Attempt
 from berth.framework.diagnosis import Rejections
-from berth.framework.interface import UNASKED, UNASKED_CODE, Depends, FilterPlugin, ReasonCodes
+from berth.framework.interface import Depends, FilterPlugin, ReasonCodes, RowForm
 from berth.snapshot.columns import NO_ROWS, Mask, Rows
 from berth.snapshot.row_view import RowView
 
-CodeOn = Callable[[int], int]
-CodesOn = Callable[[Rows], ReasonCodes]
+CodeOf = Callable[[int], int]
+ByRow = list[tuple[int, FilterPlugin, CodeOf, AnswerColumns | None]]
+"""Plugins with their places, the code of a row, and the columns that have it once the row is not dirty."""
 
 
 class FilterResults:
@@ -25,13 +28,13 @@ class FilterResults:
     """
 
     __slots__ = (
+        "_by_row",
         "_fixed",
         "_forms",
-        "_forms_of_many",
         "_names",
-        "_names_of_many",
         "_plugins",
         "_rejections",
+        "_remote",
         "_row_plugins",
         "count",
         "fits",
@@ -42,11 +45,11 @@ class FilterResults:
     def __init__(self, plugins: Sequence[OrderedFilter]) -> None:
         self._plugins = plugins
         self._row_plugins: Sequence[OrderedFilter] = ()
+        self._remote: Sequence[RemotePlugin] = ()
         self._fixed: Mask | None = None
-        self._forms: list[tuple[int, FilterPlugin, CodeOn]] | None = None
+        self._forms: dict[str, RowForm[ReasonCodes]] = {}
+        self._by_row: ByRow | None = None
         self._names: tuple[str, ...] | None = None
-        self._forms_of_many: list[tuple[int, FilterPlugin, CodesOn]] | None = None
-        self._names_of_many: tuple[str, ...] | None = None
         self._rejections: Rejections | None = None
         self.reasons = Reasons()
 
@@ -55,15 +58,12 @@ class FilterResults:
         """About how much memory this takes."""
         return 6 * self.fits.size
 
-    async def ask_all(self, attempt: Attempt, candidates: Mask, point: int, *, kept: bool) -> None:
-        """Run the plugins on the candidates; `kept` says whether dirty rows may be refreshed later.
+    async def begin(self, attempt: Attempt, candidates: Mask, point: int, *, kept: bool) -> None:
+        """Run all plugins on the candidates; `kept` says whether dirty rows may be refreshed later.
 
         Raises: PluginError.
         """
-        accumulator = FilterAccumulator(self.reasons, candidates)
-        await ask_filters(self._plugins, attempt, accumulator, point)
-        self.fits, self.why = accumulator.feasible, accumulator.why
-        self.count = accumulator.left
+        await self._ask_table(self._plugins, attempt, candidates, point)
         if kept:
             self._find_fixed_rows(attempt)
 
@@ -73,25 +73,40 @@ class FilterResults:
         places = [place for place, plugin in active if plugin.depends is not Depends.OBJECT]
         first = min(places, default=len(self._plugins) + 1)
         self._row_plugins = [placed for placed in active if placed[0] >= first]
+        self._remote = [plugin for _, plugin in self._row_plugins if isinstance(plugin, RemotePlugin)]
         if self.count < self.fits.size:
             owners = self.reasons.places(self.why)
             fixed = (owners > 0) & (owners < first)
             self._fixed = fixed if fixed.any() else None
 
-    async def ask_all_again(self, attempt: Attempt, point: int) -> None:
-        """Run the plugins again on all rows whose result depends on pods. Raises: PluginError."""
-        fixed = self._fixed
+    def ask(self, attempt: Attempt, dirty: DirtyRows, point: int) -> Awaitable[None] | None:
+        """Refresh the dirty rows: now (None), or once the result is awaited.
+
+        Raises: PluginError.
+        """
+        if dirty.every:
+            return self._ask_every(attempt, point)
+        forms = None if dirty.many is not None else self._forms_by_row(attempt)
+        if forms is None:
+            return self._ask_some(attempt, dirty.rows(), point)
+        unasked = self._ask_each(attempt, dirty.few, forms)
+        return self._ask_remote_first(attempt, unasked, point) if unasked else None
+
+    async def _ask_every(self, attempt: Attempt, point: int) -> None:
+        """Run the plugins again on all rows whose result depends on pods."""
+        fixed, before = self._fixed, self.why if self._fixed is not None else None
         others = np.ones(self.fits.size, dtype=bool) if fixed is None else ~fixed
-        accumulator = FilterAccumulator(self.reasons, others)
-        await ask_filters(self._row_plugins, attempt, accumulator, point)
-        if fixed is not None:
-            accumulator.why[fixed] = self.why[fixed]
-        self.fits, self.why, self.count, self._rejections = (
-            accumulator.feasible,
-            accumulator.why,
-            accumulator.left,
-            None,
-        )
+        await self._ask_table(self._row_plugins, attempt, others, point)
+        if before is not None:
+            self.why[fixed] = before[fixed]
+
+    async def _ask_table(
+        self, plugins: Sequence[OrderedFilter], attempt: Attempt, candidates: Mask, point: int
+    ) -> None:
+        accumulator = FilterAccumulator(self.reasons, candidates)
+        await ask_filters(plugins, attempt, accumulator, point)
+        self.fits, self.why, self.count = accumulator.feasible, accumulator.why, accumulator.left
+        self._rejections = None
 
     def rejections(self) -> Rejections | None:
         """The rejected rows in a diagnosis's form; the same object until a result changes."""
@@ -99,26 +114,46 @@ class FilterResults:
             self._rejections = rejected_by(self.why, self.reasons)
         return self._rejections
 
-    def ask_each(self, attempt: Attempt, rows: Iterable[int]) -> set[int] | None:
-        """Refresh a few rows, one at a time; None where some plugin has no scalar form.
+    def _forms_by_row(self, attempt: Attempt) -> ByRow | None:
+        """The plugins with a function of one row each; None where one has none."""
+        if self._names is not attempt.nodes.resource_names:
+            self._make_forms(attempt)
+        if not self._remote or self._by_row is None:
+            return self._by_row
+        return [
+            _read_from_columns(form[0], form[1], attempt) if isinstance(form[1], RemotePlugin) else form
+            for form in self._by_row
+        ]
 
-        Returns the rows whose results have to be fetched from sidecars first (`fetch`).
-        Raises: PluginError.
-        """
-        forms = self._scalar_forms(attempt)
-        if forms is None:
-            return None
+    def _make_forms(self, attempt: Attempt) -> None:
+        state, pod, nodes = attempt.state, attempt.pod, attempt.nodes
+        self._forms = {
+            plugin.name: plugin.filter_by_row(state, pod, nodes) for _, plugin in self._row_plugins
+        }
+        self._names = nodes.resource_names
+        self._by_row = []
+        for place, plugin in self._row_plugins:
+            code_of = self._forms[plugin.name].one
+            if code_of is None:
+                self._by_row = None
+                return
+            self._by_row.append((place, plugin, code_of, None))
+
+    def _ask_each(
+        self, attempt: Attempt, rows: Iterable[int], forms: ByRow, *, asked: bool = False
+    ) -> set[int]:
+        """Refresh a few rows, one at a time; returns those that a remote plugin has to answer for first."""
         reasons, state, fixed = self.reasons, attempt.state, self._fixed
         unasked: set[int] = set()
         for row in rows:
             if fixed is not None and fixed.item(row):
                 continue
             number = 0
-            for place, plugin, code_on in forms:
-                code = code_on(row)
-                if code == UNASKED:
+            for place, plugin, code_of, columns in forms:
+                if columns is not None and not asked and columns.is_dirty(VERDICTS, row):
                     unasked.add(row)
                     break
+                code = code_of(row)
                 if code:
                     number = reasons.number(place, plugin, state, code)
                     break
@@ -128,60 +163,74 @@ class FilterResults:
             attempt.meter.worked(forms[-1][1].name)
         return unasked
 
-    @property
-    def sidecars(self) -> Sequence[FilterPlugin]:
-        """The sidecars among the plugins that are run on dirty rows."""
-        return [plugin for _, plugin in self._row_plugins if not plugin.in_process]
+    async def _ask_remote_first(self, attempt: Attempt, rows: set[int], point: int) -> None:
+        await self._ask_remote(attempt, rows_of(rows), point)
+        forms = self._forms_by_row(attempt)
+        assert forms is not None, "there were forms before"
+        self._ask_each(attempt, rows, forms, asked=True)
 
-    async def fetch(self, attempt: Attempt, rows: Rows, point: int) -> None:
-        """Fetch the sidecars' results for these rows. Shapes: rows intp (k,).
+    async def _ask_remote(self, attempt: Attempt, rows: Rows, point: int) -> None:
+        await ask_side_by_side(self._remote, attempt, VERDICTS, rows, point=point, error=filter_error)
 
-        Raises: PluginError.
-        """
-        await fetch_side_by_side(
-            self.sidecars, attempt, point, lambda plugin: _fetched(plugin, attempt, rows), filter_error
-        )
-
-    def _scalar_forms(self, attempt: Attempt) -> list[tuple[int, FilterPlugin, CodeOn]] | None:
-        """The scalar forms of the plugins that are run on dirty rows; None where one has none."""
-        if self._names is not attempt.nodes.resource_names:
-            self._names = attempt.nodes.resource_names
-            self._forms = scalar_forms(self._row_plugins, attempt)
-        return self._forms
-
-    def ask_many(self, attempt: Attempt, rows: Rows) -> Rows | None:
-        """Refresh some rows at once; None, and no plugin is run, where one has no form for several rows.
-
-        Returns the rows whose results have to be fetched from sidecars first (`fetch`).
-        Shapes: rows intp (k,); result intp (j,). Raises: PluginError.
-        """
-        if self._names_of_many is not attempt.nodes.resource_names:
-            self._names_of_many = attempt.nodes.resource_names
-            self._forms_of_many = forms_of_many(self._row_plugins, attempt)
-        forms = self._forms_of_many
-        if forms is None:
-            return None
+    async def _ask_some(self, attempt: Attempt, rows: Rows, point: int) -> None:
+        """Refresh some rows together. Shapes: rows intp (k,)."""
+        self._forms_by_row(attempt)
         if self._fixed is not None:
             rows = rows[~self._fixed[rows]]
+        unasked = await self._ask_together(attempt, rows, point, asked=not self._remote)
+        if unasked.size:
+            await self._ask_remote(attempt, unasked, point)
+            await self._ask_together(attempt, unasked, point, asked=True)
+
+    async def _ask_together(self, attempt: Attempt, rows: Rows, point: int, *, asked: bool) -> Rows:
+        """The same; returns the rows that a remote plugin is to be asked about first.
+
+        Shapes: rows intp (k,); result intp (j,).
+        """
         why: Numbers = np.zeros(rows.size, dtype=np.uint32)
         unasked = NO_ROWS
-        for place, plugin, codes_of in forms:
-            codes = codes_of(rows)
-            if not plugin.in_process:
-                unanswered = ((codes == UNASKED_CODE) & (why == 0)).nonzero()[0]
-                if unanswered.size:
-                    unasked = np.concatenate((unasked, rows[unanswered]))
-                    answered = np.ones(rows.size, dtype=bool)
-                    answered[unanswered] = False
-                    rows, why, codes = rows[answered], why[answered], codes[answered]
+        for place, plugin in self._row_plugins:
+            if isinstance(plugin, RemotePlugin) and not asked:
+                dirty = plugin.unanswered(attempt, VERDICTS, rows)
+                if dirty is not None:
+                    dirty &= why == 0
+                    unasked = np.concatenate((unasked, rows[dirty]))
+                    rows, why = rows[~dirty], why[~dirty]
+            codes = await self._codes(plugin, attempt, rows, why, point)
             if np.count_nonzero(codes):
                 rejected = ((codes != 0) & (why == 0)).nonzero()[0]
                 if rejected.size:
                     why[rejected] = self.reasons.numbers(place, plugin, attempt.state, codes[rejected])
         self._put(rows, why)
-        if forms:
-            attempt.meter.worked(forms[-1][1].name)
+        if self._row_plugins:
+            attempt.meter.worked(self._row_plugins[-1][1].name)
         return unasked
+
+    async def _codes(
+        self, plugin: FilterPlugin, attempt: Attempt, rows: Rows, why: Numbers, point: int
+    ) -> ReasonCodes:
+        """The plugin's codes for these rows, 0 where it need not be asked any more. Shapes: result (k,)."""
+        if isinstance(plugin, RemotePlugin):
+            return plugin.codes_of(attempt, rows)
+        codes_of = self._forms[plugin.name].some
+        if codes_of is not None:
+            return codes_of(rows)
+        left = (why == 0).nonzero()[0]
+        if left.size == rows.size:
+            return await self._asked(plugin, attempt, rows, point)
+        found: ReasonCodes = np.zeros(rows.size, dtype=np.uint64)
+        if left.size:
+            found[left] = await self._asked(plugin, attempt, rows[left], point)
+        return found
+
+    async def _asked(self, plugin: FilterPlugin, attempt: Attempt, rows: Rows, point: int) -> ReasonCodes:
+        part = attempt.on(RowView(attempt.nodes, rows), attempt.state)
+        mark = part.record.begin(plugin.name, point)
+        codes = await codes_on(plugin, part)
+        part.record.end(mark, rejected=int(np.count_nonzero(codes)))
+        if part.meter.worked(plugin.name):
+            await part.meter.breathe()
+        return codes
 
     def _put(self, rows: Rows, why: Numbers) -> None:
         """Set the results of some rows. Shapes: rows intp (k,); why (k,)."""
@@ -198,62 +247,9 @@ class FilterResults:
             self.fits[row] = not number
             self.count += -1 if fitted else 1
 
-    async def ask_some(self, attempt: Attempt, rows: Rows, point: int) -> None:
-        """Refresh some rows as a table of their own. Shapes: rows intp (k,). Raises: PluginError."""
-        if self._fixed is not None:
-            rows = rows[~self._fixed[rows]]
-        nodes, reasons = attempt.nodes, self.reasons
-        why: Numbers = np.zeros(rows.size, dtype=np.uint32)
-        places = np.zeros(rows.size, dtype=np.int64)
-        # In-process plugins first: on rows that one of them rejects, only plugins before it need to run.
-        view = RowView(nodes, rows)
-        for place, plugin in sorted(self._row_plugins, key=lambda placed: not placed[1].in_process):
-            asked = ((places == 0) | (places > place)).nonzero()[0]
-            if not asked.size:
-                continue
-            if asked.size != len(view):
-                view = RowView(nodes, rows[asked])
-            codes = await self._asked(plugin, attempt.on(view, attempt.state), point)
-            rejected = codes.nonzero()[0]
-            if rejected.size:
-                numbers = reasons.numbers(place, plugin, attempt.state, codes[rejected])
-                why[asked[rejected]], places[asked[rejected]] = numbers, place
-        self._put(rows, why)
 
-    async def _asked(self, plugin: FilterPlugin, part: Attempt, point: int) -> ReasonCodes:
-        mark = part.record.begin(plugin.name, point)
-        codes = await codes_on(plugin, part)
-        part.record.end(mark, rejected=int(np.count_nonzero(codes)))
-        if part.meter.worked(plugin.name):
-            await part.meter.breathe()
-        return codes
-
-
-def _fetched(plugin: FilterPlugin, attempt: Attempt, rows: Rows) -> Awaitable[None]:
-    return plugin.fetch_verdicts(attempt.state, attempt.pod, attempt.nodes, rows)
-
-
-def scalar_forms(
-    plugins: Sequence[OrderedFilter], attempt: Attempt
-) -> list[tuple[int, FilterPlugin, CodeOn]] | None:
-    """The plugins' scalar forms for the attempt's pod; None where one of them has none."""
-    forms = []
-    for place, plugin in plugins:
-        form = plugin.filter_row(attempt.state, attempt.pod, attempt.nodes)
-        if form is None:
-            return None
-        forms.append((place, plugin, form))
-    return forms
-
-
-def forms_of_many(
-    plugins: Sequence[OrderedFilter], attempt: Attempt
-) -> list[tuple[int, FilterPlugin, CodesOn]] | None:
-    """The plugins' forms for several rows at once; None where one of them has none."""
-    forms = []
-    for place, plugin in plugins:
-        form = plugin.filter_rows(attempt.state, attempt.pod, attempt.nodes)
-        if form is None:
-            return None
-        forms.append((place, plugin, form))
-    return forms
+def _read_from_columns(
+    place: int, plugin: RemotePlugin, attempt: Attempt
+) -> tuple[int, FilterPlugin, CodeOf, AnswerColumns | None]:
+    columns = plugin.read(attempt, VERDICTS)
+    return place, plugin, zero if columns is None else columns.code, columns

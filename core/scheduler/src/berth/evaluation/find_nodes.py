@@ -17,7 +17,7 @@ from berth.evaluation.filter_results import FilterResults
 from berth.evaluation.filter_with_nominated import filter_with_nominated, rejected_with_nominated
 from berth.evaluation.filtering import ask_filters, filter_one
 from berth.evaluation.nominated_rows import NominatedPods
-from berth.evaluation.pre_filtering import ALL_WELL, PreFilterOutcome
+from berth.evaluation.pre_filtering import PreFilterOutcome
 from berth.evaluation.reasons import Numbers
 from berth.framework.attempt import Attempt
 from berth.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis, FitError
@@ -121,9 +121,9 @@ class NodeSearch:
             error = PluginError(NO_NODES_AVAILABLE)
             return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, error=error)
         evaluation.begin(attempt)
-        pre_filter = (
-            ALL_WELL if evaluation.reuse_pre_filter(attempt.state) else await evaluation.pre_filter(attempt)
-        )
+        pre_filter = evaluation.pre_filter(attempt)
+        if not isinstance(pre_filter, PreFilterOutcome):
+            pre_filter = await pre_filter
         diagnosis_builder = DiagnosisBuilder(attempt)
         if not pre_filter.status.ok:
             return _pre_filter_failed(pre_filter, diagnosis_builder.diagnosis_so_far)
@@ -141,7 +141,6 @@ class NodeSearch:
         diagnosis_builder: DiagnosisBuilder,
     ) -> Feasible | Status:
         if attempt.pod.nominated_node_name:
-            evaluation.waited = True
             alone = await self._own_nomination(framework, attempt, diagnosis_builder)
             if alone is not None:
                 attempt.record.evaluated_count = attempt.record.feasible_count = 1
@@ -150,13 +149,11 @@ class NodeSearch:
         asked = len(attempt.nodes) if candidates is None else int(np.count_nonzero(candidates))
         left = candidates
         if self.nominated.any():
-            evaluation.waited = True
             left = await self._beside_nominated(framework, attempt, candidates, diagnosis_builder)
         feasible = await _passed(attempt, evaluation, left, diagnosis_builder)
         self._sample(framework, feasible, candidates, asked, attempt.nodes)
         attempt.record.evaluated_count = feasible.evaluated
         if framework.extenders:
-            evaluation.waited = True
             await _leave_to_extenders(framework, attempt, feasible, diagnosis_builder)
         attempt.record.feasible_count = feasible.count
         return feasible if feasible.count else does_not_fit(diagnosis_builder.diagnosis())
@@ -294,8 +291,9 @@ async def _passed(
     """The candidates that all Filter plugins let pass. Shapes: candidates bool (n,), None for all rows."""
     point = attempt.record.begin("Filter")
     try:
-        if not evaluation.try_refresh(attempt):
-            await evaluation.refresh(attempt, candidates, point)
+        later = evaluation.refresh(attempt, candidates, point)
+        if later is not None:
+            await later
         filter_results = evaluation.filter_results
         diagnosis_builder.candidates, diagnosis_builder.filter_results = candidates, filter_results
         uncacheable = evaluation.uncacheable

@@ -1,18 +1,12 @@
-"""The PreFilter to Score plugins of a profile that run for pods with given features, and their cache keys."""
+"""The PreFilter to Score plugins of a profile that run for pods with given features."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
 
 from berth.evaluation.filter_accumulator import OrderedFilter
-from berth.framework.attempt import Attempt
 from berth.framework.interface import Depends, Plugin
 from berth.framework.runtime import ProfilePlugins
 from berth.objects.pod_features import EVERY_FEATURE, Features
-from berth.snapshot.row_journal import RowJournal
-
-Bases = Mapping[str, Hashable | None]
-Positions = list[tuple[str, RowJournal, int]]
-"""By plugin: its journal, and where it ended when the plugin was asked."""
 
 
 class UncacheablePlugins:
@@ -50,8 +44,11 @@ class NodePlugins:
         self.members: Sequence[Plugin] = list({plugin.name: plugin for plugin in at_work}.values())
         self.here = [p for p in self.members if p.in_process]
         self.in_sidecars = [p for p in self.members if not p.in_process]
-        self.based: Sequence[Plugin] = [p for p in self.members if type(p).basis is not Plugin.basis]
-        self._never = {p.name for p in self.members if p not in self.based and p.depends is Depends.CLUSTER}
+        self.keyed: Sequence[Plugin] = [p for p in self.members if type(p).cache_key is not Plugin.cache_key]
+        """The plugins whose cache key can change."""
+        self.never_cacheable = frozenset(
+            p.name for p in self.members if p not in self.keyed and p.depends is Depends.CLUSTER
+        )
 
     def _concerned(self, plugin: Plugin) -> bool:
         return plugin.concerns is None or not plugin.concerns.isdisjoint(self.features)
@@ -60,17 +57,3 @@ class NodePlugins:
         """The plugins left out of PreFilter that come before the named one, which ended the phase."""
         before = takewhile(lambda name: name != last, (p.name for p in self._every_pre_filter))
         return self.left_out_of_filter.intersection(before)
-
-    def positions(self) -> Positions:
-        """The current end of each plugin's journal, of plugins that have one."""
-        journals = ((p.name, p.changes) for p in self.members)
-        return [(name, journal, journal.end) for name, journal in journals if journal is not None]
-
-    def bases(self, attempt: Attempt) -> dict[str, Hashable | None]:
-        """The cache key of each plugin whose key can change."""
-        state, pod, nodes = attempt.state, attempt.pod, attempt.nodes
-        return {plugin.name: plugin.basis(state, pod, nodes) for plugin in self.based}
-
-    def without_basis(self, bases: Bases) -> frozenset[str]:
-        """The uncacheable plugins: those that have to run on all nodes for every pod."""
-        return frozenset(self._never.union(name for name, basis in bases.items() if basis is None))

@@ -1,13 +1,12 @@
 """Concurrent calls of several plugins at one extension point: sidecars work while this process does."""
 
-from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from inspect import isawaitable
 from types import TracebackType
 from typing import Generic, TypeVar
 
 import numpy as np
 
-from berth.framework.attempt import Attempt
 from berth.framework.cycle_budget import OverBudgetError
 from berth.framework.interface import MaybeAwaitable, Plugin
 from berth.framework.status import PluginError
@@ -98,32 +97,6 @@ class ConcurrentPluginCalls(Generic[P, A]):
 def _is_under_way(answer: MaybeAwaitable[A]) -> bool:
     """Whether the answer is there, or the request has been sent already."""
     return isinstance(answer, np.ndarray) or getattr(answer, "under_way", False)
-
-
-async def fetch_side_by_side(
-    plugins: Sequence[P],
-    attempt: Attempt,
-    point: int,
-    ask: Callable[[P], Awaitable[None]],
-    error: Callable[[P, Exception], PluginError],
-) -> None:
-    """Await `ask` of all these sidecars concurrently. Raises: PluginError."""
-    record = attempt.record
-    answers = [(plugin, record.begin(plugin.name, point), ask(plugin)) for plugin in plugins]
-    unread = list(answers)
-    try:
-        for plugin, mark, answer in answers:
-            del unread[0]
-            try:
-                await answer
-            except Exception as failure:
-                raise error(plugin, failure) from failure
-            record.end(mark)
-    finally:
-        await end_unread([answer for _, _, answer in answers])
-        # The interval of one that failed stays open; the others were cancelled because of it.
-        for _, mark, _ in unread:
-            record.end(mark)
 
 
 async def end_unread(answers: Collection[object]) -> None:

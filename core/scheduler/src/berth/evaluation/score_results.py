@@ -1,67 +1,49 @@
 """Runs Score plugins for one class of pods, on all rows or on those that changed."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
-from berth.evaluation.plugin_calls import fetch_side_by_side
-from berth.evaluation.scoring import Weighed, ask_scores, check_range, out_of_range, score_error
+from berth.evaluation.answer_columns import SCORES, AnswerColumns
+from berth.evaluation.dirty_rows import DirtyRows, rows_of
+from berth.evaluation.remote_plugin import RemotePlugin, ask_side_by_side, zero
+from berth.evaluation.scoring import Weighed, ask_scores, check_range, check_score, score_error
 from berth.evaluation.total_scores import TotalScores
 from berth.framework.attempt import Attempt
-from berth.framework.interface import (
-    MAX_NODE_SCORE,
-    MIN_NODE_SCORE,
-    UNASKED,
-    Depends,
-    ScorePlugin,
-    Scores,
-)
+from berth.framework.interface import Depends, RowForm, ScorePlugin, Scores
 from berth.snapshot.columns import NO_ROWS, Ints, Mask, Rows
 from berth.snapshot.row_view import RowView
 
-ScoreOn = Callable[[int], int]
-ScoresOn = Callable[[Rows], Scores]
-R = TypeVar("R")
-S = TypeVar("S")
+ScoreOf = Callable[[int], int]
 
 
-@dataclass(frozen=True, slots=True)
-class _Forms:
-    """Scalar forms: of plugins whose raw scores are final, with weights (`plain`), and of the others."""
+class _ScoresByRow(NamedTuple):
+    """Functions of one row: with weights, of plugins whose raw scores are final, and of the others."""
 
-    plain: Sequence[tuple[int, ScoreOn]]
-    raw: Sequence[ScoreOn]
-    sidecars: bool
-    """Whether some are sidecars, whose scores may have to be fetched first."""
-
-
-@dataclass(frozen=True, slots=True)
-class _FormsOfMany:
-    """The same, of forms for several rows at once."""
-
-    plain: Sequence[tuple[int, ScoresOn]]
-    raw: Sequence[ScoresOn]
-    sidecars: Sequence[int]
-    """The sidecars among them, by their index in `plain + raw`."""
+    final: list[tuple[int, ScoreOf]]
+    raw: list[ScoreOf]
 
 
 class ScoreResults:
-    """Runs these plugins and keeps the results in `total_scores`."""
+    """Runs these plugins and keeps the results in `total_scores`.
 
-    __slots__ = ("_forms", "_forms_of_many", "_names", "_names_of_many", "_plain", "_plugins", "total_scores")
+    Of the plugins whose scores change with pods, `_plain` are those whose raw scores are final; the others
+    are those that `total_scores` has as its `own`.
+    """
+
+    __slots__ = ("_by_row", "_forms", "_names", "_plain", "_plugins", "_remote", "total_scores")
 
     def __init__(self, plugins: Sequence[Weighed], total_scores: TotalScores) -> None:
         self._plugins = plugins
         self.total_scores = total_scores
         self._plain: list[Weighed] = []
-        self._forms: _Forms | None = None
+        self._remote: Sequence[RemotePlugin] = ()
+        self._forms: dict[str, RowForm[Scores]] = {}
+        self._by_row: _ScoresByRow | None = None
         self._names: tuple[str, ...] | None = None
-        self._forms_of_many: _FormsOfMany | None = None
-        self._names_of_many: tuple[str, ...] | None = None
 
-    async def ask_all(self, attempt: Attempt, feasible: Mask, point: int) -> None:
+    async def begin(self, attempt: Attempt, feasible: Mask, point: int) -> None:
         """Score all rows. Shapes: feasible bool (n,). Raises: PluginError."""
         state, total_scores = attempt.state, self.total_scores
 
@@ -73,189 +55,164 @@ class ScoreResults:
                 self._plain.append((plugin, weight))
 
         await ask_scores(self._plugins, attempt, point, take)
+        self._remote = [plugin for plugin, _ in self._row_plugins if isinstance(plugin, RemotePlugin)]
 
-    def ask_each(self, attempt: Attempt, rows: Iterable[int], fits: Mask) -> set[int] | None:
-        """Score a few rows, one at a time; None where some plugin has no scalar form.
+    @property
+    def _row_plugins(self) -> list[Weighed]:
+        """The plugins that are run on dirty rows."""
+        return [*self._plain, *((part.plugin, part.weight) for part in self.total_scores.own)]
 
-        Returns the rows whose scores have to be fetched from sidecars first (`fetch`).
-        Raises: PluginError.
+    def ask(self, attempt: Attempt, dirty: DirtyRows, fits: Mask, point: int) -> Awaitable[None] | None:
+        """Score the dirty rows on which the pod fits: now (None), or once the result is awaited.
+
+        Shapes: fits bool (n,). Raises: PluginError.
         """
-        if self._names is not attempt.nodes.resource_names:
-            self._names = attempt.nodes.resource_names
-            self._forms = self._scalar_forms(attempt)
-        forms, total_scores = self._forms, self.total_scores
+        if dirty.every:
+            return self._ask_every(attempt, fits, point)
+        forms = None if dirty.many is not None else self._forms_by_row(attempt)
         if forms is None:
+            return self._ask_some(attempt, dirty.rows(), fits, point)
+        unasked = self._ask_each(attempt, dirty.few, fits, forms)
+        return self._ask_remote_first(attempt, unasked, fits, point) if unasked else None
+
+    async def _ask_every(self, attempt: Attempt, fits: Mask, point: int) -> None:
+        """Run the plugins again on all rows."""
+        found = await self._asked(self._row_plugins, attempt, point)
+        of_objects = self.total_scores.of_objects
+        plains = np.zeros(fits.size, dtype=np.int64) if of_objects is None else of_objects.copy()
+        self._add_final(plains, found, fits)
+        self.total_scores.put_all(plains, self._raws(found), fits)
+
+    def _forms_by_row(self, attempt: Attempt) -> _ScoresByRow | None:
+        """A function of one row for each of these plugins; None where one has none."""
+        if self._names is not attempt.nodes.resource_names:
+            state, pod, nodes = attempt.state, attempt.pod, attempt.nodes
+            row_plugins = self._row_plugins
+            self._forms = {plugin.name: plugin.score_by_row(state, pod, nodes) for plugin, _ in row_plugins}
+            self._by_row = self._divided([self._forms[plugin.name].one for plugin, _ in row_plugins])
+            self._names = nodes.resource_names
+        if not self._remote or self._by_row is None:
+            return self._by_row
+        return self._divided(
+            [
+                self._read_from_columns(plugin, attempt)
+                if isinstance(plugin, RemotePlugin)
+                else self._forms[plugin.name].one
+                for plugin, _ in self._row_plugins
+            ]
+        )
+
+    def _divided(self, forms: Sequence[ScoreOf | None]) -> _ScoresByRow | None:
+        there = [form for form in forms if form is not None]
+        if len(there) < len(forms):
             return None
+        weights = [weight for _, weight in self._plain]
+        return _ScoresByRow(list(zip(weights, there, strict=False)), there[len(weights) :])
+
+    def _read_from_columns(self, plugin: RemotePlugin, attempt: Attempt) -> ScoreOf:
+        """The plugin's raw score of a row, which is checked where it is final."""
+        columns = plugin.read(attempt, SCORES)
+        if columns is None:
+            return zero
+        if all(plugin is not final for final, _ in self._plain):
+            return columns.raw_score
+
+        def checked(row: int) -> int:
+            score = columns.raw_score(row)
+            check_score(plugin.name, score)
+            return score
+
+        return checked
+
+    def _ask_each(
+        self, attempt: Attempt, rows: Iterable[int], fits: Mask, forms: _ScoresByRow, *, asked: bool = False
+    ) -> set[int]:
+        """Score a few rows, one at a time; returns those that a remote plugin has to answer for first."""
+        total_scores, of_objects = self.total_scores, self.total_scores.of_objects
+        columns = self._columns(attempt) if self._remote and not asked else ()
         unasked: set[int] = set()
         for row in rows:
             if not fits.item(row):
                 total_scores.take_out(row)
                 continue
-            final = [(weight, score_on(row)) for weight, score_on in forms.plain]
-            raws = [score_on(row) for score_on in forms.raw]
-            if forms.sidecars and (UNASKED in raws or any(score == UNASKED for _, score in final)):
+            if columns and any(each.is_dirty(SCORES, row) for each in columns):
                 unasked.add(row)
                 continue
-            plain = 0 if total_scores.of_objects is None else total_scores.of_objects.item(row)
-            for weight, score in final:
-                plain += weight * score
+            plain = 0 if of_objects is None else of_objects.item(row)
+            for weight, score_of in forms.final:
+                plain += weight * score_of(row)
+            raws = [score_of(row) for score_of in forms.raw]
             total_scores.put(row, plain, raws, attempt.state, attempt.pod)
         if self._plain:
             attempt.meter.worked(self._plain[-1][0].name)
         return unasked
 
-    def ask_many(self, attempt: Attempt, rows: Rows, fits: Mask) -> Rows | None:
-        """Score some rows at once; None, and no plugin is run, where one has no form for several rows.
+    def _columns(self, attempt: Attempt) -> list[AnswerColumns]:
+        """The columns of the remote plugins."""
+        found = (plugin.read(attempt, SCORES) for plugin in self._remote)
+        return [columns for columns in found if columns is not None]
 
-        Returns the rows whose scores have to be fetched from sidecars first (`fetch`).
-        Shapes: rows intp (k,); fits bool (n,); result intp (j,). Raises: PluginError.
-        """
-        if self._names_of_many is not attempt.nodes.resource_names:
-            self._names_of_many = attempt.nodes.resource_names
-            self._forms_of_many = self._made_for_many(attempt)
-        forms, total_scores = self._forms_of_many, self.total_scores
-        if forms is None:
-            return None
-        rows, unasked = total_scores.left_of(rows, fits), NO_ROWS
-        finals = [scores_on(rows) for _, scores_on in forms.plain]
-        raws = [scores_on(rows) for scores_on in forms.raw]
-        if forms.sidecars:
-            every = [*finals, *raws]
-            there = np.logical_and.reduce([every[i] != UNASKED for i in forms.sidecars])
-            if np.count_nonzero(there) < rows.size:
-                unasked, rows = rows[~there], rows[there]
-                finals, raws = [each[there] for each in finals], [each[there] for each in raws]
-        plains: Ints = np.zeros(rows.size, dtype=np.int64)
-        if total_scores.of_objects is not None:
-            plains = total_scores.of_objects.take(rows)
-        for (weight, _), scores in zip(forms.plain, finals, strict=True):
-            plains += scores if weight == 1 else scores * weight
-        total_scores.put_many(rows, plains, raws)
+    async def _ask_remote_first(self, attempt: Attempt, rows: set[int], fits: Mask, point: int) -> None:
+        await ask_side_by_side(self._remote, attempt, SCORES, rows_of(rows), point=point, error=score_error)
+        forms = self._forms_by_row(attempt)
+        assert forms is not None, "there were forms before"
+        self._ask_each(attempt, rows, fits, forms, asked=True)
+
+    async def _ask_some(self, attempt: Attempt, rows: Rows, fits: Mask, point: int) -> None:
+        """Score some rows together. Shapes: rows intp (k,); fits bool (n,)."""
+        self._forms_by_row(attempt)
+        rows, unasked = self.total_scores.left_of(rows, fits), NO_ROWS
+        if self._remote and rows.size:
+            dirty = np.zeros(rows.size, dtype=bool)
+            for columns in self._columns(attempt):
+                more = columns.are_dirty(SCORES, rows)
+                dirty = dirty if more is None else dirty | more
+            unasked = rows[dirty]
+        if unasked.size:
+            await ask_side_by_side(self._remote, attempt, SCORES, unasked, point=point, error=score_error)
+        if rows.size:
+            await self._ask_together(attempt, rows, point)
+
+    async def _ask_together(self, attempt: Attempt, rows: Rows, point: int) -> None:
+        """Score rows on which the pod fits. Shapes: rows intp (k,)."""
+        found: dict[str, Scores] = {}
+        for plugin, _ in self._row_plugins:
+            if isinstance(plugin, RemotePlugin):
+                found[plugin.name] = plugin.scores_of(attempt, rows)
+            elif scores_of := self._forms[plugin.name].some:
+                found[plugin.name] = scores_of(rows)
+        others = [weighed for weighed in self._row_plugins if weighed[0].name not in found]
+        if others:
+            part = attempt.on(RowView(attempt.nodes, rows), attempt.state)
+            found |= await self._asked(others, part, point)
+        of_objects = self.total_scores.of_objects
+        plains = np.zeros(rows.size, dtype=np.int64) if of_objects is None else of_objects.take(rows)
+        self._add_final(plains, found)
+        self.total_scores.put_many(rows, plains, self._raws(found))
         if self._plain:
             attempt.meter.worked(self._plain[-1][0].name)
-        return unasked
 
-    @property
-    def sidecars(self) -> Sequence[ScorePlugin]:
-        """The sidecars among the plugins that are run on dirty rows."""
-        own = [part.plugin for part in self.total_scores.own]
-        return [plugin for plugin in (*(p for p, _ in self._plain), *own) if not plugin.in_process]
+    async def _asked(self, plugins: Sequence[Weighed], part: Attempt, point: int) -> dict[str, Scores]:
+        """The plugins' raw scores of a table, by name."""
+        found: dict[str, Scores] = {}
 
-    async def fetch(self, attempt: Attempt, rows: Rows, point: int) -> None:
-        """Fetch the sidecars' scores of these rows. Shapes: rows intp (k,).
+        def take(plugin: ScorePlugin, _weight: int, raw: Scores) -> None:
+            found[plugin.name] = raw
 
-        Raises: PluginError.
+        await ask_scores(plugins, part, point, take)
+        return found
+
+    def _add_final(self, plains: Ints, found: dict[str, Scores], fits: Mask | None = None) -> None:
+        """Add the weighted final scores; a sidecar's are checked where the pod fits (None: everywhere).
+
+        Shapes: plains int64 (k,); fits bool (k,).
         """
-        await fetch_side_by_side(
-            self.sidecars, attempt, point, lambda plugin: _fetched(plugin, attempt, rows), score_error
-        )
-
-    def _scalar_forms(self, attempt: Attempt) -> _Forms | None:
-        own = [part.plugin for part in self.total_scores.own]
-        plain = [(weight, _form(plugin, attempt)) for plugin, weight in self._plain]
-        raw = [plugin.score_row(attempt.state, attempt.pod, attempt.nodes) for plugin in own]
-        if None in raw or any(form is None for _, form in plain):
-            return None
-        return _Forms(
-            [(weight, form) for weight, form in plain if form],
-            [form for form in raw if form],
-            bool(self.sidecars),
-        )
-
-    def _made_for_many(self, attempt: Attempt) -> _FormsOfMany | None:
-        state, pod, nodes = attempt.state, attempt.pod, attempt.nodes
-        plain = [(weight, _form_of_many(plugin, attempt)) for plugin, weight in self._plain]
-        raw = [part.plugin.score_rows(state, pod, nodes) for part in self.total_scores.own]
-        if None in raw or any(form is None for _, form in plain):
-            return None
-        everyone = [*(p for p, _ in self._plain), *(part.plugin for part in self.total_scores.own)]
-        return _FormsOfMany(
-            [(weight, form) for weight, form in plain if form],
-            [form for form in raw if form],
-            [i for i, plugin in enumerate(everyone) if not plugin.in_process],
-        )
-
-    async def ask_some(self, attempt: Attempt, rows: Rows, fits: Mask, point: int) -> None:
-        """Score some rows as a table of their own. Shapes: rows intp (k,). Raises: PluginError."""
-        total_scores = self.total_scores
-        rows = total_scores.left_of(rows, fits)
-        if not rows.size:
-            return
-        part = attempt.on(RowView(attempt.nodes, rows), attempt.state)
-        before = None if total_scores.of_objects is None else total_scores.of_objects[rows]
-        plains, raws = await self._asked(part, before, np.ones(rows.size, dtype=bool), point)
-        total_scores.put_many(rows, plains, raws)
-
-    async def ask_all_again(self, attempt: Attempt, fits: Mask, point: int) -> None:
-        """Run the plugins whose scores depend on pods on all rows. Shapes: fits bool (n,).
-
-        Raises: PluginError.
-        """
-        plains, raws = await self._asked(attempt, self.total_scores.of_objects, fits, point)
-        self.total_scores.put_all(plains, raws, fits)
-
-    async def _asked(
-        self, part: Attempt, of_objects: Ints | None, fits: Mask, point: int
-    ) -> tuple[Ints, Sequence[Scores]]:
-        """The weighted sums of final scores, `of_objects` included, and the raw scores that are not final.
-
-        Shapes: of_objects int64 (k,); fits bool (k,).
-        """
-        plains: Ints = np.zeros(len(part.nodes), dtype=np.int64)
-        if of_objects is not None:
-            plains += of_objects
-        raws: dict[str, Scores] = {}
-
-        def take(plugin: ScorePlugin, weight: int, raw: Scores) -> None:
-            nonlocal plains
-            if plugin.name in own:
-                raws[plugin.name] = raw
-                return
+        for plugin, weight in self._plain:
+            scores = found[plugin.name]
             if not plugin.in_process:
-                check_range(plugin.name, raw, fits)
-            plains += raw if weight == 1 else raw * weight
+                check_range(plugin.name, scores, fits)
+            plains += scores if weight == 1 else scores * weight
 
-        own = {each.plugin.name: (each.plugin, each.weight) for each in self.total_scores.own}
-        await ask_scores([*self._plain, *own.values()], part, point, take)
-        return plains, [raws[name] for name in own]
-
-
-def _form(plugin: ScorePlugin, attempt: Attempt) -> ScoreOn | None:
-    """The scalar form of final scores; a sidecar's are checked to be in range."""
-    form = plugin.score_row(attempt.state, attempt.pod, attempt.nodes)
-    return form if plugin.in_process else _checked(plugin.name, form, _check_one)
-
-
-def _form_of_many(plugin: ScorePlugin, attempt: Attempt) -> ScoresOn | None:
-    """The form for several rows at once of final scores; a sidecar's are checked to be in range."""
-    form = plugin.score_rows(attempt.state, attempt.pod, attempt.nodes)
-    return form if plugin.in_process else _checked(plugin.name, form, _check_many)
-
-
-def _checked(
-    name: str, form: Callable[[R], S] | None, check: Callable[[str, S], None]
-) -> Callable[[R], S] | None:
-    """The form with a check of each score that is there already (not UNASKED)."""
-    if form is None:
-        return None
-    given = form
-
-    def checked(rows: R) -> S:
-        scores = given(rows)
-        check(name, scores)
-        return scores
-
-    return checked
-
-
-def _check_one(name: str, score: int) -> None:
-    if score != UNASKED and not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
-        raise out_of_range(name, score)
-
-
-def _check_many(name: str, scores: Scores) -> None:
-    check_range(name, scores, scores != UNASKED)
-
-
-def _fetched(plugin: ScorePlugin, attempt: Attempt, rows: Rows) -> Awaitable[None]:
-    return plugin.fetch_scores(attempt.state, attempt.pod, attempt.nodes, rows)
+    def _raws(self, found: dict[str, Scores]) -> list[Scores]:
+        """The raw scores that are not final, in the order of `total_scores.own`."""
+        return [found[part.plugin.name] for part in self.total_scores.own]

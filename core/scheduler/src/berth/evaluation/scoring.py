@@ -128,11 +128,16 @@ def check_range(name: str, every: Scores, fits: Mask | None = None) -> None:
     scores = every if fits is None else every[fits]
     outside = scores[(scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)]
     if outside.size:
-        raise out_of_range(name, int(outside[0]))
+        raise _out_of_range(name, int(outside[0]))
 
 
-def out_of_range(name: str, score: int) -> PluginError:
-    """The error of a cycle in which a score was not in 0 to 100, in upstream's text."""
+def check_score(name: str, score: int) -> None:
+    """The same of one score. Raises: PluginError."""
+    if not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
+        raise _out_of_range(name, score)
+
+
+def _out_of_range(name: str, score: int) -> PluginError:
     return PluginError(
         f'applying score defaultWeights on Score plugins: plugin "{name}" returns an invalid score '
         f"{score}, it should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] "

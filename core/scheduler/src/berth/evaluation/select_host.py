@@ -42,12 +42,14 @@ async def select_host(
     if feasible.count == 1 or not (framework.plugins.score or framework.extenders):
         evaluation.check(attempt)
         return _any(framework, attempt, feasible, chance)
-    if not evaluation.reuse_pre_score(attempt.state):
-        await evaluation.pre_score(attempt, feasible.mask)
+    later = evaluation.pre_score(attempt, feasible.mask)
+    if later is not None:
+        await later
     point = attempt.record.begin("Score")
     try:
-        if not evaluation.try_refresh_scores(attempt):
-            await evaluation.refresh_scores(attempt, feasible.mask, point)
+        later = evaluation.refresh_scores(attempt, feasible.mask, point)
+        if later is not None:
+            await later
         evaluation.check(attempt)
         if feasible.matches_cache and not (
             _scores_beside(evaluation) or framework.extenders or framework.decision_observers
@@ -89,10 +91,14 @@ async def score_nodes(attempt: Attempt, evaluation: CachedEvaluation, feasible: 
 
     Raises: PluginError where a plugin fails or answers out of range; StartOverError.
     """
-    await evaluation.pre_score(attempt, feasible.mask)
+    later = evaluation.pre_score(attempt, feasible.mask)
+    if later is not None:
+        await later
     point = attempt.record.begin("Score")
     try:
-        await evaluation.refresh_scores(attempt, feasible.mask, point)
+        later = evaluation.refresh_scores(attempt, feasible.mask, point)
+        if later is not None:
+            await later
         return await _all_scores(evaluation, attempt, feasible, point)
     finally:
         attempt.record.end(point)

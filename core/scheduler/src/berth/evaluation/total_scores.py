@@ -17,7 +17,7 @@ import numpy as np
 from berth.evaluation.scoring import check_range, final_scores
 from berth.evaluation.top_scores import LEFT_OUT, ROW_BYTES, TopScores
 from berth.framework.cycle_state import CycleState
-from berth.framework.interface import Depends, NormalizeScorePlugin, ScorePlugin, Scores
+from berth.framework.interface import Depends, NormalizedBy, NormalizeScorePlugin, ScorePlugin, Scores
 from berth.framework.node_scores import NodeScores, PluginScores
 from berth.objects.pod import Pod
 from berth.snapshot.columns import Ints, Mask, Rows, rows_where
@@ -111,10 +111,12 @@ class TotalScores:
         if self._detailed is not None:
             self._detailed.append((plugin, weight, raw))
         of_objects = plugin.depends is Depends.OBJECT
-        if not plugin.leaves_scores(state):
+        normalized_by = NormalizedBy.NOTHING
+        if isinstance(plugin, NormalizeScorePlugin):
+            normalized_by = plugin.normalized_by(state)
+        if normalized_by is not NormalizedBy.NOTHING:
             copied = raw.copy() if self._kept and not of_objects else raw
-            by_extremes = isinstance(plugin, NormalizeScorePlugin) and plugin.normalizes_by_extremes
-            part = NormalizedScores(plugin, weight, copied, by_extremes)
+            part = NormalizedScores(plugin, weight, copied, normalized_by is NormalizedBy.EXTREMES)
             self.normalised.append(part)
             if not of_objects:
                 self.own.append(part)

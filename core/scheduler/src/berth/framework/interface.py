@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property, cmp_to_key
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,6 @@ from berth.objects.pod_groups import PodGroup
 from berth.snapshot.columns import Mask, Rows
 from berth.snapshot.pod_group_states import GroupKey
 from berth.snapshot.pod_info import PodInfo
-from berth.snapshot.row_journal import RowJournal
 from berth.snapshot.snapshot import Snapshot
 
 ReasonCodes = NDArray[np.unsignedinteger[Any]]
@@ -46,12 +45,6 @@ ReasonCodes = NDArray[np.unsignedinteger[Any]]
 
 Scores = NDArray[np.int64]
 """Shape (n,): any int64 before normalisation, 0 to 100 after it."""
-
-UNASKED = -(1 << 63)
-"""Returned by a scalar form for a row whose answer has to be fetched from another process first, and as a raw
-score by the form for many rows."""
-UNASKED_CODE = (1 << 16) - 1
-"""The same as a reason code among those of many rows."""
 
 MIN_NODE_SCORE = 0
 MAX_NODE_SCORE = 100
@@ -79,6 +72,43 @@ class Depends(Enum):
     CLUSTER = "cluster"
 
 
+A = TypeVar("A")
+
+
+class RowForm(NamedTuple, Generic[A]):
+    """A plugin's answers for rows of the whole snapshot, without a table of these rows.
+
+    They equal those of the vector form, to the bit. None: the rows are made a table of their own.
+    """
+
+    one: Callable[[int], int] | None = None
+    """Of one row."""
+    some: Callable[[Rows], A] | None = None
+    """Of k rows. Shapes: rows intp (k,); result (k,)."""
+
+
+NO_ROW_FORM: RowForm[Any] = RowForm()
+
+
+class VersionedKey:
+    """A cache key that is not asked for again as long as `version` gives the same for the table."""
+
+    __hash__ = None  # type: ignore[assignment]
+    __slots__ = ("at", "value", "version")
+
+    def __init__(self, value: Hashable, version: Callable[[Snapshot], Hashable], nodes: Snapshot) -> None:
+        self.value = value
+        self.version = version
+        self.at = version(nodes)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the value is the same, whatever the version."""
+        return self.value == (other.value if isinstance(other, VersionedKey) else other)
+
+
+CacheKey: TypeAlias = Hashable | VersionedKey
+
+
 class Plugin(ABC):  # noqa: B024 - the points below are what is abstract
     """A plugin that a profile can name. One instance serves one profile."""
 
@@ -88,15 +118,6 @@ class Plugin(ABC):  # noqa: B024 - the points below are what is abstract
     depends: ClassVar[Depends] = Depends.CLUSTER
     """Unless CLUSTER, results of `pre_filter` and `pre_score`, and what they write to the state, may depend
     only on the pod; they are shared between equal pods and must not be changed afterwards."""
-
-    basis_of_pod: ClassVar[bool] = False
-    """Whether `basis` is the same for all pods of one signature, at any time."""
-
-    basis_of_answers: ClassVar[bool] = False
-    """Whether answering may change `basis`; it is then read again at the end of the cycle."""
-
-    changes: RowJournal | None = None
-    """Rows whose answers changed without a change in the snapshot; None: there are none, ever."""
 
     concerns: Features | None = None
     """Of a pod that has none of these features the plugin is not asked while nodes are looked at: it would
@@ -112,7 +133,7 @@ class Plugin(ABC):  # noqa: B024 - the points below are what is abstract
         """Everything that this plugin's verdicts and scores read of the pod; None if that is unknown.
 
         Pods of one profile with equal signatures from every plugin share answers. The signature may read the
-        pod only; all other inputs belong to `basis`. One None disables sharing for the pod.
+        pod only; all other inputs belong to `cache_key`. One None disables sharing for the pod.
         """
         del pod
         return None
@@ -121,19 +142,12 @@ class Plugin(ABC):  # noqa: B024 - the points below are what is abstract
         """Whether `reserve` or `permit` would wait for another process now."""
         return False
 
-    def basis_generation(self, nodes: Snapshot) -> Hashable | None:
-        """A value that stays equal as long as `basis` does, for every pod; None if that is unknown.
-
-        Read in every cycle, so it must be cheap; `basis` is read only after it changed.
-        """
-        del nodes
-        return None
-
-    def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
+    def cache_key(self, state: CycleState, pod: Pod, nodes: Snapshot) -> CacheKey | None:
         """Cache key for every input outside the pod's signature and the node's own row.
 
         While it stays equal, earlier answers are reused and only changed rows are evaluated. None disables
-        reuse: all nodes are evaluated for every pod.
+        reuse: all nodes are evaluated for every pod. Called in every cycle, so it must be cheap, or be a
+        `VersionedKey`.
         """
         del state, pod, nodes
         return None if self.depends is Depends.CLUSTER else ()
@@ -256,33 +270,14 @@ class FilterPlugin(Plugin):
         profile order owns it. Raises: any exception fails the cycle with its text.
         """
 
-    def filter_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int] | None:
-        """Return a function from a row of the whole snapshot to the code that `filter` would return there.
+    def filter_by_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> RowForm[ReasonCodes]:
+        """Return functions from rows of the whole snapshot to the codes that `filter` would return there.
 
-        None if there is only the vector form. Called once for pods of one class; the function may be called
-        until `nodes.static_generation` or `nodes.resource_names` changes, and reads the columns when it is
-        called. It returns `UNASKED` where `fetch_verdicts` has to be awaited first.
+        Called once for pods of one class; the functions may be called until `nodes.static_generation` or
+        `nodes.resource_names` changes, and read the columns when they are called.
         """
         del state, pod, nodes
-        return None
-
-    def filter_rows(
-        self, state: CycleState, pod: Pod, nodes: Snapshot
-    ) -> Callable[[Rows], ReasonCodes] | None:
-        """Return a function from rows of the whole snapshot to the codes that `filter` would return there.
-
-        None if these have to be made a table of their own for `filter`. The rules of `filter_row` apply, with
-        `UNASKED_CODE`.
-        """
-        del state, pod, nodes
-        return None
-
-    def fetch_verdicts(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows) -> Awaitable[None]:
-        """Fetch the verdicts on these rows, so that `filter_row` has them. Shapes: rows intp (k,).
-
-        Raises: any exception fails the cycle with its text.
-        """
-        raise NotImplementedError
+        return NO_ROW_FORM
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         """The status that a code of this cycle stands for."""
@@ -416,40 +411,35 @@ class ScorePlugin(Plugin):
         Raises: any exception fails the cycle with its text.
         """
 
-    def score_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int] | None:
-        """Return a function from a row of the whole snapshot to the raw score that `score` would give.
+    def score_by_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> RowForm[Scores]:
+        """Return functions from rows of the whole snapshot to the raw scores that `score` would give.
 
-        None if there is only the vector form. The rules of `FilterPlugin.filter_row` apply.
+        The rules of `FilterPlugin.filter_by_row` apply.
         """
         del state, pod, nodes
-        return None
+        return NO_ROW_FORM
 
-    def score_rows(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[Rows], Scores] | None:
-        """Return a function from rows of the whole snapshot to the raw scores that `score` would give.
 
-        None if these have to be made a table of their own for `score`. The rules of `filter_row` apply.
-        """
-        del state, pod, nodes
-        return None
+class NormalizedBy(Enum):
+    """What a node's final score depends on, besides its raw one."""
 
-    def fetch_scores(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows) -> Awaitable[None]:
-        """Fetch the raw scores of these rows, as `FilterPlugin.fetch_verdicts` does verdicts."""
-        raise NotImplementedError
-
-    def leaves_scores(self, state: CycleState) -> bool:
-        """Whether every raw score of this cycle is final, whatever the others are."""
-        del state
-        return True
+    NOTHING = "nothing"
+    EXTREMES = "extremes"
+    """The lowest and the highest raw score of the feasible nodes."""
+    ALL = "all"
+    """The raw scores of all feasible nodes."""
 
 
 class NormalizeScorePlugin(ScorePlugin):
     """Scores that are mapped to 0 to 100 once all feasible nodes have one."""
 
-    normalizes_by_extremes: ClassVar[bool] = False
-    """Whether a final score depends only on the raw one and on the lowest and highest raw scores.
+    def normalized_by(self, state: CycleState) -> NormalizedBy:
+        """What a final score of this cycle depends on besides the raw one.
 
-    Other nodes' final scores then stay valid while these two do.
-    """
+        Final scores stay valid while that stays the same.
+        """
+        del state
+        return NormalizedBy.ALL
 
     @abstractmethod
     def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
@@ -457,11 +447,6 @@ class NormalizeScorePlugin(ScorePlugin):
 
         Shapes: scores and result int64 (k,), the feasible nodes in table order.
         """
-
-    def leaves_scores(self, state: CycleState) -> bool:
-        """Whether every raw score of this cycle is final, whatever the others are."""
-        del state
-        return False
 
 
 class ReservePlugin(Plugin):

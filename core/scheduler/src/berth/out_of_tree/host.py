@@ -15,6 +15,7 @@ from typing import Any
 from berth.cache.cache import Cache
 from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.config.profiles import ResolvedProfile
+from berth.evaluation.equivalence_cache import EquivalenceCache
 from berth.framework.clock import SYSTEM_CLOCK, Clock
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
@@ -61,7 +62,8 @@ _OUTCOMES = {
 class PluginHost:
     """Connections, feeds and plugins for every entry of the plugin list that a profile uses.
 
-    `watch` starts a watch of a further kind that plugins want. `rewire` is called with a profile whose
+    What plugins answer about nodes is kept in `answers`, the equivalence cache. `watch` starts a watch of a
+    further kind that plugins want. `rewire` is called with a profile whose
     plugins wait for other events than before. The queue's questions come by `ask_hints`. Circuits of plugins
     pause by `clock`.
     """
@@ -73,6 +75,7 @@ class PluginHost:
         *,
         cache: Cache,
         snapshot: Snapshot,
+        answers: EquivalenceCache,
         queue: SchedulingQueue,
         waiting_pods: WaitingPods,
         sampled: Callable[[bytes], bool],
@@ -109,6 +112,7 @@ class PluginHost:
         self._askers: dict[tuple[str, str], HintAsker] = {}
         self._cache = cache
         self._snapshot = snapshot
+        self._answers = answers
         self._queue = queue
         self._waiting_pods = waiting_pods
         self._objects = WatchedObjects(watch, queue.move_all)
@@ -188,7 +192,7 @@ class PluginHost:
             asyncio.get_running_loop().call_later(MOMENT_SECONDS, self._look)
 
     def _knows_anything(self) -> bool:
-        return bool(self._look_ahead.classes) and any(plugin.known for plugin in self.plugins.values())
+        return bool(self._look_ahead.classes) and any(plugin.cached for plugin in self.plugins.values())
 
     def _look(self) -> None:
         self._looking = False
@@ -233,7 +237,8 @@ class PluginHost:
         caller = self.caller(version, profile)
         by_pod = handle.rules.resizes_count_by_pod
         hints = WaitingHints(lambda: plugin.caller.connection, self._bytes_of, resizes_count_by_pod=by_pod)
-        plugin = self.plugins[name, profile] = SidecarPlugin(caller, handle, self._look_ahead, hints)
+        cached = self._answers.columns(profile, name)
+        plugin = self.plugins[name, profile] = SidecarPlugin(caller, handle, self._look_ahead, cached, hints)
         self._askers[name, profile] = HintAsker(
             lambda: plugin.caller, self._bytes_of, self._queue.hints_answered, resizes_count_by_pod=by_pod
         )
@@ -246,6 +251,7 @@ class PluginHost:
     def forget(self, plugin: SidecarPlugin, profile: str) -> None:
         """The profile has that plugin no more; what it was asked is queued."""
         del self.plugins[plugin.name, profile]
+        self._answers.drop_columns(profile, plugin.name)
         self._askers.pop((plugin.name, profile)).close()
         plugin.keys.close()
 

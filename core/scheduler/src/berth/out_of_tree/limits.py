@@ -19,8 +19,6 @@ REASON_BYTES = 1024
 TABLE_BYTES = 32 << 10
 """All reasons of one answer: a pod's condition may name each of them."""
 STATUS_REASONS = 16
-CYCLE_REASONS = 4096
-"""Different reasons that one plugin may bring up in one cycle."""
 REFUSAL_BYTES = 4096
 """All that a plugin finds wrong with its arguments."""
 REFUSALS = 16

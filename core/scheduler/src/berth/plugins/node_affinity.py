@@ -24,6 +24,7 @@ from berth.framework.interface import (
     EnqueueExtensions,
     FilterPlugin,
     MaybeAwaitable,
+    NormalizedBy,
     NormalizeScorePlugin,
     PreFilterPlugin,
     PreFilterResult,
@@ -70,7 +71,6 @@ class NodeAffinity(
     """Turn down nodes that the pod or the profile excludes; prefer those whose preferences weigh most."""
 
     depends = Depends.OBJECT
-    normalizes_by_extremes = True
     reasons = (
         Reason("node(s) didn't match scheduler-enforced node affinity", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
         Reason("node(s) didn't match Pod's node affinity/selector", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
@@ -142,6 +142,11 @@ class NodeAffinity(
         question = self.name, "preferred", wishes
         total = yield from nodes.fact_in_steps(question, lambda whole: weights(wishes, whole))
         return total[nodes.rows]
+
+    def normalized_by(self, state: CycleState) -> NormalizedBy:
+        """The lowest and the highest score."""
+        del state
+        return NormalizedBy.EXTREMES
 
     def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
         """Scale so that the best node gets 100."""

@@ -3,7 +3,7 @@
 Source: pkg/scheduler/framework/plugins/nodeports (Kubernetes v1.36).
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from berth.framework.interface import (
     PreFilterResult,
     Reason,
     ReasonCodes,
+    RowForm,
 )
 from berth.framework.status import SKIP
 from berth.objects.host_ports import HostPort, HostPorts, host_ports
@@ -62,11 +63,11 @@ class NodePorts(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         taken = nodes.port_conflicts(state.read(WantedPorts).ports)
         return all_pass(len(nodes)) if taken is None else first_reason(taken)
 
-    def filter_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int]:
+    def filter_by_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> RowForm[ReasonCodes]:
         """The same for one row, from the ports that are taken there."""
         del pod
         conflicting = HostPorts(state.read(WantedPorts).ports).conflicting
-        return lambda row: int(any(map(conflicting, nodes.ports_on(row))))
+        return RowForm(lambda row: int(any(map(conflicting, nodes.ports_on(row)))))
 
     def sign_pod(self, pod: Pod) -> Hashable:
         """The distinct ports, in any order."""

@@ -3,7 +3,7 @@
 Source: pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go (Kubernetes v1.36).
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,7 +12,17 @@ import numpy as np
 from berth.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from berth.framework.cycle_state import CycleState
 from berth.framework.handle import Handle
-from berth.framework.interface import MAX_NODE_SCORE, Depends, PreScorePlugin, ScorePlugin, Scores
+from berth.framework.interface import (
+    MAX_NODE_SCORE,
+    NO_ROW_FORM,
+    CacheKey,
+    Depends,
+    PreScorePlugin,
+    RowForm,
+    ScorePlugin,
+    Scores,
+    VersionedKey,
+)
 from berth.framework.status import SKIP, SUCCESS, Status
 from berth.objects.devices import DeviceClass
 from berth.objects.pod import Pod
@@ -90,23 +100,19 @@ class NodeResourcesBalancedAllocation(InTreePlugin, PreScorePlugin, ScorePlugin)
         change >>= 1
         return change.astype(np.int64)
 
-    def score_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int] | None:
-        """The same for one row; there is no such form where devices count."""
+    def score_by_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> RowForm[Scores]:
+        """The same for rows; there is no such form where devices count."""
         del pod
         request = state.read(BalancedRequest)
         if request.classes:
-            return None
+            return NO_ROW_FORM
         names, amounts = self._counted(request.amounts, nodes)
         before, after = _start_of_row(names, nodes), balance_of_row(names, amounts, nodes)
-        return lambda row: (after(row) + before(row)) >> 1
+        return RowForm(lambda row: (after(row) + before(row)) >> 1, self._scores_of(names, amounts, nodes))
 
-    def score_rows(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[Rows], Scores] | None:
-        """The same for some rows."""
-        del pod
-        request = state.read(BalancedRequest)
-        if request.classes:
-            return None
-        names, amounts = self._counted(request.amounts, nodes)
+    def _scores_of(
+        self, names: tuple[str, ...], amounts: Sequence[int], nodes: Snapshot
+    ) -> Callable[[Rows], Scores] | None:
         after = balances_of_rows(names, amounts, nodes)
         if after is None:
             return None
@@ -134,17 +140,17 @@ class NodeResourcesBalancedAllocation(InTreePlugin, PreScorePlugin, ScorePlugin)
         """The request of the configured resources."""
         return tuple(self._requests(pod).values())
 
-    def basis_generation(self, nodes: Snapshot) -> Hashable:
-        """The version of device classes."""
+    def cache_key(self, state: CycleState, pod: Pod, nodes: Snapshot) -> CacheKey | None:
+        """Nothing else, unless devices stand behind some resource."""
+        del state
+        if self._devices is not None and self._devices.backed(self._resources, self._requests(pod)):
+            return None
+        return VersionedKey((), self._version, nodes)
+
+    def _version(self, nodes: Snapshot) -> Hashable:
+        """Of device classes."""
         del nodes
         return self.handle.listers.device_classes.generation
-
-    def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
-        """Nothing else, unless devices stand behind some resource."""
-        del state, nodes
-        if self._devices is None or not self._devices.backed(self._resources, self._requests(pod)):
-            return ()
-        return None
 
     def _requests(self, pod: Pod) -> Units:
         requests = accounted_requests(pod)

@@ -44,7 +44,7 @@ def _signature(pod: Pod) -> Hashable:
     return claims, tuple(sorted(msgspec.json.encode(source, order="sorted") for source in sources))
 
 
-def volumes_basis(pod: Pod) -> Hashable | None:
+def volumes_cache_key(pod: Pod) -> Hashable | None:
     """Nothing for pods that no volume ties to anything; for others claims, volumes and classes count, too."""
     tied = has_disks(pod) or any(claim_use(pod, v) or migration_of(v) for v in pod.spec.volumes)
     return None if tied else ()

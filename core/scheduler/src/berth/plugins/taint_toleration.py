@@ -19,6 +19,7 @@ from berth.framework.interface import (
     Depends,
     EnqueueExtensions,
     FilterPlugin,
+    NormalizedBy,
     NormalizeScorePlugin,
     PreScorePlugin,
     Reason,
@@ -44,7 +45,6 @@ class TaintToleration(InTreePlugin, FilterPlugin, PreScorePlugin, NormalizeScore
     """Turn down nodes with untolerated hard taints; prefer nodes with fewer soft ones."""
 
     depends = Depends.OBJECT
-    normalizes_by_extremes = True
     # Evicting pods never removes a taint, so preemption need not try.
     reasons = (Reason("node(s) had untolerated taint(s)", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),)
 
@@ -67,6 +67,11 @@ class TaintToleration(InTreePlugin, FilterPlugin, PreScorePlugin, NormalizeScore
         del state
         soft = tuple(t for t in pod.spec.tolerations if t.effect in ("", TaintEffect.PREFER_NO_SCHEDULE))
         return self._tolerance.soft_count(soft, nodes)
+
+    def normalized_by(self, state: CycleState) -> NormalizedBy:
+        """The lowest and the highest score."""
+        del state
+        return NormalizedBy.EXTREMES
 
     def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
         """Turn counts into 0 to 100, most taints lowest."""

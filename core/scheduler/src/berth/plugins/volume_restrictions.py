@@ -34,7 +34,7 @@ from berth.objects.steps import Steps
 from berth.objects.storage import READ_WRITE_ONCE_POD
 from berth.plugins.counted_pods import CountsPods
 from berth.plugins.in_tree import InTreePlugin, all_pass
-from berth.plugins.pod_volumes import after_named_claim, claim_not_found, volumes_basis, volumes_signature
+from berth.plugins.pod_volumes import after_named_claim, claim_not_found, volumes_cache_key, volumes_signature
 from berth.plugins.queueing import expected, queue_if
 from berth.snapshot.columns import Ints, Mask
 from berth.snapshot.pod_info import PodInfo
@@ -76,7 +76,6 @@ class Restrictions:
 class VolumeRestrictions(InTreePlugin, CountsPods, FilterPlugin, EnqueueExtensions):
     """Turn down nodes where a disk is taken, and all nodes while a claim of a single pod is."""
 
-    basis_of_pod = True
     concerns = frozenset({PodFeature.VOLUMES})
     counted = Restrictions
     reasons = (
@@ -124,10 +123,10 @@ class VolumeRestrictions(InTreePlugin, CountsPods, FilterPlugin, EnqueueExtensio
         """The volumes."""
         return volumes_signature(pod)
 
-    def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
+    def cache_key(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
         """Nothing for pods without claims and disks."""
         del state, nodes
-        return volumes_basis(pod)
+        return volumes_cache_key(pod)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Pods that leave a disk or a claim free, nodes that come, and claims that come."""

@@ -34,7 +34,7 @@ from berth.objects.pod_features import PodFeature
 from berth.objects.pod_volumes import named_claims
 from berth.objects.storage import PersistentVolume, StorageClass
 from berth.plugins.in_tree import InTreePlugin, first_reason
-from berth.plugins.pod_volumes import after_named_claim, claim_not_found, volumes_basis, volumes_signature
+from berth.plugins.pod_volumes import after_named_claim, claim_not_found, volumes_cache_key, volumes_signature
 from berth.plugins.queueing import expected, maybe, queue_if
 from berth.snapshot.columns import Mask
 from berth.snapshot.snapshot import Snapshot
@@ -64,7 +64,6 @@ class UnservableClaimError(Exception):
 class VolumeZone(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     """Turn down nodes in other zones or regions than the pod's volumes."""
 
-    basis_of_pod = True
     concerns = frozenset({PodFeature.VOLUMES})
     reasons = (Reason("node(s) had no available volume zone", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),)
 
@@ -123,10 +122,10 @@ class VolumeZone(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExtensions)
         """The volumes."""
         return volumes_signature(pod)
 
-    def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
+    def cache_key(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
         """Nothing for pods without claims and disks."""
         del state, nodes
-        return volumes_basis(pod)
+        return volumes_cache_key(pod)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Everything that gives a claim its volume, a volume its place, or a node its zone."""

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
+from berth.evaluation.remote_plugin import RemotePlugin
 from berth.framework.group_plans import GroupPlan
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.pod_groups.members import Member
@@ -111,5 +112,7 @@ def _outside(framework: Framework, nodes: Snapshot) -> tuple[Hashable, ...] | No
     looks = (*plugins.pre_filter, *plugins.filter, *plugins.pre_score, *(each for each, _ in plugins.score))
     holds = (*plugins.reserve, *plugins.permit)
     outside = {plugin.name: plugin for plugin in (*looks, *holds) if not plugin.in_process}
-    bases = tuple(plugin.basis_generation(nodes) for plugin in outside.values())
-    return None if None in bases else bases
+    versions = tuple(
+        plugin.version(nodes) if isinstance(plugin, RemotePlugin) else None for plugin in outside.values()
+    )
+    return None if None in versions else versions

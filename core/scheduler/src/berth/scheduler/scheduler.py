@@ -126,6 +126,7 @@ class Scheduler:
         self.at_work: Counter[str] = Counter()
         """How many tasks of each kind run: the values of goroutines."""
 
+        self.equivalence_cache = EquivalenceCache(self.snapshot)
         self.handles = self._new_handles()
         """What the plugins of each profile are given."""
         self.profiles.add(self._new_frameworks(plugins, on_ready))
@@ -135,7 +136,6 @@ class Scheduler:
         )
         """Which resources plugins wait for, and which of their changes."""
 
-        self.equivalence_cache = EquivalenceCache(self.snapshot)
         self.schedule_one = self._new_schedule_one(Attempts(ports.clock, ports.chance, on_record))
         self.node_handler = self._new_node_handler()
         self.pod_handler = self._new_pod_handler()
@@ -209,6 +209,7 @@ class Scheduler:
         parts = SchedulerParts(
             cache=self.cache,
             snapshot=self.snapshot,
+            answers=self.equivalence_cache,
             queue=self.queue,
             waiting_pods=self.waiting_pods,
             rewire=self.profiles.rewire,

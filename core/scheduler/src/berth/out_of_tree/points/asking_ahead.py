@@ -16,19 +16,14 @@ from uuid import uuid4
 
 import msgspec
 
+from berth.evaluation.answer_columns import AnswerColumns, PrefetchedAnswer, RowAnswers
+from berth.evaluation.plugin_columns import Example
 from berth.framework.cycle_state import CycleState
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.lifecycle.breaker import Circuit
-from berth.out_of_tree.points.node_answers import (
-    Example,
-    FilterScoreAnswer,
-    NodeAnswers,
-    PrefetchedAnswer,
-    RowAnswers,
-)
-from berth.out_of_tree.points.node_questions import NodeQuestion
+from berth.out_of_tree.points.node_questions import FilterScoreAnswer, NodeQuestion
 from berth.snapshot.columns import Rows
 
 log = logging.getLogger(__name__)
@@ -68,7 +63,7 @@ class AskingAhead:
 
     def __init__(self, classes: int) -> None:
         self._classes = classes
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[PrefetchedAnswer, asyncio.Task[None]] = {}
 
     @property
     def unanswered(self) -> int:
@@ -81,33 +76,41 @@ class AskingAhead:
         healthy = connection.breaker.circuit is Circuit.CLOSED and not connection.spec.shadow
         return self._classes - self.unanswered if healthy else 0
 
-    def ask(self, caller: Caller, part: RowAnswers, said: NodeAnswers, example: Example, rows: Rows) -> None:
+    def ask(
+        self, caller: Caller, part: RowAnswers, columns: AnswerColumns, example: Example, rows: Rows
+    ) -> None:
         """Ask about these rows, for pods like the example. Shapes: rows intp (k,)."""
-        ahead = said.ahead = PrefetchedAnswer(rows)
-        ahead.task = asyncio.get_running_loop().create_task(_ask(caller, part, said, example, ahead))
-        self._tasks.add(ahead.task)
-        ahead.task.add_done_callback(self._tasks.discard)
+        ahead = columns.ahead = PrefetchedAnswer(rows)
+        task = asyncio.get_running_loop().create_task(_ask(caller, part, columns, example, ahead))
+        self._tasks[ahead] = task
+        task.add_done_callback(lambda _: self._tasks.pop(ahead))
+
+    async def end_of(self, ahead: PrefetchedAnswer) -> None:
+        """Wait until that question is answered, or has failed."""
+        task = self._tasks.get(ahead)
+        if task is not None:
+            await asyncio.wait([task])
 
 
 async def _ask(
-    caller: Caller, part: RowAnswers, said: NodeAnswers, example: Example, ahead: PrefetchedAnswer
+    caller: Caller, part: RowAnswers, columns: AnswerColumns, example: Example, ahead: PrefetchedAnswer
 ) -> None:
     def take(found: FilterScoreAnswer, rows: Rows) -> None:
         # Forgotten meanwhile, they would be answers of another plugin process or about other nodes.
-        if said.ahead is not ahead:
+        if columns.ahead is not ahead:
             return
         if found.failure is not None:
             raise found.failure
-        said.take(found, rows, ahead.changed)
+        columns.take(found, rows, ahead.changed)
 
     call = caller.head(CycleState(), example.pod)
     call.pod.object = example.data
-    question = NodeQuestion(caller, part, ahead.rows, len(said))
+    question = NodeQuestion(caller, part, ahead.rows, len(columns))
     try:
         await question.ask(call, CycleState(), take)
     except SidecarError as error:
         log.debug("not answered ahead plugin=%s error=%s", caller.plugin, error)
-        said.failed_ahead = True
+        columns.failed_ahead = True
     finally:
-        if said.ahead is ahead:
-            said.ahead = None
+        if columns.ahead is ahead:
+            columns.ahead = None

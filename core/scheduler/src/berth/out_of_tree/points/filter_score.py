@@ -5,8 +5,7 @@ Both are asked in one call where the plugin allows it.
 Source: docs/protocol.md.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from collections.abc import Awaitable, Coroutine, Hashable
 from functools import partial
 from typing import Any, TypeVar
 
@@ -14,38 +13,25 @@ import numpy as np
 
 from berth.config.catalogue import ExtensionPoint
 from berth.config.out_of_tree.sidecars import FailurePolicy
+from berth.evaluation.answer_columns import BOTH, SCORES, VERDICTS, AnswerColumns, RowAnswers
+from berth.evaluation.plugin_columns import Example, PluginColumns
+from berth.evaluation.remote_plugin import RemotePlugin
 from berth.framework.cycle_state import CycleState
 from berth.framework.handle import Handle
 from berth.framework.hypothetical_pod import HypotheticalPod
-from berth.framework.interface import (
-    UNASKED,
-    UNASKED_CODE,
-    FilterPlugin,
-    MaybeAwaitable,
-    NormalizeScorePlugin,
-    ReasonCodes,
-    Scores,
-)
+from berth.framework.interface import MaybeAwaitable, NormalizedBy, ReasonCodes, Scores
 from berth.framework.status import Status
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import CallFailedError, SidecarError
 from berth.out_of_tree.points.asking_ahead import ROWS_AHEAD, AskingAhead, LookAhead, example_of
-from berth.out_of_tree.points.node_answers import (
-    BOTH,
-    SCORES,
-    VERDICTS,
-    Example,
-    NodeAnswers,
-    RowAnswers,
-    SidecarAnswerCache,
-)
-from berth.out_of_tree.points.node_questions import NodeQuestion
+from berth.out_of_tree.points.node_questions import NodeQuestion, taken_in
 from berth.out_of_tree.points.overlays import OverlaidRows, ask_overlays, differences
 from berth.out_of_tree.points.packing import normalized
-from berth.out_of_tree.points.sidecar_point import FILTER, PERMIT, RESERVE, SidecarCycleState, SidecarPoint
+from berth.out_of_tree.points.sidecar_point import FILTER, PERMIT, RESERVE, SidecarPoint
 from berth.out_of_tree.transport.eager_coroutine import begin
 from berth.snapshot.columns import Rows, every_row
+from berth.snapshot.row_journal import RowJournal
 from berth.snapshot.row_view import RowView
 from berth.snapshot.snapshot import Snapshot
 from berth_plugin_proto import identity_pb2, scheduling_pb2
@@ -61,19 +47,16 @@ def all_pass(n: int) -> ReasonCodes:
     return np.zeros(n, dtype=np.uint8)
 
 
-class FilterScorePoint(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
+class FilterScorePoint(SidecarPoint, RemotePlugin):
     """Filter, Score and NormalizeScore.
 
     The plugin answers by the rows of the snapshot that its own state follows. Rows of other tables are found
     by their nodes' names; nodes with simulated pods are asked about as overlays.
     """
 
-    basis_of_answers = True
-
-    def __init__(self, caller: Caller, handle: Handle, look_ahead: LookAhead) -> None:
-        super().__init__(caller, handle, look_ahead)
+    def __init__(self, caller: Caller, handle: Handle, look_ahead: LookAhead, cached: PluginColumns) -> None:
+        super().__init__(caller, handle, look_ahead, cached)
         self.asking_ahead = AskingAhead(look_ahead.classes)
-        self.known = SidecarAnswerCache(caller.plugin)
         self._signed: tuple[Pod | None, int, Hashable | None] = None, 0, None
 
     def sign_pod(self, pod: Pod) -> Hashable | None:
@@ -86,13 +69,18 @@ class FilterScorePoint(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
             self._signed = pod, start, signature
         return signature
 
-    def basis_generation(self, nodes: Snapshot) -> Hashable | None:
-        """A number for the plugin's connection and version; None where it is not node-local."""
-        del nodes
-        return self._validity.basis(0)
+    @property
+    def touched(self) -> RowJournal:
+        """The rows of nodes that the plugin was sent a pod or a call about."""
+        return self.caller.feed.touched
 
-    def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
-        """The cache key: the plugin's connection and version, if it is node-local and no call has failed.
+    def version(self, nodes: Snapshot) -> Hashable | None:
+        """The plugin's connection and version; None where it is not node-local."""
+        del nodes
+        return self._validity.cache_key(None)
+
+    def cache_key(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
+        """The plugin's connection and version, if it is node-local and no call has failed.
 
         None, too, for a plugin that signs no pods.
         """
@@ -100,31 +88,35 @@ class FilterScorePoint(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
         if self.sign_pod(pod) is None:
             return None
         answers = self._answers(state)
-        return None if answers.failed else self._validity.basis(self._of_nodes(answers, pod).normalization)
+        return None if answers.failed else self._validity.cache_key(self.columns(state, pod).normalization)
 
-    def _of_nodes(self, answers: SidecarCycleState, pod: Pod) -> NodeAnswers:
+    def answers(self, state: CycleState, part: RowAnswers) -> bool:
+        """Whether the plugin has the extension point."""
+        return self._offers(self._answers(state).caller, SCORE if part is SCORES else FILTER)
+
+    def columns(self, state: CycleState, pod: Pod) -> AnswerColumns:
         """The plugin's answers, with the rows dirty that changed before this cycle."""
-        if answers.of_nodes is None:
-            shown = self._handle.snapshot
+        answers = self._answers(state)
+        if answers.columns is None:
             if answers.supposed is None:
                 signature = self._signature(answers.caller, pod)
             else:
                 signature = self._signature_of(answers.supposed, answers.caller)
             if signature is None:
-                answers.of_nodes = NodeAnswers(self.name, len(shown))
+                answers.columns = AnswerColumns(len(self._handle.snapshot))
             else:
-                touched = answers.caller.feed.touched
-                answers.of_nodes = self.known.of(
-                    signature, partial(self._example, pod, signature), shown, touched
-                )
-        return answers.of_nodes
+                answers.columns = self._columns_of(answers.caller, signature, pod)
+        return answers.columns
+
+    def _columns_of(self, caller: Caller, signature: Hashable, pod: Pod) -> AnswerColumns:
+        return self.cached.of(signature, caller.feed.touched, partial(self._example, pod, signature))
 
     def _signature(self, caller: Caller, pod: Pod) -> Hashable | None:
         """The signature under which answers are cached; None where they must not be."""
-        basis = self._validity.basis(0) if caller is self.caller else None
-        if basis is None:
+        key = self._validity.cache_key(None) if caller is self.caller else None
+        if key is None:
             return None
-        self.known.rest_on(basis)
+        self.cached.rest_on(key)
         return self.sign_pod(pod)
 
     def _signature_of(self, supposed: HypotheticalPod, caller: Caller) -> Hashable | None:
@@ -132,7 +124,7 @@ class FilterScorePoint(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
         if self._signature(caller, supposed.before) is None:
             return None
         signature = self._validity.signs(supposed.object(caller.around.pods.get(supposed.before.uid)))
-        return None if self.known.peek(signature) is None else signature
+        return signature if self.cached.knows(signature) else None
 
     def _example(self, pod: Pod, signature: Hashable) -> Example | None:
         """A pod to ask about ahead; None where there is none, or where no other pod has its signature."""
@@ -141,22 +133,22 @@ class FilterScorePoint(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
 
     def ask_ahead(self) -> None:
         """Prefetch answers for changed rows, for the signatures that were used last."""
-        caller, basis = self.caller, self._validity.basis(0)
+        caller, key = self.caller, self._validity.cache_key(None)
         # What the plugin does with the calls that it has not answered changes what it says of nodes.
-        if basis is None or self.leaving or caller.feed.unanswered:
+        if key is None or self.leaving or caller.feed.unanswered:
             return
         free = self.asking_ahead.free(caller)
         if free <= 0:
             return
-        self.known.rest_on(basis)
+        self.cached.rest_on(key)
         part = self._part_ahead(caller)
         stage = SCORES if part is SCORES else VERDICTS
-        for said, example in self.known.recent(free, self._handle.snapshot, caller.feed.touched):
-            if example is None or said.ahead is not None or said.failed_ahead:
+        for columns, example in self.cached.recent(free):
+            if example is None or columns.ahead is not None or columns.failed_ahead:
                 continue
-            rows = said.missing(stage, None)
+            rows = columns.missing(stage, None)
             if 0 < rows.size <= ROWS_AHEAD:
-                self.asking_ahead.ask(caller, part, said, example, rows)
+                self.asking_ahead.ask(caller, part, columns, example, rows)
 
     def _ask_upcoming(self, caller: Caller) -> None:
         """Prefetch answers for all rows, for the next signatures in the queue, while a call is awaited."""
@@ -169,13 +161,12 @@ class FilterScorePoint(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
     def _ask_first(self, caller: Caller, pod: Pod) -> None:
         """Prefetch answers for all rows for that pod's signature, if none are cached."""
         signature = self._signature(caller, pod)
-        if signature is None or self.known.peek(signature) is not None:
+        if signature is None or self.cached.knows(signature):
             return
         example = self._example(pod, signature)
         if example is not None:
-            shown, part = self._handle.snapshot, self._part_ahead(caller)
-            said = self.known.of(signature, lambda: example, shown, caller.feed.touched)
-            self.asking_ahead.ask(caller, part, said, example, every_row(len(said)))
+            columns = self.cached.of(signature, caller.feed.touched, lambda: example)
+            self.asking_ahead.ask(caller, self._part_ahead(caller), columns, example, every_row(len(columns)))
 
     def _part_ahead(self, caller: Caller) -> RowAnswers:
         """What is asked of nodes first."""
@@ -187,13 +178,13 @@ class FilterScorePoint(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
         if answers.passes_over or not self._offers(answers.caller, FILTER):
             return all_pass(len(nodes))
         shown, rows = self._handle.snapshot, self._rows(nodes)
-        said = self._of_nodes(answers, pod)
+        columns = self.columns(state, pod)
         cut_out = nodes is shown or (isinstance(nodes, RowView) and nodes.whole is shown)
         overlaid = not cut_out and self._offers(answers.caller, FILTER_OVERLAYS)
-        missing = said.misses(VERDICTS, rows)
+        missing = columns.misses(VERDICTS, rows)
         if not overlaid and not missing:
-            return said.codes(rows)
-        first = said.lasting and missing == len(said) and said.ahead is None
+            return columns.codes(rows)
+        first = columns.lasting and missing == len(columns) and columns.ahead is None
         answer = self._begin(state, self._filter(state, pod, nodes, rows, overlaid=overlaid))
         if first:
             self._ask_upcoming(answers.caller)
@@ -212,8 +203,7 @@ class FilterScorePoint(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
     async def _filter(
         self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows | None, *, overlaid: bool
     ) -> ReasonCodes:
-        answers = self._answers(state)
-        said = self._of_nodes(answers, pod)
+        answers, columns = self._answers(state), self.columns(state, pod)
         try:
             await self._bring(VERDICTS, state, pod, rows)
         except SidecarError as error:
@@ -221,127 +211,54 @@ class FilterScorePoint(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
             if not answers.passes_over:
                 raise
             return all_pass(len(nodes))
-        codes = said.codes(rows)
+        codes = columns.codes(rows)
         changed = differences(nodes, self._handle.snapshot) if overlaid else None
         return await self._with_overlays(state, pod, codes, changed) if changed else codes
 
-    def fetch_verdicts(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows) -> Awaitable[None]:
+    def ask(self, state: CycleState, pod: Pod, part: RowAnswers, rows: Rows) -> Awaitable[None]:
         """Ask about those of the rows that the plugin has not answered for. Shapes: rows intp (k,)."""
-        del nodes
-        return self._begin(state, self._bring(VERDICTS, state, pod, rows))
-
-    def fetch_scores(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows) -> Awaitable[None]:
-        """The same for their scores. Shapes: rows intp (k,)."""
-        del nodes
-        return self._begin(state, self._bring(SCORES, state, pod, rows))
+        return self._begin(state, self._bring(part, state, pod, rows))
 
     async def _bring(self, part: RowAnswers, state: CycleState, pod: Pod, rows: Rows | None) -> None:
         """Ensure answers for the rows (None: all), awaiting those that are being prefetched.
 
         Raises: SidecarError.
         """
-        answers = self._answers(state)
-        said = self._of_nodes(answers, pod)
-        if not said.lasting:
+        columns = self.columns(state, pod)
+        if not columns.lasting:
             rows = None
-        ahead = said.ahead
-        missing = at_once = said.missing(part, rows)
+        ahead = columns.ahead
+        missing = at_once = columns.missing(part, rows)
         if ahead is not None:
             at_once = ahead.left_out(missing)
         if at_once.size:
-            await self._ask(part, state, pod, said, at_once)
-        if ahead is not None and ahead.task is not None and at_once.size < missing.size:
-            await asyncio.wait([ahead.task])
-            missing = said.missing(part, rows)
+            await self._ask(part, state, pod, at_once)
+        if ahead is not None and at_once.size < missing.size:
+            await self.asking_ahead.end_of(ahead)
+            missing = columns.missing(part, rows)
             if missing.size:
-                await self._ask(part, state, pod, said, missing)
+                await self._ask(part, state, pod, missing)
 
-    async def _ask(
-        self, part: RowAnswers, state: CycleState, pod: Pod, said: NodeAnswers, rows: Rows
-    ) -> None:
-        answers = self._answers(state)
+    async def _ask(self, part: RowAnswers, state: CycleState, pod: Pod, rows: Rows) -> None:
+        answers, columns = self._answers(state), self.columns(state, pod)
         caller = answers.caller
-        question = NodeQuestion(caller, self._asked_with(caller, part), rows, len(said))
+        question = NodeQuestion(caller, self._asked_with(caller, part), rows, len(columns))
         missable = caller.connection.spec.policy_at(ExtensionPoint.SCORE, pod) is FailurePolicy.IGNORE
         try:
-            found = await question.ask(caller.head(state, pod), state, said.take, missable=missable)
+            found = await question.ask(caller.head(state, pod), state, columns.take, missable=missable)
         except SidecarError as error:
             answers.failed = True
             if question.part is BOTH:
                 answers.failure = error
-            said.forget()
+            columns.forget()
             raise
         if found.failure is not None:
-            answers.failure, said.spoiled = found.failure, True
+            answers.failure, columns.spoiled = found.failure, True
 
     def _asked_with(self, caller: Caller, part: RowAnswers) -> RowAnswers:
         """Verdicts come with scores where the plugin allows it."""
         together = part is VERDICTS and self._offers(caller, SCORE)
         return BOTH if together and not caller.connection.capabilities.score_needs_feasible else part
-
-    def filter_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int] | None:
-        """A function from a row to the plugin's code for it, `UNASKED` where it is to be asked first."""
-        del nodes
-        if not self._offers(self._answers(state).caller, FILTER):
-            return lambda _row: 0
-        known, signature = self.known, self._signature(self.caller, pod)
-
-        def code(row: int) -> int:
-            said = known.peek(signature)
-            return UNASKED if said is None or said.is_dirty(VERDICTS, row) else said.code(row)
-
-        return None if signature is None else code
-
-    def score_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int] | None:
-        """A function from a row to the plugin's raw score for it, `UNASKED` where it is to be asked first."""
-        del nodes
-        if not self._offers(self._answers(state).caller, SCORE):
-            return lambda _row: 0
-        known, signature = self.known, self._signature(self.caller, pod)
-
-        def raw(row: int) -> int:
-            said = known.peek(signature)
-            return UNASKED if said is None or said.is_dirty(SCORES, row) else said.raw_score(row)
-
-        return None if signature is None else raw
-
-    def filter_rows(
-        self, state: CycleState, pod: Pod, nodes: Snapshot
-    ) -> Callable[[Rows], ReasonCodes] | None:
-        """The same for some rows at once, `UNASKED_CODE` where they are to be asked first."""
-        del nodes
-        if not self._offers(self._answers(state).caller, FILTER):
-            return lambda rows: all_pass(rows.size)
-        known, signature = self.known, self._signature(self.caller, pod)
-
-        def codes(rows: Rows) -> ReasonCodes:
-            said = known.peek(signature)
-            if said is None:
-                return np.full(rows.size, UNASKED_CODE, dtype=np.uint16)
-            found, unasked = said.codes(rows), said.are_dirty(VERDICTS, rows)
-            if unasked is not None:
-                found[unasked] = UNASKED_CODE
-            return found
-
-        return None if signature is None else codes
-
-    def score_rows(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[Rows], Scores] | None:
-        """The same for some rows at once, `UNASKED` where they are to be asked first."""
-        del nodes
-        if not self._offers(self._answers(state).caller, SCORE):
-            return lambda rows: np.zeros(rows.size, dtype=np.int64)
-        known, signature = self.known, self._signature(self.caller, pod)
-
-        def raws(rows: Rows) -> Scores:
-            said = known.peek(signature)
-            if said is None:
-                return np.full(rows.size, UNASKED, dtype=np.int64)
-            found, unasked = said.raw(rows), said.are_dirty(SCORES, rows)
-            if unasked is not None:
-                found[unasked] = UNASKED
-            return found
-
-        return None if signature is None else raws
 
     async def _with_overlays(
         self, state: CycleState, pod: Pod, codes: ReasonCodes, changed: OverlaidRows
@@ -352,8 +269,10 @@ class FilterScorePoint(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
         """
         answers = self._answers(state)
         try:
-            theirs = self._of_nodes(answers, pod).numbered(
-                *await ask_overlays(answers.caller, state, pod, changed)
+            theirs = taken_in(
+                self.name,
+                self.columns(state, pod).numbered,
+                *await ask_overlays(answers.caller, state, pod, changed),
             )
         except SidecarError as error:
             answers.failed = True
@@ -382,9 +301,9 @@ class FilterScorePoint(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         """What a code stands for in this cycle."""
-        said = self._answers(state).of_nodes
-        assert said is not None, "a code was given"
-        return said.reasons[code - 1]
+        columns = self._answers(state).columns
+        assert columns is not None, "a code was given"
+        return columns.reasons[code - 1]
 
     def score(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[Scores]:
         """The raw scores, zero where the plugin has no opinion. Shapes: result int64 (n,)."""
@@ -393,9 +312,9 @@ class FilterScorePoint(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
             return np.zeros(len(nodes), dtype=np.int64)
         if answers.failure is not None:
             return self._without(answers.failure, state, pod, len(nodes))
-        rows, said = self._rows(nodes), self._of_nodes(answers, pod)
-        if not said.misses(SCORES, rows):
-            return said.raw(rows)
+        rows, columns = self._rows(nodes), self.columns(state, pod)
+        if not columns.misses(SCORES, rows):
+            return columns.raw(rows)
         return self._begin(state, self._score(state, pod, nodes, rows))
 
     async def _score(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows | None) -> Scores:
@@ -403,7 +322,7 @@ class FilterScorePoint(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
             await self._bring(SCORES, state, pod, rows)
         except SidecarError as error:
             return self._without(error, state, pod, len(nodes))
-        return self._of_nodes(self._answers(state), pod).raw(rows)
+        return self.columns(state, pod).raw(rows)
 
     def _without(self, error: SidecarError, state: CycleState, pod: Pod, n: int) -> Scores:
         """Scores of zero where the failure policy ignores the failure; raises it otherwise."""
@@ -412,16 +331,19 @@ class FilterScorePoint(SidecarPoint, FilterPlugin, NormalizeScorePlugin):
             raise error
         return np.zeros(n, dtype=np.int64)
 
-    def leaves_scores(self, state: CycleState) -> bool:
-        """Whether the plugin scores from 0 to 100 itself."""
-        said = self._answers(state).of_nodes
-        return said is None or said.normalization == scheduling_pb2.NORMALIZATION_NONE
+    def normalized_by(self, state: CycleState) -> NormalizedBy:
+        """Nothing where the plugin scores from 0 to 100 itself."""
+        columns = self._answers(state).columns
+        if columns is None or columns.normalization in (None, scheduling_pb2.NORMALIZATION_NONE):
+            return NormalizedBy.NOTHING
+        return NormalizedBy.ALL
 
     def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
         """The scores of the nodes that are left, mapped as the plugin asked."""
         answers = self._answers(state)
         try:
-            return normalized(self.name, scores, self._of_nodes(answers, pod).normalization)
+            how = self.columns(state, pod).normalization
+            return normalized(self.name, scores, scheduling_pb2.NORMALIZATION_NONE if how is None else how)
         except SidecarError as error:
             answers.failed = True
             if not self._ignored(state, ExtensionPoint.SCORE, pod, error):

@@ -5,24 +5,41 @@ Source: proto/berth/plugin/v1/scheduling.proto; docs/protocol.md "Scheduling cal
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from berth.evaluation.answer_columns import (
+    BOTH,
+    SCORES,
+    VERDICTS,
+    AnsweredRows,
+    RowAnswers,
+    TooManyReasonsError,
+)
 from berth.framework.cycle_state import CycleState
 from berth.framework.interface import ReasonCodes, Scores
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import CallFailedError, LateError, ProtocolError, SidecarError
-from berth.out_of_tree.points.node_answers import BOTH, SCORES, VERDICTS, FilterScoreAnswer, RowAnswers
 from berth.out_of_tree.points.packing import candidates_of, scores_of, status_of, succeeded, verdicts_of
 from berth.snapshot.columns import Rows
 from berth_plugin_proto import common_pb2, scheduling_pb2
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _CALLS = {
     BOTH: ("FilterScore", scheduling_pb2.FilterScoreRequest),
     VERDICTS: ("Filter", scheduling_pb2.FilterRequest),
     SCORES: ("Score", scheduling_pb2.ScoreRequest),
 }
+
+
+@dataclass(slots=True)
+class FilterScoreAnswer(AnsweredRows):
+    """A response; `failure` is the error of the scores, where the verdicts are valid."""
+
+    failure: SidecarError | None = None
 
 
 @dataclass(slots=True)
@@ -76,7 +93,7 @@ class NodeQuestion:
 
         def read(response: Any) -> FilterScoreAnswer:
             found = self._found(request, response)
-            take(found, self.rows)
+            taken_in(self.caller.plugin, take, found, self.rows)
             return found
 
         return self.caller.ask(name, request, state, read)
@@ -144,3 +161,11 @@ class NodeQuestion:
 
 def _all_turned_down(codes: ReasonCodes) -> bool:
     return int(np.count_nonzero(codes)) == codes.size
+
+
+def taken_in(plugin: str, take: Callable[P, T], *answer: P.args, **options: P.kwargs) -> T:
+    """Take an answer into columns. Raises: ProtocolError where these get too many reasons by it."""
+    try:
+        return take(*answer, **options)
+    except TooManyReasonsError as error:
+        raise ProtocolError(plugin, str(error)) from None

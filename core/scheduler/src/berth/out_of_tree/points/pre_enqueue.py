@@ -6,6 +6,7 @@ Source: docs/protocol.md.
 from collections.abc import Sequence
 
 from berth.config.catalogue import ExtensionPoint
+from berth.evaluation.plugin_columns import PluginColumns
 from berth.framework.cluster_event import ClusterEventWithHint
 from berth.framework.cycle_state import CycleState
 from berth.framework.handle import Handle
@@ -28,8 +29,15 @@ RETRY_SECONDS = 5.0
 class PreEnqueuePoint(SidecarPoint, PreEnqueuePlugin, EnqueueExtensions):
     """PreEnqueue and EventsToRegister."""
 
-    def __init__(self, caller: Caller, handle: Handle, look_ahead: LookAhead, hints: WaitingHints) -> None:
-        super().__init__(caller, handle, look_ahead)
+    def __init__(
+        self,
+        caller: Caller,
+        handle: Handle,
+        look_ahead: LookAhead,
+        cached: PluginColumns,
+        hints: WaitingHints,
+    ) -> None:
+        super().__init__(caller, handle, look_ahead, cached)
         self._hints = hints
         self._held: dict[str, Pod] = {}
         self._sent: set[str] = set()

@@ -9,6 +9,7 @@ Source: docs/protocol.md "Queue order".
 from collections.abc import Awaitable
 from typing import Any
 
+from berth.evaluation.plugin_columns import PluginColumns
 from berth.framework.handle import Handle
 from berth.framework.interface import KeyedQueueSortPlugin
 from berth.framework.queued_pod import QueuedPodInfo, SortKey
@@ -23,8 +24,8 @@ from berth.plugins.priority_sort import priority_order
 class QueueSortPoint(SidecarPoint, KeyedQueueSortPlugin):
     """QueueSort."""
 
-    def __init__(self, caller: Caller, handle: Handle, look_ahead: LookAhead) -> None:
-        super().__init__(caller, handle, look_ahead)
+    def __init__(self, caller: Caller, handle: Handle, look_ahead: LookAhead, cached: PluginColumns) -> None:
+        super().__init__(caller, handle, look_ahead, cached)
         self.keys = SortKeyAsker(lambda: self.caller)
 
     def less(self, a: QueuedPodInfo, b: QueuedPodInfo) -> bool:

@@ -12,13 +12,13 @@ from berth.out_of_tree.cluster_state.pod_fields import PodFields
 from berth_plugin_proto import identity_pb2
 
 
-class Basis(NamedTuple):
+class SidecarKey(NamedTuple):
     """A sidecar's cache key: the connection, its epoch, the plugin's requeues, and the normalization."""
 
     version: str
     start: int
     disturbances: int
-    normalization: int
+    normalization: int | None
 
 
 class ResponseValidity:
@@ -45,11 +45,11 @@ class ResponseValidity:
         """The same of a pod's JSON, once a pod was signed."""
         return self._fields.of(pod)
 
-    def basis(self, normalization: int) -> Basis | None:
+    def cache_key(self, normalization: int | None) -> SidecarKey | None:
         """The cache key of answers given now; None where the plugin is not node-local."""
         caller = self._caller()
         connection = caller.connection
         wanted = connection.capabilities
         if not connection.ready or not wanted.node_local or wanted.score_needs_feasible:
             return None
-        return Basis(connection.epoch, connection.starts, caller.feed.disturbances, normalization)
+        return SidecarKey(connection.epoch, connection.starts, caller.feed.disturbances, normalization)

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 from berth.config.catalogue import ExtensionPoint
 from berth.config.out_of_tree.sidecars import FailurePolicy
+from berth.evaluation.answer_columns import AnswerColumns
+from berth.evaluation.plugin_columns import PluginColumns
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
 from berth.framework.handle import Handle
@@ -21,7 +23,6 @@ from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.lifecycle.connection import PluginConnection
 from berth.out_of_tree.points.asking_ahead import LookAhead
 from berth.out_of_tree.points.metadata_patch import MetadataPatch
-from berth.out_of_tree.points.node_answers import NodeAnswers
 from berth.out_of_tree.points.response_validity import ResponseValidity
 from berth_plugin_proto import identity_pb2
 
@@ -45,7 +46,7 @@ class SidecarCycleState:
     """The attempt began while the plugin was being detached: it is not called."""
     failed: bool = False
     """A call failed, whether or not the failure policy ignored that."""
-    of_nodes: NodeAnswers | None = None
+    columns: AnswerColumns | None = None
     """Its filter results and scores, of this cycle or cached; None before they are read."""
     passes_over: bool = False
     """Filter failed, and the failure policy lets every node pass."""
@@ -68,13 +69,14 @@ class SidecarPoint(Plugin):
 
     in_process = False
 
-    def __init__(self, caller: Caller, handle: Handle, look_ahead: LookAhead) -> None:
+    def __init__(self, caller: Caller, handle: Handle, look_ahead: LookAhead, cached: PluginColumns) -> None:
         self.name = caller.plugin
         """The name in the plugin list and in profiles."""
         self._key = SidecarCycleState, caller.plugin
         self._look_ahead = look_ahead
+        self.cached = cached
+        """What it answered about nodes, by its own signature of the pod."""
         self.caller = caller
-        self.changes = caller.feed.touched
         self._validity = ResponseValidity(lambda: self.caller)
         self.leaving = False
         """Whether only attempts that began with it are still its business."""
@@ -86,7 +88,6 @@ class SidecarPoint(Plugin):
     def use(self, caller: Caller) -> None:
         """Let new attempts begin with that version."""
         self.caller = caller
-        self.changes = caller.feed.touched
 
     def _answers(self, state: CycleState) -> SidecarCycleState:
         """This plugin's part of the cycle's state."""

@@ -1,6 +1,6 @@
 """The plugin itself: its extension points, wired to claims, filtering and binding."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -13,11 +13,14 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.diagnosis import Diagnosis
 from berth.framework.handle import Handle
 from berth.framework.interface import (
+    NO_ROW_FORM,
+    CacheKey,
     Depends,
     EnqueueExtensions,
     FilterPlugin,
     GroupReleasePlugin,
     MaybeAwaitable,
+    NormalizedBy,
     NormalizeScorePlugin,
     PostFilterPlugin,
     PostFilterResult,
@@ -28,7 +31,9 @@ from berth.framework.interface import (
     PreFlightResult,
     ReasonCodes,
     ReservePlugin,
+    RowForm,
     Scores,
+    VersionedKey,
 )
 from berth.framework.pacing import paced
 from berth.framework.score import default_normalize
@@ -148,15 +153,15 @@ class DynamicResources(
         """Pods with claims are no two alike; all others are."""
         return None if pod.spec.resource_claims else ()
 
-    def basis_generation(self, nodes: Snapshot) -> Hashable:
-        """The version of device classes."""
+    def cache_key(self, state: CycleState, pod: Pod, nodes: Snapshot) -> CacheKey | None:
+        """Nothing, unless devices stand behind what the pod requests."""
+        del state
+        return None if self._backed(pod) else VersionedKey((), self._version, nodes)
+
+    def _version(self, nodes: Snapshot) -> Hashable:
+        """Of device classes."""
         del nodes
         return self.handle.listers.device_classes.generation
-
-    def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
-        """Nothing, unless devices stand behind what the pod requests."""
-        del state, nodes
-        return None if self._backed(pod) else ()
 
     def _backed(self, pod: Pod) -> bool:
         return self._extended and self._names.any and backed_by_devices(pod, self._names)
@@ -346,20 +351,18 @@ class DynamicResources(
             return nothing(len(nodes))
         return question.scores(nodes)
 
-    def score_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int] | None:
-        """The same for a row; there is no such form of preferences."""
+    def score_by_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> RowForm[Scores]:
+        """The same for rows; there is no such form of preferences."""
         del pod, nodes
-        return _no_preference if self.leaves_scores(state) else None
+        return NO_ROW_FORM if self._prefers(state) else RowForm(_no_preference, _no_preferences)
 
-    def score_rows(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[Rows], Scores] | None:
-        """The same for some rows."""
-        del pod, nodes
-        return _no_preferences if self.leaves_scores(state) else None
-
-    def leaves_scores(self, state: CycleState) -> bool:
-        """Whether there is nothing to prefer, so that all scores are 0."""
+    def _prefers(self, state: CycleState) -> bool:
         devices: PodDevices = state.get(PodDevices, NO_DEVICES)
-        return devices.question is None or not self._alternatives
+        return devices.question is not None and self._alternatives
+
+    def normalized_by(self, state: CycleState) -> NormalizedBy:
+        """Nothing where there is nothing to prefer: all scores are 0."""
+        return NormalizedBy.ALL if self._prefers(state) else NormalizedBy.NOTHING
 
     def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
         """The best becomes 100."""

@@ -1,21 +1,26 @@
 """The plugin itself: its extension points, wired to terms, filtering, scoring and hints."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 
 from berth.config.plugin_args import InterPodAffinityArgs
 from berth.framework.cluster_event import ClusterEventWithHint
 from berth.framework.cycle_state import CycleState
 from berth.framework.handle import Handle
 from berth.framework.interface import (
+    NO_ROW_FORM,
+    CacheKey,
     EnqueueExtensions,
     FilterPlugin,
     MaybeAwaitable,
+    NormalizedBy,
     NormalizeScorePlugin,
     PreFilterResult,
     PreScorePlugin,
     Reason,
     ReasonCodes,
+    RowForm,
     Scores,
+    VersionedKey,
 )
 from berth.framework.pacing import paced
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed, unresolvable
@@ -34,7 +39,7 @@ from berth.plugins.inter_pod_affinity.terms import (
     has_terms,
 )
 from berth.snapshot.affinity_terms import TermKind, held_terms
-from berth.snapshot.columns import Mask, Rows
+from berth.snapshot.columns import Mask
 from berth.snapshot.pod_info import class_of
 from berth.snapshot.snapshot import Snapshot
 
@@ -50,7 +55,6 @@ class InterPodAffinity(
     """Turn down nodes by required terms of both sides; prefer nodes by preferred ones."""
 
     counted = Neighbours
-    normalizes_by_extremes = True
     reasons = (
         Reason("node(s) didn't match pod affinity rules", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
         Reason("node(s) didn't match pod anti-affinity rules"),
@@ -88,15 +92,12 @@ class InterPodAffinity(
         del pod
         return state.read(Neighbours).codes(nodes)
 
-    def filter_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int] | None:
+    def filter_by_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> RowForm[ReasonCodes]:
         """Whether placed pods' anti-affinity keeps the pod away; only for pods without terms of their own."""
-        return None if has_terms(pod) else state.read(Neighbours).unwilling_at(nodes)
-
-    def filter_rows(
-        self, state: CycleState, pod: Pod, nodes: Snapshot
-    ) -> Callable[[Rows], ReasonCodes] | None:
-        """The same for some rows."""
-        return None if has_terms(pod) else state.read(Neighbours).unwilling_on(nodes)
+        if has_terms(pod):
+            return NO_ROW_FORM
+        neighbours = state.read(Neighbours)
+        return RowForm(neighbours.unwilling_at(nodes), neighbours.unwilling_on(nodes))
 
     def pre_score(
         self, state: CycleState, pod: Pod, nodes: Snapshot, feasible: Mask
@@ -126,13 +127,17 @@ class InterPodAffinity(
         del pod
         return state.read(Preferences).scores(nodes)
 
-    def score_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int] | None:
+    def score_by_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> RowForm[Scores]:
         """The sum of weights; only for pods without terms of their own."""
-        return None if has_terms(pod) else state.read(Preferences).score_at(nodes)
+        if has_terms(pod):
+            return NO_ROW_FORM
+        preferences = state.read(Preferences)
+        return RowForm(preferences.score_at(nodes), preferences.scores_on(nodes))
 
-    def score_rows(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[Rows], Scores] | None:
-        """The same for some rows."""
-        return None if has_terms(pod) else state.read(Preferences).scores_on(nodes)
+    def normalized_by(self, state: CycleState) -> NormalizedBy:
+        """The lowest and the highest score."""
+        del state
+        return NormalizedBy.EXTREMES
 
     def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
         """Stretch the scores to 0 to 100."""
@@ -147,20 +152,21 @@ class InterPodAffinity(
             return None
         return pod.template.derived(class_of), held
 
-    def basis_generation(self, nodes: Snapshot) -> Hashable:
-        """The version of who holds terms, and of namespaces' labels."""
-        return nodes.placed.terms.generation, self._listers.namespaces.generation
-
-    def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
+    def cache_key(self, state: CycleState, pod: Pod, nodes: Snapshot) -> CacheKey | None:
         """Who holds the terms that mean the pod; None for a pod that has terms: these count any pods."""
         del state
         if has_terms(pod):
             return None
         about = self._terms_about.known(pod, nodes)
         if about is None:
-            return None  # Answering works it out, so that the next pod has a basis.
+            return None  # Answering works it out, so that the next pod has a key.
         version = nodes.placed.terms.version
-        return tuple([version(held) for weights in about.values() for held in weights])
+        held_by = tuple([version(held) for weights in about.values() for held in weights])
+        return VersionedKey(held_by, self._version, nodes)
+
+    def _version(self, nodes: Snapshot) -> Hashable:
+        """Of who holds terms, and of namespaces' labels."""
+        return nodes.placed.terms.generation, self._listers.namespaces.generation
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Pods, nodes and namespaces that come, go or change labels."""

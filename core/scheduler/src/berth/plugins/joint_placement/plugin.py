@@ -57,7 +57,7 @@ class JointPlacement(InTreePlugin, PreFilterPlugin, PodGroupPlanPlugin):
         del pod
         return ()
 
-    def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable:
+    def cache_key(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable:
         """The node that the plan names."""
         del nodes
         return (_planned(state, pod),)

@@ -1,7 +1,7 @@
 """The plugin itself: its extension points, wired to filtering, scoring and hints."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,8 @@ from berth.framework.cluster_event import ClusterEventWithHint
 from berth.framework.cycle_state import CycleState
 from berth.framework.handle import Handle
 from berth.framework.interface import (
+    NO_ROW_FORM,
+    CacheKey,
     Depends,
     EnqueueExtensions,
     FilterPlugin,
@@ -20,8 +22,10 @@ from berth.framework.interface import (
     PreScorePlugin,
     ProposedPlacement,
     ReasonCodes,
+    RowForm,
     ScorePlugin,
     Scores,
+    VersionedKey,
 )
 from berth.framework.status import SUCCESS, Code, Status
 from berth.objects.devices import DeviceClass
@@ -34,7 +38,7 @@ from berth.plugins.node_resources_fit.filtering import FitRequest, IgnoredResour
 from berth.plugins.node_resources_fit.hints import FitHints, delegated_to_devices
 from berth.plugins.node_resources_fit.placements import placement_score
 from berth.plugins.node_resources_fit.scoring import scorer
-from berth.snapshot.columns import Mask, Rows
+from berth.snapshot.columns import Mask
 from berth.snapshot.pod_group_states import GroupKey
 from berth.snapshot.snapshot import Snapshot
 
@@ -94,17 +98,11 @@ class NodeResourcesFit(
         del pod
         return state.read(FitRequest).codes(nodes)
 
-    def filter_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int] | None:
-        """The same bits for one row."""
+    def filter_by_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> RowForm[ReasonCodes]:
+        """The same bits for rows."""
         del pod
-        return state.read(FitRequest).code_of_row(nodes)
-
-    def filter_rows(
-        self, state: CycleState, pod: Pod, nodes: Snapshot
-    ) -> Callable[[Rows], ReasonCodes] | None:
-        """The same bits for some rows."""
-        del pod
-        return state.read(FitRequest).codes_of_rows(nodes)
+        request = state.read(FitRequest)
+        return RowForm(request.code_of_row(nodes), request.codes_of_rows(nodes))
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         """All reasons at once; unresolvable where the empty node would be too small."""
@@ -130,17 +128,15 @@ class NodeResourcesFit(
             return self._scorer.scores_with_devices(request.amounts, nodes, devices)
         return self._scorer.scores(request.amounts, nodes)
 
-    def score_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[int], int] | None:
-        """The same for one row; there is no such form where devices count."""
+    def score_by_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> RowForm[Scores]:
+        """The same for rows; there is no such form where devices count."""
         del pod
-        request = state.read(ScoredRequest)
-        return None if request.classes else self._scorer.score_of_row(request.amounts, nodes)
-
-    def score_rows(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Callable[[Rows], Scores] | None:
-        """The same for some rows."""
-        del pod
-        request = state.read(ScoredRequest)
-        return None if request.classes else self._scorer.scores_of_rows(request.amounts, nodes)
+        request, scorer = state.read(ScoredRequest), self._scorer
+        if request.classes:
+            return NO_ROW_FORM
+        return RowForm(
+            scorer.score_of_row(request.amounts, nodes), scorer.scores_of_rows(request.amounts, nodes)
+        )
 
     def score_placements(
         self, state: CycleState, group: GroupKey, nodes: Snapshot, proposed: Sequence[ProposedPlacement]
@@ -156,18 +152,18 @@ class NodeResourcesFit(
         """Both views of the pod's requests."""
         return frozenset(fit_requests(pod).items()), frozenset(scored_requests(pod).items())
 
-    def basis_generation(self, nodes: Snapshot) -> Hashable:
-        """The version of device classes."""
+    def cache_key(self, state: CycleState, pod: Pod, nodes: Snapshot) -> CacheKey | None:
+        """Nothing else, unless devices stand behind some resource."""
+        del state
+        names = self._names
+        if names is not None and names.any and delegated_to_devices(fit_requests(pod), names):
+            return None
+        return VersionedKey((), self._version, nodes)
+
+    def _version(self, nodes: Snapshot) -> Hashable:
+        """Of device classes."""
         del nodes
         return self.handle.listers.device_classes.generation
-
-    def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
-        """Nothing else, unless devices stand behind some resource."""
-        del state, nodes
-        names = self._names
-        if names is None or not names.any:
-            return ()
-        return None if delegated_to_devices(fit_requests(pod), names) else ()
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Pods that leave or shrink, nodes that come or grow."""

@@ -30,7 +30,7 @@ from berth.plugins.node_volume_limits.attached_volumes import AttachedVolumes
 from berth.plugins.node_volume_limits.driver_columns import ABSENT, DriverColumns
 from berth.plugins.node_volume_limits.hints import registrations
 from berth.plugins.node_volume_limits.resolving import Broken, Missing, Resolver
-from berth.plugins.pod_volumes import volumes_basis, volumes_signature
+from berth.plugins.pod_volumes import volumes_cache_key, volumes_signature
 from berth.snapshot.columns import Mask
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
@@ -59,7 +59,6 @@ class CountedVolumes:
 class NodeVolumeLimits(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     """Turn down nodes that could not attach the pod's volumes besides those they have."""
 
-    basis_of_pod = True
     concerns = frozenset({PodFeature.VOLUMES})
 
     def __init__(self, args: Any, handle: Handle) -> None:
@@ -114,10 +113,10 @@ class NodeVolumeLimits(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExten
         """The volumes."""
         return volumes_signature(pod)
 
-    def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
+    def cache_key(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
         """Nothing for pods without claims and disks."""
         del state, nodes
-        return volumes_basis(pod)
+        return volumes_cache_key(pod)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """All that raises a limit, detaches a volume or brings a claim."""

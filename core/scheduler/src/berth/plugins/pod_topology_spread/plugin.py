@@ -7,6 +7,7 @@ from berth.framework.cluster_event import ClusterEventWithHint
 from berth.framework.cycle_state import CycleState
 from berth.framework.handle import Handle
 from berth.framework.interface import (
+    CacheKey,
     EnqueueExtensions,
     FilterPlugin,
     MaybeAwaitable,
@@ -16,6 +17,7 @@ from berth.framework.interface import (
     Reason,
     ReasonCodes,
     Scores,
+    VersionedKey,
 )
 from berth.framework.pacing import paced
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed
@@ -131,15 +133,15 @@ class PodTopologySpread(
             pod.spec.tolerations,
         )
 
-    def basis_generation(self, nodes: Snapshot) -> Hashable:
-        """The version of services and controllers."""
+    def cache_key(self, state: CycleState, pod: Pod, nodes: Snapshot) -> CacheKey | None:
+        """Nothing for pods without any constraint."""
+        del state
+        return VersionedKey((), self._version, nodes) if self._defaults.none_for(pod) else None
+
+    def _version(self, nodes: Snapshot) -> Hashable:
+        """Of services and controllers."""
         del nodes
         return self._defaults.generation
-
-    def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
-        """Nothing for pods without any constraint."""
-        del state, nodes
-        return () if self._defaults.none_for(pod) else None
 
     def _own(self, pod: Pod) -> Hashable:
         if not pod.spec.topology_spread_constraints:

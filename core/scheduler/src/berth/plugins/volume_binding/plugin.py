@@ -32,7 +32,7 @@ from berth.objects.pod import Pod
 from berth.objects.pod_features import PodFeature
 from berth.objects.steps import Steps, at_once
 from berth.plugins.in_tree import InTreePlugin
-from berth.plugins.pod_volumes import volumes_basis, volumes_signature
+from berth.plugins.pod_volumes import volumes_cache_key, volumes_signature
 from berth.plugins.volume_binding.binding import AssumedVolumes, VolumeBinder
 from berth.plugins.volume_binding.bound_check import BindingFailedError
 from berth.plugins.volume_binding.finding import (
@@ -81,7 +81,6 @@ class VolumeBinding(
 ):
     """Turn down nodes that the pod's volumes cannot reach; bind its claims before the pod."""
 
-    basis_of_pod = True
     concerns = frozenset({PodFeature.VOLUMES})
     reasons = tuple(Reason(text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE) for text in TEXTS.values())
 
@@ -204,10 +203,10 @@ class VolumeBinding(
         """The volumes."""
         return volumes_signature(pod)
 
-    def basis(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
+    def cache_key(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
         """Nothing for pods without claims and disks."""
         del state, nodes
-        return volumes_basis(pod)
+        return volumes_cache_key(pod)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Everything that brings a volume, a claim or storage, or moves a node."""

@@ -141,6 +141,7 @@ class OutOfTreePlugins:
             self._options.loaded.profiles,
             cache=parts.cache,
             snapshot=parts.snapshot,
+            answers=parts.answers,
             queue=parts.queue,
             waiting_pods=parts.waiting_pods,
             sampled=self._sampled,

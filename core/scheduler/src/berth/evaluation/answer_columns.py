@@ -1,34 +1,31 @@
-"""A sidecar's filter results and scores by row, cached for pods with equal signatures.
+"""Columns of one plugin's answers: reason codes and raw scores by row, for pods that it signs alike.
 
-    dirty --requested--> cached --the row changed, or the plugin was called about the node--> dirty
+    dirty --asked about--> known --the row changed, or the plugin was called about the node--> dirty
 
-A node-local plugin has one `NodeAnswers` for each signature, kept across cycles; any other gets a new
-one in each cycle. Source: docs/decisions/0027-asking-ahead.md.
+For plugins whose answers take a round trip (`RemotePlugin`), so that classes of pods that other plugins tell
+apart share them. A plugin whose answers hold for single nodes has columns for each signature in the
+equivalence cache; any other gets new ones in each cycle. Source: docs/decisions/0027-asking-ahead.md.
 """
 
-import asyncio
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
 from berth.framework.interface import ReasonCodes, Scores
 from berth.framework.status import Status
-from berth.objects.pod import Pod
-from berth.out_of_tree.errors import ProtocolError, SidecarError
-from berth.out_of_tree.limits import CYCLE_REASONS
 from berth.snapshot.columns import Mask, Rows, rows_where
-from berth.snapshot.row_journal import RowJournal
-from berth.snapshot.snapshot import Snapshot
-from berth_plugin_proto import scheduling_pb2
 
-ROW_BYTES = 12
-ENTRY_BYTES = 1024
-MAX_BYTES = 16 << 20
-MAX_SIGNATURES = 1024
+MAX_REASONS = 4096
+"""Max different reasons in the columns of one signature."""
+
+
+class TooManyReasonsError(ValueError):
+    """A plugin gave more than MAX_REASONS different reasons."""
+
+    def __init__(self) -> None:
+        super().__init__(f"brings up more than {MAX_REASONS} different reasons in one cycle")
 
 
 class RowAnswers(NamedTuple):
@@ -42,7 +39,7 @@ VERDICTS, SCORES, BOTH = RowAnswers(True, False), RowAnswers(False, True), RowAn
 
 
 @dataclass(slots=True)
-class FilterScoreAnswer:
+class AnsweredRows:
     """A response about k rows, in the order of the request.
 
     Shapes: codes (k,); raw int64 (k,).
@@ -53,8 +50,6 @@ class FilterScoreAnswer:
     raw: Scores | None = None
     normalization: int | None = None
     """None where the plugin returned no scores."""
-    failure: SidecarError | None = None
-    """The error of the scores, where the filter results are valid."""
 
 
 @dataclass(slots=True, eq=False)
@@ -64,7 +59,6 @@ class PrefetchedAnswer:
     rows: Rows
     changed: set[int] = field(default_factory=set)
     """Rows that changed since: the response is not valid for them."""
-    task: "asyncio.Task[None] | None" = None
 
     def left_out(self, rows: Rows) -> Rows:
         """The rows for which the response is not valid. Shapes: rows and result intp (k,)."""
@@ -74,8 +68,8 @@ class PrefetchedAnswer:
         return rows[~awaited]
 
 
-class NodeAnswers:
-    """Filter results and raw scores of the rows of one snapshot.
+class AnswerColumns:
+    """Reason codes and raw scores of the rows of one snapshot.
 
     Shapes: codes uint16 (n,); raw int64 (n,); dirty bool (n,), by part.
     """
@@ -84,7 +78,6 @@ class NodeAnswers:
         "_codes",
         "_dirty",
         "_normalization",
-        "_plugin",
         "_raw",
         "ahead",
         "failed_ahead",
@@ -93,7 +86,7 @@ class NodeAnswers:
         "spoiled",
     )
 
-    def __init__(self, plugin: str, n: int, *, lasting: bool = False) -> None:
+    def __init__(self, n: int, *, lasting: bool = False) -> None:
         self.lasting = lasting
         """Whether they hold for single nodes, beyond this cycle; else all rows are asked about at once."""
         self.ahead: PrefetchedAnswer | None = None
@@ -101,7 +94,6 @@ class NodeAnswers:
         """The last question that no pod waited for failed, and no row changed since."""
         self.spoiled = False
         """The plugin's scores can't be used beside its verdicts: the next cycle asks for both anew."""
-        self._plugin = plugin
         self._begin(n)
 
     def _begin(self, n: int) -> None:
@@ -117,9 +109,9 @@ class NodeAnswers:
         return len(self._codes)
 
     @property
-    def normalization(self) -> int:
-        """How the raw scores are to be mapped to 0 to 100."""
-        return scheduling_pb2.NORMALIZATION_NONE if self._normalization is None else self._normalization
+    def normalization(self) -> int | None:
+        """How the raw scores are to be mapped to 0 to 100; None as long as there are none."""
+        return self._normalization
 
     def forget(self, n: int | None = None) -> None:
         """Drop all answers: all n rows are dirty."""
@@ -169,10 +161,10 @@ class NodeAnswers:
         """The raw scores of these rows (None: all), as a copy. Shapes: rows intp (k,); result int64 (k,)."""
         return self._raw.copy() if rows is None else self._raw[rows]
 
-    def take(self, found: FilterScoreAnswer, rows: Rows, changed: Iterable[int] = ()) -> None:
+    def take(self, found: AnsweredRows, rows: Rows, changed: Iterable[int] = ()) -> None:
         """Store a response about these rows, except rows that `changed` since the request.
 
-        Raises: ProtocolError where the plugin has given too many different reasons.
+        Raises: TooManyReasonsError.
         """
         codes, raw = found.codes, found.raw
         if changed:
@@ -200,7 +192,7 @@ class NodeAnswers:
     def numbered(self, codes: ReasonCodes, reasons: tuple[Status, ...]) -> ReasonCodes:
         """The response's codes, renumbered so that codes of earlier responses keep their meaning.
 
-        Raises: ProtocolError where these are too many.
+        Raises: TooManyReasonsError.
         """
         if not self.reasons:
             self.reasons = reasons
@@ -208,9 +200,8 @@ class NodeAnswers:
             return codes
         before = set(self.reasons)
         known = [*self.reasons, *dict.fromkeys(each for each in reasons if each not in before)]
-        if len(known) > CYCLE_REASONS:
-            text = f"brings up more than {CYCLE_REASONS} different reasons in one cycle"
-            raise ProtocolError(self._plugin, text)
+        if len(known) > MAX_REASONS:
+            raise TooManyReasonsError
         number = {each: i for i, each in enumerate(known, 1)}
         numbers = np.array([0, *(number[each] for each in reasons)], dtype=np.uint16)
         self.reasons = tuple(known)
@@ -222,117 +213,3 @@ def _places(rows: Rows, n: int) -> Rows | slice:
     if rows.size == n:
         return slice(None)
     return slice(rows.item(0), rows.item(0) + 1) if rows.size == 1 else rows
-
-
-class Example(NamedTuple):
-    """A pod, and its JSON, to request answers with for all pods of its signature."""
-
-    pod: Pod
-    data: bytes
-
-
-class _CacheEntry:
-    """The answers for one signature, and the journal positions up to which they are valid."""
-
-    __slots__ = ("_position", "_static", "answers", "example", "size_bytes")
-
-    def __init__(self, answers: NodeAnswers, example: Example | None) -> None:
-        self.answers = answers
-        self.example = example
-        self.size_bytes = 0
-        self._static = self._position = -1
-
-    def follow(self, nodes: Snapshot, touched: RowJournal) -> NodeAnswers:
-        """The answers, with the rows marked dirty that changed since the last call."""
-        answers = self.answers
-        changed = self._changed(nodes, touched)
-        if changed is None:
-            answers.forget(len(nodes))
-        elif changed.size:
-            answers.change(changed)
-        self._static = nodes.static_generation
-        self._position = touched.end
-        self.size_bytes = ENTRY_BYTES + ROW_BYTES * len(nodes)
-        if self.example is not None:
-            self.size_bytes += len(self.example.data)
-        return answers
-
-    def _changed(self, nodes: Snapshot, touched: RowJournal) -> Rows | None:
-        """The rows that changed; None where all rows may have, or the journals no longer reach back.
-
-        Shapes: result intp (k,), not to be kept.
-        """
-        answers = self.answers
-        if self._static != nodes.static_generation or answers.spoiled:
-            return None
-        if len(answers.reasons) > CYCLE_REASONS // 2:
-            return None
-        return touched.since(self._position)
-
-
-class SidecarAnswerCache:
-    """The answers of one sidecar in one profile, by signature; LRU, bounded in bytes and entries.
-
-    A change of the plugin's cache key (`basis`) clears it.
-    """
-
-    def __init__(self, plugin: str, max_bytes: int = MAX_BYTES) -> None:
-        self._plugin = plugin
-        self._max_bytes = max_bytes
-        self._basis: Hashable = None
-        self._kept: OrderedDict[Hashable, _CacheEntry] = OrderedDict()
-        self.size_bytes = 0
-        """About how much memory is in use."""
-
-    def __len__(self) -> int:
-        """The number of signatures."""
-        return len(self._kept)
-
-    def rest_on(self, basis: Hashable) -> None:
-        """Clear the cache if the plugin's cache key is another one."""
-        if basis != self._basis:
-            self._basis = basis
-            self.clear()
-
-    def clear(self) -> None:
-        """Drop all entries."""
-        for kept in self._kept.values():
-            kept.answers.ahead = None
-        self._kept.clear()
-        self.size_bytes = 0
-
-    def peek(self, signature: Hashable) -> NodeAnswers | None:
-        """The signature's entry, without bringing it up to date."""
-        kept = self._kept.get(signature)
-        return None if kept is None else kept.answers
-
-    def of(
-        self,
-        signature: Hashable,
-        example: Callable[[], Example | None],
-        nodes: Snapshot,
-        touched: RowJournal,
-    ) -> NodeAnswers:
-        """The answers for that signature, with the rows dirty that changed since; all rows, if it is new."""
-        kept = self._kept.get(signature)
-        if kept is None:
-            kept = self._kept[signature] = _CacheEntry(
-                NodeAnswers(self._plugin, len(nodes), lasting=True), example()
-            )
-        else:
-            self._kept.move_to_end(signature)
-            self.size_bytes -= kept.size_bytes
-        answers = kept.follow(nodes, touched)
-        self.size_bytes += kept.size_bytes
-        while self.size_bytes > self._max_bytes or len(self._kept) > MAX_SIGNATURES:
-            _, gone = self._kept.popitem(last=False)
-            gone.answers.ahead = None
-            self.size_bytes -= gone.size_bytes
-        return answers
-
-    def recent(
-        self, most: int, nodes: Snapshot, touched: RowJournal
-    ) -> Iterator[tuple[NodeAnswers, Example | None]]:
-        """What was used last, with the rows dirty that changed since, and pods to ask about."""
-        for kept in list(islice(reversed(self._kept.values()), most)):
-            yield kept.follow(nodes, touched), kept.example
