@@ -23,11 +23,11 @@ from berth.descheduling.planner import plan
 from berth.objects.node import Node
 from berth.objects.pod import NO_STATUS, Pod, PodStatus
 from berth.objects.workloads import PodDisruptionBudget
-from berth.simulation.disruption_budgets import Budgets
-from berth.simulation.engine import simulate
-from berth.simulation.one_by_one import without_post_filter
-from berth.simulation.options import SimulationOptions
-from berth.simulation.timeline import ARRIVAL
+from berth.simulation.cluster.disruption_budgets import Budgets
+from berth.simulation.placing.one_by_one import without_post_filter
+from berth.simulation.reading.timeline import ARRIVAL
+from berth.simulation.running.engine import simulate
+from berth.simulation.running.options import SimulationOptions
 from tests.benchmarks.tables import Table
 from tests.chance.cluster import draw
 from tests.chance.draw import Chance

@@ -14,7 +14,7 @@ from berth.config.loading import load
 from berth.descheduling.cluster import read_files
 from berth.descheduling.planner import plan
 from berth.scheduler.loop.event_loop import collect_seldom
-from berth.simulation.options import SimulationOptions
+from berth.simulation.running.options import SimulationOptions
 from tests.benchmarks.tables import Table
 from tests.unit.descheduling.kit import node, policy, running
 from tests.unit.simulation.kit import written

@@ -13,11 +13,11 @@ import msgspec
 from berth.config.loading import load
 from berth.objects.pod import Pod
 from berth.scheduler.loop.event_loop import collect_seldom
-from berth.simulation.engine import simulate
-from berth.simulation.fill import copy_of, fill
-from berth.simulation.inputs import read_cluster, read_pods
-from berth.simulation.one_by_one import without_post_filter
-from berth.simulation.options import SimulationOptions
+from berth.simulation.placing.fill import copy_of, fill
+from berth.simulation.placing.one_by_one import without_post_filter
+from berth.simulation.reading.inputs import read_cluster, read_pods
+from berth.simulation.running.engine import simulate
+from berth.simulation.running.options import SimulationOptions
 from tests.benchmarks.differing import compared
 from tests.benchmarks.tables import Table
 from tests.chance.affinity import affinity, spreading, tolerations

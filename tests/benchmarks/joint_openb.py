@@ -22,11 +22,11 @@ import numpy as np
 
 from berth.sandbox.dataset import open_dataset
 from berth.sandbox.dataset.shapes import MILLI_GPU
-from berth.simulation.engine import simulate
-from berth.simulation.inputs import read_cluster
-from berth.simulation.options import SimulationOptions
-from berth.simulation.plugin_settings import read_scheduler
-from berth.simulation.timeline import ARRIVAL, DURATION
+from berth.simulation.plugins.plugin_settings import read_scheduler
+from berth.simulation.reading.inputs import read_cluster
+from berth.simulation.reading.timeline import ARRIVAL, DURATION
+from berth.simulation.running.engine import simulate
+from berth.simulation.running.options import SimulationOptions
 from tests.benchmarks.gpu_sharing_draw import SCHEDULER, drawn, milli_gpu
 from tests.benchmarks.tables import Table
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import click
 
 from berth.config.loading import load
-from berth.simulation.compare import weighed
-from berth.simulation.replay import replay
+from berth.simulation.comparing.compare import weighed
+from berth.simulation.recordings.replay import replay
 from berth.simulation.text import replay_lines
 from tests.benchmarks.tables import Table
 from tests.e2e.recorded_storm import recorded

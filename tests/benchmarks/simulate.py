@@ -27,9 +27,9 @@ from berth.demo.surface import Surface
 from berth.sandbox.checker import fetch_state
 from berth.sandbox.dataset import open_dataset
 from berth.scheduler.loop.event_loop import collect_seldom
-from berth.simulation.engine import simulate
-from berth.simulation.inputs import read_cluster
-from berth.simulation.options import SimulationOptions
+from berth.simulation.reading.inputs import read_cluster
+from berth.simulation.running.engine import simulate
+from berth.simulation.running.options import SimulationOptions
 from tests.benchmarks.gpu_sharing_run import READY_SECONDS, all_decided
 from tests.benchmarks.tables import Table
 from tests.unit.simulation.kit import written

@@ -14,14 +14,14 @@ from berth.config.flags.feature_gates import FeatureGates
 from berth.config.loading import load
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.simulation.changes import renamed
-from berth.simulation.engine import after
-from berth.simulation.fitting import would_fit
-from berth.simulation.inputs import ClusterInput, read_cluster, read_objects
-from berth.simulation.kinds import KINDS
-from berth.simulation.one_by_one import without_post_filter
-from berth.simulation.options import SimulationOptions
-from berth.simulation.shapes import AddableNode
+from berth.simulation.placing.fitting import would_fit
+from berth.simulation.placing.one_by_one import without_post_filter
+from berth.simulation.placing.shapes import AddableNode
+from berth.simulation.reading.inputs import ClusterInput, read_cluster, read_objects
+from berth.simulation.reading.kinds import KINDS
+from berth.simulation.running.engine import after
+from berth.simulation.running.options import SimulationOptions
+from berth.simulation.what_if.changes import renamed
 from tests.benchmarks.differing import compared
 from tests.benchmarks.tables import Table
 from tests.chance.cluster import draw

@@ -12,11 +12,11 @@ from click.testing import CliRunner
 from berth.commands.simulate import simulate as command
 from berth.config.loading import load
 from berth.objects.pod import Pod
-from berth.simulation.engine import after
-from berth.simulation.inputs import read_cluster
-from berth.simulation.options import SimulationOptions
-from berth.simulation.outcome import ERROR
-from berth.simulation.scores import node_scores
+from berth.simulation.reading.inputs import read_cluster
+from berth.simulation.running.engine import after
+from berth.simulation.running.options import SimulationOptions
+from berth.simulation.running.outcome import ERROR
+from berth.simulation.running.scores import node_scores
 from tests.chance.documents import documents_of
 
 ORDERS = 50

@@ -14,7 +14,7 @@ from berth.config.loading import load
 from berth.demo.submission import create_all
 from berth.observer.replay import replay_observed
 from berth.sandbox import SandboxOptions, serve
-from berth.simulation.packed_lines import unpacked
+from berth.simulation.reading.packed_lines import unpacked
 from tests.e2e.observed_cluster import observed
 from tests.kube_scheduler import EITHER
 from tests.unit.observer.kit import a_node, a_pod

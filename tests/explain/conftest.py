@@ -1,6 +1,6 @@
 """The clusters of the table run on a loop whose time is virtual."""
 
-from berth.simulation.virtual_time import VirtualTimeLoop
+from berth.simulation.cluster.virtual_time import VirtualTimeLoop
 
 
 def pytest_asyncio_loop_factories():

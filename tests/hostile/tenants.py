@@ -27,11 +27,11 @@ from berth.scheduler.loop.event_loop import collect_seldom, leave_alone_what_the
 from berth.scheduler.loop.scheduling_loop import SchedulingLoop
 from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.sidecars.plugin_source import InProcessPlugins
-from berth.simulation.handlers import handlers_of
-from berth.simulation.kinds import BY_NAME
-from berth.simulation.state import ClusterState
-from berth.simulation.virtual_time import LoopClock, VirtualTimeLoop
-from berth.simulation.writers import ClaimsInMemory, PodGroupsInMemory, PodsInMemory, VolumesInMemory
+from berth.simulation.cluster.state import ClusterState
+from berth.simulation.cluster.virtual_time import LoopClock, VirtualTimeLoop
+from berth.simulation.cluster.writers import ClaimsInMemory, PodGroupsInMemory, PodsInMemory, VolumesInMemory
+from berth.simulation.reading.kinds import BY_NAME
+from berth.simulation.running.handlers import handlers_of
 from berth.testing.handles import RecordingRecorder
 from tests.hostile.tenant_clusters import QUIET, Drawn, Written, drawn
 from tests.hostile.whole_core import loaded

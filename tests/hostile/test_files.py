@@ -9,7 +9,7 @@ import zstandard
 from berth.sandbox.dataset.documents import REPEATED, parse_documents
 from berth.sandbox.dataset.errors import BrokenDocumentError
 from berth.simulation.errors import InputError
-from berth.simulation.inputs import read_cluster, read_snapshot
+from berth.simulation.reading.inputs import read_cluster, read_snapshot
 from tests.hostile.growth import memory_of
 from tests.hostile.work import growth
 

@@ -6,8 +6,8 @@ import grpc
 import pytest
 import zstandard
 
-from berth.simulation import snapshot_file
-from berth.simulation.changes import changed_at_once, parsed
+from berth.simulation.reading import snapshot_file
+from berth.simulation.what_if.changes import changed_at_once, parsed
 from berth.simulation_service.forks import ForkVersion
 from berth.simulation_service.limits import ServiceLimits
 from berth.simulation_service.service import applied

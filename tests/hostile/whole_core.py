@@ -6,7 +6,7 @@ import json
 from berth.config import load, parse_feature_gates
 from berth.objects.node_decoding import decode_node
 from berth.objects.pod_decoding import decode_pod
-from berth.simulation.handlers import handlers_of
+from berth.simulation.running.handlers import handlers_of
 from tests.default_core import DefaultCore
 from tests.hostile.arena import node, pod
 from tests.unit.plugins.dynamic_resources.kit import FakeClaimWriter

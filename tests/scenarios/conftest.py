@@ -1,6 +1,6 @@
 """Every scenario runs on a loop whose time is virtual: hours of waiting cost nothing, and nothing races."""
 
-from berth.simulation.virtual_time import VirtualTimeLoop
+from berth.simulation.cluster.virtual_time import VirtualTimeLoop
 
 
 def pytest_asyncio_loop_factories():

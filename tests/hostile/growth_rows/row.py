@@ -15,10 +15,10 @@ from berth.objects.pod import Pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.cluster_state.watched_objects import decode_object
 from berth.queue.nominator import Nominator
-from berth.simulation.engine import simulate
-from berth.simulation.inputs import read_cluster
-from berth.simulation.kinds import BY_NAME
-from berth.simulation.options import SimulationOptions
+from berth.simulation.reading.inputs import read_cluster
+from berth.simulation.reading.kinds import BY_NAME
+from berth.simulation.running.engine import simulate
+from berth.simulation.running.options import SimulationOptions
 from berth_plugin_proto import state_pb2
 from tests.hostile.whole_core import WholeCore, loaded, node_document, pod_document
 

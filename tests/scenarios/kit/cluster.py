@@ -30,7 +30,7 @@ from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.sidecars.plugin_source import InProcessPlugins
 from berth.scheduler.watching.watches import LOOKED_UP
 from berth.scheduler.writing.pod_writer import PodWriter
-from berth.simulation.virtual_time import LoopClock
+from berth.simulation.cluster.virtual_time import LoopClock
 from berth.telemetry.metrics import SchedulerMetrics
 from berth.testing.builders import ROOMY, make_node, make_pod
 from berth.testing.handles import RecordingRecorder, RecordingVolumeWriter

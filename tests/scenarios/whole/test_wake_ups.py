@@ -21,7 +21,7 @@ from berth.objects.pod_spec import (
     TopologySpreadConstraint,
 )
 from berth.objects.workloads import Namespace
-from berth.simulation.virtual_time import VirtualTimeLoop
+from berth.simulation.cluster.virtual_time import VirtualTimeLoop
 from berth.testing.builders import make_node, make_pod
 from berth.testing.strategies import LABELS as NODE_LABELS
 from berth.testing.strategies import NAMESPACES, NODE_AFFINITIES, PORTS, TAINTS, TOLERATIONS

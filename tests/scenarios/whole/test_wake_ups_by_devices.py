@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from berth.objects.decode import from_document
 from berth.objects.devices import DeviceTaintRule
 from berth.objects.pod_spec import PodResourceClaim
-from berth.simulation.virtual_time import VirtualTimeLoop
+from berth.simulation.cluster.virtual_time import VirtualTimeLoop
 from berth.testing.builders import ROOMY, make_node, make_pod
 from tests.scenarios.kit.cluster import Cluster
 from tests.scenarios.whole.stories import BACKOFF_IS_OVER_SECONDS, mended, missed

@@ -7,7 +7,7 @@ from berth.config.descheduling.policy_file import read_policy
 from berth.config.loading import load
 from berth.descheduling.cluster import read_files
 from berth.descheduling.planner import plan
-from berth.simulation.options import SimulationOptions
+from berth.simulation.running.options import SimulationOptions
 from tests.unit.simulation.kit import node, pod, profiles, written
 
 NOW = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)

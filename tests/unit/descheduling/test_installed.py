@@ -16,7 +16,7 @@ from berth.config.loading import load
 from berth.descheduling.cluster import read_live
 from berth.descheduling.eviction import Evicting, MoveResult
 from berth.descheduling.planner import plan
-from berth.simulation.options import SimulationOptions
+from berth.simulation.running.options import SimulationOptions
 from tests.unit.client.conftest import transport_to
 from tests.unit.descheduling.kit import NOW, policy
 from tests.unit.operator.rights import documents, granted, guarded

@@ -14,7 +14,7 @@ from berth.observer.errors import RecordingEndedError
 from berth.observer.files import FileBounds, RotatingFiles
 from berth.observer.observing import Observer
 from berth.observer.reading import open_recording
-from berth.simulation.anonymize import Anonymizer
+from berth.simulation.reading.anonymize import Anonymizer
 from tests.unit.observer.kit import a_node, a_pod
 from tests.unit.scheduler_at_work import eventually
 

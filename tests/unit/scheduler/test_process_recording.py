@@ -13,7 +13,7 @@ from berth.framework.core_ports import CorePorts
 from berth.scheduler.process_options import ProcessOptions
 from berth.scheduler.process_recording import new_recording, no_plugins_while_recorded
 from berth.serving.errors import StartError
-from berth.simulation.replay import replay
+from berth.simulation.recordings.replay import replay
 from tests.unit.scheduler_at_work import eventually, node, scheduling
 from tests.unit.simulation.kit import pod
 

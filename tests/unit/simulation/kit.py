@@ -3,9 +3,9 @@
 import json
 
 from berth.config.loading import load
-from berth.simulation.engine import simulate
-from berth.simulation.inputs import read_cluster
-from berth.simulation.options import SimulationOptions
+from berth.simulation.reading.inputs import read_cluster
+from berth.simulation.running.engine import simulate
+from berth.simulation.running.options import SimulationOptions
 
 ZONE = "topology.kubernetes.io/zone"
 APP = {"app": "a"}

@@ -8,11 +8,11 @@ import pytest
 from berth.config.loading import load
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.simulation.anonymize import Anonymizer
-from berth.simulation.engine import simulate
-from berth.simulation.inputs import read_cluster
-from berth.simulation.kinds import document_of
-from berth.simulation.options import SimulationOptions
+from berth.simulation.reading.anonymize import Anonymizer
+from berth.simulation.reading.inputs import read_cluster
+from berth.simulation.reading.kinds import document_of
+from berth.simulation.running.engine import simulate
+from berth.simulation.running.options import SimulationOptions
 from tests.chance.cluster import draw
 from tests.unit.simulation.kit import node, pod, written
 

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from berth.commands.simulate import simulate as command
 from berth.config.loading import load
-from berth.simulation.compare import compare, weighed
+from berth.simulation.comparing.compare import compare, weighed
 from berth.simulation.errors import InputError
-from berth.simulation.options import SimulationOptions
+from berth.simulation.running.options import SimulationOptions
 from berth.simulation.text import comparison_lines, summary_lines
 from tests.unit.simulation.kit import cluster, node, outcome, pod, profiles, written
 
@@ -117,7 +117,7 @@ def test_weights_of_plugins(found):
 
 
 def outcome_of(found, loaded):
-    from berth.simulation.engine import simulate  # noqa: PLC0415 - a name that the command has as well
+    from berth.simulation.running.engine import simulate  # noqa: PLC0415 - a name that the command has as well
 
     return simulate(found, SimulationOptions(loaded)).placed_on
 

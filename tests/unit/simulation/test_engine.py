@@ -8,9 +8,9 @@ from click.testing import CliRunner
 from berth.commands.simulate import simulate as command
 from berth.config.catalogue import ExtensionPoint
 from berth.config.loading import load
-from berth.simulation.engine import simulate
 from berth.simulation.errors import InputError, PluginsError
-from berth.simulation.options import SimulationOptions
+from berth.simulation.running.engine import simulate
+from berth.simulation.running.options import SimulationOptions
 from tests.chance.cluster import draw
 from tests.unit.simulation.kit import cluster, node, outcome, pod, profiles, thing, written
 

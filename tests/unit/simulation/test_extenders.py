@@ -8,10 +8,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from berth.config.loading import load
-from berth.simulation.engine import simulate
 from berth.simulation.errors import PluginsError
-from berth.simulation.options import SimulationOptions
-from berth.simulation.plugin_settings import read_scheduler
+from berth.simulation.plugins.plugin_settings import read_scheduler
+from berth.simulation.running.engine import simulate
+from berth.simulation.running.options import SimulationOptions
 from tests.unit.simulation.kit import cluster, node, pod, profiles
 
 NODES = [node(f"n{i}") for i in range(3)]

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from berth.commands.simulate import simulate as command
 from berth.config.loading import load
 from berth.simulation.errors import InputError
-from berth.simulation.fill import fill, in_turn
-from berth.simulation.inputs import read_pods
-from berth.simulation.options import SimulationOptions
+from berth.simulation.placing.fill import fill, in_turn
+from berth.simulation.reading.inputs import read_pods
+from berth.simulation.running.options import SimulationOptions
 from tests.benchmarks.fill import differences
 from tests.unit.simulation.kit import APART, APP, SPREAD, ZONE, cluster, gang, node, pod, written
 

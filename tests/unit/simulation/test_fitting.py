@@ -9,13 +9,13 @@ from berth.config.flags.feature_gates import FeatureGates
 from berth.config.loading import load
 from berth.config.releases.release import DEFAULT, effective
 from berth.objects.node import Node
-from berth.simulation import growing_cluster
 from berth.simulation.errors import InputError
-from berth.simulation.fitting import Objective, would_fit
-from berth.simulation.inputs import ClusterInput, read_pods
-from berth.simulation.options import SimulationOptions
-from berth.simulation.refusals import Refusals
-from berth.simulation.shapes import AddableNode
+from berth.simulation.placing import growing_cluster
+from berth.simulation.placing.fitting import Objective, would_fit
+from berth.simulation.placing.refusals import Refusals
+from berth.simulation.placing.shapes import AddableNode
+from berth.simulation.reading.inputs import ClusterInput, read_pods
+from berth.simulation.running.options import SimulationOptions
 from tests.benchmarks.would_fit import differences
 from tests.hostile.work import calls, growth
 from tests.unit.simulation.kit import APART, APP, GANGS, SPREAD, ZONE, cluster, gang, node, pod, written

@@ -8,8 +8,8 @@ import pytest
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.simulation.errors import InputError
-from berth.simulation.inputs import read_cluster
-from berth.simulation.timeline import arrival_of, duration_of
+from berth.simulation.reading.inputs import read_cluster
+from berth.simulation.reading.timeline import arrival_of, duration_of
 from tests.unit.simulation.kit import cluster, node, pod, thing, written
 
 

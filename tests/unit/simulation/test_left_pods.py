@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from berth.simulation.left_pods import LeftPods, RetryTurns
+from berth.simulation.placing.left_pods import LeftPods, RetryTurns
 from berth.testing.builders import make_pod
 
 

@@ -13,9 +13,9 @@ from berth.demo.submission import create_all
 from berth.objects.decode import UndecodableObjectError
 from berth.operator.definitions import plugin_definition, scheduler_definition
 from berth.simulation.errors import InputError
-from berth.simulation.inputs import read_cluster
-from berth.simulation.kinds import BY_NAME
-from berth.simulation.listing import list_cluster, list_scheduler_objects
+from berth.simulation.reading.inputs import read_cluster
+from berth.simulation.reading.kinds import BY_NAME
+from berth.simulation.reading.listing import list_cluster, list_scheduler_objects
 from tests.unit.simulation.kit import node, pod, written
 
 NODE = BY_NAME["", "Node"]

@@ -5,9 +5,9 @@ import random
 import pytest
 
 from berth.config import load, parse_feature_gates
-from berth.simulation.engine import simulate
-from berth.simulation.options import SimulationOptions
-from berth.simulation.retries import WITH_CHOICE, WITHOUT_CHOICE, CountedChance, goes_round
+from berth.simulation.running.engine import simulate
+from berth.simulation.running.options import SimulationOptions
+from berth.simulation.running.retries import WITH_CHOICE, WITHOUT_CHOICE, CountedChance, goes_round
 from tests.unit.simulation.kit import GANGS, cluster, gang, node, pod
 
 GATES = parse_feature_gates([f"{gate}=true" for gate in GANGS])

@@ -10,10 +10,10 @@ import yaml
 from click.testing import CliRunner
 
 from berth.commands.simulate import simulate as command
-from berth.simulation.engine import simulate
 from berth.simulation.errors import InputError, PluginsError
-from berth.simulation.options import SimulationOptions
-from berth.simulation.plugin_settings import read_scheduler
+from berth.simulation.plugins.plugin_settings import read_scheduler
+from berth.simulation.running.engine import simulate
+from berth.simulation.running.options import SimulationOptions
 from tests.unit.simulation.kit import cluster, node, pod, written
 from tests.unit.simulation.test_plugins import NODES, PROGRAM
 

@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from berth.cli.main import main
 from berth.objects.pod import Pod
 from berth.simulation.errors import InputError
-from berth.simulation.inputs import read_cluster
-from berth.simulation.replay import replay
-from berth.simulation.revisions import ALL_AT_ONCE, NEVER, PodShare, Rollout
+from berth.simulation.reading.inputs import read_cluster
+from berth.simulation.reading.revisions import ALL_AT_ONCE, NEVER, PodShare, Rollout
+from berth.simulation.recordings.replay import replay
 from tests.unit.simulation.kit import node, outcome, written
 from tests.unit.simulation.traces import BEGAN, a_pod, deployment, event, finished, owner, template, trace
 
@@ -213,7 +213,7 @@ def test_other_bytes_are_refused(tmp_path, data):
 
 
 def test_pods_of_all_events_together_are_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr("berth.simulation.simkube.MAX_PODS", 10)
+    monkeypatch.setattr("berth.simulation.reading.simkube.MAX_PODS", 10)
     events = [event(i, deployment(4, cpu=str(i))) for i in range(4)]
     with pytest.raises(InputError, match="more than 10 pods; export a shorter time"):
         read(tmp_path, *events)

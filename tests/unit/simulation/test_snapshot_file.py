@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from berth.commands.snapshot import snapshot
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.simulation import packed_lines, snapshot_file
 from berth.simulation.errors import InputError
-from berth.simulation.inputs import read_cluster
+from berth.simulation.reading import packed_lines, snapshot_file
+from berth.simulation.reading.inputs import read_cluster
 from tests.unit.simulation.kit import node, pod, written
 
 HEADER = snapshot_file.SnapshotHeader(snapshot_file.API_VERSION, snapshot_file.KIND)

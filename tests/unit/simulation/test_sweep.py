@@ -6,8 +6,16 @@ import pytest
 from click.testing import CliRunner
 
 from berth.commands.simulate import simulate as command
+from berth.simulation.comparing.sweep import (
+    SweepError,
+    SweepInput,
+    SweepRun,
+    in_processes,
+    one,
+    runs_of,
+    sweep,
+)
 from berth.simulation.errors import SimulationError
-from berth.simulation.sweep import SweepError, SweepInput, SweepRun, in_processes, one, runs_of, sweep
 from tests.unit.simulation.kit import node, pod, written
 
 

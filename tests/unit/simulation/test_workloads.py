@@ -7,11 +7,11 @@ import pytest
 
 from berth.config.loading import load
 from berth.objects.pod import Pod
-from berth.simulation.changes import changed, read_changes
-from berth.simulation.engine import after
-from berth.simulation.inputs import read_cluster
-from berth.simulation.options import SimulationOptions
-from berth.simulation.timeline import ARRIVAL, DURATION
+from berth.simulation.reading.inputs import read_cluster
+from berth.simulation.reading.timeline import ARRIVAL, DURATION
+from berth.simulation.running.engine import after
+from berth.simulation.running.options import SimulationOptions
+from berth.simulation.what_if.changes import changed, read_changes
 from tests.unit.simulation.kit import ZONE, node, written
 from tests.unit.simulation.traces import deployment, event, owner, template, trace
 

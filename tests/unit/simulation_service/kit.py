@@ -15,8 +15,8 @@ from berth.config.loading import load
 from berth.framework.clock import SYSTEM_CLOCK
 from berth.sandbox.bodies import schemas
 from berth.sandbox.bodies.protobuf_fields import FIELDS, INLINE
-from berth.simulation.inputs import ClusterInput, read_objects
-from berth.simulation.options import SimulationOptions
+from berth.simulation.reading.inputs import ClusterInput, read_objects
+from berth.simulation.running.options import SimulationOptions
 from berth.simulation_service.expander import Expander
 from berth.simulation_service.forks import Forks
 from berth.simulation_service.limits import ServiceLimits

@@ -9,7 +9,7 @@ import pytest
 from berth.config.loading import load
 from berth.demo.surface import Surface
 from berth.framework.clock import SYSTEM_CLOCK
-from berth.simulation.options import SimulationOptions
+from berth.simulation.running.options import SimulationOptions
 from berth.simulation_service.expander import Expander
 from berth.simulation_service.forks import Forks
 from berth.simulation_service.limits import ServiceLimits

@@ -13,8 +13,8 @@ import pytest
 from berth.config.loading import load
 from berth.demo.surface import Surface
 from berth.framework.clock import SYSTEM_CLOCK
-from berth.simulation.inputs import ClusterInput
-from berth.simulation.options import SimulationOptions
+from berth.simulation.reading.inputs import ClusterInput
+from berth.simulation.running.options import SimulationOptions
 from berth.simulation_service.errors import AddressError
 from berth.simulation_service.expander import Expander
 from berth.simulation_service.forks import Forks

@@ -7,8 +7,8 @@ import grpc
 import pytest
 
 from berth.objects.node import Node
-from berth.simulation import snapshot_file
-from berth.simulation.kinds import document_of
+from berth.simulation.reading import snapshot_file
+from berth.simulation.reading.kinds import document_of
 from berth.simulation_service.errors import NotSyncedError
 from berth.simulation_service.limits import ServiceLimits
 from berth_simulation_proto import simulation_pb2 as pb

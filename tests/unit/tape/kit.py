@@ -18,20 +18,20 @@ from berth.scheduler.loop.background import AsyncioBackground
 from berth.scheduler.loop.scheduling_loop import SchedulingLoop, follow
 from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.sidecars.plugin_source import InProcessPlugins
-from berth.simulation.engine import SimulatedEvents
-from berth.simulation.handlers import handlers_of
-from berth.simulation.inputs import ClusterInput, read_cluster
-from berth.simulation.kinds import KINDS, document_of
-from berth.simulation.scores import node_scores
-from berth.simulation.state import ClusterState
-from berth.simulation.virtual_time import LoopClock, VirtualTimeLoop
-from berth.simulation.writers import (
+from berth.simulation.cluster.state import ClusterState
+from berth.simulation.cluster.virtual_time import LoopClock, VirtualTimeLoop
+from berth.simulation.cluster.writers import (
     BindRefusedError,
     ClaimsInMemory,
     PodGroupsInMemory,
     PodsInMemory,
     VolumesInMemory,
 )
+from berth.simulation.reading.inputs import ClusterInput, read_cluster
+from berth.simulation.reading.kinds import KINDS, document_of
+from berth.simulation.running.engine import SimulatedEvents
+from berth.simulation.running.handlers import handlers_of
+from berth.simulation.running.scores import node_scores
 from berth.tape.files import TapeFile
 from berth.tape.header import TapeHeader
 from berth.tape.recorder import CoreRecorder

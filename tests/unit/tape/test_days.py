@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from berth.commands.simulate import simulate as command
 from berth.config.loading import load
 from berth.simulation.errors import InputError, PluginsError
-from berth.simulation.replay import replay
-from berth.simulation.tape_file import open_tape
+from berth.simulation.recordings.replay import replay
+from berth.simulation.recordings.tape_file import open_tape
 from berth.tape.header import FORMAT
 from tests.unit.simulation.kit import profiles, written
 from tests.unit.tape.kit import record

@@ -11,7 +11,7 @@ import pytest
 
 from berth.config.loading import load
 from berth.objects.pod import Pod
-from berth.simulation.tape_file import open_tape
+from berth.simulation.recordings.tape_file import open_tape
 from berth.tape.files import TapeFile
 from berth.tape.header import TapeHeader
 from berth.tape.recording import make_room

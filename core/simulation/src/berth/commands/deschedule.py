@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from berth.config.descheduling.policy import Policy
     from berth.descheduling.cluster import ClusterObjects
     from berth.descheduling.plan import DeschedulePlan
-    from berth.simulation.plugin_settings import SchedulerSettings
+    from berth.simulation.plugins.plugin_settings import SchedulerSettings
 
 EXIT_REFUSED = 3
 
@@ -128,7 +128,7 @@ class _Planning:
         """The plan for the cluster as it is now. Raises: SimulationError."""
         from berth.descheduling.planner import plan  # noqa: PLC0415 (quick start)
         from berth.framework.clock import SYSTEM_CLOCK  # noqa: PLC0415 (quick start)
-        from berth.simulation.options import SimulationOptions  # noqa: PLC0415 (quick start)
+        from berth.simulation.running.options import SimulationOptions  # noqa: PLC0415 (quick start)
 
         now = datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC)
         return plan(cluster, self.policy, SimulationOptions(*self.settings), now)

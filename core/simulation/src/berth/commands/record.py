@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from berth.observer.files import FileBounds
-    from berth.simulation.anonymize import Anonymizer
+    from berth.simulation.reading.anonymize import Anonymizer
 
 MEBIBYTE = 1 << 20
 

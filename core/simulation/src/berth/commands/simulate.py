@@ -15,8 +15,8 @@ from berth.commands.simulation_comparing import compare
 from berth.commands.simulation_serving import serve
 
 if TYPE_CHECKING:
-    from berth.simulation.inputs import ClusterInput
-    from berth.simulation.scheduler_objects import RenderedScheduler
+    from berth.simulation.plugins.scheduler_objects import RenderedScheduler
+    from berth.simulation.reading.inputs import ClusterInput
 
 EXIT_DIFFERENT = 1
 EXIT_PENDING = 3
@@ -78,14 +78,14 @@ def run(
     from msgspec import structs  # noqa: PLC0415 (see above)
 
     from berth.queue.errors import EventRegistrationError  # noqa: PLC0415 (see above)
-    from berth.simulation.changes import changed, evicted_by, read_changes  # noqa: PLC0415 (see above)
-    from berth.simulation.drain_messages import drain_messages  # noqa: PLC0415 (see above)
-    from berth.simulation.engine import simulate as simulated  # noqa: PLC0415 (see above)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (see above)
-    from berth.simulation.inputs import read_cluster  # noqa: PLC0415 (see above)
-    from berth.simulation.options import SimulationOptions  # noqa: PLC0415 (see above)
-    from berth.simulation.outcome import WITHOUT, summed_up  # noqa: PLC0415 (see above)
+    from berth.simulation.reading.inputs import read_cluster  # noqa: PLC0415 (see above)
+    from berth.simulation.running.engine import simulate as simulated  # noqa: PLC0415 (see above)
+    from berth.simulation.running.options import SimulationOptions  # noqa: PLC0415 (see above)
+    from berth.simulation.running.outcome import WITHOUT, summed_up  # noqa: PLC0415 (see above)
     from berth.simulation.text import outcome_lines  # noqa: PLC0415 (see above)
+    from berth.simulation.what_if.changes import changed, evicted_by, read_changes  # noqa: PLC0415 (see above)
+    from berth.simulation.what_if.drain_messages import drain_messages  # noqa: PLC0415 (see above)
 
     try:
         changes, read = read_changes(what_if), read_cluster(inputs, seed=seed)
@@ -146,13 +146,13 @@ def fill(
     Exits with 0, with 3 where fewer than --most copies fit, and with 2 where an input or the configuration is
     wrong.
     """
-    from berth.simulation.changes import changed_at_once, read_changes  # noqa: PLC0415 (quick start)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start)
-    from berth.simulation.fill import POOLS  # noqa: PLC0415 (quick start)
-    from berth.simulation.fill import fill as filled  # noqa: PLC0415 (quick start)
-    from berth.simulation.inputs import read_cluster, read_pods  # noqa: PLC0415 (quick start)
-    from berth.simulation.options import SimulationOptions  # noqa: PLC0415 (quick start)
+    from berth.simulation.placing.fill import POOLS  # noqa: PLC0415 (quick start)
+    from berth.simulation.placing.fill import fill as filled  # noqa: PLC0415 (quick start)
+    from berth.simulation.reading.inputs import read_cluster, read_pods  # noqa: PLC0415 (quick start)
+    from berth.simulation.running.options import SimulationOptions  # noqa: PLC0415 (quick start)
     from berth.simulation.text import fill_lines  # noqa: PLC0415 (quick start)
+    from berth.simulation.what_if.changes import changed_at_once, read_changes  # noqa: PLC0415 (quick start)
 
     try:
         changes, read = read_changes(what_if), read_cluster(inputs, seed=seed)
@@ -208,7 +208,7 @@ def replay(*, file: Path, config_file: str, feature_gates: str, shown: int, outp
     from berth.observer.text import observed_lines  # noqa: PLC0415 (quick start)
     from berth.queue.errors import EventRegistrationError  # noqa: PLC0415 (quick start)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start)
-    from berth.simulation.replay import replay as replayed  # noqa: PLC0415 (quick start)
+    from berth.simulation.recordings.replay import replay as replayed  # noqa: PLC0415 (quick start)
     from berth.simulation.text import replay_lines  # noqa: PLC0415 (quick start)
 
     # What the scheduler logged then is no news now.
@@ -235,7 +235,7 @@ def _objects(
     config_file: str, cluster: "ClusterInput", inputs: tuple[str, ...]
 ) -> "RenderedScheduler | None":
     """The Scheduler of the input, where no configuration is given; the user is shown which."""
-    from berth.simulation.plugin_settings import scheduler_among  # noqa: PLC0415 (quick start)
+    from berth.simulation.plugins.plugin_settings import scheduler_among  # noqa: PLC0415 (quick start)
 
     found = None if config_file else scheduler_among(cluster.others, ", ".join(inputs))
     if found is not None:

@@ -10,8 +10,8 @@ from berth.cli.failing import EXIT_BAD_INPUT, fail
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from berth.simulation.plugin_settings import SchedulerSettings
-    from berth.simulation.scheduler_objects import RenderedScheduler
+    from berth.simulation.plugins.plugin_settings import SchedulerSettings
+    from berth.simulation.plugins.scheduler_objects import RenderedScheduler
 
 CONFIG = click.option(
     "--config",
@@ -46,7 +46,7 @@ def read_scheduler(
     from berth.config.complaints import complaint_lines  # noqa: PLC0415 (quick start)
     from berth.config.errors import ConfigError  # noqa: PLC0415 (quick start)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start)
-    from berth.simulation.plugin_settings import read_scheduler as read  # noqa: PLC0415 (quick start)
+    from berth.simulation.plugins.plugin_settings import read_scheduler as read  # noqa: PLC0415 (quick start)
 
     try:
         return read(

@@ -12,10 +12,10 @@ from berth.commands.simulating import configured_but_for_file, show
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from berth.simulation.compare import VariantComparison
-    from berth.simulation.outcome import SimulationSummary
-    from berth.simulation.plugin_settings import SchedulerSettings
-    from berth.simulation.sweep import SweepInput, SweepRun, Work
+    from berth.simulation.comparing.compare import VariantComparison
+    from berth.simulation.comparing.sweep import SweepInput, SweepRun, Work
+    from berth.simulation.plugins.plugin_settings import SchedulerSettings
+    from berth.simulation.running.outcome import SimulationSummary
 
 
 @click.command()
@@ -80,10 +80,10 @@ def compare(
 
     Exits with 0, or with 2 where an input or a configuration is wrong.
     """
+    from berth.simulation.comparing.plots import plot  # noqa: PLC0415 (quick start)
+    from berth.simulation.comparing.sweep import SweepInput, in_processes, on_dask, runs_of  # noqa: PLC0415 (quick start)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start)
-    from berth.simulation.plots import plot  # noqa: PLC0415 (quick start)
-    from berth.simulation.plugin_settings import check_ways_used, files_of  # noqa: PLC0415 (quick start)
-    from berth.simulation.sweep import SweepInput, in_processes, on_dask, runs_of  # noqa: PLC0415 (quick start)
+    from berth.simulation.plugins.plugin_settings import check_ways_used, files_of  # noqa: PLC0415 (quick start)
     from berth.simulation.text import comparison_lines  # noqa: PLC0415 (quick start)
 
     if len(set(configurations)) != len(configurations):
@@ -117,7 +117,7 @@ def compare(
 def _swept(
     subject: "SweepInput", runs: "Sequence[SweepRun]", results: Path | None, work: "Work", output: str
 ) -> "list[SimulationSummary]":
-    from berth.simulation.sweep import sweep  # noqa: PLC0415 (quick start)
+    from berth.simulation.comparing.sweep import sweep  # noqa: PLC0415 (quick start)
     from berth.simulation.text import summary_lines  # noqa: PLC0415 (quick start)
 
     done = sweep(subject, runs, results, work)
@@ -141,10 +141,10 @@ def _compared(
     seed: int,
     explained: int,
 ) -> "VariantComparison":
-    from berth.simulation.changes import changed, read_changes  # noqa: PLC0415 (quick start)
-    from berth.simulation.compare import compare as compared  # noqa: PLC0415 (quick start)
-    from berth.simulation.inputs import read_cluster  # noqa: PLC0415 (quick start)
-    from berth.simulation.options import SimulationOptions  # noqa: PLC0415 (quick start)
+    from berth.simulation.comparing.compare import compare as compared  # noqa: PLC0415 (quick start)
+    from berth.simulation.reading.inputs import read_cluster  # noqa: PLC0415 (quick start)
+    from berth.simulation.running.options import SimulationOptions  # noqa: PLC0415 (quick start)
+    from berth.simulation.what_if.changes import changed, read_changes  # noqa: PLC0415 (quick start)
 
     changes = read_changes(what_if)
     variants = {

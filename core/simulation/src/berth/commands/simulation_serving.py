@@ -18,7 +18,7 @@ from berth.commands.simulated_scheduler import (
 )
 
 if TYPE_CHECKING:
-    from berth.simulation.options import SimulationOptions
+    from berth.simulation.running.options import SimulationOptions
     from berth.simulation_service.forks import Base
     from berth.simulation_service.server import Tls
 
@@ -57,8 +57,8 @@ def serve(
     Exits with 0, or with 2 where an input, the configuration or the address is wrong.
     """
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start of the other verbs)
-    from berth.simulation.options import SimulationOptions  # noqa: PLC0415 (quick start)
-    from berth.simulation.plugin_settings import check_in_process  # noqa: PLC0415 (quick start)
+    from berth.simulation.plugins.plugin_settings import check_in_process  # noqa: PLC0415 (quick start)
+    from berth.simulation.running.options import SimulationOptions  # noqa: PLC0415 (quick start)
     from berth.simulation_service.errors import AddressError  # noqa: PLC0415 (quick start)
     from berth.simulation_service.server import Tls  # noqa: PLC0415 (quick start)
 
@@ -106,7 +106,7 @@ async def _serve(
 
 @asynccontextmanager
 async def _of_files(inputs: tuple[str, ...], seed: int) -> "AsyncIterator[Base]":
-    from berth.simulation.inputs import read_cluster  # noqa: PLC0415 (quick start)
+    from berth.simulation.reading.inputs import read_cluster  # noqa: PLC0415 (quick start)
 
     cluster = read_cluster(inputs, seed=seed)
     yield lambda: cluster

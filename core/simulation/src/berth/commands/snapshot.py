@@ -15,7 +15,7 @@ from berth.cli.failing import fail
 from berth.framework.pluralize import pluralize
 
 if TYPE_CHECKING:
-    from berth.simulation.anonymize import Anonymizer
+    from berth.simulation.reading.anonymize import Anonymizer
 
 
 @click.command()
@@ -65,7 +65,7 @@ def snapshot(
 
 def anonymizer_of(key_file: Path | None) -> "Anonymizer":
     """By the key in the file, or one of chance; ends the program where the file has none."""
-    from berth.simulation.anonymize import Anonymizer  # noqa: PLC0415 (quick start)
+    from berth.simulation.reading.anonymize import Anonymizer  # noqa: PLC0415 (quick start)
 
     try:
         key = key_file.read_bytes() if key_file else secrets.token_bytes()
@@ -80,9 +80,9 @@ def _of_files(files: tuple[Path, ...], *, anonymized: bool) -> Iterator[bytes]:
     import msgspec  # noqa: PLC0415 (quick start)
 
     from berth.simulation.errors import InputError  # noqa: PLC0415 (quick start)
-    from berth.simulation.inputs import STRAY_POD, read_cluster  # noqa: PLC0415 (quick start)
-    from berth.simulation.kinds import SCHEDULER_OBJECTS, document_of  # noqa: PLC0415 (quick start)
-    from berth.simulation.listing import shown_scheduler_object  # noqa: PLC0415 (quick start)
+    from berth.simulation.reading.inputs import STRAY_POD, read_cluster  # noqa: PLC0415 (quick start)
+    from berth.simulation.reading.kinds import SCHEDULER_OBJECTS, document_of  # noqa: PLC0415 (quick start)
+    from berth.simulation.reading.listing import shown_scheduler_object  # noqa: PLC0415 (quick start)
     from berth.simulation.text import left_out_lines  # noqa: PLC0415 (quick start)
 
     cluster = read_cluster(files)
@@ -101,7 +101,7 @@ def _of_files(files: tuple[Path, ...], *, anonymized: bool) -> Iterator[bytes]:
 def _of_cluster(cluster: KubeconfigCluster, *, anonymized: bool) -> Iterator[bytes]:
     """The live objects, a page in memory at a time."""
     from berth.client.transport import Transport  # noqa: PLC0415 (quick start)
-    from berth.simulation.listing import list_cluster, list_scheduler_objects  # noqa: PLC0415 (quick start)
+    from berth.simulation.reading.listing import list_cluster, list_scheduler_objects  # noqa: PLC0415 (quick start)
 
     with asyncio.Runner() as runner:
 
@@ -128,7 +128,7 @@ def _write(documents: Iterable[bytes], anonymizer: "Anonymizer | None", output: 
     import msgspec  # noqa: PLC0415 (quick start)
 
     from berth.framework.clock import SYSTEM_CLOCK  # noqa: PLC0415 (quick start)
-    from berth.simulation.snapshot_file import API_VERSION, KIND, SnapshotHeader, write  # noqa: PLC0415 (quick start)
+    from berth.simulation.reading.snapshot_file import API_VERSION, KIND, SnapshotHeader, write  # noqa: PLC0415 (quick start)
 
     if anonymizer is not None:
         named = anonymizer

@@ -17,10 +17,10 @@ from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.objects.pod_decoding import pod_from_document
 from berth.simulation.errors import InputError
-from berth.simulation.inputs import FINISHED, ClusterInput, read_cluster
-from berth.simulation.kinds import KINDS
-from berth.simulation.listing import list_kind
-from berth.simulation.timeline import PREFIX
+from berth.simulation.reading.inputs import FINISHED, ClusterInput, read_cluster
+from berth.simulation.reading.kinds import KINDS
+from berth.simulation.reading.listing import list_kind
+from berth.simulation.reading.timeline import PREFIX
 
 FAILED: Final = "Failed"
 

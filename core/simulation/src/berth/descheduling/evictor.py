@@ -20,9 +20,9 @@ from berth.objects.node_pods import is_daemon, is_static
 from berth.objects.pod import Pod
 from berth.objects.storage import PersistentVolumeClaim
 from berth.objects.workloads import Namespace
-from berth.simulation.admission import BUILT_IN
-from berth.simulation.disruption_budgets import Budgets
-from berth.simulation.kinds import PriorityClass
+from berth.simulation.cluster.disruption_budgets import Budgets
+from berth.simulation.reading.admission import BUILT_IN
+from berth.simulation.reading.kinds import PriorityClass
 
 EVICT: Final = "descheduler.alpha.kubernetes.io/evict"
 """A pod with this annotation is not protected."""

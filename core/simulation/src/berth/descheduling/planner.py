@@ -31,12 +31,12 @@ from berth.objects.pod_template import PodTemplate
 from berth.objects.selector_text import parse_label_selector
 from berth.objects.workloads import PodDisruptionBudget
 from berth.queue.pod_kinds import like
-from berth.simulation.disruption_budgets import Budgets
-from berth.simulation.engine import Simulation, after
-from berth.simulation.inputs import FINISHED_POD
-from berth.simulation.one_by_one import without_post_filter
-from berth.simulation.options import SimulationOptions
-from berth.simulation.plugin_settings import check_in_process
+from berth.simulation.cluster.disruption_budgets import Budgets
+from berth.simulation.placing.one_by_one import without_post_filter
+from berth.simulation.plugins.plugin_settings import check_in_process
+from berth.simulation.reading.inputs import FINISHED_POD
+from berth.simulation.running.engine import Simulation, after
+from berth.simulation.running.options import SimulationOptions
 from berth.simulation.text import left_out_lines
 
 MAX_PASSES: Final = 50

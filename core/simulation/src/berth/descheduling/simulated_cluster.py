@@ -24,8 +24,8 @@ from berth.objects.node import Node
 from berth.objects.pod import Pod, PodStatus
 from berth.objects.pod_template import PodTemplate
 from berth.queue.pod_kinds import like
-from berth.simulation.engine import Simulation
-from berth.simulation.outcome import UNSCHEDULABLE
+from berth.simulation.running.engine import Simulation
+from berth.simulation.running.outcome import UNSCHEDULABLE
 from berth.snapshot.columns import Mask
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot

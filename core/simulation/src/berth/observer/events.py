@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from berth.simulation.snapshot_file import API_VERSION
+from berth.simulation.reading.snapshot_file import API_VERSION
 
 KIND: Final = "ClusterRecording"
 END: Final = "ClusterRecordingEnd"

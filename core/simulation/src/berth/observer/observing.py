@@ -18,8 +18,8 @@ from berth.observer.errors import RecordingEndedError
 from berth.observer.events import Verb
 from berth.observer.files import RotatingFiles
 from berth.scheduler.watching.server_kinds import server_kinds
-from berth.simulation.anonymize import Anonymizer
-from berth.simulation.kinds import KINDS, SimulatedKind, document_of
+from berth.simulation.reading.anonymize import Anonymizer
+from berth.simulation.reading.kinds import KINDS, SimulatedKind, document_of
 
 FLUSH_SECONDS: Final = 1.0
 LISTED_SECONDS: Final = 60.0

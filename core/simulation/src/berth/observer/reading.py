@@ -18,9 +18,15 @@ from berth.sandbox.dataset import DatasetError
 from berth.sandbox.dataset.documents import Place
 from berth.sandbox.dataset.field_checks import check_object
 from berth.simulation.errors import InputError
-from berth.simulation.inputs import LocatedDocument, typed
-from berth.simulation.kinds import BY_NAME, KINDS, SimulatedKind
-from berth.simulation.packed_lines import LONGEST_LINE_BYTES, NO_JSON, UNREADABLE, unpacked, whole_lines
+from berth.simulation.reading.inputs import LocatedDocument, typed
+from berth.simulation.reading.kinds import BY_NAME, KINDS, SimulatedKind
+from berth.simulation.reading.packed_lines import (
+    LONGEST_LINE_BYTES,
+    NO_JSON,
+    UNREADABLE,
+    unpacked,
+    whole_lines,
+)
 
 MAX_EVENTS: Final = 50_000_000
 """No recording comes near; a small file that unpacks for ever ends here."""

@@ -28,17 +28,17 @@ from berth.objects.pod import Pod
 from berth.observer.decisions import ObservedDecision, decisions_of
 from berth.observer.events import Verb
 from berth.observer.reading import ClusterRecording, Happened, open_recording
-from berth.simulation.engine import Simulation
+from berth.simulation.cluster.virtual_time import VirtualTimeLoop
 from berth.simulation.errors import InputError
-from berth.simulation.inputs import ClusterInput
-from berth.simulation.options import SimulationOptions
-from berth.simulation.outcome import API_VERSION
-from berth.simulation.plugin_settings import check_in_process
-from berth.simulation.plugins import NoOutsidePlugins
-from berth.simulation.replay import MAX_SHOWN, ReplayDifference
-from berth.simulation.scores import ask, scores_of
-from berth.simulation.second_opinion import OpinionNodes, best_of
-from berth.simulation.virtual_time import VirtualTimeLoop
+from berth.simulation.plugins.plugin_settings import check_in_process
+from berth.simulation.reading.inputs import ClusterInput
+from berth.simulation.recordings.replay import MAX_SHOWN, ReplayDifference
+from berth.simulation.recordings.second_opinion import OpinionNodes, best_of
+from berth.simulation.running.engine import Simulation
+from berth.simulation.running.options import SimulationOptions
+from berth.simulation.running.outcome import API_VERSION
+from berth.simulation.running.plugins import NoOutsidePlugins
+from berth.simulation.running.scores import ask, scores_of
 
 SIMULATOR: Final = "kube-scheduler-simulator"
 SAMPLED_NODES: Final = 100

@@ -7,9 +7,11 @@ from typing import Final
 
 from berth.framework.pluralize import pluralize
 from berth.sandbox.checker.summary import reasons_of
-from berth.simulation.compare import PlacementDifference, VariantComparison
-from berth.simulation.fill import Fill
-from berth.simulation.outcome import (
+from berth.simulation.comparing.compare import PlacementDifference, VariantComparison
+from berth.simulation.placing.fill import Fill
+from berth.simulation.plugins.plugin_calls import PluginUse
+from berth.simulation.recordings.replay import Replay, ReplayDifference
+from berth.simulation.running.outcome import (
     WITHOUT,
     PendingPod,
     ResourceUtilization,
@@ -18,9 +20,7 @@ from berth.simulation.outcome import (
     SimulationSummary,
     summed_up,
 )
-from berth.simulation.plugin_calls import PluginUse
-from berth.simulation.replay import Replay, ReplayDifference
-from berth.simulation.scores import NodeScore
+from berth.simulation.running.scores import NodeScore
 
 Cells = Mapping[str, str]
 """A row's cells by the heads of their columns."""

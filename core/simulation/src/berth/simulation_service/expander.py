@@ -20,11 +20,11 @@ from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.sandbox.bodies.protobuf import ProtobufError, read_bare
 from berth.simulation.errors import InputError
-from berth.simulation.fitting import Fitting, on_cluster
-from berth.simulation.inputs import ClusterInput, read_objects
-from berth.simulation.one_by_one import Pace, check_ours
-from berth.simulation.options import SimulationOptions
-from berth.simulation.shapes import AddableNode
+from berth.simulation.placing.fitting import Fitting, on_cluster
+from berth.simulation.placing.one_by_one import Pace, check_ours
+from berth.simulation.placing.shapes import AddableNode
+from berth.simulation.reading.inputs import ClusterInput, read_objects
+from berth.simulation.running.options import SimulationOptions
 from berth.simulation_service.errors import WrongRequestError
 from berth.simulation_service.forks import Base
 from berth.simulation_service.limits import ServiceLimits, check

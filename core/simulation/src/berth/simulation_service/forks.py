@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from berth.framework.clock import Clock
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.simulation.inputs import ClusterInput
+from berth.simulation.reading.inputs import ClusterInput
 from berth.simulation_service.errors import NoForkError
 from berth.simulation_service.limits import ServiceLimits, check
 

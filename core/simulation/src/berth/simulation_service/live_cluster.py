@@ -11,8 +11,8 @@ from berth.client.transport import Transport
 from berth.client.watch import WatchSource
 from berth.objects.api_object import TypedObject
 from berth.scheduler.watching.server_kinds import server_kinds
-from berth.simulation.inputs import ClusterInput
-from berth.simulation.kinds import KINDS
+from berth.simulation.reading.inputs import ClusterInput
+from berth.simulation.reading.kinds import KINDS
 from berth.simulation_service.errors import NotSyncedError
 
 

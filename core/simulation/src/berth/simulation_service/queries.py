@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from berth.framework.clock import Clock
-from berth.simulation.one_by_one import Pace
+from berth.simulation.placing.one_by_one import Pace
 from berth.simulation_service.errors import CutOffError
 from berth.simulation_service.limits import ServiceLimits, check
 from berth.simulation_service.turns import RequestTurns

@@ -9,14 +9,14 @@ from typing import Final
 
 from berth.objects.node import Node
 from berth.objects.pod import Pod
-from berth.simulation.changes import changed_at_once, parsed
-from berth.simulation.fill import Fill, fill
-from berth.simulation.fitting import Added, FittingNodes, Objective, would_fit
-from berth.simulation.inputs import ClusterInput, read_objects, read_snapshot
-from berth.simulation.kinds import BY_NAME
-from berth.simulation.one_by_one import Left, Pace
-from berth.simulation.options import SimulationOptions
-from berth.simulation.shapes import AddableNode
+from berth.simulation.placing.fill import Fill, fill
+from berth.simulation.placing.fitting import Added, FittingNodes, Objective, would_fit
+from berth.simulation.placing.one_by_one import Left, Pace
+from berth.simulation.placing.shapes import AddableNode
+from berth.simulation.reading.inputs import ClusterInput, read_objects, read_snapshot
+from berth.simulation.reading.kinds import BY_NAME
+from berth.simulation.running.options import SimulationOptions
+from berth.simulation.what_if.changes import changed_at_once, parsed
 from berth.simulation_service.errors import WrongRequestError
 from berth.simulation_service.forks import Base, Forks, ForkVersion
 from berth.simulation_service.limits import ServiceLimits, check

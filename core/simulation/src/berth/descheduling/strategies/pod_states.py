@@ -19,7 +19,7 @@ from berth.descheduling.strategies.strategy import (
 )
 from berth.framework.pluralize import pluralize
 from berth.objects.pod import Pod
-from berth.simulation.inputs import FINISHED
+from berth.simulation.reading.inputs import FINISHED
 
 
 class TooManyRestarts:

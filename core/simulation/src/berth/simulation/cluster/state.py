@@ -1,0 +1,98 @@
+"""A cluster's objects in memory, in place of an API server: what changes is handed to the event handlers.
+
+put, remove --> kept, with a new version --> deliver --> the handler of the kind
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+from msgspec.structs import replace
+
+from berth.event_handlers.handler import ResourceHandler
+from berth.objects.api_object import TypedObject
+from berth.objects.pod import Pod
+from berth.simulation.reading.inputs import FINISHED
+
+T = TypeVar("T", bound=TypedObject)
+
+
+class _News(NamedTuple):
+    """A change: an object that is new has no `old`, one that is gone no `new`."""
+
+    handler: ResourceHandler
+    old: TypedObject | None
+    new: TypedObject | None
+
+
+class ClusterState:
+    """Objects by kind and key. `soon` calls a function once the one that runs now is over."""
+
+    def __init__(self, soon: Callable[[Callable[[], None]], object]) -> None:
+        self.handlers: dict[type[TypedObject], ResourceHandler] = {}
+        """Kinds that have none here are kept and passed to none."""
+        self._soon = soon
+        self._objects: dict[type[TypedObject], dict[str, Any]] = {}
+        self._news: deque[_News] = deque()
+        self._version = 0
+        self.changes = 0
+        """How often something came, went or changed that decisions read."""
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """The object of that key, None where there is none."""
+        found: T | None = self._objects.get(kind, {}).get(key)
+        return found
+
+    def all(self, kind: type[T]) -> Iterator[T]:
+        """The objects of that kind, in the order in which they came."""
+        return iter(list(self._objects.get(kind, {}).values()))
+
+    def put(self, obj: T) -> T:
+        """Create or replace an object; it as stored."""
+        self.changes += 1
+        return self.note(obj)
+
+    def note(self, obj: T) -> T:
+        """Replace an object by one that differs in nothing that decisions read; it as stored."""
+        self._version += 1
+        stored = replace(obj, metadata=replace(obj.metadata, resource_version=str(self._version)))
+        held = self._objects.setdefault(type(obj), {})
+        old = held.get(obj.key)
+        held[obj.key] = stored
+        self._tell(type(obj), old, stored)
+        return stored
+
+    def remove(self, obj: TypedObject) -> None:
+        """Take an object away; one that is gone is no matter."""
+        old = self._objects.get(type(obj), {}).pop(obj.key, None)
+        if old is not None:
+            self.changes += 1
+            self._tell(type(obj), old, None)
+
+    def deliver(self) -> None:
+        """Hand over every change that was not yet."""
+        news = self._news
+        while news:
+            handler, old, new = news.popleft()
+            if new is None:
+                handler.on_delete(old)
+            elif old is None:
+                handler.on_add(new)
+            else:
+                handler.on_update(old, new)
+
+    def _tell(self, kind: type[TypedObject], old: TypedObject | None, new: TypedObject | None) -> None:
+        handler = self.handlers.get(kind)
+        if handler is None:
+            return
+        # A watch of live pods shows one that is finished as gone.
+        old, new = _unless_finished(old), _unless_finished(new)
+        if old is None and new is None:
+            return
+        if not self._news:
+            self._soon(self.deliver)
+        self._news.append(_News(handler, old, new))
+
+
+def _unless_finished(obj: TypedObject | None) -> TypedObject | None:
+    return None if isinstance(obj, Pod) and obj.status.phase in FINISHED else obj

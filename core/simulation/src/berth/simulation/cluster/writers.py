@@ -1,0 +1,266 @@
+"""What the scheduler writes, done to the cluster in memory; controllers that answer to it act at once.
+
+    bind, status, deletion --> pods            keep, select --> volumes and claims, bound by a stand-in of the
+    reserve, unreserve ----> resource claims                    volume controller
+
+Nothing fails but what a real API server would refuse: a pod, claim or group that is gone.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from berth.framework.claim_writing import ClaimWriteError
+from berth.framework.clock import Clock
+from berth.framework.handle import NO_ANNOTATIONS, OnBound, PodGoneError
+from berth.objects.api_object import ObjectMeta
+from berth.objects.label_selector import InvalidSelectorError, compile_selector
+from berth.objects.node import Node
+from berth.objects.node_selector import NodeSelector
+from berth.objects.pod import Pod, PodCondition
+from berth.objects.pod_groups import PodGroup, PodGroupCondition
+from berth.objects.resource_claims import Allocation, Consumer, ResourceClaim
+from berth.objects.storage import (
+    AVAILABLE,
+    BIND_COMPLETED,
+    SELECTED_NODE,
+    ClaimReference,
+    CSIVolumeSource,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeSpec,
+    StorageClass,
+    StoragePhase,
+    VolumeNodeAffinity,
+)
+from berth.objects.workloads import PodDisruptionBudget
+from berth.simulation.cluster.state import ClusterState
+
+BOUND = "Bound"
+ZONE = "topology.kubernetes.io/zone"
+
+
+class BindRefusedError(Exception):
+    """The pod is gone, or is another one by now."""
+
+
+class PodsInMemory:
+    """Implements berth.framework.handle.ApiWriter; `on_bound` hears of each pod that got a node."""
+
+    def __init__(self, state: ClusterState, clock: Clock, on_bound: Callable[[Pod], None]) -> None:
+        self._state = state
+        self._clock = clock
+        self._on_bound = on_bound
+
+    def bind(
+        self, pod: Pod, node_name: str, done: OnBound, annotations: Mapping[str, str] = NO_ANNOTATIONS
+    ) -> None:
+        """Put the pod on the node, where it runs at once."""
+        current = self._state.get(Pod, pod.key)
+        if current is None or current.uid != pod.uid or current.node_name:
+            done(BindRefusedError(f'pods "{pod.key}" not found, or bound already'))
+            return
+        status = replace(
+            current.status,
+            phase="Running",
+            nominated_node_name="",
+            start_time=datetime.fromtimestamp(self._clock.wall(), UTC),
+        )
+        metadata = current.metadata
+        if annotations:
+            metadata = replace(metadata, annotations={**metadata.annotations, **annotations})
+        bound = self._state.put(replace(current.placed_on(node_name), metadata=metadata, status=status))
+        done(None)
+        self._on_bound(bound)
+
+    async def patch_pod_status(
+        self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
+    ) -> None:
+        """Put the condition among the pod's own, and its nomination. Raises: PodGoneError."""
+        current = self._current(pod)
+        status = current.status
+        if condition is not None:
+            others = tuple(c for c in status.conditions if c.type != condition.type)
+            status = replace(status, conditions=(*others, condition))
+        if nominated_node_name is not None:
+            status = replace(status, nominated_node_name=nominated_node_name)
+        if status.nominated_node_name != current.status.nominated_node_name:
+            self._state.put(replace(current, status=status))
+        elif status != current.status:
+            self._state.note(replace(current, status=status))
+
+    async def patch_pod_metadata(self, pod: Pod, patch: Mapping[str, Any]) -> None:
+        """Merge labels and annotations into the pod. Raises: PodGoneError."""
+        current = self._current(pod)
+        metadata = replace(
+            current.metadata,
+            labels={**current.labels, **(patch.get("labels") or {})},
+            annotations={**current.metadata.annotations, **(patch.get("annotations") or {})},
+        )
+        self._state.put(replace(current, metadata=metadata))
+
+    async def delete_pod(self, pod: Pod) -> None:
+        """Take the pod away at once; the budgets that cover it allow one disruption less from now on.
+
+        Raises: PodGoneError.
+        """
+        current = self._current(pod)
+        for budget in self._state.all(PodDisruptionBudget):
+            if budget.namespace != pod.namespace or not _covers(budget, pod):
+                continue
+            left = max(0, budget.status.disruptions_allowed - 1)
+            self._state.put(replace(budget, status=replace(budget.status, disruptions_allowed=left)))
+        self._state.remove(current)
+
+    def _current(self, pod: Pod) -> Pod:
+        current = self._state.get(Pod, pod.key)
+        if current is None or current.uid != pod.uid:
+            raise PodGoneError(f'pods "{pod.key}" not found')
+        return current
+
+
+def _covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
+    try:
+        return compile_selector(budget.spec.selector).matches(pod.labels)
+    except InvalidSelectorError:
+        return False
+
+
+class VolumesInMemory:
+    """Implements berth.framework.handle.VolumeWriter, and does what the volume controller would do next."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+
+    async def keep_volume(self, volume: PersistentVolume) -> PersistentVolume:
+        """Keep the volume for its claim, and bind the claim to it."""
+        stored = self._state.put(volume)
+        reference = volume.spec.claim_ref
+        claim = reference and self._state.get(
+            PersistentVolumeClaim, f"{reference.namespace}/{reference.name}"
+        )
+        if claim:
+            self._bind(claim, stored)
+        return stored
+
+    async def select_node(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        """Have a volume made for the claim, which the node can reach."""
+        stored = self._state.put(claim)
+        node = self._state.get(Node, claim.metadata.annotations.get(SELECTED_NODE, ""))
+        volume = self._state.put(self._made_for(stored, node))
+        self._bind(stored, volume)
+        return stored
+
+    def _bind(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
+        annotations = {**claim.metadata.annotations, BIND_COMPLETED: "yes"}
+        self._state.put(
+            replace(
+                claim,
+                metadata=replace(claim.metadata, annotations=annotations),
+                spec=replace(claim.spec, volume_name=volume.name),
+                status=StoragePhase(BOUND),
+            )
+        )
+
+    def _made_for(self, claim: PersistentVolumeClaim, node: Node | None) -> PersistentVolume:
+        name = f"simulated-{claim.namespace}-{claim.name}"
+        storage_class = self._state.get(StorageClass, claim.storage_class)
+        driver = storage_class.provisioner if storage_class else ""
+        spec = PersistentVolumeSpec(
+            access_modes=claim.spec.access_modes,
+            capacity=claim.spec.resources.requests,
+            storage_class_name=claim.storage_class,
+            volume_mode=claim.spec.volume_mode,
+            claim_ref=ClaimReference("PersistentVolumeClaim", "v1", claim.namespace, claim.name, claim.uid),
+            csi=CSIVolumeSource(driver, name),
+            node_affinity=_reach(node),
+        )
+        return PersistentVolume(
+            metadata=ObjectMeta(name=name, uid=name), spec=spec, status=StoragePhase(AVAILABLE)
+        )
+
+
+def _reach(node: Node | None) -> VolumeNodeAffinity | None:
+    """The node's zone, as most drivers of clouds have it; every node where it has none."""
+    zone = node and node.labels.get(ZONE)
+    if not zone:
+        return None
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}]}
+    return VolumeNodeAffinity(msgspec.convert(terms, NodeSelector))
+
+
+class ClaimsInMemory:
+    """Implements berth.framework.claim_writing.ClaimWriter."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._made = 0
+
+    async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
+        """Create the claim under a name of its own."""
+        self._made += 1
+        name = f"{generate_name}{self._made}"
+        metadata = replace(claim.metadata, name=name, uid=f"{claim.namespace}/{name}")
+        return self._state.put(ResourceClaim(metadata=metadata, spec=claim.spec))
+
+    async def reserve(
+        self, claim: ResourceClaim, consumer: Consumer, allocation: Allocation | None
+    ) -> ResourceClaim:
+        """Add the consumer, with its allocation if the claim has none yet. Raises: ClaimWriteError."""
+        current = self._current(claim)
+        if (allocation is None) == (current.allocation is None):
+            raise ClaimWriteError(f"claim {claim.key} is not what it was taken for")
+        status = current.status
+        others = tuple(c for c in status.reserved_for if c.uid != consumer.uid)
+        status = replace(status, reserved_for=(*others, consumer), allocation=allocation or status.allocation)
+        return self._state.put(replace(current, status=status))
+
+    async def unreserve(self, claim: ResourceClaim, consumer: Consumer) -> ResourceClaim:
+        """Take the consumer out. Raises: ClaimWriteError."""
+        current = self._current(claim)
+        kept = tuple(c for c in current.status.reserved_for if c.uid != consumer.uid)
+        return self._state.put(replace(current, status=replace(current.status, reserved_for=kept)))
+
+    async def deallocate(self, claim: ResourceClaim) -> ResourceClaim:
+        """Take what the claim has out of it. Raises: ClaimWriteError."""
+        current = self._current(claim)
+        status = replace(current.status, allocation=None, reserved_for=(), devices=())
+        return self._state.put(replace(current, status=status))
+
+    async def delete(self, claim: ResourceClaim) -> None:
+        """Take the claim away; one that is gone is no matter."""
+        self._state.remove(claim)
+
+    async def publish(self, pod: Pod, claim_name: str, mappings: Sequence[Mapping[str, Any]]) -> None:
+        """Tell in the pod's status which claim serves its extended resources."""
+        current = self._state.get(Pod, pod.key)
+        if current is None or current.uid != pod.uid:
+            raise ClaimWriteError(f'pods "{pod.key}" not found')
+        published = {"resourceClaimName": claim_name, "requestMappings": list(mappings)}
+        status = replace(current.status, extended_resource_claim_status=published)
+        self._state.put(replace(current, status=status))
+
+    def _current(self, claim: ResourceClaim) -> ResourceClaim:
+        current = self._state.get(ResourceClaim, claim.key)
+        if current is None or current.uid != claim.uid:
+            raise ClaimWriteError(f"claim {claim.key} is gone")
+        return current
+
+
+class PodGroupsInMemory:
+    """Implements berth.framework.pod_group_writing.PodGroupWriter."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+
+    async def write_condition(self, group: PodGroup, condition: PodGroupCondition) -> None:
+        """Put the condition among those of the group; a group that is gone has none."""
+        current = self._state.get(PodGroup, group.key)
+        if current is None or current.uid != group.uid:
+            return
+        others = tuple(c for c in current.status.conditions if c.type != condition.type)
+        status = replace(current.status, conditions=(*others, condition))
+        self._state.note(replace(current, status=status))

@@ -1,0 +1,1 @@
+"""Many simulations of one input, and how they differ."""

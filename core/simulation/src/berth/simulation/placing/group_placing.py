@@ -1,0 +1,127 @@
+"""Pods of a pod group, decided on together as in a pod-group cycle, and placed together or not.
+
+    pods of a group --PreEnqueue--> members --the group's algorithm--> placed, all that may go --> one_by_one
+                        |                          |
+                        +--------------------------+--> left, with their reasons
+
+Called by: growing_cluster.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from berth.framework.cycle_budget import UNMETERED
+from berth.framework.queued_group import turn_in_group
+from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.runtime import Framework
+from berth.framework.status import PluginError, Status, failed
+from berth.objects.pod import Pod
+from berth.pod_groups.group_algorithm import GroupQuestion
+from berth.pod_groups.group_cycle import PodGroupCycle
+from berth.pod_groups.group_result import GroupResult
+from berth.pod_groups.members import Member, profile_of, turn_of
+from berth.pod_groups.submission import failure_of
+from berth.simulation.placing.one_by_one import Left, OneByOne, Placed
+from berth.simulation.running.engine import Simulation
+from berth.snapshot.pod_group_states import GroupKey, PodGroupStates, group_of
+
+
+class GroupOutcome(NamedTuple):
+    """What came of a group's pods.
+
+    `room` is for how many of those that are left a node was found, which is of no use without the others.
+    """
+
+    placed: Sequence[Placed]
+    left: Sequence[Left]
+    room: int = 0
+
+
+class GroupPlacing:
+    """Places groups in a simulation in which everything has happened; nothing is preempted for them."""
+
+    def __init__(self, simulation: Simulation, one_by_one: OneByOne) -> None:
+        self._core = simulation.core
+        self._one_by_one = one_by_one
+        cycle = simulation.core.schedule_one.groups
+        self._cycle: PodGroupCycle | None = None
+        if isinstance(cycle, PodGroupCycle):
+            self._cycle = replace(cycle, features=replace(cycle.features, preemption=False))
+        self._known: Sequence[Pod] = ()
+
+    def key_of(self, pod: Pod) -> GroupKey | None:
+        """The pod's group; None where it is decided on alone, as all are without the gate GenericWorkload."""
+        return None if self._cycle is None else group_of(pod)
+
+    def know(self, pods: Sequence[Pod]) -> None:
+        """Let groups have these pods beside those that run, and no others."""
+        if self._cycle is not None:
+            for pod in self._known:
+                self._cycle.states.delete(pod)
+            for pod in pods:
+                self._cycle.states.add(pod)
+            self._known = pods
+
+    async def place(self, key: GroupKey, pods: Sequence[Pod]) -> GroupOutcome:
+        """Decide on pods of one group: those that may go count on their nodes from now on."""
+        cycle = self._cycle
+        assert cycle is not None, "the pods have a group"
+        gated, waiting = self._gated(pods)
+        if not waiting:
+            return GroupOutcome((), gated)
+        first, *others = (QueuedPodInfo(pod, self._one_by_one.now) for pod in waiting)
+        queued = cycle.queue.groups is not None
+        infos = sorted((first, *others), key=turn_in_group)
+        if not queued:
+            infos = sorted((first, *sorted(others, key=lambda info: info.pod.name)), key=turn_of)
+        try:
+            framework = cycle.validated(key, waiting) if queued else profile_of(infos, cycle.frameworks)
+        except PluginError as error:
+            return GroupOutcome((), [*gated, *_left(waiting, failed(str(error)))])
+        attempts = cycle.submission.attempts
+        members = [Member(info, attempts.begin(info, framework.profile_name)) for info in infos]
+        result = await cycle.decide(GroupQuestion(framework, key, members, cycle.states, UNMETERED))
+        outcome = await self._carried_out(framework, members, result)
+        return outcome._replace(left=[*gated, *outcome.left])
+
+    def _gated(self, pods: Sequence[Pod]) -> tuple[list[Left], list[Pod]]:
+        """Those that a PreEnqueue plugin holds back, and those that it does not."""
+        gated: list[Left] = []
+        waiting: list[Pod] = []
+        for pod in pods:
+            plugins = self._core.profiles.queue_profiles[pod.spec.scheduler_name].pre_enqueue
+            verdicts = (plugin.pre_enqueue(pod) for plugin in plugins)
+            held = next((each for each in verdicts if isinstance(each, Status) and not each.ok), None)
+            if held is None:
+                waiting.append(pod)
+            else:
+                gated.append(Left(pod, held))
+        return gated, waiting
+
+    async def _carried_out(
+        self, framework: Framework, members: Sequence[Member], result: GroupResult
+    ) -> GroupOutcome:
+        placed: list[Placed] = []
+        left: list[Left] = []
+        for member in members:
+            one = result.members.get(member.pod.uid)
+            failure = failure_of(result, member.pod.uid)
+            if one is None or failure is not None:
+                left.append(Left(member.pod, result.status if failure is None else failure[0]))
+                continue
+            # What is reserved from now on counts in the cluster, not in a trial.
+            one.attempt.state.delete(PodGroupStates)
+            here = Placed(member.pod.placed_on(one.node_name), framework, one.attempt.state, member.record)
+            status = await self._one_by_one.keep(here)
+            if not status.ok:
+                for each in reversed(placed):
+                    await self._one_by_one.take_back(each)
+                return GroupOutcome((), _left((each.pod for each in members), status))
+            placed.append(here)
+        room = 0 if placed else result.room or len(result.assignments)
+        return GroupOutcome(placed, left, room)
+
+
+def _left(pods: Iterable[Pod], status: Status) -> list[Left]:
+    return [Left(pod, status) for pod in pods]

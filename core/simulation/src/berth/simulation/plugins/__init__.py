@@ -1,0 +1,1 @@
+"""The scheduler of a simulation as its files say, and its sidecars and extenders."""

@@ -1,0 +1,206 @@
+"""The host of sidecars and the extenders of a simulation: each call is made outside of virtual time.
+
+A plugin that uses the clock holds the virtual time by then.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from berth.config.out_of_tree.sidecars import SidecarSpec
+from berth.config.profiles import ResolvedProfile
+from berth.framework.attempt import Attempt
+from berth.framework.cycle_state import CycleState
+from berth.framework.extender import ExtenderVerdicts, Victims
+from berth.objects.node import Node
+from berth.objects.pod import Pod
+from berth.out_of_tree.calls import Caller
+from berth.out_of_tree.extender import ExtenderError, HttpExtender
+from berth.out_of_tree.host import PluginHost
+from berth.out_of_tree.lifecycle.connection import PluginConnection
+from berth.out_of_tree.lifecycle.versions import PluginVersion
+from berth.simulation.plugins.outside import Outside
+from berth.simulation.plugins.plugin_calls import OK, CallCounts
+from berth_plugin_proto import identity_pb2, queueing_pb2
+
+R = TypeVar("R")
+LOOK_SECONDS = 0.002
+HEAR_SECONDS = 1.0
+"""How long what a plugin has said by itself may be on its way."""
+MAX_LOST = 10
+"""After so many things that a plugin says it has said, and that never came, it is not waited for again."""
+MICROS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OutsideCaller(Caller):
+    """Calls one plugin while virtual time stands still."""
+
+    outside: Outside
+    unix_micros: Callable[[], int]
+    """The virtual time."""
+
+    async def ask(self, name: str, request: Any, state: CycleState, read: Callable[[Any], R]) -> R:
+        """As Caller.ask."""
+        return self.outside.run(self._in_time(Caller.ask(self, name, request, state, read)))
+
+    async def ask_queueing(self, name: str, request: Any, read: Callable[[Any], R]) -> R:
+        """As Caller.ask_queueing."""
+        return self.outside.run(self._in_time(Caller.ask_queueing(self, name, request, read)))
+
+    async def _in_time(self, call: Coroutine[Any, Any, R]) -> R:
+        """What comes of the call, made once the plugin holds the virtual time."""
+        now = self.unix_micros()
+        if self.connection.unix_micros != now:
+            await self.connection.reach(now)
+        return await call
+
+
+class OutsideHost(PluginHost):
+    """Asks nothing ahead, and takes what plugins say by themselves into the simulation's own loop."""
+
+    def __init__(
+        self,
+        outside: Outside,
+        specs: Iterable[SidecarSpec],
+        profiles: Iterable[ResolvedProfile],
+        **parts: Any,
+    ) -> None:
+        self._outside = outside
+        self._loop = asyncio.get_running_loop()
+        self.moved = False
+        """Whether a plugin said something since this was last reset."""
+        self.wake_at_micros: int | None = None
+        """When the next plugin wants to be woken, in virtual time."""
+        self._heard: Counter[str] = Counter()
+        """The number of what each plugin said last by itself."""
+        self._lost: Counter[str] = Counter()
+        self._news = asyncio.Event()
+        super().__init__(specs, profiles, sampled=lambda _: False, classes_ahead=0, **parts)
+
+    @property
+    def speaks(self) -> bool:
+        """Whether a plugin may say something by itself."""
+        return any(self._speaking())
+
+    @property
+    def speaks_in_real_time(self) -> bool:
+        """Whether one of these may say it at any moment: it does not use the clock."""
+        return any(not connection.capabilities.clock for connection in self._speaking())
+
+    def _speaking(self) -> Iterator[PluginConnection]:
+        requeue = identity_pb2.EXTENSION_POINT_REQUEUE
+        return (connection for connection in self.connections.values() if connection.offers(requeue))
+
+    def unix_micros(self) -> int:
+        """The virtual time."""
+        return round(self._clock.wall() * MICROS)
+
+    async def say_time(self) -> None:
+        """Have all plugins hold the virtual time, and hear what they said up to it."""
+        wakes = []
+        for name, connection in self.connections.items():
+            reached = await connection.reach(self.unix_micros())
+            if reached is not None:
+                await self._hear(name, reached.last_requeue)
+                if reached.HasField("wake_at_unix_micros"):
+                    wakes.append(reached.wake_at_unix_micros)
+        self.wake_at_micros = min(wakes, default=None)
+
+    async def _hear(self, name: str, number: int) -> None:
+        """Wait for what the plugin has said by itself; what was said while nothing listened never comes."""
+        try:
+            async with asyncio.timeout(HEAR_SECONDS):
+                while self._heard[name] < number and self._lost[name] < MAX_LOST:
+                    self._news.clear()
+                    await self._news.wait()
+        except TimeoutError:
+            self._heard[name] = number
+            self._lost[name] += 1
+
+    def caller(self, version: PluginVersion, profile: str) -> Caller:
+        """What calls that version in the name of that profile."""
+        return OutsideCaller(
+            version.connection, version.feed, profile, self._around, self._outside, self.unix_micros
+        )
+
+    async def in_step(self, seconds: float) -> None:
+        """Wait until plugins have taken in the newest state, but no longer than that."""
+        pairs = [(version.connection, version.feed) for version in self.versions.values()]
+        ends = asyncio.get_running_loop().time() + seconds
+        while asyncio.get_running_loop().time() < ends and any(  # noqa: ASYNC110 - steps have no event
+            connection.ready and connection.acknowledged < feed.generation for connection, feed in pairs
+        ):
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def lacking(self, name: str) -> list[str]:
+        """The kinds that the plugin watches and of which there is no object."""
+        wanted = self.versions[name].connection.capabilities.state.resources
+        return [each.resource for each in wanted if not any(self._objects.upserts([each]))]
+
+    def _on_ready(self, connection: PluginConnection) -> None:
+        take = super()._on_ready
+        self._in_simulation(lambda: take(connection))
+
+    def _on_requeue(self, connection: PluginConnection, response: queueing_pb2.RequeueResponse) -> None:
+        self._heard[connection.spec.name] = response.number
+        self._news.set()
+        take = super()._on_requeue
+        self._in_simulation(lambda: take(connection, response))
+
+    def _in_simulation(self, news: Callable[[], None]) -> None:
+        self.moved = True
+        self._loop.call_soon_threadsafe(news)
+
+
+class OutsideExtender:
+    """One extender, asked while virtual time stands still. Implements berth.framework.extender.Extender."""
+
+    def __init__(self, extender: HttpExtender, outside: Outside, counts: CallCounts) -> None:
+        self._extender = extender
+        self._outside = outside
+        self._counts = counts
+        self.name = extender.name
+        self.ignorable = extender.ignorable
+        self.weight = extender.weight
+        self.filters = extender.filters
+        self.prioritizes = extender.prioritizes
+        self.preempts = extender.preempts
+        self.binds = extender.binds
+        self.interested = extender.interested
+
+    async def filter(self, attempt: Attempt, nodes: Sequence[Node]) -> ExtenderVerdicts:
+        """Which of the nodes pass. Raises: ExtenderError."""
+        return self._asked("filter", self._extender.filter(attempt, nodes), self.ignorable)
+
+    def prioritize(self, attempt: Attempt, nodes: Sequence[Node]) -> Awaitable[Mapping[str, int]]:
+        """A score by node name."""
+        return asyncio.create_task(self._scores(attempt, nodes), name=f"scores of {self.name}")
+
+    async def _scores(self, attempt: Attempt, nodes: Sequence[Node]) -> Mapping[str, int]:
+        async def scores() -> Mapping[str, int]:
+            return await self._extender.prioritize(attempt, nodes)
+
+        # Without its scores the others' decide, whatever the configuration says.
+        return self._asked("prioritize", scores(), passes=True)
+
+    async def preempt(self, attempt: Attempt, victims: Mapping[str, Victims]) -> dict[str, Victims]:
+        """The candidate nodes that are left. Raises: ExtenderError."""
+        return self._asked("preempt", self._extender.preempt(attempt, victims), self.ignorable)
+
+    async def bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """Never called: extenders that bind are refused."""
+        raise AssertionError(f"{self.name} binds {pod.key} to {node_name}: {state}")
+
+    def _asked(self, verb: str, work: Coroutine[Any, Any, R], passes: bool) -> R:
+        try:
+            answer = self._outside.run(work)
+        except ExtenderError:
+            self._counts.called(self.name, verb, "failed", 0.0)
+            if passes:
+                self._counts.ignored(self.name, verb)
+            raise
+        self._counts.called(self.name, verb, OK, 0.0)
+        return answer

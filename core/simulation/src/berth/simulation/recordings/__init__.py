@@ -1,0 +1,1 @@
+"""A scheduler's recording, played again."""

@@ -1,0 +1,22 @@
+"""How a simulation is run, beside its cluster."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from berth.config.loading import LoadedConfig
+from berth.simulation.plugins.plugin_settings import NO_PLUGINS, SimulatedSidecars
+from berth.simulation.what_if.changes import ClusterChange
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationOptions:
+    """How to simulate. Units: virtual seconds."""
+
+    loaded: LoadedConfig
+    plugins: SimulatedSidecars = NO_PLUGINS
+    """The sidecars."""
+    seed: int = 0
+    max_seconds: float = 366 * 24 * 3600.0
+    """When it ends at the latest."""
+    changes: Sequence[ClusterChange] = ()
+    """What happens to the cluster meanwhile; those of the beginning are the input's."""
