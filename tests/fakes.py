@@ -50,8 +50,8 @@ from berth.framework.listers import Store
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.framework.status import SUCCESS, Code, Status
 from berth.plugins.priority_sort import PrioritySort
-from berth.queue.queue_profile import QueueProfile
-from berth.queue.record_heap import whole
+from berth.queue.pools.record_heap import whole
+from berth.queue.requeueing.queue_profile import QueueProfile
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_pod

@@ -18,8 +18,8 @@ from berth.out_of_tree.lifecycle.attaching import Attaching
 from berth.out_of_tree.lifecycle.wanted import DesiredPlugin
 from berth.out_of_tree.plugin_metrics import NoPluginMetrics
 from berth.plugins.priority_sort import PrioritySort
-from berth.queue.hints import build_hint_map
-from berth.queue.queue_profile import QueueProfile
+from berth.queue.requeueing.hints import build_hint_map
+from berth.queue.requeueing.queue_profile import QueueProfile
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.scheduler.loop.event_loop import collect_seldom
 from berth.testing.handles import ManualClock, make_handle

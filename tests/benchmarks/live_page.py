@@ -27,7 +27,7 @@ from berth.live_page.node_map import NodeMap
 from berth.live_page.pages import Latest, LivePages
 from berth.live_page.recent_attempts import RecentAttempts
 from berth.plugins.priority_sort import PrioritySort
-from berth.queue.queue_profile import QueueProfile
+from berth.queue.requeueing.queue_profile import QueueProfile
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.snapshot.node_tree import ZONE
 from berth.snapshot.snapshot import Snapshot

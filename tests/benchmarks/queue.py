@@ -7,7 +7,7 @@ from berth.event_handlers.pods import lister
 from berth.framework.clock import SystemClock
 from berth.framework.listers import Store
 from berth.plugins.priority_sort import PrioritySort
-from berth.queue.queue_profile import QueueProfile
+from berth.queue.requeueing.queue_profile import QueueProfile
 from berth.queue.scheduling_queue import SchedulingQueue
 from tests.benchmarks.tables import Table, timed
 from tests.benchmarks.workloads import pod_template, read_pod

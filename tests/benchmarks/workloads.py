@@ -24,7 +24,7 @@ from berth.objects.pod_decoding import decode_pod
 from berth.objects.storage import PersistentVolume, PersistentVolumeClaim
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import build_frameworks
-from berth.queue.nominator import Nominator
+from berth.queue.pools.nominator import Nominator
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.handles import make_handle
 

@@ -12,8 +12,8 @@ from berth.framework.listers import Store
 from berth.framework.status import Status
 from berth.objects.api_object import TypedObject
 from berth.objects.pod import Pod
-from berth.queue.hints import build_hint_map, wanted_actions
-from berth.queue.queue_profile import QueueProfile
+from berth.queue.requeueing.hints import build_hint_map, wanted_actions
+from berth.queue.requeueing.queue_profile import QueueProfile
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.testing.handles import ManualClock, NoWaitingPods
 from tests.golden.cluster import Cluster, build, pod_of

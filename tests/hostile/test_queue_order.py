@@ -12,7 +12,7 @@ from berth.out_of_tree.limits import KEYS_A_MESSAGE, MESSAGES_A_SECOND, MESSAGES
 from berth.out_of_tree.plugin_log import PluginLog
 from berth.out_of_tree.queueing.requeue_stream import paced
 from berth.plugins.priority_sort import priority_order
-from berth.queue.record_heap import SPARE, RecordHeap
+from berth.queue.pools.record_heap import SPARE, RecordHeap
 from berth.testing.builders import make_pod
 from berth_plugin_proto import queueing_pb2
 from tests.hostile.work import growth

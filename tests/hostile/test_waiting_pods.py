@@ -4,7 +4,7 @@ import pytest
 
 from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
 from berth.objects.pod import Pod
-from berth.queue.in_flight import InFlight
+from berth.queue.pools.in_flight import InFlight
 from berth.queue.queue_metrics import NoMetrics
 from tests.hostile.deciding import a_pod
 from tests.hostile.work import calls, growth, kept_bytes

@@ -11,7 +11,7 @@ from berth.framework.attempt import Attempt
 from berth.framework.cycle_budget import CpuTime, CycleMeter
 from berth.framework.cycle_record import CycleRecord
 from berth.framework.cycle_state import CycleState
-from berth.queue.nominator import Nominator
+from berth.queue.pools.nominator import Nominator
 
 REST = "the rest of the cycle"
 

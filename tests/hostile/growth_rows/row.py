@@ -14,7 +14,7 @@ from berth.objects.label_selector import MAX_VALUES
 from berth.objects.pod import Pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.cluster_state.watched_objects import decode_object
-from berth.queue.nominator import Nominator
+from berth.queue.pools.nominator import Nominator
 from berth.simulation.reading.inputs import read_cluster
 from berth.simulation.reading.kinds import BY_NAME
 from berth.simulation.running.engine import simulate

@@ -3,7 +3,7 @@
 import pytest
 
 from berth.framework.status import unschedulable
-from berth.queue.requeue_strategy import RequeueStrategy
+from berth.queue.requeueing.requeue_strategy import RequeueStrategy
 from tests.failures.reporting import reports
 from tests.scenarios.kit.cluster import Cluster
 from tests.scenarios.kit.plugins import Doorkeeper

@@ -5,7 +5,7 @@ import pytest
 from berth.framework.status import unschedulable
 from berth.objects.pod_spec import SchedulingGroup
 from berth.queue.errors import AlreadyQueuedError
-from berth.queue.requeue_strategy import RequeueStrategy
+from berth.queue.requeueing.requeue_strategy import RequeueStrategy
 from tests.scenarios.kit.cluster import Cluster
 from tests.scenarios.kit.plugins import PENDING, QUEUE, SKIP, Doorkeeper
 from tests.unit.queue.kit import CLAIM_ADD, NODE_ADD, NODE_LABEL

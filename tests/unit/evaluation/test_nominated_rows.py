@@ -13,7 +13,7 @@ from berth.evaluation.nominated_rows import NominatedPods, with_pods
 from berth.framework.diagnosis import FitError
 from berth.framework.interface import NominatingInfo, NominatingMode
 from berth.framework.status import Status
-from berth.queue.nominator import Nominator
+from berth.queue.pools.nominator import Nominator
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.handles import FixedNominator

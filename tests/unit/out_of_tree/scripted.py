@@ -23,8 +23,8 @@ from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree.host import PluginHost
 from berth.out_of_tree.transport.ttrpc import HEADER, RESPONSE
 from berth.plugins.priority_sort import PrioritySort
-from berth.queue.hints import build_hint_map
-from berth.queue.queue_profile import QueueProfile
+from berth.queue.requeueing.hints import build_hint_map
+from berth.queue.requeueing.queue_profile import QueueProfile
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.handles import ManualClock, RememberingWriter, make_handle

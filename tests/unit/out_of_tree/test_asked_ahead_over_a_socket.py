@@ -24,7 +24,7 @@ from berth.out_of_tree.host import PluginHost
 from berth.out_of_tree.points.asking_ahead import CLASSES_AHEAD
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import build_frameworks
-from berth.queue.queue_profile import QueueProfile
+from berth.queue.requeueing.queue_profile import QueueProfile
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.handles import FixedNominator, make_handle
 from berth_sdk import testing as documents

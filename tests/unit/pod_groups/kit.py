@@ -35,7 +35,7 @@ from berth.pod_groups.planned import try_as_planned
 from berth.pod_groups.planning_stage import PlanningStage
 from berth.pod_groups.scored_pods import ScoredPods
 from berth.profiles.profile_builder import build_frameworks
-from berth.queue.nominator import Nominator
+from berth.queue.pools.nominator import Nominator
 from berth.snapshot.pod_group_states import GroupKey, PodGroupStates
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot

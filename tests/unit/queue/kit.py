@@ -16,8 +16,8 @@ from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.status import SUCCESS, unresolvable
 from berth.objects.pod import Pod
 from berth.plugins.priority_sort import PrioritySort
-from berth.queue.hints import build_hint_map
-from berth.queue.queue_profile import QueueProfile
+from berth.queue.requeueing.hints import build_hint_map
+from berth.queue.requeueing.queue_profile import QueueProfile
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.testing.builders import make_pod
 from berth.testing.handles import ManualClock

@@ -5,7 +5,7 @@ import pytest
 from berth.framework.cluster_event import QueueingHint
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.status import SUCCESS, failed, unschedulable
-from berth.queue.async_pre_enqueue import AsyncPreEnqueue
+from berth.queue.moves.async_pre_enqueue import AsyncPreEnqueue
 from berth.testing.handles import ManualClock
 from tests.fakes import Steps
 from tests.unit.queue.kit import (

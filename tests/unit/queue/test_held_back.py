@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.queue.hint_questions import HintQuestion
+from berth.queue.requeueing.hint_questions import HintQuestion
 from tests.unit.queue.kit import NODE_ADD, PROFILE, a_bench
 
 HELD_SECONDS = 100

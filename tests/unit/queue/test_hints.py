@@ -7,7 +7,7 @@ import pytest
 from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
 from berth.framework.interface import EnqueueExtensions, FilterPlugin, PostBindPlugin
 from berth.queue.errors import EventRegistrationError
-from berth.queue.hints import EXTENDER, always_queue, build_hint_map, wanted_actions
+from berth.queue.requeueing.hints import EXTENDER, always_queue, build_hint_map, wanted_actions
 from tests.failures.reporting import reports
 from tests.unit.queue.kit import NODE_ADD, NODE_LABEL, NODE_TAINT, POD_LABEL, Rejector, queue_it, skip_it
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.queue.in_flight import EVENTS_FORGOTTEN, MAX_EVENTS, WEIGHED_AT_ONCE, InFlight
+from berth.queue.pools.in_flight import EVENTS_FORGOTTEN, MAX_EVENTS, WEIGHED_AT_ONCE, InFlight
 from tests.failures.reporting import reports
 from tests.unit.queue.kit import (
     NODE_ADD,

@@ -1,7 +1,7 @@
 """Core 2.14 and 11.4: who was promised which node."""
 
 from berth.framework.interface import CLEAR_NOMINATION, KEEP_NOMINATION, NominatingInfo, NominatingMode
-from berth.queue.nominator import Nominator, bare_reference
+from berth.queue.pools.nominator import Nominator, bare_reference
 from tests.unit.queue.kit import a_bench, a_pod
 
 TO_N1 = NominatingInfo(NominatingMode.OVERRIDE, "n1")

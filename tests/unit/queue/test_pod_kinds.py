@@ -11,8 +11,8 @@ from berth.framework.cluster_event import ActionType, ClusterEvent, EventResourc
 from berth.framework.object_events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.pod import PodCondition
-from berth.queue.hints import HintMap
-from berth.queue.pod_kinds import kind_of
+from berth.queue.pools.pod_kinds import kind_of
+from berth.queue.requeueing.hints import HintMap
 from berth.testing.strategies import nodes, pods
 from tests.hostile.cluster import Cluster
 from tests.unit.queue.kit import (

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.plugins.priority_sort import PrioritySort
-from berth.queue.queue_order import queue_order
-from berth.queue.record_heap import RecordHeap
+from berth.queue.pools.queue_order import queue_order
+from berth.queue.pools.record_heap import RecordHeap
 from tests.unit.queue.kit import a_pod
 
 SORT = PrioritySort(None, None)

@@ -8,7 +8,7 @@ from berth.framework.interface import KeyedQueueSortPlugin
 from berth.framework.queued_pod import KEY_PARTS, NO_KEY, QueuedPodInfo
 from berth.framework.status import SUCCESS
 from berth.plugins.priority_sort import priority_order
-from berth.queue.queue_profile import QueueProfile
+from berth.queue.requeueing.queue_profile import QueueProfile
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.testing.handles import ManualClock
 from tests.fakes import Steps

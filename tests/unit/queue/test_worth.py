@@ -6,9 +6,9 @@ import pytest
 
 from berth.framework.cluster_event import FORCE_ACTIVATE, QueueingHint
 from berth.framework.queued_pod import QueuedPodInfo
-from berth.queue.hints import build_hint_map
-from berth.queue.queue_profile import QueueProfile
-from berth.queue.requeue_strategy import RequeueStrategies, RequeueStrategy
+from berth.queue.requeueing.hints import build_hint_map
+from berth.queue.requeueing.queue_profile import QueueProfile
+from berth.queue.requeueing.requeue_strategy import RequeueStrategies, RequeueStrategy
 from berth.testing.builders import make_node
 from berth.testing.handles import ManualClock
 from tests.failures.reporting import reports

@@ -9,8 +9,8 @@ from berth.out_of_tree.cluster_state.watched_objects import (
     decode_object,
 )
 from berth.out_of_tree.lifecycle.conditions import ConditionType
-from berth.queue.hints import build_hint_map
-from berth.queue.queue_profile import QueueProfile
+from berth.queue.requeueing.hints import build_hint_map
+from berth.queue.requeueing.queue_profile import QueueProfile
 from berth_plugin_proto import identity_pb2, queueing_pb2
 from tests.failures.reporting import reports
 from tests.unit.out_of_tree.scripted import NAME, PROFILE, Scripted, hosted, passing, rejected, until

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from berth.queue.unschedulable_pods import UnschedulablePods
+from berth.queue.pools.unschedulable_pods import UnschedulablePods
 from berth.scheduler.loop.loop_turns import LoopTurns
 from berth.scheduler.pages.object_sizes import SizesPage, sizes
 from berth.snapshot.journal import Journal

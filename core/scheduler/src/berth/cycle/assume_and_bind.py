@@ -19,7 +19,7 @@ from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.framework.status import Code, Status, failed
 from berth.objects.pod import Pod
-from berth.queue.nominator import Nominator
+from berth.queue.pools.nominator import Nominator
 
 BINDING_CYCLE = "binding cycle"
 

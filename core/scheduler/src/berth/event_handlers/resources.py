@@ -17,7 +17,7 @@ from berth.framework.clock import Clock
 from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
 from berth.framework.listers import Store
 from berth.objects.pod_groups import PodGroup
-from berth.queue.queued_groups import QueuedGroups
+from berth.queue.moves.queued_groups import QueuedGroups
 from berth.queue.scheduling_queue import SchedulingQueue
 
 

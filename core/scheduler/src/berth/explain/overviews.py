@@ -34,7 +34,7 @@ from berth.framework.store import Store
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
 from berth.objects.pod_template import PodTemplate
-from berth.queue.pod_kinds import like
+from berth.queue.pools.pod_kinds import like
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.queue.sub_queues import ACTIVE, BACKOFF, UNSCHEDULABLE
 from berth.snapshot.pod_group_states import GroupKey, PodGroupStates, group_of

@@ -19,7 +19,7 @@ from berth.framework.runtime import Framework
 from berth.objects.pod import Pod
 from berth.objects.pod_volumes import claim_uses
 from berth.queue.queue_contents import GatedBy
-from berth.queue.queue_profile import QueueProfile
+from berth.queue.requeueing.queue_profile import QueueProfile
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.queue.sub_queues import ACTIVE, BACKOFF
 

@@ -42,7 +42,7 @@ from berth.out_of_tree.queueing.hint_asker import HintAsker
 from berth.out_of_tree.queueing.waiting_hints import HINTS, WaitingHints, news_from
 from berth.out_of_tree.shadowing.shadows import Shadows
 from berth.profiles.profile_builder import PluginFactory
-from berth.queue.hint_questions import HintQuestion
+from berth.queue.requeueing.hint_questions import HintQuestion
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.snapshot.snapshot import Snapshot
 from berth.snapshot.snapshot_step import SnapshotStep

@@ -12,7 +12,7 @@ from berth.framework.listers import Store
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
 from berth.plugins.gang_scheduling import GangScheduling
-from berth.queue.unschedulable_pods import Group
+from berth.queue.pools.unschedulable_pods import Group
 from berth.snapshot.pod_group_states import GroupKey, PodGroupStates, group_of
 
 GATE = GangScheduling.__name__

@@ -17,7 +17,7 @@ from berth.framework.queued_group import QueuedGroupInfo
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.status import Code, Status, failed
 from berth.queue.queue_metrics import QueueMetrics
-from berth.queue.queue_profile import QueueProfile
+from berth.queue.requeueing.queue_profile import QueueProfile
 from berth.queue.sort_keys import SortKeys
 
 log = logging.getLogger(__name__)

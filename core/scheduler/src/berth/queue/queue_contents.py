@@ -12,8 +12,8 @@ from typing import NamedTuple
 from berth.framework.queued_group import QueuedGroupInfo
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.pod import Pod
-from berth.queue.in_flight import InFlight
-from berth.queue.queued_groups import QueuedGroups
+from berth.queue.moves.queued_groups import QueuedGroups
+from berth.queue.pools.in_flight import InFlight
 from berth.queue.sub_queues import BACKOFF, GATED, QueuePosition, QueueSizes, SubQueues
 
 

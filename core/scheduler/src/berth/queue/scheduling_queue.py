@@ -31,23 +31,23 @@ from berth.framework.queued_pod import QueuedPodInfo, SortKey
 from berth.framework.status import failed
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
-from berth.queue.async_pre_enqueue import AsyncPreEnqueue, Verdicts
-from berth.queue.backoff_queue import BackoffPolicy
-from berth.queue.event_moves import EventMoves, LeavesOut, PodPredicate
-from berth.queue.failed_attempts import FailedAttempts
-from berth.queue.flushes import Flushes, StillGated
-from berth.queue.gate_answers import GateAnswers
 from berth.queue.gating import Gating
-from berth.queue.hint_questions import HintAsker, HintQuestion, HintQuestions, queue_all
-from berth.queue.in_flight import InFlight, InFlightEvent
-from berth.queue.nominator import PodLister
+from berth.queue.moves.async_pre_enqueue import AsyncPreEnqueue, Verdicts
+from berth.queue.moves.event_moves import EventMoves, LeavesOut, PodPredicate
+from berth.queue.moves.failed_attempts import FailedAttempts
+from berth.queue.moves.flushes import Flushes, StillGated
+from berth.queue.moves.gate_answers import GateAnswers
+from berth.queue.moves.queued_groups import QueuedGroups
+from berth.queue.pools.backoff_queue import BackoffPolicy
+from berth.queue.pools.in_flight import InFlight, InFlightEvent
+from berth.queue.pools.nominator import PodLister
+from berth.queue.pools.queue_order import Less, queue_order
+from berth.queue.pools.record_heap import Order, ShardOf, whole
 from berth.queue.queue_contents import QueueContents
 from berth.queue.queue_metrics import NoMetrics, QueueMetrics, count_rejected
-from berth.queue.queue_order import Less, queue_order
-from berth.queue.queue_profile import QueueProfile
-from berth.queue.queued_groups import QueuedGroups
-from berth.queue.record_heap import Order, ShardOf, whole
-from berth.queue.requeue_strategy import RequeueStrategies
+from berth.queue.requeueing.hint_questions import HintAsker, HintQuestion, HintQuestions, queue_all
+from berth.queue.requeueing.queue_profile import QueueProfile
+from berth.queue.requeueing.requeue_strategy import RequeueStrategies
 from berth.queue.sort_keys import SortKeys
 from berth.queue.sub_queues import ACTIVE, SubQueues
 from berth.snapshot.pod_group_states import group_of

@@ -15,7 +15,7 @@ from berth.framework.interface import KeyedQueueSortPlugin
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.status import SUCCESS, Status
 from berth.objects.pod import Pod
-from berth.queue.queue_profile import QueueProfile
+from berth.queue.requeueing.queue_profile import QueueProfile
 
 
 class SortKeys:

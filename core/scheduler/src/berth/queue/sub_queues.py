@@ -21,13 +21,13 @@ from berth.framework.object_events import UnassignedPodEvents
 from berth.framework.queued_group import QueuedGroupInfo
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.pod import Pod
-from berth.queue.backoff_queue import BackoffPolicy, BackoffQueue
 from berth.queue.gating import Gating
-from berth.queue.nominator import Nominator, PodLister
+from berth.queue.pools.backoff_queue import BackoffPolicy, BackoffQueue
+from berth.queue.pools.nominator import Nominator, PodLister
+from berth.queue.pools.record_heap import Order, RecordHeap, ShardOf
+from berth.queue.pools.unschedulable_pods import UnschedulablePods
 from berth.queue.queue_metrics import QueueMetrics
-from berth.queue.record_heap import Order, RecordHeap, ShardOf
-from berth.queue.requeue_strategy import RequeueStrategy
-from berth.queue.unschedulable_pods import UnschedulablePods
+from berth.queue.requeueing.requeue_strategy import RequeueStrategy
 
 ACTIVE = "active"
 BACKOFF = "backoff"

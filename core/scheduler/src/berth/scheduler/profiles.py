@@ -12,8 +12,8 @@ from typing import Any
 from berth.framework.interface import KeyedQueueSortPlugin
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
-from berth.queue.hints import build_hint_map
-from berth.queue.queue_profile import QueueProfile
+from berth.queue.requeueing.hints import build_hint_map
+from berth.queue.requeueing.queue_profile import QueueProfile
 
 
 class Profiles:

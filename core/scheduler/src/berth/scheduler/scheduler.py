@@ -54,8 +54,8 @@ from berth.preemption.evaluator import Evaluator
 from berth.preemption.group_preemption import GROUPS_POLICY
 from berth.preemption.screening import Screening
 from berth.profiles.profile_builder import build_frameworks
-from berth.queue.hints import wanted_actions
-from berth.queue.record_heap import ShardOf, whole
+from berth.queue.pools.record_heap import ShardOf, whole
+from berth.queue.requeueing.hints import wanted_actions
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.scheduler.core_metrics import CoreMetrics, NoCoreMetrics
 from berth.scheduler.profiles import Profiles

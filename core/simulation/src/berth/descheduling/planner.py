@@ -30,7 +30,7 @@ from berth.objects.pod import Pod
 from berth.objects.pod_template import PodTemplate
 from berth.objects.selector_text import parse_label_selector
 from berth.objects.workloads import PodDisruptionBudget
-from berth.queue.pod_kinds import like
+from berth.queue.pools.pod_kinds import like
 from berth.simulation.cluster.disruption_budgets import Budgets
 from berth.simulation.placing.one_by_one import without_post_filter
 from berth.simulation.plugins.plugin_settings import check_in_process

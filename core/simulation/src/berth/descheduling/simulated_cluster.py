@@ -23,7 +23,7 @@ from berth.framework.runtime import Framework, ProfilePlugins
 from berth.objects.node import Node
 from berth.objects.pod import Pod, PodStatus
 from berth.objects.pod_template import PodTemplate
-from berth.queue.pod_kinds import like
+from berth.queue.pools.pod_kinds import like
 from berth.simulation.running.engine import Simulation
 from berth.simulation.running.outcome import UNSCHEDULABLE
 from berth.snapshot.columns import Mask

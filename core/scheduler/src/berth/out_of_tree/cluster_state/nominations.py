@@ -13,7 +13,7 @@ from typing import NamedTuple
 from berth.objects.pod import Pod
 from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
-from berth.queue.nominator import Nominator
+from berth.queue.pools.nominator import Nominator
 from berth.snapshot.pod_info import PodInfo
 from berth_plugin_proto import state_pb2
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from berth.config.shards import Shard
 from berth.framework.queued_pod import QueuedPodInfo
-from berth.queue.record_heap import ShardOf
+from berth.queue.pools.record_heap import ShardOf
 from berth.scheduler.leading.campaign import Campaign
 from berth.scheduler.leading.leadership import Leadership
 from berth.serving.health import Check, NotedCheck

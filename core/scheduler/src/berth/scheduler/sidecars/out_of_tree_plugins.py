@@ -20,7 +20,7 @@ from berth.out_of_tree.lifecycle.conditions import PluginCondition
 from berth.out_of_tree.plugin_metrics import PluginMetrics
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import PluginFactory
-from berth.queue.hint_questions import HintQuestion, HintsAnswered, queue_all
+from berth.queue.requeueing.hint_questions import HintQuestion, HintsAnswered, queue_all
 from berth.scheduler.leading.fence import WatchedMirror
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.scheduler.loop.running_tasks import RunningTasks

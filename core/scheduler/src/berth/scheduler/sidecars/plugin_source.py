@@ -9,7 +9,7 @@ from berth.evaluation.equivalence_cache import EquivalenceCache
 from berth.framework.extender import Extender
 from berth.framework.handle import WaitingPods
 from berth.profiles.profile_builder import PluginFactory
-from berth.queue.hint_questions import HintQuestion, HintsAnswered, queue_all
+from berth.queue.requeueing.hint_questions import HintQuestion, HintsAnswered, queue_all
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.snapshot.snapshot import Snapshot
 

@@ -22,7 +22,7 @@ import numpy as np
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.objects.resource_names import CPU, MEMORY, is_extended
-from berth.queue.pod_kinds import like
+from berth.queue.pools.pod_kinds import like
 from berth.simulation.placing.group_placing import GroupPlacing
 from berth.simulation.placing.left_pods import Kind, LeftPods, RetryTurns, Turn
 from berth.simulation.placing.one_by_one import Left, OneByOne, Pace, Placed

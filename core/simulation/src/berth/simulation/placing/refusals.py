@@ -15,7 +15,7 @@ from berth.framework.cluster_event import EventResource
 from berth.framework.diagnosis import FitError
 from berth.framework.object_events import ASSIGNED_POD_ADD
 from berth.framework.status import Status
-from berth.queue.queue_profile import QueueProfile
+from berth.queue.requeueing.queue_profile import QueueProfile
 
 TAKEN: Final = frozenset(
     (EventResource.PERSISTENT_VOLUME, EventResource.PERSISTENT_VOLUME_CLAIM, EventResource.RESOURCE_CLAIM)

@@ -31,7 +31,7 @@ from berth.out_of_tree.lifecycle.attaching import Attaching
 from berth.out_of_tree.lifecycle.connection import PluginConnection
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import PluginFactory
-from berth.queue.hint_questions import HintQuestion, HintsAnswered
+from berth.queue.requeueing.hint_questions import HintQuestion, HintsAnswered
 from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.sidecars.plugin_source import SchedulerParts
 from berth.simulation.cluster.state import ClusterState

@@ -23,7 +23,7 @@ from berth.objects.api_object import TypedObject
 from berth.objects.decode import UndecodableObjectError
 from berth.objects.pod import Pod
 from berth.plugins.registry import IN_TREE
-from berth.queue.record_heap import whole
+from berth.queue.pools.record_heap import whole
 from berth.scheduler.leading.leaderships import shard_of_records
 from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.sidecars.plugin_source import InProcessPlugins

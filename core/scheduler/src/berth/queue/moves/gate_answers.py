@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from itertools import chain
 
 from berth.framework.queued_pod import QueuedPodInfo
-from berth.queue.async_pre_enqueue import Verdicts
 from berth.queue.gating import Gating
-from berth.queue.hint_questions import HintQuestions
-from berth.queue.in_flight import InFlightEvent
-from berth.queue.requeue_strategy import RequeueStrategies, RequeueStrategy
+from berth.queue.moves.async_pre_enqueue import Verdicts
+from berth.queue.pools.in_flight import InFlightEvent
+from berth.queue.requeueing.hint_questions import HintQuestions
+from berth.queue.requeueing.requeue_strategy import RequeueStrategies, RequeueStrategy
 from berth.queue.sub_queues import SubQueues
 
 LABEL_GATES_ANSWERED = "GatesAnswered"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from berth.framework.interface import KeyedQueueSortPlugin, PreEnqueuePlugin
-from berth.queue.hints import NO_HINTS, HintMap
+from berth.queue.requeueing.hints import NO_HINTS, HintMap
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from berth.framework.cluster_event import ClusterEvent
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.framework.status import Status, failed
 from berth.objects.pod import Pod
-from berth.queue.in_flight import InFlight, InFlightEvent
+from berth.queue.pools.in_flight import InFlight, InFlightEvent
 from berth.queue.queue_metrics import NoMetrics
 
 Verdicts = Mapping[str, Status]

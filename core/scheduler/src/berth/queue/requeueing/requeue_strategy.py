@@ -14,10 +14,10 @@ from berth.framework.cluster_event import ClusterEvent, QueueingHint
 from berth.framework.queued_group import QueuedGroupInfo
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.pod import Pod
-from berth.queue.hint_questions import HintQuestions
+from berth.queue.pools.unschedulable_pods import Group
 from berth.queue.queue_metrics import QueueMetrics
-from berth.queue.queue_profile import QueueProfile
-from berth.queue.unschedulable_pods import Group
+from berth.queue.requeueing.hint_questions import HintQuestions
+from berth.queue.requeueing.queue_profile import QueueProfile
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.pod_template import PodTemplate
-from berth.queue.pod_kinds import kind_of
+from berth.queue.pools.pod_kinds import kind_of
 from berth.snapshot.pod_group_states import GroupKey, group_of
 
 

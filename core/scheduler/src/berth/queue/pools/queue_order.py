@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import count
 
 from berth.framework.queued_pod import QueuedPodInfo
-from berth.queue.record_heap import Order
+from berth.queue.pools.record_heap import Order
 
 Less = Callable[[QueuedPodInfo, QueuedPodInfo], bool]
 

@@ -11,10 +11,10 @@ from berth.framework.clock import Clock
 from berth.framework.cluster_event import LABEL_SCHEDULE_ATTEMPT_FAILURE
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.queue.errors import AlreadyQueuedError
-from berth.queue.hint_questions import HintQuestions
-from berth.queue.in_flight import InFlight
+from berth.queue.pools.in_flight import InFlight
 from berth.queue.queue_metrics import QueueMetrics, count_rejected
-from berth.queue.requeue_strategy import RequeueStrategies, RequeueStrategy
+from berth.queue.requeueing.hint_questions import HintQuestions
+from berth.queue.requeueing.requeue_strategy import RequeueStrategies, RequeueStrategy
 from berth.queue.sub_queues import SubQueues
 
 log = logging.getLogger(__name__)

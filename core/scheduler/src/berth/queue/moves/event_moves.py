@@ -17,12 +17,12 @@ from berth.framework.cluster_event import ClusterEvent, QueueingHint
 from berth.framework.queued_group import QueuedGroupInfo
 from berth.framework.queued_pod import QueuedPodInfo
 from berth.objects.pod import Pod
-from berth.queue.async_pre_enqueue import AsyncPreEnqueue
-from berth.queue.hint_questions import HintQuestion, HintQuestions
-from berth.queue.in_flight import InFlight
-from berth.queue.requeue_strategy import RequeueStrategies, RequeueStrategy
+from berth.queue.moves.async_pre_enqueue import AsyncPreEnqueue
+from berth.queue.pools.in_flight import InFlight
+from berth.queue.pools.unschedulable_pods import Group, Kinds
+from berth.queue.requeueing.hint_questions import HintQuestion, HintQuestions
+from berth.queue.requeueing.requeue_strategy import RequeueStrategies, RequeueStrategy
 from berth.queue.sub_queues import SubQueues
-from berth.queue.unschedulable_pods import Group, Kinds
 
 PodPredicate = Callable[[Pod], bool]
 LeavesOut = Callable[[Any], Callable[[Group], bool] | None]

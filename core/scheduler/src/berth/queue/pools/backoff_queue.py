@@ -13,7 +13,7 @@ from itertools import chain
 from math import floor, inf
 
 from berth.framework.queued_pod import QueuedPodInfo
-from berth.queue.record_heap import Order, RecordHeap, ShardOf, whole
+from berth.queue.pools.record_heap import Order, RecordHeap, ShardOf, whole
 
 log = logging.getLogger(__name__)
 

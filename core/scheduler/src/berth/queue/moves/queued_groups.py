@@ -28,8 +28,8 @@ from berth.framework.status import Status
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
 from berth.queue.errors import GroupAlreadyQueuedError
-from berth.queue.failed_attempts import note_failure
-from berth.queue.requeue_strategy import RequeueStrategy
+from berth.queue.moves.failed_attempts import note_failure
+from berth.queue.requeueing.requeue_strategy import RequeueStrategy
 from berth.queue.sub_queues import SubQueues
 from berth.snapshot.pod_group_states import GroupKey, group_of
 

@@ -1,0 +1,1 @@
+"""What moves pods between the parts of the queue: events, failed attempts, time, gates, their groups."""
