@@ -23,9 +23,9 @@ from berth.evaluation.cached_evaluation import CachedEvaluation
 from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.evaluation.node_plugins import NodePlugins
 from berth.event_handlers.pods import lister
-from berth.framework.attempt import Attempt
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import (
     BindPlugin,
     FilterPlugin,
@@ -46,7 +46,7 @@ from berth.framework.interface import (
     ReservePlugin,
     ScorePlugin,
 )
-from berth.framework.listers import Store
+from berth.framework.mirrors.listers import Store
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.framework.status import SUCCESS, Code, Status
 from berth.plugins.priority_sort import PrioritySort

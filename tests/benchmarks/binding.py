@@ -25,9 +25,9 @@ from berth.cycle.attempts import Attempts
 from berth.demo.files import RunFiles
 from berth.demo.processes import Child, program
 from berth.demo.submission import create_all
-from berth.framework.attempt import Attempt
-from berth.framework.cycle_state import CycleState
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.plugins.default_binder import DefaultBinder
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.scheduler.loop.event_loop import collect_seldom, leave_alone_what_there_is

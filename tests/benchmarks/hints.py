@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from berth.config.out_of_tree.sidecars import SidecarSpec
-from berth.framework.object_events import NODE_ADD
+from berth.framework.queueing.object_events import NODE_ADD
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.out_of_tree.lifecycle.attaching import Attaching
 from berth.out_of_tree.lifecycle.wanted import DesiredPlugin

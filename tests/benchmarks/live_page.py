@@ -18,9 +18,9 @@ from berth.cache.cache import Cache
 from berth.config import load
 from berth.event_handlers.pods import lister
 from berth.explain.attempt_log import AttemptLog
+from berth.framework.attempts.cycle_record import Interval
 from berth.framework.clock import SYSTEM_CLOCK
-from berth.framework.cycle_record import Interval
-from berth.framework.listers import Store
+from berth.framework.mirrors.listers import Store
 from berth.live_page.collecting import Collector
 from berth.live_page.history import History
 from berth.live_page.node_map import NodeMap

@@ -5,7 +5,7 @@ import gc
 from berth.config import load
 from berth.event_handlers.pods import lister
 from berth.framework.clock import SystemClock
-from berth.framework.listers import Store
+from berth.framework.mirrors.listers import Store
 from berth.plugins.priority_sort import PrioritySort
 from berth.queue.requeueing.queue_profile import QueueProfile
 from berth.queue.scheduling_queue import SchedulingQueue

@@ -18,10 +18,10 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as service
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as service_grpc
 from opentelemetry.sdk.trace.export import SpanExportResult
 
-from berth.framework.attempt import Attempt
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.clock import nanoseconds
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.cycle_state import CycleState
 from berth.framework.status import SUCCESS
 from berth.out_of_tree.transport.call_attributes import rpc_outcome, rpc_request
 from berth.out_of_tree.transport.traceparent import CallSpan

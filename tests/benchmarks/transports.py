@@ -13,7 +13,7 @@ from pathlib import Path
 
 import uvloop
 
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from tests.benchmarks import sidecar
 from tests.benchmarks.sidecar import turns, with_sidecars
 from tests.benchmarks.sidecar_commands import OVER_GRPC, PYTHON_PLUGIN

@@ -14,10 +14,10 @@ from berth.config import load
 from berth.cycle.schedule_pod import SchedulePod
 from berth.evaluation.equivalence_cache import EquivalenceCache
 from berth.evaluation.find_nodes import NodeSearch, Rotation
-from berth.framework.attempt import Attempt
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.cycle_state import CycleState
-from berth.framework.listers import Listers
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.mirrors.listers import Listers
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod

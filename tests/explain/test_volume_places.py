@@ -4,7 +4,7 @@ import pytest
 
 from berth.explain import volume_places
 from berth.explain.volume_places import ExplainedVolumes
-from berth.framework.store import Store
+from berth.framework.mirrors.store import Store
 from berth.testing.builders import make_pod
 from berth.testing.storage import claim_volume, make_claim, make_class, make_volume
 from tests.explain.asking import Asked

@@ -10,10 +10,10 @@ from berth.config.loading import LoadedConfig, load
 from berth.evaluation.cached_evaluation import CachedEvaluation
 from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.evaluation.node_plugins import NodePlugins
-from berth.framework.attempt import Attempt
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.cycle_state import CycleState
-from berth.framework.listers import Listers
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.mirrors.listers import Listers
 from berth.framework.runtime import Framework
 from berth.objects.decode import decoder
 from berth.objects.devices import DeviceClass, ResourceSlice

@@ -2,8 +2,8 @@
 
 import functools
 
-from berth.framework.cycle_state import CycleState
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.objects.pod_requests import fit_requests
 from berth.plugins.node_resources_balanced_allocation import BalancedRequest
 from berth.plugins.node_resources_fit.plugin import ScoredRequest

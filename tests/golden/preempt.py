@@ -3,8 +3,8 @@
 import numpy as np
 
 from berth.evaluation.post_filtering import run_post_filters
-from berth.framework.attempt import Attempt
-from berth.framework.diagnosis import Diagnosis, FitError
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.diagnosis import Diagnosis, FitError
 from berth.framework.interface import NominatingMode
 from berth.framework.preempting import PreemptionRequest
 from berth.framework.runtime import Framework

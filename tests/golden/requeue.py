@@ -7,8 +7,8 @@ import msgspec
 from berth.event_handlers.nodes import NodeHandler
 from berth.event_handlers.pods import PodHandler, lister
 from berth.event_handlers.resources import resource_handler
-from berth.framework.diagnosis import FitError
-from berth.framework.listers import Store
+from berth.framework.attempts.diagnosis import FitError
+from berth.framework.mirrors.listers import Store
 from berth.framework.status import Status
 from berth.objects.api_object import TypedObject
 from berth.objects.pod import Pod

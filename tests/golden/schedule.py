@@ -13,8 +13,8 @@ from berth.evaluation.find_nodes import Feasible
 from berth.evaluation.node_plugins import NodePlugins
 from berth.evaluation.pre_filtering import run_pre_filters
 from berth.evaluation.select_host import score_nodes
-from berth.framework.attempt import Attempt
-from berth.framework.diagnosis import Diagnosis, FitError
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.diagnosis import Diagnosis, FitError
 from berth.framework.interface import FilterPlugin, PreFilterPlugin
 from berth.framework.node_scores import NodeScores
 from berth.framework.runtime import Framework

@@ -1,6 +1,6 @@
 """Disruption budgets are a user's, as the pods are that they mean; preemption looks at both."""
 
-from berth.framework.listers import Store
+from berth.framework.mirrors.listers import Store
 from berth.preemption.victims import CompiledBudgets
 from berth.snapshot.pod_info import PodInfo
 from tests.hostile.work import calls

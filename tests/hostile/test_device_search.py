@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from berth.framework.cycle_budget import LONGEST_TURN_SECONDS, TURN_SECONDS, CpuTime, CycleMeter
+from berth.framework.attempts.cycle_budget import LONGEST_TURN_SECONDS, TURN_SECONDS, CpuTime, CycleMeter
 from berth.plugins.dynamic_resources import inventory
 from berth.plugins.dynamic_resources.inventory import ANSWERS_KEPT, LEAST_KEPT
 from berth.plugins.dynamic_resources.picking import AllocationError

@@ -6,7 +6,7 @@ import pytest
 from berth.explain.edits import EDITORS
 from berth.explain.volume_places import MAX_VOLUMES, ExplainedVolumes
 from berth.framework.hypothetical_pod import HypotheticalPod
-from berth.framework.store import Store
+from berth.framework.mirrors.store import Store
 from berth.objects.label_selector import LabelSelector, Requirement
 from berth.objects.node_selector import NodeAffinity, NodeSelector, NodeSelectorTerm
 from berth.objects.pod_spec import (

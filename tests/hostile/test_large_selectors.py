@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from berth.framework.listers import Listers
+from berth.framework.mirrors.listers import Listers
 from berth.objects.label_selector import LabelSelector, compile_selector
 from berth.objects.pod_decoding import decode_pod
 from berth.plugins.controller_selector import ControllerSelectors

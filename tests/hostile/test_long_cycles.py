@@ -6,7 +6,7 @@ import pytest
 
 from berth.cycle.budgets import LEAST_SECONDS, LEAST_SECONDS_OF_DEBTORS
 from berth.cycle.debts import LONGEST_PAUSE_SECONDS
-from berth.framework.cycle_budget import CpuTime, CycleMeter, OverBudgetError
+from berth.framework.attempts.cycle_budget import CpuTime, CycleMeter, OverBudgetError
 from berth.plugins.node_resources_fit import NodeResourcesFit
 from tests.hostile.cluster import Cluster, waiting
 from tests.unit.preemption.kit import node, placed, preemptor, stage

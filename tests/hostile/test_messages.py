@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.framework.diagnosis import Diagnosis, FitError
+from berth.framework.attempts.diagnosis import Diagnosis, FitError
 from berth.framework.status import MAX_CHARACTERS, failed, unschedulable
 from berth.testing.builders import make_node
 from tests.fakes import Binds, Rejects, framework, make_core, pending

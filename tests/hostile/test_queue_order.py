@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from berth.framework.queued_pod import NO_KEY, QueuedPodInfo
+from berth.framework.queueing.queued_pod import NO_KEY, QueuedPodInfo
 from berth.out_of_tree.allowance import Allowance
 from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.limits import KEYS_A_MESSAGE, MESSAGES_A_SECOND, MESSAGES_AT_ONCE, SORT_KEYS

@@ -22,7 +22,7 @@ from berth.event_handlers.nodes import NodeHandler
 from berth.event_handlers.pods import PodHandler
 from berth.event_handlers.resources import resource_handler
 from berth.framework.cluster_event import ActionType
-from berth.framework.listers import Listers, Store
+from berth.framework.mirrors.listers import Listers, Store
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod

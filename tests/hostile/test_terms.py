@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from berth.framework.cycle_budget import CpuTime, CycleMeter
-from berth.framework.cycle_state import CycleState
-from berth.framework.pacing import paced
+from berth.framework.attempts.cycle_budget import CpuTime, CycleMeter
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.attempts.pacing import paced
 from tests.hostile.deciding import HOST, REQUIRED, a_core, a_pod, decide, place, remove
 from tests.hostile.test_long_cycles import Ticking
 from tests.hostile.test_shapes_of_pods import pod_affinity, pod_anti_affinity, preferred_terms

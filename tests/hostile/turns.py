@@ -7,10 +7,10 @@ import time
 from contextlib import contextmanager
 
 from berth.explain.trying import Trying
-from berth.framework.attempt import Attempt
-from berth.framework.cycle_budget import CpuTime, CycleMeter
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_budget import CpuTime, CycleMeter
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_state import CycleState
 from berth.queue.pools.nominator import Nominator
 
 REST = "the rest of the cycle"

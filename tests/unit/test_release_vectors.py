@@ -11,7 +11,7 @@ from berth.config.flags.feature_gates import FeatureGates
 from berth.config.releases.release import RELEASES, effective
 from berth.config.releases.rules import RULES
 from berth.framework.cluster_event import EventResource, QueueingHint
-from berth.framework.object_events import pod_events
+from berth.framework.queueing.object_events import pod_events
 from berth.objects.label_selector import LabelSelector
 from berth.objects.pod import Pod
 from berth.objects.pod_decoding import decode_pod

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from berth.explain.trying import Trying
-from berth.framework.cycle_budget import UNMETERED
+from berth.framework.attempts.cycle_budget import UNMETERED
 from berth.objects.label_selector import MAX_VALUES
 from berth.objects.pod import Pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects

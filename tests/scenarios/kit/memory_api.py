@@ -187,7 +187,7 @@ class MemoryPods:
 
 
 class MemoryPodGroups:
-    """berth.framework.pod_group_writing.PodGroupWriter on a MemoryApi; `failure` is what a write raises."""
+    """A PodGroupWriter (framework/ports) on a MemoryApi; `failure` is what a write raises."""
 
     def __init__(self, api):
         self._api = api

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from berth.framework.cycle_budget import TURN_SECONDS
+from berth.framework.attempts.cycle_budget import TURN_SECONDS
 from berth.framework.status import SUCCESS, failed, unschedulable
 from tests.failures.reporting import reports
 from tests.fakes import PostFilters

@@ -22,7 +22,7 @@ from berth.cycle.debts import (
     MAX_DEBTORS,
     PAUSE_FOR_CPU,
 )
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.testing.builders import make_pod
 from berth.testing.handles import ManualClock, Unstarted
 from tests.failures.reporting import reports

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from berth.cycle.budgets import LEAST_SECONDS, MAX_SECONDS, SEVERAL_NAMESPACES, CycleBudgets
 from berth.cycle.debts import FOR_CPU, MAX_CAUSES, MAX_DEBTORS, PAUSE_FOR_CPU, PLACED_PODS, Debts
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.testing.builders import make_pod
 from berth.testing.handles import ManualClock, Unstarted
 

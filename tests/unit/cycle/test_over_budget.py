@@ -3,7 +3,7 @@
 import pytest
 
 from berth.cycle.budgets import LEAST_SECONDS
-from berth.framework.cycle_budget import TURN_SECONDS
+from berth.framework.attempts.cycle_budget import TURN_SECONDS
 from berth.framework.status import unschedulable
 from berth.testing.builders import make_node
 from tests.failures.reporting import reports

@@ -9,7 +9,7 @@ import pytest
 
 from berth.evaluation.filter_with_nominated import filter_with_nominated
 from berth.evaluation.filtering import filter_one, run_filters
-from berth.framework.diagnosis import Diagnosis
+from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.status import SUCCESS, Code, PluginError, Status, failed, unresolvable
 from berth.snapshot.pod_info import PodInfo
 from berth.testing.builders import make_node, make_pod

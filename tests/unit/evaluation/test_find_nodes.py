@@ -3,7 +3,7 @@
 import pytest
 
 from berth.evaluation.find_nodes import Feasible, NodeSearch, Rotation, nodes_to_find
-from berth.framework.diagnosis import FitError
+from berth.framework.attempts.diagnosis import FitError
 from berth.framework.status import SKIP, Code, failed, unresolvable, unschedulable
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table

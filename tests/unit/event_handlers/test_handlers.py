@@ -13,7 +13,7 @@ from berth.event_handlers.nodes import NodeHandler
 from berth.event_handlers.pods import PodHandler, lister
 from berth.event_handlers.resources import resource_handler
 from berth.framework.cluster_event import ActionType, EventResource
-from berth.framework.listers import Store
+from berth.framework.mirrors.listers import Store
 from berth.objects.workloads import Service
 from berth.testing.builders import make_node, make_pod
 from berth.testing.handles import ManualClock

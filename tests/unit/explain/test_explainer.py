@@ -12,7 +12,7 @@ from berth.explain.attempt_log import AttemptLog
 from berth.explain.explainer import Explainer, ExplainOptions, UnknownPodError
 from berth.explain.pod_states import PodStates
 from berth.explain.trying import Trying
-from berth.framework.listers import Listers
+from berth.framework.mirrors.listers import Listers
 from berth.framework.status import unschedulable
 from berth.scheduler.loop.fair_turn import FairTurn
 from berth.testing.builders import make_node, make_pod

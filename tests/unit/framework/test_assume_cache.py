@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.framework.listers import AssumeCache, Store
+from berth.framework.mirrors.listers import AssumeCache, Store
 from berth.testing.storage import make_claim, make_volume
 
 

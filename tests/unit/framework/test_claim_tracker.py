@@ -2,7 +2,7 @@
 
 import msgspec
 
-from berth.framework.listers import Listers
+from berth.framework.mirrors.listers import Listers
 from berth.objects.api_object import ObjectMeta
 from berth.objects.pod_spec import SchedulingGroup
 from berth.objects.resource_claims import Allocation, ResourceClaim

@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.framework.cycle_budget import (
+from berth.framework.attempts.cycle_budget import (
     READ_SECONDS,
     TURN_SECONDS,
     UNMETERED,
@@ -10,7 +10,7 @@ from berth.framework.cycle_budget import (
     CycleMeter,
     OverBudgetError,
 )
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.testing.handles import ManualClock
 
 LIMIT = 1.0

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 
 
 class Count:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from berth.framework.diagnosis import Diagnosis, FitError, Rejections
+from berth.framework.attempts.diagnosis import Diagnosis, FitError, Rejections
 from berth.framework.status import Code, Status, failed, unresolvable, unschedulable
 
 

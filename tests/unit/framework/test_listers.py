@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.framework.listers import Listers
+from berth.framework.mirrors.listers import Listers
 from berth.objects.pod_groups import PodGroup
 from berth.objects.workloads import Namespace
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from berth.framework.object_events import node_events, pod_events
+from berth.framework.queueing.object_events import node_events, pod_events
 from berth.objects.node import Node, NodeCondition
 from berth.objects.pod import ContainerStatus, Pod, PodCondition
 from berth.objects.pod_spec import Container, Resources

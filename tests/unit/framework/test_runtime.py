@@ -4,7 +4,7 @@
 
 import pytest
 
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.runtime import MAX_PERMIT_WAIT_SECONDS
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed, unschedulable
 from berth.testing.builders import make_pod

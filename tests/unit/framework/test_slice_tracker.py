@@ -3,7 +3,7 @@
 import pytest
 
 from berth.event_handlers.device_taints import SLICE_UPDATE, DeviceTaintRuleHandler
-from berth.framework.listers import Listers
+from berth.framework.mirrors.listers import Listers
 from berth.objects.decode import from_document
 from berth.objects.devices import DeviceTaintRule
 from berth.testing.handles import ManualClock

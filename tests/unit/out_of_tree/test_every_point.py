@@ -10,7 +10,7 @@ import pytest
 
 from berth.config.catalogue import ExtensionPoint
 from berth.config.out_of_tree.sidecars import FailurePolicy
-from berth.framework.diagnosis import Diagnosis
+from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.interface import NominatingInfo, NominatingMode, PostFilterResult
 from berth.framework.status import SKIP, SUCCESS, Code, Status
 from berth.out_of_tree.points.post_filter import packed

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
-from berth.framework.object_events import NODE_ADD
+from berth.framework.queueing.object_events import NODE_ADD
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod import PodCondition

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.diagnosis import Diagnosis, FitError
 from berth.framework.cluster_event import EventResource, QueueingHint
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.diagnosis import Diagnosis, FitError
 from berth.framework.status import Code, Status, failed
 from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.plugins.default_binder import DefaultBinder
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.testing.builders import make_pod

@@ -2,9 +2,9 @@
 
 import pytest
 
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.cluster_event import ActionType, EventResource, QueueingHint
-from berth.framework.cycle_state import CycleState
-from berth.framework.diagnosis import Diagnosis
 from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo, NominatingMode, PostFilterResult
 from berth.framework.status import SUCCESS, Code, failed, unresolvable, unschedulable
 from berth.objects.api_object import ObjectMeta

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from berth.config.plugin_args import InterPodAffinityArgs
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.cluster_event import QueueingHint
-from berth.framework.cycle_state import CycleState
-from berth.framework.listers import Listers
+from berth.framework.mirrors.listers import Listers
 from berth.objects.api_object import ObjectMeta
 from berth.objects.label_selector import LabelSelector, Requirement
 from berth.objects.pod_spec import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm

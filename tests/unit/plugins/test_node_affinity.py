@@ -5,8 +5,8 @@ from berth.config.plugin_args import NodeSelector as SelectorSpec
 from berth.config.plugin_args import NodeSelectorRequirement as RequirementSpec
 from berth.config.plugin_args import NodeSelectorTerm as TermSpec
 from berth.config.plugin_args import PreferredSchedulingTerm as WishSpec
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.cluster_event import QueueingHint
-from berth.framework.cycle_state import CycleState
 from berth.objects.label_selector import InvalidSelectorError, Requirement
 from berth.objects.node_selector import NodeAffinity as Affinity
 from berth.objects.node_selector import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm

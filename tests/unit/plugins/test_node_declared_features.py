@@ -1,8 +1,8 @@
 import pytest
 from msgspec.structs import replace
 
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.cluster_event import ActionType, QueueingHint
-from berth.framework.cycle_state import CycleState
 from berth.objects.pod_spec import Container, RestartPolicyRule
 from berth.plugins.node_declared_features import (
     RESTART_ALL_CONTAINERS,

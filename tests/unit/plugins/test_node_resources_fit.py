@@ -3,9 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.config.plugin_args import NodeResourcesFitArgs
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.cluster_event import QueueingHint
-from berth.framework.cycle_state import CycleState
-from berth.framework.listers import Listers
+from berth.framework.mirrors.listers import Listers
 from berth.framework.status import Code
 from berth.objects.api_object import ObjectMeta
 from berth.objects.devices import DeviceClass, DeviceClassSpec

@@ -3,8 +3,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth.cache.cache import Cache
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.cluster_event import QueueingHint
-from berth.framework.cycle_state import CycleState
 from berth.plugins.node_volume_limits import NodeVolumeLimits
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot

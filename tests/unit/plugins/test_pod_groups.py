@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.cluster_event import QueueingHint
-from berth.framework.cycle_state import CycleState
 from berth.framework.interface import Placement, ProposedPlacement
-from berth.framework.listers import Listers
+from berth.framework.mirrors.listers import Listers
 from berth.framework.status import Code, PluginError
 from berth.objects.decode import from_document
 from berth.objects.pod_groups import PodGroup

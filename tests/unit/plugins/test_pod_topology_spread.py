@@ -2,9 +2,9 @@ import pytest
 
 from berth.config.plugin_args import PodTopologySpreadArgs
 from berth.config.plugin_args import TopologySpreadConstraint as DefaultSpec
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.cluster_event import QueueingHint
-from berth.framework.cycle_state import CycleState
-from berth.framework.listers import Listers
+from berth.framework.mirrors.listers import Listers
 from berth.framework.status import Code
 from berth.objects.api_object import ObjectMeta, OwnerReference
 from berth.objects.label_selector import MAX_VALUES, LabelSelector, Requirement

@@ -1,6 +1,6 @@
 import pytest
 
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.plugins.priority_sort import PrioritySort
 from berth.testing.builders import make_pod
 from berth.testing.handles import make_plugin

@@ -20,7 +20,7 @@ from berth.config.plugin_args import (
     ScoringStrategy,
     UtilizationShapePoint,
 )
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from berth.objects.label_selector import LabelSelector
 from berth.objects.pod_spec import (

@@ -1,7 +1,7 @@
 import pytest
 
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.cluster_event import QueueingHint
-from berth.framework.cycle_state import CycleState
 from berth.plugins.volume_restrictions import VolumeRestrictions
 from berth.snapshot.pod_info import PodInfo
 from berth.testing.builders import make_node, make_pod

@@ -11,13 +11,13 @@ from berth.config.flags.feature_gates import FeatureGates
 from berth.config.loading import load
 from berth.cycle.schedule_pod import SchedulePod
 from berth.evaluation.find_nodes import NodeSearch, Rotation
-from berth.framework.attempt import Attempt
-from berth.framework.cycle_budget import UNMETERED
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_budget import UNMETERED
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.group_plans import GroupPlan
-from berth.framework.listers import Listers
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.mirrors.listers import Listers
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.status import Status
 from berth.objects.label_selector import LabelSelector
 from berth.objects.pod_spec import (

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from berth.framework.diagnosis import GroupFitError
+from berth.framework.attempts.diagnosis import GroupFitError
 from berth.framework.interface import PlacementFeasiblePlugin, PlacementProgress
 from berth.framework.status import SUCCESS, Code, Status, failed, unschedulable
 from berth.pod_groups.counting import Counting

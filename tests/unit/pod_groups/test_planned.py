@@ -8,7 +8,7 @@ import pytest
 from berth.config.catalogue import ExtensionPoint
 from berth.config.flags.feature_gates import FeatureGates
 from berth.config.loading import load
-from berth.framework.cycle_budget import CpuTime, CycleMeter
+from berth.framework.attempts.cycle_budget import CpuTime, CycleMeter
 from berth.framework.group_plans import GroupPlan
 from berth.plugins.joint_placement import JointPlacement
 from berth.plugins.joint_placement.looking import MAX_COSTED

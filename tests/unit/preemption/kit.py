@@ -11,10 +11,10 @@ from berth.config.loading import load
 from berth.evaluation.cached_evaluation import CachedEvaluation
 from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.evaluation.node_plugins import NodePlugins
-from berth.framework.attempt import Attempt
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.cycle_state import CycleState
-from berth.framework.diagnosis import Diagnosis, FitError
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.attempts.diagnosis import Diagnosis, FitError
 from berth.framework.handle import Handle
 from berth.framework.preempting import PreemptionRequest
 from berth.framework.runtime import Framework

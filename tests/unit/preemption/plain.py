@@ -2,7 +2,7 @@
 
 from berth.evaluation.filter_with_nominated import filter_with_nominated
 from berth.evaluation.filtering import filter_one
-from berth.framework.attempt import Attempt
+from berth.framework.attempts.attempt import Attempt
 from berth.framework.status import Code, PluginError, failed, unresolvable
 from berth.preemption.candidates import Candidate
 from berth.snapshot.pod_info import PodInfo

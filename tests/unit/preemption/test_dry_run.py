@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import assume, given, settings
 
 from berth.framework.interface import PreFilterResult
-from berth.framework.listers import Store
+from berth.framework.mirrors.listers import Store
 from berth.framework.preempting import PreemptionRequest
 from berth.framework.status import Code, failed
 from berth.objects.api_object import ObjectMeta

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from berth.framework.diagnosis import Diagnosis
+from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.status import unresolvable, unschedulable
 from berth.preemption.eligibility import NEVER, VICTIMS_LEAVING, why_not_eligible
 from berth.testing.clusters import table

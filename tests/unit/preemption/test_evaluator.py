@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.framework.diagnosis import Diagnosis
+from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.extender import Victims
 from berth.framework.interface import CLEAR_NOMINATION, NominatingMode
 from berth.framework.preempting import PreemptionRequest

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from berth.framework.listers import Store
+from berth.framework.mirrors.listers import Store
 from berth.framework.status import SUCCESS, unschedulable
 from berth.objects.decode import from_document
 from berth.objects.pod_decoding import pod_from_document

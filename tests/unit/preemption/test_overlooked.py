@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.plugins.node_ports import NodePorts
 from berth.plugins.node_volume_limits import NodeVolumeLimits
 from berth.plugins.volume_restrictions import VolumeRestrictions

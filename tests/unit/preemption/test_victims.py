@@ -2,7 +2,7 @@
 
 import msgspec
 
-from berth.framework.listers import Store
+from berth.framework.mirrors.listers import Store
 from berth.objects.label_selector import LabelSelector, Requirement
 from berth.preemption.victims import CompiledBudgets, Seniority, by_importance
 from berth.snapshot.pod_info import PodInfo

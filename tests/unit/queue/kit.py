@@ -12,7 +12,7 @@ from berth.framework.cluster_event import (
     QueueingHint,
 )
 from berth.framework.interface import EnqueueExtensions, FilterPlugin, PreEnqueuePlugin
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.status import SUCCESS, unresolvable
 from berth.objects.pod import Pod
 from berth.plugins.priority_sort import PrioritySort

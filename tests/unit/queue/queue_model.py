@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from math import floor, inf
 
 from berth.framework.cluster_event import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, QueueingHint
-from berth.framework.object_events import pod_events
+from berth.framework.queueing.object_events import pod_events
 from tests.unit.queue.kit import NODE_ADD, NODE_LABEL, Gates, Rejector, queue_it, skip_it
 
 LABEL_CHANGED = "UnschedulablePodUpdatePodLabel"

@@ -3,7 +3,7 @@
 import pytest
 
 from berth.framework.cluster_event import QueueingHint
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.status import SUCCESS, failed, unschedulable
 from berth.queue.moves.async_pre_enqueue import AsyncPreEnqueue
 from berth.testing.handles import ManualClock

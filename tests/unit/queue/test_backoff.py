@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.queue.pools.backoff_queue import BackoffPolicy, backoff_duration
 from tests.unit.queue.kit import NODE_ADD, a_bench, a_pod
 

@@ -8,7 +8,7 @@ from berth.config.releases.release import RELEASES
 from berth.config.releases.rules import RULES
 from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
 from berth.framework.interface import PreEnqueuePlugin
-from berth.framework.object_events import UNSPLIT
+from berth.framework.queueing.object_events import UNSPLIT
 from berth.framework.status import failed
 from tests.failures.reporting import reports
 from tests.unit.queue.kit import (

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
-from berth.framework.object_events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.object_events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.objects.pod import PodCondition
 from berth.queue.pools.pod_kinds import kind_of
 from berth.queue.requeueing.hints import HintMap

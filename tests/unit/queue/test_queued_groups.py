@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import pytest
 
 from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
-from berth.framework.listers import Store
-from berth.framework.queued_group import QueuedGroupInfo
+from berth.framework.mirrors.listers import Store
+from berth.framework.queueing.queued_pod import QueuedGroupInfo
 from berth.framework.status import SUCCESS, failed, unresolvable, unschedulable
 from berth.objects.pod_spec import SchedulingGroup
 from berth.queue.errors import AlreadyQueuedError, GroupAlreadyQueuedError

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.plugins.priority_sort import PrioritySort
 from berth.queue.pools.queue_order import queue_order
 from berth.queue.pools.record_heap import RecordHeap

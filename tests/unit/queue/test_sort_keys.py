@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.framework.interface import KeyedQueueSortPlugin
-from berth.framework.queued_pod import KEY_PARTS, NO_KEY, QueuedPodInfo
+from berth.framework.queueing.queued_pod import KEY_PARTS, NO_KEY, QueuedPodInfo
 from berth.framework.status import SUCCESS
 from berth.plugins.priority_sort import priority_order
 from berth.queue.requeueing.queue_profile import QueueProfile

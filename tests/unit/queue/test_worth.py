@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from berth.framework.cluster_event import FORCE_ACTIVATE, QueueingHint
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.queue.requeueing.hints import build_hint_map
 from berth.queue.requeueing.queue_profile import QueueProfile
 from berth.queue.requeueing.requeue_strategy import RequeueStrategies, RequeueStrategy

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from berth.framework.object_events import NODE_ADD
+from berth.framework.queueing.object_events import NODE_ADD
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.plugins.priority_sort import PrioritySort
 from berth.scheduler.profiles import Profiles

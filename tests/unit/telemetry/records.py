@@ -1,6 +1,6 @@
 """Cycle records filled by hand, as an attempt would leave them."""
 
-from berth.framework.cycle_record import CycleRecord, Interval
+from berth.framework.attempts.cycle_record import CycleRecord, Interval
 from berth.framework.status import SKIP, SUCCESS, Code, Status, unschedulable
 from berth.objects.api_object import ObjectMeta
 from berth.objects.pod import Pod

@@ -9,7 +9,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from berth.framework.cycle_record import Interval
+from berth.framework.attempts.cycle_record import Interval
 from berth.framework.status import SKIP, SUCCESS, failed, unschedulable
 from berth.telemetry.otlp_encoder import MAX_KEPT_CHARACTERS, Envelope, attempt_bytes
 from berth.telemetry.sdk_exporter import SdkExporter

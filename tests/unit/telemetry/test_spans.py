@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.framework.cycle_record import Interval
+from berth.framework.attempts.cycle_record import Interval
 from berth.framework.status import SUCCESS, failed
 from berth.telemetry.spans import CLIENT, ERROR, EndedCycle, spans_of
 from tests.unit.telemetry.records import (

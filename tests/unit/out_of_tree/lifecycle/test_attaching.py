@@ -15,9 +15,9 @@ from berth.config.duration import Duration
 from berth.config.out_of_tree.sidecars import Accepted, SidecarSpec
 from berth.evaluation.equivalence_cache import EquivalenceCache
 from berth.evaluation.filtering import run_filters
-from berth.framework.attempt import Attempt
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.diagnosis import Diagnosis
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.objects.decode import decoder
 from berth.objects.node import Node

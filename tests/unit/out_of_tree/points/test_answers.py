@@ -8,7 +8,7 @@ import pytest
 
 from berth.config.catalogue import ExtensionPoint
 from berth.config.out_of_tree.sidecars import FailurePolicy
-from berth.framework.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.status import Code
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.lifecycle.last_failures import MAX_FAILURES, LastFailures

@@ -11,7 +11,7 @@ import pytest
 
 from berth.config.catalogue import ExtensionPoint
 from berth.config.out_of_tree.sidecars import SidecarSpec
-from berth.framework.queued_pod import NO_KEY
+from berth.framework.queueing.queued_pod import NO_KEY
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.out_of_tree.lifecycle.attaching import Attaching
 from berth.out_of_tree.lifecycle.enabling import Roster

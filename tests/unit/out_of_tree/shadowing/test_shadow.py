@@ -11,9 +11,9 @@ import pytest
 from msgspec import json
 
 from berth.config.out_of_tree.sidecars import SidecarSpec
-from berth.framework.attempt import Attempt
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.diagnosis import Diagnosis, Rejections
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.diagnosis import Diagnosis, Rejections
 from berth.framework.interface import PostFilterResult
 from berth.framework.node_scores import NodeScores
 from berth.framework.runtime import Framework, ProfilePlugins

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from berth.config.plugin_args import DynamicResourcesArgs
-from berth.framework.claim_writing import ClaimWriteError
-from berth.framework.cycle_state import CycleState
-from berth.framework.diagnosis import Diagnosis, Rejections
-from berth.framework.listers import Listers
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.attempts.diagnosis import Diagnosis, Rejections
+from berth.framework.mirrors.listers import Listers
+from berth.framework.ports.claim_writing import ClaimWriteError
 from berth.objects.decode import from_document
 from berth.objects.devices import DeviceClass, ResourceSlice
 from berth.objects.pod_spec import PodResourceClaim

@@ -8,9 +8,9 @@ import pytest
 from berth.config.duration import Duration
 from berth.config.plugin_args import DynamicResourcesArgs
 from berth.config.releases.rules import RULES
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.cluster_event import QueueingHint
-from berth.framework.cycle_state import CycleState
-from berth.framework.diagnosis import Diagnosis
 from berth.framework.status import Code
 from berth.objects.pod_spec import Container, PodResourceClaim, Resources
 from berth.telemetry.metrics import SchedulerMetrics

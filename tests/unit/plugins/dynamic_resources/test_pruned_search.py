@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from berth.config.releases.release import RELEASES
 from berth.config.releases.rules import RULES
-from berth.framework.listers import Listers
+from berth.framework.mirrors.listers import Listers
 from berth.objects.steps import at_once
 from berth.plugins.dynamic_resources.allocator import AllocationSearch
 from berth.plugins.dynamic_resources.asking import claim_ask

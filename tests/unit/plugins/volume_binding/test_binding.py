@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from berth.config.plugin_args import VolumeBindingArgs
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.cluster_event import QueueingHint
 from berth.framework.cycle_budget import CpuTime, CycleMeter, OverBudgetError
 from berth.framework.cycle_state import CycleState

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from berth.config.plugin_args import UtilizationShapePoint, VolumeBindingArgs
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.objects.label_selector import LabelSelector, Requirement
 from berth.objects.node_selector import NodeSelector, NodeSelectorTerm
 from berth.objects.storage import SELECTED_NODE, TopologyRequirement, TopologyTerm, VolumeNodeAffinity

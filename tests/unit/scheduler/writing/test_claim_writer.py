@@ -5,7 +5,7 @@ import pytest
 
 from berth.client import Api, load_endpoint
 from berth.client.resources import RESOURCE_CLAIMS
-from berth.framework.claim_writing import ClaimWriteError
+from berth.framework.ports.claim_writing import ClaimWriteError
 from berth.objects.api_object import ObjectMeta
 from berth.objects.decode import decoder
 from berth.objects.resource_claims import Allocation, Consumer, DeviceAllocation, DeviceResult, ResourceClaim

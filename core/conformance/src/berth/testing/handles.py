@@ -11,11 +11,11 @@ import msgspec
 from berth.config.flags.feature_gates import FeatureGates
 from berth.config.plugin_args import ARGS_TYPES
 from berth.config.releases.release import DEFAULT, Release, effective
-from berth.framework.background import Promise, Timer
-from berth.framework.claim_writing import ClaimWriter
 from berth.framework.handle import NO_ANNOTATIONS, Handle, OnBound, VolumeWriter
 from berth.framework.interface import Plugin
-from berth.framework.listers import Listers
+from berth.framework.mirrors.listers import Listers
+from berth.framework.ports.background import Promise, Timer
+from berth.framework.ports.claim_writing import ClaimWriter
 from berth.framework.preempting import Preemption
 from berth.framework.runtime import Framework
 from berth.objects.api_object import ObjectMeta

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from berth.framework.listers import Listers
+from berth.framework.mirrors.listers import Listers
 from berth.objects.api_object import ObjectMeta, OwnerReference, TypedObject
 from berth.objects.label_selector import Requirement
 from berth.objects.node_selector import NodeSelector, NodeSelectorTerm

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import (
     FilterPlugin,
     NormalizeScorePlugin,

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from berth.framework.background import Background
 from berth.framework.handle import ApiWriter
 from berth.framework.pod_conditions import status_changes
+from berth.framework.ports.background import Background
 from berth.objects.pod import Pod, PodCondition
 
 

@@ -24,9 +24,9 @@ from berth.binding.api_call import (
     CallType,
     NotNeeded,
 )
-from berth.framework.background import Background
 from berth.framework.clock import Clock
 from berth.framework.handle import NO_ANNOTATIONS, ApiWriter, OnBound
+from berth.framework.ports.background import Background
 from berth.objects.pod import Pod, PodCondition
 
 

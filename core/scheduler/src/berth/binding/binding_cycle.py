@@ -20,15 +20,15 @@ from berth.binding.pods_in_pre_bind import PodInPreBind, PodsInPreBind
 from berth.binding.waiting_pods import WaitingPod, WaitingPods
 from berth.cache.cache import Cache
 from berth.cache.errors import PodStateError
-from berth.framework.attempt import Attempt
-from berth.framework.background import Background, Promise
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.diagnosis import Diagnosis, FitError
 from berth.framework.clock import SYSTEM_CLOCK, Clock
 from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
-from berth.framework.diagnosis import Diagnosis, FitError
 from berth.framework.handle import ApiWriter, EventRecorder
 from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo, PreBindPlugin
 from berth.framework.pod_conditions import unscheduled
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.ports.background import Background, Promise
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.framework.status import SUCCESS, PluginError, Status, failed
 from berth.objects.pod import Pod

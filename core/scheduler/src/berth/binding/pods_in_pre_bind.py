@@ -8,7 +8,7 @@ Either end excludes the other, so a preemptor knows whether it has to delete the
 Source: pkg/scheduler/framework/runtime/pods_in_prebind_map.go (Kubernetes v1.36).
 """
 
-from berth.framework.background import Background, Promise
+from berth.framework.ports.background import Background, Promise
 
 
 class PodInPreBind:

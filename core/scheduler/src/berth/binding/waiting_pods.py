@@ -11,8 +11,8 @@ Source: pkg/scheduler/framework/runtime/waiting_pods_map.go (Kubernetes v1.36).
 
 from collections.abc import Iterator, Mapping
 
-from berth.framework.background import Background, Promise, Timer
 from berth.framework.clock import Clock
+from berth.framework.ports.background import Background, Promise, Timer
 from berth.framework.status import SUCCESS, Status, failed, unschedulable
 from berth.objects.pod import Pod
 

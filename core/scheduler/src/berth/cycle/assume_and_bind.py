@@ -12,10 +12,10 @@ from berth.cache.cache import Cache
 from berth.cache.errors import PodStateError
 from berth.cycle.attempts import Attempts
 from berth.cycle.failure import FailureHandler
-from berth.framework.attempt import Attempt
+from berth.framework.attempts.attempt import Attempt
 from berth.framework.clock import nanoseconds
 from berth.framework.interface import CLEAR_NOMINATION
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.framework.status import Code, Status, failed
 from berth.objects.pod import Pod

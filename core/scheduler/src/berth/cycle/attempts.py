@@ -4,9 +4,9 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.clock import Clock, nanoseconds
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.status import Status
 
 TRACE_ID_BYTES = 16

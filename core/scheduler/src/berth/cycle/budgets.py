@@ -31,10 +31,10 @@ from dataclasses import dataclass, field
 from math import inf
 
 from berth.cycle.debts import BETWEEN_TURNS_SECONDS, FOR_CPU, PLACED_PODS, Debts
-from berth.framework.background import Background
+from berth.framework.attempts.cycle_budget import CpuTime, CycleMeter
 from berth.framework.clock import Clock
-from berth.framework.cycle_budget import CpuTime, CycleMeter
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.ports.background import Background
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.objects.pod import Pod
 
 log = logging.getLogger(__name__)

@@ -10,13 +10,13 @@ from functools import partial
 from typing import NamedTuple
 
 from berth.cycle.budgets import CycleBudgets
-from berth.framework.background import Background
+from berth.framework.attempts.diagnosis import FitError, GroupFitError
 from berth.framework.clock import Clock
-from berth.framework.diagnosis import FitError, GroupFitError
 from berth.framework.handle import ApiWriter, EventRecorder, PodGoneError
 from berth.framework.interface import KEEP_NOMINATION, NominatingInfo, NominatingMode
 from berth.framework.pod_conditions import changes, unscheduled
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.ports.background import Background
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.status import Status
 from berth.objects.pod import Pod, PodCondition
 from berth.queue.errors import AlreadyQueuedError

@@ -9,7 +9,6 @@ import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from berth.framework.background import Background
 from berth.framework.clock import Clock
 from berth.framework.handle import ApiWriter, PodGoneError
 from berth.framework.pod_conditions import changes, unscheduled

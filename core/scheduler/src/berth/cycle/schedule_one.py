@@ -20,11 +20,11 @@ from berth.cycle.attempts import Attempts
 from berth.cycle.failure import FailureHandler
 from berth.cycle.schedule_pod import SchedulePod, guarded_decision
 from berth.cycle.skip_check import skipped
-from berth.framework.attempt import Attempt
-from berth.framework.cycle_budget import CycleMeter
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.cycle_state import CycleState
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_budget import CycleMeter
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.snapshot.pod_group_states import GroupKey, group_of

@@ -19,9 +19,9 @@ from berth.evaluation.find_nodes import NodeSearch
 from berth.evaluation.node_plugins import NodePlugins
 from berth.evaluation.post_filtering import run_post_filters
 from berth.evaluation.select_host import Host, select_host
-from berth.framework.attempt import Attempt
-from berth.framework.cycle_budget import OverBudgetError
-from berth.framework.diagnosis import FitError
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_budget import OverBudgetError
+from berth.framework.attempts.diagnosis import FitError
 from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo
 from berth.framework.runtime import Framework
 from berth.framework.status import SUCCESS, PluginError, Status, failed

@@ -20,7 +20,7 @@ from berth.evaluation.cached_evaluation import CachedEvaluation
 from berth.evaluation.lru_entries import LruEntries
 from berth.evaluation.plugin_columns import PluginColumns
 from berth.evaluation.signatures import Signature, Signatures
-from berth.framework.attempt import Attempt
+from berth.framework.attempts.attempt import Attempt
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.snapshot.snapshot import Snapshot
 

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Mapping, Sequence
 import numpy as np
 
 from berth.evaluation.plugin_calls import drop_unread
-from berth.framework.attempt import Attempt
-from berth.framework.diagnosis import Diagnosis
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.extender import EXTENDER, Extender, ExtenderVerdicts, Victims
 from berth.framework.extender_binding import interested
 from berth.framework.interface import MAX_NODE_SCORE

@@ -5,8 +5,8 @@ from typing import TypeAlias
 import numpy as np
 
 from berth.evaluation.reasons import Numbers, Reasons, filter_error
-from berth.framework.cycle_state import CycleState
-from berth.framework.diagnosis import Diagnosis, Rejections
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.attempts.diagnosis import Diagnosis, Rejections
 from berth.framework.interface import FilterPlugin, ReasonCodes
 from berth.framework.status import PluginError
 from berth.snapshot.columns import Mask

@@ -10,8 +10,8 @@ import numpy as np
 
 from berth.evaluation.filtering import filter_one, run_filters
 from berth.evaluation.nominated_rows import NominatedRows, with_pods
-from berth.framework.attempt import Attempt
-from berth.framework.diagnosis import Diagnosis
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.interface import FilterPlugin, PreFilterExtensions
 from berth.framework.runtime import Framework
 from berth.framework.status import SUCCESS, PluginError, Status

@@ -13,8 +13,8 @@ import numpy as np
 from berth.evaluation.filter_accumulator import FilterAccumulator, OrderedFilter, record_rejections
 from berth.evaluation.plugin_calls import ConcurrentPluginCalls
 from berth.evaluation.reasons import Reasons, filter_error
-from berth.framework.attempt import Attempt
-from berth.framework.diagnosis import Diagnosis
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.interface import FilterPlugin, ReasonCodes
 from berth.framework.status import SUCCESS, Status
 from berth.snapshot.columns import Mask

@@ -19,8 +19,8 @@ from berth.evaluation.filtering import ask_filters, filter_one
 from berth.evaluation.nominated_rows import NominatedPods
 from berth.evaluation.pre_filtering import PreFilterOutcome
 from berth.evaluation.reasons import Numbers
-from berth.framework.attempt import Attempt
-from berth.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis, FitError
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.diagnosis import NO_NODES_AVAILABLE, Diagnosis, FitError
 from berth.framework.handle import Nominator
 from berth.framework.runtime import Framework
 from berth.framework.status import Code, PluginError, Status, failed, unresolvable

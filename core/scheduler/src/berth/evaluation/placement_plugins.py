@@ -12,8 +12,8 @@ from inspect import isawaitable
 import numpy as np
 
 from berth.evaluation.scoring import check_range
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import (
     Placement,
     PlacementProgress,

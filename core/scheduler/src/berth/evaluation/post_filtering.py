@@ -6,9 +6,9 @@ Source: pkg/scheduler/framework/runtime/framework.go RunPostFilterPlugins (Kuber
 from collections.abc import Sequence
 from inspect import isawaitable
 
-from berth.framework.attempt import Attempt
-from berth.framework.cycle_budget import OverBudgetError
-from berth.framework.diagnosis import Diagnosis
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_budget import OverBudgetError
+from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.interface import (
     CLEAR_NOMINATION,
     NominatingInfo,

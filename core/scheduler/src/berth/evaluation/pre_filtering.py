@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from berth.evaluation.state_writes import StateWrites, record_writes
-from berth.framework.attempt import Attempt
-from berth.framework.cycle_budget import OverBudgetError
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_budget import OverBudgetError
 from berth.framework.interface import PreFilterPlugin, PreFilterResult
 from berth.framework.status import SUCCESS, Code, Status, failed, unresolvable
 

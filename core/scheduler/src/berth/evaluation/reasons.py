@@ -5,8 +5,8 @@ from collections.abc import Hashable
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.framework.cycle_state import CycleState
-from berth.framework.diagnosis import distinct
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.attempts.diagnosis import distinct
 from berth.framework.interface import FilterPlugin, ReasonCodes
 from berth.framework.status import PluginError, Status
 from berth.snapshot.columns import Ints

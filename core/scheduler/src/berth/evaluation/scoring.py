@@ -10,9 +10,9 @@ import numpy as np
 
 from berth.evaluation.plugin_calls import ConcurrentPluginCalls
 from berth.evaluation.state_writes import StateWrites, record_writes
-from berth.framework.attempt import Attempt
-from berth.framework.cycle_budget import OverBudgetError
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_budget import OverBudgetError
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import (
     MAX_NODE_SCORE,
     MIN_NODE_SCORE,

@@ -14,7 +14,7 @@ from berth.evaluation.extending import add_priorities
 from berth.evaluation.find_nodes import Feasible
 from berth.evaluation.scoring import ask_scores, final_scores
 from berth.evaluation.top_scores import highest_of
-from berth.framework.attempt import Attempt
+from berth.framework.attempts.attempt import Attempt
 from berth.framework.interface import ScorePlugin, Scores
 from berth.framework.node_scores import NodeScores, PluginScores
 from berth.framework.runtime import Framework

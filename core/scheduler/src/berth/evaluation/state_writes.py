@@ -2,7 +2,7 @@
 
 from typing import Any, TypeAlias
 
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 
 StateWrites: TypeAlias = dict[str, dict[Any, Any]]
 """By plugin name: the values it wrote, by key."""

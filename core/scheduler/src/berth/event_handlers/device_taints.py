@@ -9,7 +9,7 @@ from functools import partial
 from berth.event_handlers.handler import EventHandled, MovingHandler, ignore_duration
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
-from berth.framework.listers import Listers
+from berth.framework.mirrors.listers import Listers
 from berth.objects.devices import DeviceTaintRule
 from berth.queue.scheduling_queue import SchedulingQueue
 

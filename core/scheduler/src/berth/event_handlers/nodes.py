@@ -9,7 +9,7 @@ import logging
 from berth.cache.cache import Cache
 from berth.event_handlers.handler import EventHandled, MovingHandler, ignore_duration
 from berth.framework.clock import Clock
-from berth.framework.object_events import NODE_ADD, NODE_DELETE, node_events
+from berth.framework.queueing.object_events import NODE_ADD, NODE_DELETE, node_events
 from berth.objects.node import Node
 from berth.queue.scheduling_queue import SchedulingQueue
 

@@ -11,8 +11,8 @@ from berth.cache.errors import PodStateError
 from berth.event_handlers.handler import EventHandled, MovingHandler, ignore_duration
 from berth.framework.clock import Clock
 from berth.framework.handle import WaitingPods
-from berth.framework.listers import Store
-from berth.framework.object_events import (
+from berth.framework.mirrors.listers import Store
+from berth.framework.queueing.object_events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
     ASSIGNED_POD_UPDATE,

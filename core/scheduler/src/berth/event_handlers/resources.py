@@ -15,7 +15,7 @@ from berth.event_handlers.handler import (
 )
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
-from berth.framework.listers import Store
+from berth.framework.mirrors.listers import Store
 from berth.objects.pod_groups import PodGroup
 from berth.queue.moves.queued_groups import QueuedGroups
 from berth.queue.scheduling_queue import SchedulingQueue

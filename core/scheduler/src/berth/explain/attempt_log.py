@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.diagnosis import NO_NODES_AVAILABLE, FitError
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.diagnosis import NO_NODES_AVAILABLE, FitError
 
 MAX_PODS = 20_000
 ATTEMPTS_PER_POD = 5

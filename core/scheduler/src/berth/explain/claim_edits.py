@@ -13,7 +13,7 @@ import msgspec
 
 from berth.explain.schema import Target
 from berth.explain.supposed import SUPPOSED_NAME
-from berth.framework.listers import Listers
+from berth.framework.mirrors.listers import Listers
 from berth.objects.api_object import ObjectMeta
 from berth.objects.pod import Pod
 from berth.objects.pod_spec import PodResourceClaim

@@ -20,10 +20,10 @@ from berth.explain.pod_states import PodStates
 from berth.explain.proposals import ProposalSearch, Proposed, by_row
 from berth.explain.schema import Explanation, NodeVerdicts, PastAttempt, PodState, StateKind, rfc3339
 from berth.explain.trying import PodTrial, Trying, Verdict, in_other_processes, unplaced
-from berth.framework.cycle_budget import CycleMeter, OverBudgetError
-from berth.framework.listers import Listers
+from berth.framework.attempts.cycle_budget import CycleMeter, OverBudgetError
+from berth.framework.mirrors.listers import Listers
+from berth.framework.mirrors.store import Store
 from berth.framework.runtime import Framework
-from berth.framework.store import Store
 from berth.objects.pod import Pod
 from berth.preemption.evaluator import Evaluator
 from berth.snapshot.snapshot import Snapshot

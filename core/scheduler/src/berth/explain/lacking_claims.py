@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
-from berth.framework.listers import Listers
+from berth.framework.mirrors.listers import Listers
 from berth.objects.csi_migration import CsiVolume
 from berth.objects.pod import Pod
 from berth.objects.pod_spec import PodResourceClaim

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from berth.explain.trying import PodTrial, Trying
-from berth.framework.cycle_budget import CycleMeter
+from berth.framework.attempts.cycle_budget import CycleMeter
 from berth.framework.preempting import PreemptionRequest
 from berth.framework.runtime import Framework
 from berth.objects.pod import Pod

@@ -27,10 +27,10 @@ from berth.explain.schema import (
     QueueOverview,
 )
 from berth.explain.trying import PodTrial, Verdict
-from berth.framework.cycle_budget import CycleMeter, OverBudgetError
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.attempts.cycle_budget import CycleMeter, OverBudgetError
+from berth.framework.mirrors.store import Store
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
-from berth.framework.store import Store
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
 from berth.objects.pod_template import PodTemplate

@@ -14,7 +14,7 @@ from berth.explain.schema import Awaited, Nomination, PodState, StateKind, Wait,
 from berth.framework.clock import Clock, wall_time
 from berth.framework.cluster_event import ActionType
 from berth.framework.handle import Nominator
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.objects.pod import Pod
 from berth.objects.pod_volumes import claim_uses

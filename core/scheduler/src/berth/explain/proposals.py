@@ -30,10 +30,10 @@ from berth.explain.schema import Proposal, Target
 from berth.explain.supposed import Supposed
 from berth.explain.trying import Trying, Verdict, in_other_processes, in_this_process, without
 from berth.explain.volume_places import ExplainedVolumes
-from berth.framework.cycle_budget import CycleMeter, OverBudgetError
-from berth.framework.listers import Listers
+from berth.framework.attempts.cycle_budget import CycleMeter, OverBudgetError
+from berth.framework.mirrors.listers import Listers
+from berth.framework.mirrors.store import Store
 from berth.framework.runtime import Framework
-from berth.framework.store import Store
 from berth.objects.pod import Pod
 from berth.preemption.candidates import Candidate
 from berth.snapshot.columns import Mask

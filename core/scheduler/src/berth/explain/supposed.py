@@ -6,7 +6,7 @@ No object of a cluster refers to such a name, so that whatever reads the stores 
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-from berth.framework.store import Store
+from berth.framework.mirrors.store import Store
 from berth.objects.api_object import TypedObject
 
 T = TypeVar("T", bound=TypedObject)

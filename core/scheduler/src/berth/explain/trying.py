@@ -16,11 +16,11 @@ from berth.evaluation.extending import add_priorities, run_extender_filters
 from berth.evaluation.find_nodes import Feasible, NodeSearch, Rotation
 from berth.evaluation.node_plugins import NodePlugins
 from berth.evaluation.select_host import score_nodes
-from berth.framework.attempt import Attempt
-from berth.framework.cycle_budget import CycleMeter
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.cycle_state import CycleState
-from berth.framework.diagnosis import Diagnosis, FitError
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_budget import CycleMeter
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.attempts.diagnosis import Diagnosis, FitError
 from berth.framework.extender import Extender
 from berth.framework.extender_binding import interested
 from berth.framework.handle import Nominator

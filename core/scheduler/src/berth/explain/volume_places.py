@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from berth.framework.store import Store
+from berth.framework.mirrors.store import Store
 from berth.objects.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONES_DELIMITER
 from berth.objects.pod import Pod
 from berth.objects.pod_volumes import named_claims

@@ -3,11 +3,11 @@
 import random
 from dataclasses import dataclass
 
-from berth.framework.background import Background
-from berth.framework.claim_writing import ClaimWriter
 from berth.framework.clock import Clock
 from berth.framework.handle import ApiWriter, VolumeWriter
-from berth.framework.pod_group_writing import PodGroupWriter
+from berth.framework.ports.background import Background
+from berth.framework.ports.claim_writing import ClaimWriter
+from berth.framework.ports.pod_group_writing import PodGroupWriter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

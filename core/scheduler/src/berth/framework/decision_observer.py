@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from berth.framework.attempt import Attempt
-from berth.framework.diagnosis import Diagnosis
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.interface import PostFilterResult
 from berth.framework.node_scores import NodeScores
 

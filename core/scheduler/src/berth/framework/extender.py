@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from berth.framework.attempt import Attempt
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_state import CycleState
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 

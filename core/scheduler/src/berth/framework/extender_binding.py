@@ -6,7 +6,7 @@ Source: pkg/scheduler/schedule_one.go extendersBinding (Kubernetes v1.36).
 import logging
 from collections.abc import Callable, Sequence
 
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.extender import Extender
 from berth.framework.status import SUCCESS, Status, failed
 from berth.objects.pod import Pod

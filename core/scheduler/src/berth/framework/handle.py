@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from berth.config.releases.rules import DEFAULT_RULES, Rules
-from berth.framework.background import Background
-from berth.framework.claim_metrics import ClaimMetrics, NoClaimMetrics
-from berth.framework.claim_writing import ClaimWriter
 from berth.framework.clock import Clock
-from berth.framework.listers import Listers
+from berth.framework.mirrors.listers import Listers
+from berth.framework.ports.background import Background
+from berth.framework.ports.claim_metrics import ClaimMetrics, NoClaimMetrics
+from berth.framework.ports.claim_writing import ClaimWriter
 from berth.framework.preempting import Preemption
 from berth.objects.pod import Pod, PodCondition
 from berth.objects.pod_groups import PodGroup

@@ -28,9 +28,9 @@ from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, Type
 import numpy as np
 from numpy.typing import NDArray
 
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.cluster_event import ClusterEventWithHint
-from berth.framework.cycle_state import CycleState
-from berth.framework.queued_pod import QueuedPodInfo, SortKey
+from berth.framework.queueing.queued_pod import QueuedPodInfo, SortKey
 from berth.framework.status import SUCCESS, Code, Status
 from berth.objects.pod import Pod
 from berth.objects.pod_features import Features
@@ -322,7 +322,7 @@ class PostFilterPlugin(Plugin):
 
         Plugins are called in profile order until one returns SUCCESS or an error. The pod is never bound in
         this cycle; it is retried once events make room. `diagnosis` is a
-        berth.framework.diagnosis.Diagnosis: the status of each rejected node.
+        berth.framework.attempts.diagnosis.Diagnosis: the status of each rejected node.
         """
 
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from berth.framework.cycle_state import CycleState
-from berth.framework.diagnosis import Diagnosis
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.interface import GroupTrial, PodGroupPostFilterResult, PostFilterResult
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup

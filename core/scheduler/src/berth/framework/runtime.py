@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import Any
 
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.decision_observer import DecisionObserver
 from berth.framework.extender import Extender
 from berth.framework.extender_binding import run_extender_bind

@@ -9,7 +9,7 @@ from itertools import islice
 
 import msgspec
 
-from berth.framework.cycle_record import CycleRecord, Interval
+from berth.framework.attempts.cycle_record import CycleRecord, Interval
 from berth.objects.pod import Pod
 from berth.telemetry.trace_shape import TraceShape
 

@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 import grpc
 import grpc.aio
 
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.clock import SYSTEM_CLOCK
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.cycle_state import CycleState
 from berth.framework.hypothetical_pod import HypotheticalPod
-from berth.framework.queued_pod import SortKey
+from berth.framework.queueing.queued_pod import SortKey
 from berth.objects.pod import Pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.cluster_state.state_feed import StateFeed

@@ -17,9 +17,6 @@ from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.config.profiles import ResolvedProfile
 from berth.evaluation.equivalence_cache import EquivalenceCache
 from berth.framework.clock import SYSTEM_CLOCK, Clock
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.cycle_state import CycleState
-from berth.framework.diagnosis import FitError
 from berth.framework.handle import Handle, WaitingPod, WaitingPods
 from berth.objects.node import Node
 from berth.objects.pod import Pod

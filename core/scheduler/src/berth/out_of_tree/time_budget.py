@@ -7,7 +7,7 @@ import asyncio
 from dataclasses import dataclass
 
 from berth.config.out_of_tree.sidecars import SidecarSpec
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth_plugin_proto import identity_pb2
 
 DEFAULT_SECONDS = 1.0

@@ -5,7 +5,7 @@ Source: pkg/scheduler/framework/plugins/helper/spread.go (Kubernetes v1.36).
 
 from typing import Any, NamedTuple, TypeAlias
 
-from berth.framework.listers import Listers, Store
+from berth.framework.mirrors.listers import Listers, Store
 from berth.objects.api_object import OwnerReference
 from berth.objects.label_selector import (
     EVERYTHING,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar, Protocol
 
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import PreFilterExtensions
 from berth.framework.status import SUCCESS, Status
 from berth.objects.pod import Pod

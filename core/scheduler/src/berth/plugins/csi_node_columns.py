@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 
-from berth.framework.listers import Store
+from berth.framework.mirrors.listers import Store
 from berth.objects.storage import CSINode
 from berth.snapshot.snapshot import Snapshot
 

@@ -5,7 +5,7 @@ Source: pkg/scheduler/framework/plugins/defaultbinder (Kubernetes v1.36).
 
 from collections.abc import Callable
 
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import DirectBindPlugin
 from berth.framework.status import SUCCESS, Status, failed
 from berth.objects.pod import Pod

@@ -10,6 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from berth.config.plugin_args import DefaultPreemptionArgs
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.cluster_event import (
     ActionType,
     ClusterEvent,
@@ -17,8 +19,6 @@ from berth.framework.cluster_event import (
     EventResource,
     QueueingHint,
 )
-from berth.framework.cycle_state import CycleState
-from berth.framework.diagnosis import Diagnosis
 from berth.framework.handle import Handle
 from berth.framework.interface import (
     EnqueueExtensions,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from berth.framework.listers import Listers
+from berth.framework.mirrors.listers import Listers
 from berth.objects.devices import DeviceClass
 from berth.objects.steps import at_once
 from berth.plugins.device_classes import DeviceClassNames, is_device_resource

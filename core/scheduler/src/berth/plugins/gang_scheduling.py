@@ -8,6 +8,7 @@ Source: pkg/scheduler/framework/plugins/gangscheduling (Kubernetes v1.36, v1.37)
 
 from typing import Any
 
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.cluster_event import (
     ActionType,
     ClusterEvent,
@@ -15,7 +16,6 @@ from berth.framework.cluster_event import (
     EventResource,
     QueueingHint,
 )
-from berth.framework.cycle_state import CycleState
 from berth.framework.interface import (
     EnqueueExtensions,
     PermitPlugin,

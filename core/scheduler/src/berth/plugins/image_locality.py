@@ -10,7 +10,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import MAX_NODE_SCORE, Depends, ScorePlugin, Scores
 from berth.objects.image_names import normalized_image_name
 from berth.objects.pod import Pod

@@ -10,6 +10,8 @@ import msgspec
 import numpy as np
 
 from berth.config.plugin_args import NodeAffinityArgs
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.attempts.pacing import paced
 from berth.framework.cluster_event import (
     ActionType,
     ClusterEvent,
@@ -17,7 +19,6 @@ from berth.framework.cluster_event import (
     EventResource,
     QueueingHint,
 )
-from berth.framework.cycle_state import CycleState
 from berth.framework.handle import Handle
 from berth.framework.interface import (
     Depends,
@@ -33,7 +34,6 @@ from berth.framework.interface import (
     ReasonCodes,
     Scores,
 )
-from berth.framework.pacing import paced
 from berth.framework.score import default_normalize
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed, unresolvable
 from berth.objects.decode import decoder

@@ -7,8 +7,8 @@ from collections.abc import Hashable
 
 import numpy as np
 
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.cluster_event import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
-from berth.framework.cycle_state import CycleState
 from berth.framework.interface import Depends, EnqueueExtensions, FilterPlugin, Reason, ReasonCodes
 from berth.framework.status import Code
 from berth.objects.pod import Pod

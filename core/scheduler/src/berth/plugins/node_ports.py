@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.cluster_event import (
     ActionType,
     ClusterEvent,
@@ -14,7 +15,6 @@ from berth.framework.cluster_event import (
     EventResource,
     QueueingHint,
 )
-from berth.framework.cycle_state import CycleState
 from berth.framework.interface import (
     Depends,
     EnqueueExtensions,

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from berth.config.plugin_args import NodeResourcesBalancedAllocationArgs
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.handle import Handle
 from berth.framework.interface import (
     MAX_NODE_SCORE,

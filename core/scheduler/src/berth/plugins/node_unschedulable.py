@@ -6,6 +6,7 @@ Source: pkg/scheduler/framework/plugins/nodeunschedulable (Kubernetes v1.36).
 from collections.abc import Hashable
 from typing import Any
 
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.cluster_event import (
     ActionType,
     ClusterEvent,
@@ -13,7 +14,6 @@ from berth.framework.cluster_event import (
     EventResource,
     QueueingHint,
 )
-from berth.framework.cycle_state import CycleState
 from berth.framework.handle import Handle
 from berth.framework.interface import Depends, EnqueueExtensions, FilterPlugin, Reason, ReasonCodes
 from berth.framework.status import Code

@@ -1,6 +1,6 @@
 """What plugins that look at pod groups ask of the rest of the scheduler."""
 
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.handle import Handle
 from berth.framework.status import PluginError
 from berth.objects.pod_groups import PodGroup

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import MAX_NODE_SCORE, PlacementScorePlugin, ProposedPlacement, Scores
 from berth.framework.status import PluginError
 from berth.plugins.in_tree import InTreePlugin

@@ -4,7 +4,7 @@ Source: pkg/scheduler/framework/plugins/queuesort (Kubernetes v1.36).
 """
 
 from berth.framework.interface import QueueSortPlugin
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.plugins.in_tree import InTreePlugin
 
 

@@ -5,7 +5,7 @@ Source: pkg/scheduler/framework/plugins/topologyaware (Kubernetes v1.36).
 
 import numpy as np
 
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import Placement, PlacementGeneratePlugin, PlacementsResult
 from berth.framework.status import PluginError, failed
 from berth.plugins.in_tree import InTreePlugin

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.attempts.pacing import paced
 from berth.framework.cluster_event import (
     ActionType,
     ClusterEvent,
@@ -16,7 +18,6 @@ from berth.framework.cluster_event import (
     EventResource,
     QueueingHint,
 )
-from berth.framework.cycle_state import CycleState
 from berth.framework.interface import (
     EnqueueExtensions,
     FilterPlugin,
@@ -25,7 +26,6 @@ from berth.framework.interface import (
     Reason,
     ReasonCodes,
 )
-from berth.framework.pacing import paced
 from berth.framework.status import SKIP, unresolvable
 from berth.objects.pod import Pod
 from berth.objects.pod_features import PodFeature

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.cluster_event import (
     ActionType,
     ClusterEvent,
@@ -17,7 +18,6 @@ from berth.framework.cluster_event import (
     EventResource,
     QueueingHint,
 )
-from berth.framework.cycle_state import CycleState
 from berth.framework.interface import (
     EnqueueExtensions,
     FilterPlugin,

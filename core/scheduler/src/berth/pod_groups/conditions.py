@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from berth.framework.background import Background
 from berth.framework.clock import Clock
-from berth.framework.listers import AssumeCache
-from berth.framework.pod_group_writing import PodGroupWriter
+from berth.framework.mirrors.listers import AssumeCache
+from berth.framework.ports.background import Background
+from berth.framework.ports.pod_group_writing import PodGroupWriter
 from berth.objects.pod_groups import PodGroup, PodGroupCondition
 from berth.pod_groups.group_result import GroupResult
 from berth.snapshot.pod_group_states import GroupKey

@@ -11,8 +11,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from berth.evaluation.placement_plugins import run_placement_feasible
-from berth.framework.cycle_state import CycleState
-from berth.framework.diagnosis import GroupFitError
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.attempts.diagnosis import GroupFitError
 from berth.framework.interface import PlacementProgress
 from berth.framework.runtime import Framework
 from berth.framework.status import Code, Status, failed

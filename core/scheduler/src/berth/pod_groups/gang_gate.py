@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from berth.framework.listers import Store
+from berth.framework.mirrors.listers import Store
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
 from berth.plugins.gang_scheduling import GangScheduling

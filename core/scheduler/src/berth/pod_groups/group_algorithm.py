@@ -16,12 +16,12 @@ from berth.binding.binding_cycle import rejected_on
 from berth.cache.cache import Cache
 from berth.cycle.schedule_one import SCHEDULING_CYCLE
 from berth.cycle.schedule_pod import Decision, PodAlgorithm, guarded_decision
-from berth.framework.attempt import Attempt
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_budget import CycleMeter
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.attempts.diagnosis import FitError
 from berth.framework.clock import nanoseconds
-from berth.framework.cycle_budget import CycleMeter
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.cycle_state import CycleState
-from berth.framework.diagnosis import FitError
 from berth.framework.group_plans import GroupPlan
 from berth.framework.interface import CLEAR_NOMINATION, NominatingMode, PlacementProgress
 from berth.framework.runtime import Framework

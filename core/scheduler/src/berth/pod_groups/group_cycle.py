@@ -18,12 +18,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from berth.cycle.skip_check import skipped
+from berth.framework.attempts.cycle_budget import OverBudgetError
 from berth.framework.clock import Clock
-from berth.framework.cycle_budget import OverBudgetError
 from berth.framework.interface import CLEAR_NOMINATION
-from berth.framework.listers import Store
-from berth.framework.queued_group import QueuedGroupInfo
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.mirrors.listers import Store
+from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.framework.status import SUCCESS, Code, PluginError, Status, failed
 from berth.objects.pod import Pod

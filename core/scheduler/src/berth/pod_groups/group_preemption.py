@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from berth.framework.cycle_budget import OverBudgetError
+from berth.framework.attempts.cycle_budget import OverBudgetError
 from berth.framework.interface import PodGroupPostFilterPlugin, PodGroupPostFilterResult
-from berth.framework.listers import Store
+from berth.framework.mirrors.listers import Store
 from berth.framework.status import Status, failed, unschedulable
 from berth.objects.pod_groups import PodGroup
 from berth.pod_groups.group_algorithm import GroupPlacementTrial, GroupQuestion, SchedulingContext

@@ -6,7 +6,7 @@ Source: pkg/scheduler/schedule_one_podgroup.go (Kubernetes v1.36).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from berth.framework.attempt import Attempt
+from berth.framework.attempts.attempt import Attempt
 from berth.framework.interface import NominatingInfo
 from berth.framework.status import SUCCESS, Code, PluginError, Status, failed
 from berth.objects.pod import Pod

@@ -6,8 +6,8 @@ Source: pkg/scheduler/schedule_one_podgroup.go podGroupInfoForPod (Kubernetes v1
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.framework.status import PluginError
 from berth.objects.pod import Pod

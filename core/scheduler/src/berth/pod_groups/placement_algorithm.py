@@ -10,9 +10,9 @@ from dataclasses import replace
 import numpy as np
 
 from berth.evaluation.placement_plugins import run_generate, run_placement_scores
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.clock import Clock
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.cycle_state import CycleState
 from berth.framework.interface import Placement, ProposedPlacement
 from berth.framework.status import PluginError, failed, unschedulable
 from berth.pod_groups.group_algorithm import GroupQuestion, SchedulingContext

@@ -9,7 +9,7 @@ Source: docs/decisions/0033-joint-placement.md.
 import logging
 from dataclasses import replace
 
-from berth.framework.cycle_budget import OverBudgetError
+from berth.framework.attempts.cycle_budget import OverBudgetError
 from berth.framework.group_plans import GroupPlan, PodGroupPlanPlugin, TriedPlan
 from berth.pod_groups.group_algorithm import GroupQuestion, SchedulingContext, try_group
 from berth.pod_groups.group_result import GroupResult

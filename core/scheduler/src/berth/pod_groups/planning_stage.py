@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
-from berth.framework.attempt import Attempt
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.cycle_state import CycleState
-from berth.framework.diagnosis import FitError
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.attempts.diagnosis import FitError
 from berth.framework.group_plans import GroupPlan, TriedPlan
 from berth.framework.node_scores import NodeScores
 from berth.framework.status import PluginError, Status

@@ -14,7 +14,7 @@ from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.evaluation.node_plugins import NodePlugins
 from berth.evaluation.select_host import drawn, score_nodes
 from berth.evaluation.top_scores import highest_of
-from berth.framework.attempt import Attempt
+from berth.framework.attempts.attempt import Attempt
 from berth.framework.group_plans import GroupPlan
 from berth.framework.node_scores import NodeScores
 from berth.framework.runtime import Framework

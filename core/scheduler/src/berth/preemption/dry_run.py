@@ -16,8 +16,8 @@ from typing import TypeAlias
 import numpy as np
 
 from berth.evaluation.nominated_rows import NominatedRows
-from berth.framework.attempt import Attempt
-from berth.framework.diagnosis import Diagnosis
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.interface import FilterPlugin, PreFilterExtensions
 from berth.framework.runtime import Framework
 from berth.framework.status import PluginError, Status, failed, unresolvable

@@ -4,7 +4,7 @@ Source: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go 
 (Kubernetes v1.36).
 """
 
-from berth.framework.diagnosis import Diagnosis
+from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.status import Code
 from berth.objects.pod import Pod
 from berth.snapshot.snapshot import Snapshot

@@ -15,9 +15,9 @@ from dataclasses import replace
 
 from berth.evaluation.extending import run_extender_preemption
 from berth.evaluation.nominated_rows import NominatedPods
-from berth.framework.attempt import Attempt
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.diagnosis import FitError
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.diagnosis import FitError
 from berth.framework.extender import Victims
 from berth.framework.extender_binding import interested
 from berth.framework.handle import Handle

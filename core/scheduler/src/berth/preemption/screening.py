@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.runtime import Framework
 from berth.objects.host_ports import HostPort
 from berth.plugins.node_resources_fit import NodeResourcesFit

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from berth.framework.diagnosis import Diagnosis, Rejections
+from berth.framework.attempts.diagnosis import Diagnosis, Rejections
 from berth.framework.status import Code, PluginError, Status, unresolvable
 from berth.preemption.candidates import Candidate, FoundCandidates, candidates_wanted
 from berth.preemption.dry_run import NO_VICTIMS, DryRun, DryRunResult

@@ -16,9 +16,9 @@ import numpy as np
 from berth.evaluation.filter_with_nominated import follow_pods
 from berth.evaluation.filtering import run_filters
 from berth.evaluation.nominated_rows import NominatedRows
-from berth.framework.attempt import Attempt
-from berth.framework.cycle_state import CycleState
-from berth.framework.diagnosis import Diagnosis
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.interface import FilterPlugin, PreFilterExtensions
 from berth.framework.runtime import Framework
 from berth.framework.status import PluginError

@@ -7,7 +7,7 @@ v1.36).
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from berth.framework.listers import Store
+from berth.framework.mirrors.listers import Store
 from berth.objects.pod_groups import PodGroup
 from berth.preemption.candidates import Candidate
 from berth.preemption.victims import Seniority

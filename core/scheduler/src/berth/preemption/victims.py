@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from berth.framework.listers import Store
+from berth.framework.mirrors.listers import Store
 from berth.objects.label_selector import InvalidSelectorError, Selector, compile_selector
 from berth.objects.pod import Pod
 from berth.objects.workloads import PodDisruptionBudget

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from berth.framework.attempt import Attempt
-from berth.framework.diagnosis import Diagnosis
-from berth.framework.listers import Store
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.diagnosis import Diagnosis
+from berth.framework.mirrors.listers import Store
 from berth.framework.status import PluginError, Status
 from berth.objects.pod_groups import PodGroup
 from berth.preemption.candidates import Candidate

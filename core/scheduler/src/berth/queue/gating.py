@@ -13,8 +13,7 @@ from berth.evaluation.plugin_calls import drop_unread
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import ClusterEvent
 from berth.framework.interface import MaybeAwaitable, PreEnqueuePlugin
-from berth.framework.queued_group import QueuedGroupInfo
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo
 from berth.framework.status import Code, Status, failed
 from berth.queue.queue_metrics import QueueMetrics
 from berth.queue.requeueing.queue_profile import QueueProfile

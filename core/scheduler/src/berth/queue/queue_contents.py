@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from berth.framework.queued_group import QueuedGroupInfo
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo
 from berth.objects.pod import Pod
 from berth.queue.moves.queued_groups import QueuedGroups
 from berth.queue.pools.in_flight import InFlight

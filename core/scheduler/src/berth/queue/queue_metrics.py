@@ -7,7 +7,7 @@ Source: pkg/scheduler/metrics/metrics.go, metrics/metric_recorder.go (Kubernetes
 
 from typing import Protocol
 
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 
 
 class QueueMetrics(Protocol):

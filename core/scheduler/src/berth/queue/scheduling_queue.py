@@ -21,13 +21,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from berth.framework.background import Background
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import FORCE_ACTIVATE, LABEL_POP_FROM_BACKOFF, ClusterEvent
-from berth.framework.listers import Store
-from berth.framework.object_events import UNSPLIT, UnassignedPodEvents, pod_events
-from berth.framework.queued_group import QueuedGroupInfo
-from berth.framework.queued_pod import QueuedPodInfo, SortKey
+from berth.framework.mirrors.listers import Store
+from berth.framework.ports.background import Background
+from berth.framework.queueing.object_events import UNSPLIT, UnassignedPodEvents, pod_events
+from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo, SortKey
 from berth.framework.status import failed
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup

@@ -17,9 +17,8 @@ from typing import NamedTuple
 
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import FORCE_ACTIVATE, LABEL_SCHEDULE_ATTEMPT_FAILURE
-from berth.framework.object_events import UnassignedPodEvents
-from berth.framework.queued_group import QueuedGroupInfo
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.object_events import UnassignedPodEvents
+from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo
 from berth.objects.pod import Pod
 from berth.queue.gating import Gating
 from berth.queue.pools.backoff_queue import BackoffPolicy, BackoffQueue

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from berth.binding.api_dispatcher import CallMetrics, NoCallMetrics
 from berth.event_handlers.handler import ignore_duration
-from berth.framework.claim_metrics import ClaimMetrics, NoClaimMetrics
+from berth.framework.ports.claim_metrics import ClaimMetrics, NoClaimMetrics
 from berth.pod_groups.pod_group_metrics import NoPodGroupMetrics, PodGroupMetrics
 from berth.preemption.preemption_metrics import NoPreemptionMetrics, PreemptionMetrics
 from berth.queue.queue_metrics import NoMetrics, QueueMetrics

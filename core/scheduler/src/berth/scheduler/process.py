@@ -35,9 +35,9 @@ from berth.client.transport import Transport
 from berth.client.write_guard import Terms
 from berth.config.shards import Shard
 from berth.explain.attempt_log import AttemptLog
+from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.clock import SystemClock
 from berth.framework.core_ports import CorePorts
-from berth.framework.cycle_record import CycleRecord
 from berth.live_page.collecting import Collector
 from berth.live_page.history import History
 from berth.live_page.node_map import NodeMap

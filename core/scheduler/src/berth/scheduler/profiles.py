@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from berth.framework.interface import KeyedQueueSortPlugin
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.queue.requeueing.hints import build_hint_map
 from berth.queue.requeueing.queue_profile import QueueProfile

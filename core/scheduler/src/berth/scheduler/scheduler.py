@@ -34,11 +34,11 @@ from berth.event_handlers.handler import ResourceHandler
 from berth.event_handlers.nodes import NodeHandler
 from berth.event_handlers.pods import PodHandler, lister
 from berth.event_handlers.resources import resource_handler
+from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.core_ports import CorePorts
-from berth.framework.cycle_record import CycleRecord
 from berth.framework.handle import EventRecorder, Handle
-from berth.framework.listers import AssumeCache, Listers, Store
-from berth.framework.object_events import UnassignedPodEvents
+from berth.framework.mirrors.listers import AssumeCache, Listers, Store
+from berth.framework.queueing.object_events import UnassignedPodEvents
 from berth.framework.runtime import Framework
 from berth.objects.pod import Pod
 from berth.pod_groups.conditions import GroupConditions

@@ -7,9 +7,9 @@ made of, and how its answer comes back, is said once.
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from berth.framework.claim_writing import ClaimWriteError, ClaimWriter
 from berth.framework.handle import NO_ANNOTATIONS, ApiWriter, OnBound, PodGoneError, VolumeWriter
-from berth.framework.pod_group_writing import PodGroupWriter
+from berth.framework.ports.claim_writing import ClaimWriteError, ClaimWriter
+from berth.framework.ports.pod_group_writing import PodGroupWriter
 from berth.objects.pod import Pod, PodCondition
 from berth.objects.pod_groups import PodGroup, PodGroupCondition
 from berth.objects.resource_claims import Allocation, Consumer, ResourceClaim
@@ -102,7 +102,7 @@ class Volumes(_Writer[VolumeWriter]):
 
 
 class Claims(_Writer[ClaimWriter]):
-    """Implements berth.framework.claim_writing.ClaimWriter."""
+    """Implements berth.framework.ports.claim_writing.ClaimWriter."""
 
     async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
         """Create a claim; it as stored."""
@@ -143,7 +143,7 @@ class Claims(_Writer[ClaimWriter]):
 
 
 class PodGroups(_Writer[PodGroupWriter]):
-    """Implements berth.framework.pod_group_writing.PodGroupWriter."""
+    """Implements berth.framework.ports.pod_group_writing.PodGroupWriter."""
 
     async def write_condition(self, group: PodGroup, condition: PodGroupCondition) -> None:
         """Put the condition among those of the group."""

@@ -15,8 +15,8 @@ from berth.event_handlers.handler import ResourceHandler
 from berth.event_handlers.nodes import NodeHandler
 from berth.event_handlers.pods import PodHandler
 from berth.framework.cluster_event import ActionType
-from berth.framework.listers import Listers, Store
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.mirrors.listers import Listers, Store
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.snapshot.snapshot import Snapshot
 from berth.tape.spans import CYCLE, DECIDED, EVENT, FLUSH, POP, kind_of

@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import Context
 from typing import Any, TypeVar
 
-from berth.framework.background import Background, Promise, Timer
 from berth.framework.core_ports import CorePorts
 from berth.framework.handle import OnBound
+from berth.framework.ports.background import Background, Promise, Timer
 from berth.tape.calls import Claims, PodGroups, TapedPodWrites, Volumes
 from berth.tape.recorded_scheduler import Core, RecordedScheduler
 from berth.tape.spans import ANSWER, CALL, STEP, TIMER, kind_of
@@ -52,7 +52,7 @@ class _Background:
     """Concurrency of a recorded core: in a span that of the tape, outside of one what it would be anyway.
 
     Outside are those who ask a core what it would do, such as explanations. Implements
-    berth.framework.background.Background.
+    berth.framework.ports.background.Background.
     """
 
     def __init__(self, tape: Tape, tasks: Tasks, outside: Background) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from contextvars import Context, copy_context
 from typing import Any, Final, Protocol, TypeVar
 
-from berth.framework.background import Promise, Timer
+from berth.framework.ports.background import Promise, Timer
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class TapedPromise:
-    """Implements berth.framework.background.Promise."""
+    """Implements berth.framework.ports.background.Promise."""
 
     __slots__ = ("_then", "arrived", "value")
 
@@ -127,7 +127,7 @@ class TaskPace(Protocol):
 
 
 class Tasks:
-    """Implements berth.framework.background.Background; tasks and timers are numbered as they come."""
+    """Implements berth.framework.ports.background.Background; tasks and timers are numbered as they come."""
 
     def __init__(self, pace: TaskPace) -> None:
         self._pace = pace

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 
-from berth.framework.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_record import CycleRecord
 
 log = logging.getLogger(__name__)
 

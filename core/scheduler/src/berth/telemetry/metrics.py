@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 
 from berth.cache.cache import Cache
 from berth.config.flags.feature_gates import FeatureGates
-from berth.framework.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_record import CycleRecord
 from berth.telemetry.call_metrics import PrometheusCallMetrics
 from berth.telemetry.claim_metrics import PrometheusClaimMetrics
 from berth.telemetry.histogram import Series

@@ -11,7 +11,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import Any, NamedTuple
 
-from berth.framework.cycle_record import Interval
+from berth.framework.attempts.cycle_record import Interval
 from berth.framework.status import SUCCESS, Code, Status
 from berth.telemetry.spans import (
     CLIENT,

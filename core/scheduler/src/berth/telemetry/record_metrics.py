@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import prometheus_client as prometheus
 
-from berth.framework.cycle_record import CycleRecord, Interval
+from berth.framework.attempts.cycle_record import CycleRecord, Interval
 from berth.framework.status import SUCCESS, Code
 from berth.telemetry.histogram import Series
 from berth.telemetry.metric_families import Families

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from berth.framework.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_record import CycleRecord
 from berth.telemetry.errors import SettingError
 
 FAILED_PER_MINUTE = "BERTH_TRACES_FAILED_PER_MINUTE"

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from berth.framework.cycle_record import CycleRecord, Interval
+from berth.framework.attempts.cycle_record import CycleRecord, Interval
 from berth.framework.status import SUCCESS, Code
 from berth.telemetry.trace_shape import TraceShape
 

@@ -6,7 +6,7 @@ Spans are made from it (spans.py), and OTLP's bytes without them (otlp_encoder.p
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from berth.framework.cycle_record import CycleRecord, Interval
+from berth.framework.attempts.cycle_record import CycleRecord, Interval
 
 ID_BYTES = 8
 _IDS = 1 << 64

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
 
-from berth.framework.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_record import CycleRecord
 from berth.telemetry.export_queue import CLOSE_SECONDS, ExportQueue, Sink
 from berth.telemetry.sampling import Sampling
 from berth.telemetry.spans import EndedCycle

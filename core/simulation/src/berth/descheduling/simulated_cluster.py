@@ -18,7 +18,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from berth.explain.trying import Trying
-from berth.framework.cycle_budget import UNMETERED
+from berth.framework.attempts.cycle_budget import UNMETERED
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.objects.node import Node
 from berth.objects.pod import Pod, PodStatus

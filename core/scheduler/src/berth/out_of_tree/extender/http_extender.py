@@ -12,9 +12,9 @@ from typing import Any, Protocol, overload
 import msgspec
 
 from berth.config.types import ExtenderConfig
-from berth.framework.attempt import Attempt
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.extender import ExtenderVerdicts, Victims
 from berth.framework.hypothetical_pod import HypotheticalPod
 from berth.objects.api_object import TypedObject

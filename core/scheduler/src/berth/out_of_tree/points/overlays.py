@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.status import Status
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller

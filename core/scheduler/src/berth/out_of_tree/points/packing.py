@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.framework.interface import MAX_NODE_SCORE, MIN_NODE_SCORE, Scores
-from berth.framework.queued_pod import KEY_PARTS, NO_KEY, SortKey
+from berth.framework.queueing.queued_pod import KEY_PARTS, NO_KEY, SortKey
 from berth.framework.status import Code, Status
 from berth.out_of_tree.errors import PluginFailedError, ProtocolError
 from berth.out_of_tree.limits import REASON_BYTES, STATUS_REASONS, TABLE_BYTES

@@ -12,8 +12,8 @@ from functools import partial
 import numpy as np
 
 from berth.config.catalogue import ExtensionPoint
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import (
     Placement,
     PlacementGeneratePlugin,

@@ -11,8 +11,8 @@ from functools import partial
 import numpy as np
 
 from berth.config.catalogue import ExtensionPoint
-from berth.framework.cycle_state import CycleState
-from berth.framework.diagnosis import Diagnosis
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.interface import NominatingInfo, NominatingMode, PostFilterPlugin, PostFilterResult
 from berth.framework.status import Code, Status, failed, unschedulable
 from berth.objects.pod import Pod

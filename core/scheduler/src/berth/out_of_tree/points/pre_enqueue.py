@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from berth.config.catalogue import ExtensionPoint
 from berth.evaluation.plugin_columns import PluginColumns
 from berth.framework.cluster_event import ClusterEventWithHint
-from berth.framework.cycle_state import CycleState
 from berth.framework.handle import Handle
 from berth.framework.interface import EnqueueExtensions, MaybeAwaitable, PreEnqueuePlugin
 from berth.framework.status import SUCCESS, Code, Status, failed, unresolvable

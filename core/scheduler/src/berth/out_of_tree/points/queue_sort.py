@@ -12,7 +12,7 @@ from typing import Any
 from berth.evaluation.plugin_columns import PluginColumns
 from berth.framework.handle import Handle
 from berth.framework.interface import KeyedQueueSortPlugin
-from berth.framework.queued_pod import QueuedPodInfo, SortKey
+from berth.framework.queueing.queued_pod import QueuedPodInfo, SortKey
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.points.asking_ahead import LookAhead

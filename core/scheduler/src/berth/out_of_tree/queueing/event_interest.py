@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from berth.framework.cluster_event import ActionType
-from berth.framework.object_events import node_events, pod_events
+from berth.framework.queueing.object_events import node_events, pod_events
 from berth.objects.api_object import TypedObject
 from berth.objects.label_selector import InvalidSelectorError, Requirement
 from berth.objects.node import Node

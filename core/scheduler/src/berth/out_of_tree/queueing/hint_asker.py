@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from berth.framework.cluster_event import ActionType, EventResource, QueueingHint
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller

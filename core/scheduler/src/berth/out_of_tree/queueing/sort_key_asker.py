@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
-from berth.framework.queued_pod import NO_KEY, SortKey
+from berth.framework.queueing.queued_pod import NO_KEY, SortKey
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import SidecarError

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
+from berth.framework.attempts.cycle_record import CycleRecord, Interval
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.clock import nanoseconds
-from berth.framework.cycle_record import CycleRecord, Interval
-from berth.framework.cycle_state import CycleState
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.shadowing.comparison import ObservedChoice, ShadowOutcome

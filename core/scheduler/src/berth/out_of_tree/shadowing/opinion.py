@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import ReasonCodes, Scores
 from berth.framework.status import Status
 from berth.objects.pod import Pod

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.status import Code, Status
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller

@@ -7,7 +7,7 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
-from berth.framework.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.status import failed
 
 SPAN_ID_BYTES = 8

@@ -12,10 +12,10 @@ from functools import partial
 
 import msgspec
 
-from berth.framework.background import Promise
-from berth.framework.claim_metrics import DeviceWait
-from berth.framework.claim_writing import ClaimWriter
 from berth.framework.handle import Handle
+from berth.framework.ports.background import Promise
+from berth.framework.ports.claim_metrics import DeviceWait
+from berth.framework.ports.claim_writing import ClaimWriter
 from berth.framework.status import PluginError
 from berth.objects.pod import Pod
 from berth.objects.resource_claims import ResourceClaim

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from berth.framework.listers import Store
+from berth.framework.mirrors.listers import Store
 from berth.objects.api_object import ObjectMeta, OwnerReference
 from berth.objects.devices import DeviceClass
 from berth.objects.pod import Pod

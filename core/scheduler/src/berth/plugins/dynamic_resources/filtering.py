@@ -11,10 +11,10 @@ from math import inf
 
 import numpy as np
 
+from berth.framework.attempts.cycle_budget import CycleMeter
+from berth.framework.attempts.pacing import paced
 from berth.framework.clock import Clock
-from berth.framework.cycle_budget import CycleMeter
 from berth.framework.interface import ReasonCodes, Scores
-from berth.framework.pacing import paced
 from berth.framework.status import Status, failed, unresolvable
 from berth.objects.node_selector import NodeSelector
 from berth.objects.pod import Pod

@@ -7,10 +7,10 @@ from functools import lru_cache
 import numpy as np
 
 from berth.config.plugin_args import DynamicResourcesArgs
-from berth.framework.claim_writing import ClaimWriteError
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.attempts.diagnosis import Diagnosis
+from berth.framework.attempts.pacing import paced
 from berth.framework.cluster_event import ClusterEventWithHint
-from berth.framework.cycle_state import CycleState
-from berth.framework.diagnosis import Diagnosis
 from berth.framework.handle import Handle
 from berth.framework.interface import (
     NO_ROW_FORM,
@@ -35,7 +35,7 @@ from berth.framework.interface import (
     Scores,
     VersionedKey,
 )
-from berth.framework.pacing import paced
+from berth.framework.ports.claim_writing import ClaimWriteError
 from berth.framework.score import default_normalize
 from berth.framework.status import SKIP, SUCCESS, PluginError, Status, failed, unresolvable, unschedulable
 from berth.objects.label_selector import InvalidSelectorError

@@ -6,7 +6,7 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go (Ku
 from collections import Counter
 from collections.abc import Iterable
 
-from berth.framework.claim_tracker import ChangedClaim, ClaimTracker
+from berth.framework.mirrors.claim_tracker import ChangedClaim, ClaimTracker
 from berth.objects.quantity import nanos
 from berth.objects.resource_claims import DeviceResult, ResourceClaim
 from berth.plugins.dynamic_resources.capacity import AS_WRITTEN, CapacityRules

@@ -3,8 +3,9 @@
 from collections.abc import Hashable
 
 from berth.config.plugin_args import InterPodAffinityArgs
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.attempts.pacing import paced
 from berth.framework.cluster_event import ClusterEventWithHint
-from berth.framework.cycle_state import CycleState
 from berth.framework.handle import Handle
 from berth.framework.interface import (
     NO_ROW_FORM,
@@ -22,7 +23,6 @@ from berth.framework.interface import (
     Scores,
     VersionedKey,
 )
-from berth.framework.pacing import paced
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed, unresolvable
 from berth.objects.pod import Pod
 from berth.objects.steps import Steps

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from berth.framework.cycle_budget import CycleMeter
-from berth.framework.listers import NO_LABELS, Listers
+from berth.framework.attempts.cycle_budget import CycleMeter
+from berth.framework.mirrors.listers import NO_LABELS, Listers
 from berth.objects.label_selector import InvalidSelectorError
 from berth.objects.pod import Pod
 from berth.objects.steps import Steps

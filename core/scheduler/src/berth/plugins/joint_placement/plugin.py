@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from itertools import islice
 
 from berth.config.plugin_args import JointPlacementArgs
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.group_plans import GroupPlan, PlanningGround, PodGroupPlanPlugin, TriedPlan
 from berth.framework.handle import Handle
 from berth.framework.interface import PreFilterPlugin, PreFilterResult

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from berth.config.plugin_args import NodeResourcesFitArgs
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.cluster_event import ClusterEventWithHint
-from berth.framework.cycle_state import CycleState
 from berth.framework.handle import Handle
 from berth.framework.interface import (
     NO_ROW_FORM,

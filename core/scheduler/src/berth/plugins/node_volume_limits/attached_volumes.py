@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from berth.framework.listers import Listers
+from berth.framework.mirrors.listers import Listers
 from berth.objects.csi_migration import CsiVolume
 from berth.objects.pod_volumes import Disk, PlacedVolume
 from berth.plugins.node_volume_limits.resolving import (

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from berth.framework.listers import Store
+from berth.framework.mirrors.listers import Store
 from berth.objects.storage import CSINode
 from berth.plugins.csi_node_columns import CsiNodeColumns
 from berth.snapshot.columns import Ints, Mask

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.attempts.pacing import paced
 from berth.framework.cluster_event import ClusterEventWithHint
-from berth.framework.cycle_state import CycleState
 from berth.framework.handle import Handle
 from berth.framework.interface import (
     EnqueueExtensions,
@@ -18,7 +19,6 @@ from berth.framework.interface import (
     PreFilterResult,
     ReasonCodes,
 )
-from berth.framework.pacing import paced
 from berth.framework.status import SKIP, Status, failed, unresolvable, unschedulable
 from berth.objects.csi_migration import CsiVolume, migration_of
 from berth.objects.pod import Pod

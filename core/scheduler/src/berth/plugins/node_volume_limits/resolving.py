@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from berth.framework.listers import Listers
+from berth.framework.mirrors.listers import Listers
 from berth.objects.csi_migration import BY_PLUGIN, CsiVolume, csi_volume
 from berth.objects.pod_volumes import ClaimUse, Disk, PlacedVolume
 from berth.objects.storage import PersistentVolumeClaim

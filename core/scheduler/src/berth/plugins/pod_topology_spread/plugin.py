@@ -3,8 +3,9 @@
 from collections.abc import Hashable
 
 from berth.config.plugin_args import PodTopologySpreadArgs
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.attempts.pacing import paced
 from berth.framework.cluster_event import ClusterEventWithHint
-from berth.framework.cycle_state import CycleState
 from berth.framework.handle import Handle
 from berth.framework.interface import (
     CacheKey,
@@ -19,7 +20,6 @@ from berth.framework.interface import (
     Scores,
     VersionedKey,
 )
-from berth.framework.pacing import paced
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed
 from berth.objects.label_selector import InvalidSelectorError
 from berth.objects.pod import Pod

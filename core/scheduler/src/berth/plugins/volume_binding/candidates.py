@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from berth.framework.listers import AssumeCache, Store
+from berth.framework.mirrors.listers import AssumeCache, Store
 from berth.objects.steps import Steps
 from berth.objects.storage import (
     AVAILABLE,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.framework.listers import Listers
+from berth.framework.mirrors.listers import Listers
 from berth.objects.steps import Steps
 from berth.objects.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim
 from berth.plugins.volume_binding.candidates import VolumeCandidates

@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable
 
 import numpy as np
 
-from berth.framework.listers import Store
+from berth.framework.mirrors.listers import Store
 from berth.objects.csi_migration import persistent_migration, translated_affinity
 from berth.objects.label_selector import InvalidSelectorError, Requirement, compile_selector
 from berth.objects.node_selector import NodeSelector

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from berth.config.plugin_args import VolumeBindingArgs
-from berth.framework.claim_metrics import VolumeStage
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.attempts.pacing import paced
 from berth.framework.cluster_event import ClusterEventWithHint
-from berth.framework.cycle_state import CycleState
 from berth.framework.handle import Handle
 from berth.framework.interface import (
     EnqueueExtensions,
@@ -25,7 +25,7 @@ from berth.framework.interface import (
     ScorePlugin,
     Scores,
 )
-from berth.framework.pacing import paced
+from berth.framework.ports.claim_metrics import VolumeStage
 from berth.framework.status import SKIP, SUCCESS, Code, PluginError, Status, failed, unresolvable
 from berth.objects.label_selector import InvalidSelectorError
 from berth.objects.pod import Pod

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from berth.framework.listers import Listers
+from berth.framework.mirrors.listers import Listers
 from berth.framework.status import PluginError
 from berth.objects.pod import Pod
 from berth.objects.pod_volumes import ClaimUse, claim_uses

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from berth.framework.listers import Listers
+from berth.framework.mirrors.listers import Listers
 from berth.framework.status import PluginError
 from berth.objects.quantity import whole
 from berth.objects.steps import Steps

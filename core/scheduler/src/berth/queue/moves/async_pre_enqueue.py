@@ -13,9 +13,9 @@ docs/protocol.md "Order of calls".
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from berth.framework.background import Background
 from berth.framework.cluster_event import ClusterEvent
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.ports.background import Background
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.status import Status, failed
 from berth.objects.pod import Pod
 from berth.queue.pools.in_flight import InFlight, InFlightEvent

@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from berth.framework.cluster_event import ClusterEvent, QueueingHint
-from berth.framework.queued_group import QueuedGroupInfo
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo
 from berth.objects.pod import Pod
 from berth.queue.moves.async_pre_enqueue import AsyncPreEnqueue
 from berth.queue.pools.in_flight import InFlight

@@ -9,7 +9,7 @@ import logging
 
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import LABEL_SCHEDULE_ATTEMPT_FAILURE
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.queue.errors import AlreadyQueuedError
 from berth.queue.pools.in_flight import InFlight
 from berth.queue.queue_metrics import QueueMetrics, count_rejected

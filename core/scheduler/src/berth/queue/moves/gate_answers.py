@@ -7,7 +7,7 @@ docs/protocol.md "Order of calls".
 from collections.abc import Iterable
 from itertools import chain
 
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.queue.gating import Gating
 from berth.queue.moves.async_pre_enqueue import Verdicts
 from berth.queue.pools.in_flight import InFlightEvent

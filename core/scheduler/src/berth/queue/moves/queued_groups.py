@@ -21,9 +21,8 @@ from functools import partial
 
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import LABEL_SCHEDULE_ATTEMPT_FAILURE
-from berth.framework.listers import Store
-from berth.framework.queued_group import QueuedGroupInfo, entity_key
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.mirrors.listers import Store
+from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo, entity_key
 from berth.framework.status import Status
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from math import floor, inf
 
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.queue.pools.record_heap import Order, RecordHeap, ShardOf, whole
 
 log = logging.getLogger(__name__)

@@ -4,8 +4,7 @@ A hint of this process reads what the waiting pod's template has (objects/pod_te
 to its status, and whether the event is about this pod itself, which the queue asks apart.
 """
 
-from berth.framework.queued_group import QueuedGroupInfo
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo
 from berth.objects.pod import Pod
 from berth.objects.pod_template import PodTemplate
 

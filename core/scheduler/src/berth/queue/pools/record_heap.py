@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 
 Order = Callable[[QueuedPodInfo], Any]
 """Something comparable; what it says of a record must hold until the record is put again."""

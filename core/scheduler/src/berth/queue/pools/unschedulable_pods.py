@@ -9,7 +9,7 @@ Source: pkg/scheduler/backend/queue/unschedulable_pods.go (Kubernetes v1.36).
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.objects.pod_template import PodTemplate
 from berth.queue.pools.pod_kinds import kind_of
 from berth.snapshot.pod_group_states import GroupKey, group_of

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from berth.framework.cluster_event import ClusterEvent
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 
 
 class HintQuestion(NamedTuple):

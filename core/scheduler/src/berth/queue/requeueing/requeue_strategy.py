@@ -11,8 +11,7 @@ from typing import Any
 
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import ClusterEvent, QueueingHint
-from berth.framework.queued_group import QueuedGroupInfo
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo
 from berth.objects.pod import Pod
 from berth.queue.pools.unschedulable_pods import Group
 from berth.queue.queue_metrics import QueueMetrics

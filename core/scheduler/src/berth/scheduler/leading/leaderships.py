@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from berth.config.shards import Shard
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.queue.pools.record_heap import ShardOf
 from berth.scheduler.leading.campaign import Campaign
 from berth.scheduler.leading.leadership import Leadership

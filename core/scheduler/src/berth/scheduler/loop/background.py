@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from contextvars import Context
 from typing import Any, TypeVar
 
-from berth.framework.background import Promise
+from berth.framework.ports.background import Promise
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ class FutureOutcome:
 
 
 class AsyncioBackground:
-    """Implements berth.framework.background.Background."""
+    """Implements berth.framework.ports.background.Background."""
 
     def __init__(self, tasks: asyncio.TaskGroup) -> None:
         self._tasks = tasks

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from berth.client.transport import Transport
-from berth.framework.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.extender import Extender
 from berth.objects.node import Node
 from berth.objects.pod import Pod

@@ -17,7 +17,7 @@ from berth.client.resources import Resource
 from berth.client.transport import Transport
 from berth.client.watch import WatchSource
 from berth.framework.cluster_event import EventResource
-from berth.framework.listers import Listers, Store
+from berth.framework.mirrors.listers import Listers, Store
 from berth.objects.api_object import TypedObject
 from berth.objects.decode import decoder
 from berth.objects.devices import DeviceClass, DeviceTaintRule, ResourceSlice

@@ -14,7 +14,7 @@ from berth.client.errors import ConflictError, NotFoundError
 from berth.client.resources import PODS, RESOURCE_CLAIMS
 from berth.client.wire import bounded, decode_document, encode
 from berth.client.write_guard import WriteGuard
-from berth.framework.claim_writing import ClaimWriteError
+from berth.framework.ports.claim_writing import ClaimWriteError
 from berth.objects.decode import decoder
 from berth.objects.pod import Pod
 from berth.objects.resource_claims import Allocation, Consumer, ResourceClaim
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class ApiClaimWriter:
-    """Implements berth.framework.claim_writing.ClaimWriter. `may_write` is asked right before each write."""
+    """Implements berth.framework.ports.claim_writing.ClaimWriter. `may_write` is asked before each write."""
 
     def __init__(self, api: Api, *, may_write: WriteGuard | None = None) -> None:
         self._api = api

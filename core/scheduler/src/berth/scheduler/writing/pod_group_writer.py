@@ -37,10 +37,11 @@ class _Tree(msgspec.Struct):
 
 
 class ApiPodGroupWriter:
-    """Implements berth.framework.pod_group_writing.PodGroupWriter. `may_write` is asked before each write.
+    """Implements berth.framework.ports.pod_group_writing.PodGroupWriter.
 
-    With `trees` the owner of a CompositePodGroup learns that it is not followed, where the scheduler says
-    something of a pod group below it: kube-scheduler would write that condition.
+    `may_write` is asked before each write. With `trees` the owner of a CompositePodGroup learns that it is
+    not followed, where the scheduler says something of a pod group below it: kube-scheduler would write that
+    condition.
     """
 
     def __init__(

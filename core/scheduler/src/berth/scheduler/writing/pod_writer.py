@@ -15,9 +15,9 @@ import msgspec
 from berth.client.errors import ClientError, ConflictError, NotFoundError, ServerError
 from berth.client.pods import Ambiguous, BindOutcome, Bound, Conflict, NotFound, PodWrites, Rejected
 from berth.client.timing import Backoff
-from berth.framework.background import Background
 from berth.framework.handle import NO_ANNOTATIONS, OnBound, PodGoneError
 from berth.framework.pod_conditions import changes, held
+from berth.framework.ports.background import Background
 from berth.objects.pod import Pod, PodCondition
 from berth.objects.pod_decoding import decode_pod
 

@@ -7,7 +7,7 @@ from berth.client.pods import PodWrites
 from berth.client.resources import POD_GROUPS, Resource
 from berth.client.transport import Transport
 from berth.client.write_guard import WriteGuard
-from berth.framework.background import Background
+from berth.framework.ports.background import Background
 from berth.scheduler.writing.claim_writer import ApiClaimWriter
 from berth.scheduler.writing.pod_group_writer import ApiPodGroupWriter
 from berth.scheduler.writing.pod_writer import PodWriter

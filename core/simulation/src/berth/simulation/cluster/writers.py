@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from berth.framework.claim_writing import ClaimWriteError
 from berth.framework.clock import Clock
 from berth.framework.handle import NO_ANNOTATIONS, OnBound, PodGoneError
+from berth.framework.ports.claim_writing import ClaimWriteError
 from berth.objects.api_object import ObjectMeta
 from berth.objects.label_selector import InvalidSelectorError, compile_selector
 from berth.objects.node import Node
@@ -193,7 +193,7 @@ def _reach(node: Node | None) -> VolumeNodeAffinity | None:
 
 
 class ClaimsInMemory:
-    """Implements berth.framework.claim_writing.ClaimWriter."""
+    """Implements berth.framework.ports.claim_writing.ClaimWriter."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
@@ -251,7 +251,7 @@ class ClaimsInMemory:
 
 
 class PodGroupsInMemory:
-    """Implements berth.framework.pod_group_writing.PodGroupWriter."""
+    """Implements berth.framework.ports.pod_group_writing.PodGroupWriter."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from berth.framework.cycle_budget import UNMETERED
-from berth.framework.queued_group import turn_in_group
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.attempts.cycle_budget import UNMETERED
+from berth.framework.queueing.queued_pod import QueuedPodInfo, turn_in_group
 from berth.framework.runtime import Framework
 from berth.framework.status import PluginError, Status, failed
 from berth.objects.pod import Pod

@@ -11,9 +11,9 @@ Called by: growing_cluster.
 from collections.abc import Mapping
 from typing import Final
 
+from berth.framework.attempts.diagnosis import FitError
 from berth.framework.cluster_event import EventResource
-from berth.framework.diagnosis import FitError
-from berth.framework.object_events import ASSIGNED_POD_ADD
+from berth.framework.queueing.object_events import ASSIGNED_POD_ADD
 from berth.framework.status import Status
 from berth.queue.requeueing.queue_profile import QueueProfile
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from berth.framework.diagnosis import FitError
+from berth.framework.attempts.diagnosis import FitError
 from berth.framework.interface import Depends
 from berth.framework.runtime import Framework
 from berth.framework.status import Status

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.config.profiles import ResolvedProfile
-from berth.framework.attempt import Attempt
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.extender import ExtenderVerdicts, Victims
 from berth.objects.node import Node
 from berth.objects.pod import Pod

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from berth.config.catalogue import ExtensionPoint
 from berth.config.loading import LoadedConfig
 from berth.event_handlers.handler import ResourceHandler
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.diagnosis import FitError
 from berth.framework.clock import SYSTEM_CLOCK, Clock
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.diagnosis import FitError
 from berth.framework.extender import Extender
 from berth.objects.pod import Pod
 from berth.out_of_tree.extender import ExtenderContext, HttpExtenders

@@ -15,10 +15,10 @@ import msgspec
 from berth.config.loading import LoadedConfig
 from berth.config.shards import Shard
 from berth.event_handlers.errors import FollowUpError
-from berth.framework.background import Timer
 from berth.framework.core_ports import CorePorts
 from berth.framework.handle import OnBound
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.ports.background import Timer
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.objects.api_object import TypedObject
 from berth.objects.decode import UndecodableObjectError
 from berth.objects.pod import Pod

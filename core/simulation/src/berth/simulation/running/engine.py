@@ -20,8 +20,8 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from berth.config.releases.release import shown
+from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.core_ports import CorePorts
-from berth.framework.cycle_record import CycleRecord
 from berth.objects.api_object import TypedObject
 from berth.objects.node import Node
 from berth.objects.pod import Pod

@@ -3,7 +3,7 @@
 from typing import Any
 
 from berth.event_handlers.handler import ResourceHandler
-from berth.framework.listers import Store
+from berth.framework.mirrors.listers import Store
 from berth.objects.api_object import TypedObject
 from berth.objects.devices import DeviceTaintRule
 from berth.objects.node import Node

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from berth.event_handlers.handler import ResourceHandler
+from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.clock import Clock
-from berth.framework.cycle_record import CycleRecord
 from berth.objects.pod import Pod
 from berth.plugins.registry import IN_TREE
 from berth.scheduler.scheduler import Scheduler

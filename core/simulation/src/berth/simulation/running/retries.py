@@ -15,7 +15,7 @@ from typing import Final
 
 from berth.config.catalogue import ExtensionPoint
 from berth.config.loading import LoadedConfig
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 
 WITHOUT_CHOICE: Final = 2
 """The first may have begun before the last change had come to the scheduler."""

@@ -12,11 +12,11 @@ from berth.evaluation.cached_evaluation import CachedEvaluation
 from berth.evaluation.find_nodes import Feasible, NodeSearch, Rotation
 from berth.evaluation.node_plugins import NodePlugins
 from berth.evaluation.select_host import score_nodes
-from berth.framework.attempt import Attempt
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.node_scores import NodeScores
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.framework.status import Status
 from berth.objects.pod import Pod

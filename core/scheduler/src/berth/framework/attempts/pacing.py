@@ -3,7 +3,7 @@
 from collections.abc import Awaitable
 from typing import TypeVar
 
-from berth.framework.cycle_budget import CycleMeter
+from berth.framework.attempts.cycle_budget import CycleMeter
 from berth.objects.steps import Steps
 
 T = TypeVar("T")

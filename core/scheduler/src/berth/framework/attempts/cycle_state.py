@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, TypeVar
 
-from berth.framework.cycle_budget import UNMETERED, CycleMeter
+from berth.framework.attempts.cycle_budget import UNMETERED, CycleMeter
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/dra_manager.go claimTra
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from berth.framework.store import Store
+from berth.framework.mirrors.store import Store
 from berth.objects.pod import Pod
 from berth.objects.resource_claims import ResourceClaim
 from berth.snapshot.journal import Journal

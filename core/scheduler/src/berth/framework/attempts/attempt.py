@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from berth.framework.cycle_budget import CycleMeter
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_budget import CycleMeter
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_state import CycleState
 from berth.objects.pod import Pod
 from berth.snapshot.columns import Mask, Rows
 from berth.snapshot.snapshot import Snapshot

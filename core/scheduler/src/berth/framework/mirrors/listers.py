@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Generic, TypeVar
 
-from berth.framework.claim_tracker import ClaimTracker
-from berth.framework.slice_tracker import SliceTracker
-from berth.framework.store import Store
+from berth.framework.mirrors.claim_tracker import ClaimTracker
+from berth.framework.mirrors.slice_tracker import SliceTracker
+from berth.framework.mirrors.store import Store
 from berth.objects.api_object import TypedObject
 from berth.objects.devices import DeviceClass, DeviceTaintRule, ResourceSlice
 from berth.objects.pod_groups import PodGroup

@@ -1,0 +1,1 @@
+"""What the core is handed by the adapters: tasks, writes, figures."""
