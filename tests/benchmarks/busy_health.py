@@ -22,7 +22,7 @@ from berth.serving.health import NotedCheck
 from berth.serving.listening import listen
 from berth.serving.profiling import profiling_pages
 from berth.serving.serving_certificate import SelfMade
-from berth.telemetry.metrics import SchedulerMetrics
+from berth.telemetry.metrics.registry import SchedulerMetrics
 from tests.benchmarks.tables import Table, quantiles
 
 IDLE = 2_000

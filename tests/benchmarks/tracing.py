@@ -25,12 +25,12 @@ from berth.framework.clock import nanoseconds
 from berth.framework.status import SUCCESS
 from berth.out_of_tree.transport.call_attributes import rpc_outcome, rpc_request
 from berth.out_of_tree.transport.traceparent import CallSpan
-from berth.telemetry.otlp import OtlpExporter
-from berth.telemetry.otlp_encoder import attempt_bytes
-from berth.telemetry.sampling import Sampling
-from berth.telemetry.sdk_exporter import SdkExporter
-from berth.telemetry.spans import EndedCycle
-from berth.telemetry.tracing import Tracing, resource_from_environment
+from berth.telemetry.traces.otlp import OtlpExporter
+from berth.telemetry.traces.otlp_encoder import attempt_bytes
+from berth.telemetry.traces.sampling import Sampling
+from berth.telemetry.traces.sdk_exporter import SdkExporter
+from berth.telemetry.traces.spans import EndedCycle
+from berth.telemetry.traces.tracing import Tracing, resource_from_environment
 from tests.benchmarks.tables import Table, quantiles
 from tests.benchmarks.tables import timed as timed_each
 from tests.benchmarks.workloads import Core, pod_template, read_pod

@@ -25,7 +25,7 @@ from berth.operator.conditions import (
 from berth.operator.kinds import SchedulerKey
 from berth.operator.metrics import OperatorMetrics
 from berth.sandbox.free_port import free_port
-from berth.telemetry.metric_families import COUNTERS, HISTOGRAMS
+from berth.telemetry.metrics.metric_families import COUNTERS, HISTOGRAMS
 from berth_sdk.metrics import Held, Meter
 from tests.e2e.alert_cases import CASES, document
 from tests.e2e.promql import MONITORING, TARGET, expressions, rules, uses

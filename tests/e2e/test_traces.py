@@ -11,8 +11,8 @@ from opentelemetry.semconv._incubating.attributes import k8s_attributes, rpc_att
 from opentelemetry.semconv.attributes.server_attributes import SERVER_ADDRESS
 
 from berth.client.resources import PODS
-from berth.telemetry.sampling import FAILED_PER_MINUTE
-from berth.telemetry.trace_file import read_trace_file
+from berth.telemetry.traces.sampling import FAILED_PER_MINUTE
+from berth.telemetry.traces.trace_file import read_trace_file
 from tests.e2e.collector import collecting
 from tests.e2e.default_cluster import default_cluster
 from tests.e2e.running import IMPOSSIBLE, bound, cluster, decided, some_pods

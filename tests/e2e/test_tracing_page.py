@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from berth.operator.definitions import scheduler_definition
-from berth.telemetry import sampling
+from berth.telemetry.traces import sampling
 from tests.e2e.collector import collecting
 
 ROOT = Path(__file__).parents[2]

@@ -29,7 +29,7 @@ from berth.objects.quantity import (
 from berth.plugins.image_locality import locality
 from berth.plugins.resource_shares import Offer, percents, with_pod
 from berth.snapshot.snapshot import Snapshot
-from berth.telemetry.pod_resources import pod_resource_text
+from berth.telemetry.metrics.pod_resources import pod_resource_text
 from berth.testing.builders import make_node, make_pod
 from tests.hostile.work import calls, kept_bytes
 

@@ -38,7 +38,7 @@ from berth.scheduler.writing.set_aside_events import (
 )
 from berth.snapshot.pod_group_states import PodGroupStates
 from berth.snapshot.snapshot import Snapshot
-from berth.telemetry.metrics import SchedulerMetrics
+from berth.telemetry.metrics.registry import SchedulerMetrics
 from berth.testing.handles import ManualClock
 from tests.failures.reporting import reports
 from tests.hostile.work import growth

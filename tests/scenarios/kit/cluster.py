@@ -31,7 +31,7 @@ from berth.scheduler.sidecars.plugin_source import InProcessPlugins
 from berth.scheduler.watching.watches import LOOKED_UP
 from berth.scheduler.writing.pod_writer import PodWriter
 from berth.simulation.cluster.virtual_time import LoopClock
-from berth.telemetry.metrics import SchedulerMetrics
+from berth.telemetry.metrics.registry import SchedulerMetrics
 from berth.testing.builders import ROOMY, make_node, make_pod
 from berth.testing.handles import RecordingRecorder, RecordingVolumeWriter
 from tests.scenarios.kit.configuration import PROFILE, configured

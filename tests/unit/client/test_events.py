@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from berth.client.api import Api
 from berth.client.events import EventRecorder, Reference, shortened
-from berth.telemetry.metrics import SchedulerMetrics
+from berth.telemetry.metrics.registry import SchedulerMetrics
 from tests.failures.reporting import reports
 from tests.unit.client.conftest import answer, eventually, raw_server, read_request, transport_to
 

@@ -12,7 +12,7 @@ import pytest
 from berth.client.reflector import Reflector
 from berth.client.resources import PODS
 from berth.client.watch import WatchSource
-from berth.telemetry.metrics import SchedulerMetrics
+from berth.telemetry.metrics.registry import SchedulerMetrics
 from tests.failures.reporting import reports
 from tests.suite import PATIENCE_SECONDS
 from tests.unit.client.conftest import answer, eventually, raw_server, read_request, transport_to

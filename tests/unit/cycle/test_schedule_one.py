@@ -7,7 +7,7 @@ import pytest
 
 from berth.framework.interface import NominatingInfo, NominatingMode
 from berth.framework.status import SUCCESS, Code, Status, failed, unresolvable, unschedulable
-from berth.telemetry.metrics import SchedulerMetrics
+from berth.telemetry.metrics.registry import SchedulerMetrics
 from berth.testing.builders import make_node, make_pod
 from tests.failures.reporting import reports
 from tests.fakes import (

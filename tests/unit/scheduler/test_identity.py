@@ -5,7 +5,7 @@ import pytest
 from berth.config import load
 from berth.config.releases.release import shown
 from berth.scheduler.identity import identity_of
-from berth.telemetry.metrics import SchedulerMetrics
+from berth.telemetry.metrics.registry import SchedulerMetrics
 from berth.version import version
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"

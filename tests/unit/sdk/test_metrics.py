@@ -11,7 +11,7 @@ import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client.parser import text_string_to_metric_families
 
-from berth.telemetry.metrics import SchedulerMetrics
+from berth.telemetry.metrics.registry import SchedulerMetrics
 from berth_plugin_proto import scheduling_pb2, state_pb2
 from berth_sdk import AddressError, Metric, Plugin, flags, main
 from berth_sdk.dispatch import Dispatch

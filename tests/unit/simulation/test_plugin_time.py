@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from berth.commands.simulate import simulate as command
+from berth.simulation.plugins import outside_plugins
 from berth.simulation.plugins.plugin_settings import read_scheduler
 from berth.simulation.running.engine import simulate
 from berth.simulation.running.options import SimulationOptions
-from berth.simulation.running.plugins import outside_plugins
 from tests.go_toolchain import ROOT, build
 from tests.unit.simulation.kit import cluster, node, pod, profiles, written
 

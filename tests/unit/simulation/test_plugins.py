@@ -15,10 +15,10 @@ from berth.simulation.comparing.compare import compare
 from berth.simulation.comparing.sweep import SweepInput, SweepRun, one, sweep
 from berth.simulation.errors import PluginsError
 from berth.simulation.placing.fill import fill
+from berth.simulation.plugins import outside_plugins
 from berth.simulation.plugins.plugin_settings import read_scheduler
 from berth.simulation.running.engine import simulate
 from berth.simulation.running.options import SimulationOptions
-from berth.simulation.running.plugins import outside_plugins
 from tests.reaper import marks
 from tests.sockets import listens
 from tests.unit.scheduler_at_work import eventually

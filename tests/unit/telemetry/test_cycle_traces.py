@@ -4,8 +4,8 @@ import pytest
 
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.framework.status import failed, unschedulable
-from berth.telemetry.metrics import SchedulerMetrics
-from berth.telemetry.spans import EndedCycle, spans_of
+from berth.telemetry.metrics.registry import SchedulerMetrics
+from berth.telemetry.traces.spans import EndedCycle, spans_of
 from berth.testing.builders import make_node, make_pod
 from tests.fakes import PROFILE, Binds, Rejects, Reserves, Scores, make_core
 

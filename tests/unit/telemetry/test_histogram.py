@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.telemetry.histogram import Histogram
+from berth.telemetry.metrics.histogram import Histogram
 
 prometheus.disable_created_metrics()  # as the scheduler does
 

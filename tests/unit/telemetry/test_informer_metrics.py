@@ -4,8 +4,8 @@ import pytest
 
 from berth.client.handling import BOUNDS, Handling
 from berth.client.resources import NODES, POD_GROUPS
-from berth.telemetry.informer_metrics import Mirrored
-from berth.telemetry.metrics import SchedulerMetrics
+from berth.telemetry.metrics.informer_metrics import Mirrored
+from berth.telemetry.metrics.registry import SchedulerMetrics
 from tests.unit.telemetry.test_metrics import sample, series
 
 LATENCY = "informer_processing_latency_seconds"

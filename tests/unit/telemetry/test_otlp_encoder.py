@@ -11,9 +11,9 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from berth.framework.attempts.cycle_record import Interval
 from berth.framework.status import SKIP, SUCCESS, failed, unschedulable
-from berth.telemetry.otlp_encoder import MAX_KEPT_CHARACTERS, Envelope, attempt_bytes
-from berth.telemetry.sdk_exporter import SdkExporter
-from berth.telemetry.spans import EndedCycle
+from berth.telemetry.traces.otlp_encoder import MAX_KEPT_CHARACTERS, Envelope, attempt_bytes
+from berth.telemetry.traces.sdk_exporter import SdkExporter
+from berth.telemetry.traces.spans import EndedCycle
 from tests.hostile.work import calls, kept_bytes
 from tests.unit.telemetry.records import interval, make_record, rejected_record, scheduled_record
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from berth.telemetry.metrics import SchedulerMetrics
-from berth.telemetry.plugin_metrics import PrometheusPluginMetrics
+from berth.telemetry.metrics.plugin_metrics import PrometheusPluginMetrics
+from berth.telemetry.metrics.registry import SchedulerMetrics
 from tests.failures.reporting import reports
 
 

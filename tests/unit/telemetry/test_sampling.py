@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from opentelemetry.sdk.trace.sampling import Decision, TraceIdRatioBased
 
 from berth.telemetry.errors import SettingError
-from berth.telemetry.sampling import Rate, Sampling
+from berth.telemetry.traces.sampling import Rate, Sampling
 from tests.unit.telemetry.records import MILLISECOND, make_record, rejected_record, scheduled_record
 
 LOW, HIGH = bytes(16), b"\xff" * 16

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from berth.framework.attempts.cycle_record import Interval
 from berth.framework.status import SUCCESS, failed
-from berth.telemetry.spans import CLIENT, ERROR, EndedCycle, spans_of
+from berth.telemetry.traces.spans import CLIENT, ERROR, EndedCycle, spans_of
 from tests.unit.telemetry.records import (
     MILLISECOND,
     SIDECAR_SPAN_ID,

@@ -12,13 +12,13 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as service
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as service_grpc
 
 from berth.telemetry.errors import SettingError, TraceFileError
-from berth.telemetry.export_queue import ExportQueue
-from berth.telemetry.metrics import SchedulerMetrics
-from berth.telemetry.otlp import OtlpExporter
-from berth.telemetry.sdk_exporter import SdkExporter
-from berth.telemetry.spans import EndedCycle, spans_of
-from berth.telemetry.trace_file import TraceFile, read_trace_file
-from berth.telemetry.tracing import Tracing, resource_from_environment
+from berth.telemetry.metrics.registry import SchedulerMetrics
+from berth.telemetry.traces.export_queue import ExportQueue
+from berth.telemetry.traces.otlp import OtlpExporter
+from berth.telemetry.traces.sdk_exporter import SdkExporter
+from berth.telemetry.traces.spans import EndedCycle, spans_of
+from berth.telemetry.traces.trace_file import TraceFile, read_trace_file
+from berth.telemetry.traces.tracing import Tracing, resource_from_environment
 from tests.failures.reporting import reports
 from tests.suite import PATIENCE_SECONDS
 from tests.unit.telemetry.records import TRACE_ID, rejected_record, scheduled_record

@@ -32,7 +32,7 @@ from berth.out_of_tree.lifecycle.connection import LATE_CALLS
 from berth.out_of_tree.lifecycle.wanted import AttachError, DesiredPlugin
 from berth.out_of_tree.recordings.recording import Extent
 from berth.snapshot.snapshot import Snapshot
-from berth.telemetry.metrics import SchedulerMetrics
+from berth.telemetry.metrics.registry import SchedulerMetrics
 from berth.testing.handles import make_handle
 from berth_sdk import ArgumentError, Plugin
 from berth_sdk import testing as documents

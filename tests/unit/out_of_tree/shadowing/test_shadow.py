@@ -21,7 +21,7 @@ from berth.framework.status import Code, Status
 from berth.out_of_tree.lifecycle.enabling import Roster
 from berth.out_of_tree.shadowing import shadow
 from berth.snapshot.pod_group_states import PodGroupStates
-from berth.telemetry.spans import EndedCycle, spans_of
+from berth.telemetry.traces.spans import EndedCycle, spans_of
 from berth_plugin_proto import common_pb2, identity_pb2, queueing_pb2, scheduling_pb2
 from tests.failures.reporting import reports
 from tests.unit.out_of_tree.scripted import (

@@ -13,7 +13,7 @@ from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.cluster_event import QueueingHint
 from berth.framework.status import Code
 from berth.objects.pod_spec import Container, PodResourceClaim, Resources
-from berth.telemetry.metrics import SchedulerMetrics
+from berth.telemetry.metrics.registry import SchedulerMetrics
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
 from tests.unit.plugins.dynamic_resources.kit import (

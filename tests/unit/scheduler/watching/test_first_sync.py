@@ -4,7 +4,7 @@ import asyncio
 from types import SimpleNamespace
 
 from berth.scheduler.watching.first_sync import FirstSync
-from berth.telemetry.metrics import SchedulerMetrics
+from berth.telemetry.metrics.registry import SchedulerMetrics
 from tests.failures.reporting import reports
 
 

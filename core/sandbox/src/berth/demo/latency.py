@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from berth.telemetry.spans import QUEUE_WAIT_NAME, ROOT_NAME, Span
+from berth.telemetry.traces.spans import QUEUE_WAIT_NAME, ROOT_NAME, Span
 
 PERCENTILES = (50, 90, 99)
 STAGES = (QUEUE_WAIT_NAME, "scheduling cycle", "binding cycle", ROOT_NAME)

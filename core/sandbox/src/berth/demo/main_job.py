@@ -26,8 +26,8 @@ from berth.demo.submission import create_all
 from berth.demo.surface import Surface
 from berth.sandbox.checker import check, fetch_state, summary
 from berth.sandbox.dataset import Objects, open_dataset
-from berth.telemetry.trace_file import read_trace_file
-from berth.telemetry.tracing import exporter_names
+from berth.telemetry.traces.trace_file import read_trace_file
+from berth.telemetry.traces.tracing import exporter_names
 
 READY_SECONDS = 60.0
 LOOK_SECONDS = 1.0

@@ -11,7 +11,7 @@ import msgspec
 
 from berth.framework.attempts.cycle_record import CycleRecord, Interval
 from berth.objects.pod import Pod
-from berth.telemetry.trace_shape import TraceShape
+from berth.telemetry.traces.trace_shape import TraceShape
 
 KEPT_TIMELINES = 12
 STEPS_OF_A_TIMELINE = 48

@@ -1,4 +1,4 @@
-"""What a scheduler counts, by the part that counts it; telemetry/metrics.py implements all of it."""
+"""What a scheduler counts, by the part that counts it; telemetry/metrics/registry.py implements all of it."""
 
 from dataclasses import dataclass, field
 from typing import Protocol

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from berth.config.loading import LoadedConfig
 from berth.config.releases.release import shown
-from berth.telemetry.tracing import resource_from_environment
+from berth.telemetry.traces.tracing import resource_from_environment
 from berth.version import version
 
 CLUSTER_NAME = "k8s.cluster.name"

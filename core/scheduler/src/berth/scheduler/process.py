@@ -84,8 +84,8 @@ from berth.scheduler.writing.writers import Writers
 from berth.serving.delegated_access import DelegatedAccess
 from berth.serving.listening import reached_at
 from berth.telemetry.fan_out import fan_out
-from berth.telemetry.metrics import SchedulerMetrics
-from berth.telemetry.tracing import Tracing
+from berth.telemetry.metrics.registry import SchedulerMetrics
+from berth.telemetry.traces.tracing import Tracing
 
 LAST_EVENTS_SECONDS = 5.0
 # How long requests that were sent may wait for their answers, and what else ends by itself for its end.

@@ -21,7 +21,7 @@ from berth.scheduler.server_release import settings_for_server
 from berth.serving.errors import StartError
 from berth.serving.listening import listen
 from berth.telemetry.logs import configure_logs
-from berth.telemetry.tracing import Tracing
+from berth.telemetry.traces.tracing import Tracing
 
 log = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from berth.operator.definitions.schema import (
     share,
     text,
 )
-from berth.telemetry.sampling import MAX_PER_MINUTE
+from berth.telemetry.traces.sampling import MAX_PER_MINUTE
 
 MAX_PLUGINS = 16
 

@@ -6,7 +6,7 @@ plugins follow the flag in each call.
 
 from berth.config.duration import parse_duration
 from berth.operator.kinds import Json
-from berth.telemetry.sampling import FAILED_PER_MINUTE, MAX_SLOW_SECONDS, SLOW_PER_MINUTE, SLOW_SECONDS
+from berth.telemetry.traces.sampling import FAILED_PER_MINUTE, MAX_SLOW_SECONDS, SLOW_PER_MINUTE, SLOW_SECONDS
 
 # Named as Kubernetes' own components name them in examples of the downward API.
 _FIELDS = {

@@ -33,8 +33,8 @@ from berth.scheduler.sidecars.plugin_changes import KEPT_BY, how_long, where_to_
 from berth.scheduler.sidecars.plugin_upkeep import PluginUpkeep
 from berth.serving.health import Check, NotedCheck, ping
 from berth.telemetry.logs import set_verbosity
-from berth.telemetry.metrics import SchedulerMetrics
-from berth.telemetry.pod_resources import pod_resource_text
+from berth.telemetry.metrics.pod_resources import pod_resource_text
+from berth.telemetry.metrics.registry import SchedulerMetrics
 
 if TYPE_CHECKING:
     from berth.explain.overviews import Overviews

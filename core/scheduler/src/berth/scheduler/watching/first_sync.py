@@ -10,7 +10,7 @@ from berth.client.reflector import Reflector
 from berth.scheduler.loop.event_loop import give_back_what_is_free, leave_alone_what_there_is
 from berth.scheduler.loop.running_tasks import RunningTasks
 from berth.scheduler.scheduler import Scheduler
-from berth.telemetry.informer_metrics import Mirrored
+from berth.telemetry.metrics.informer_metrics import Mirrored
 
 log = logging.getLogger(__name__)
 

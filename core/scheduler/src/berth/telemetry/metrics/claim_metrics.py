@@ -6,7 +6,7 @@ Source: pkg/scheduler/metrics/metrics.go (Kubernetes v1.36).
 from collections.abc import Iterable
 
 from berth.framework.ports.claim_metrics import ClaimMetrics, DeviceWait, VolumeStage
-from berth.telemetry.metric_families import CLAIMS_CREATED, CLAIMS_CREATED_BY_ANY, Families
+from berth.telemetry.metrics.metric_families import CLAIMS_CREATED, CLAIMS_CREATED_BY_ANY, Families
 
 
 class PrometheusClaimMetrics(ClaimMetrics):

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from berth.telemetry.errors import TraceFileError
-from berth.telemetry.spans import EndedCycle, Span, spans_of
+from berth.telemetry.traces.spans import EndedCycle, Span, spans_of
 
 BATCH_BYTES = 256 * 1024
 

@@ -7,7 +7,7 @@ WorkloadPreemptionAttempts and those after it (v1.37); executor.go (v1.37).
 from berth.preemption.candidates import Candidate
 from berth.preemption.preemption_metrics import PreemptionMetrics
 from berth.preemption.preemptor import PODGROUP
-from berth.telemetry.metric_families import Families
+from berth.telemetry.metrics.metric_families import Families
 
 
 class PrometheusPreemptionMetrics(PreemptionMetrics):

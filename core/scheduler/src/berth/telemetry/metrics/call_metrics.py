@@ -4,7 +4,7 @@ Source: pkg/scheduler/metrics/metrics.go AsyncAPICallsTotal (Kubernetes v1.36); 
 """
 
 from berth.binding.api_dispatcher import CallMetrics
-from berth.telemetry.metric_families import Families
+from berth.telemetry.metrics.metric_families import Families
 
 
 class PrometheusCallMetrics(CallMetrics):

@@ -6,7 +6,7 @@ Implements out_of_tree/plugin_metrics.py; docs/protocol.md, "Failures" and "Hint
 import prometheus_client as prometheus
 
 from berth.config.out_of_tree.sidecars import POLICY_POINTS
-from berth.telemetry.metric_families import Families
+from berth.telemetry.metrics.metric_families import Families
 
 
 class PrometheusPluginMetrics:

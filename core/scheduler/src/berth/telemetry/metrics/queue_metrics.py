@@ -9,8 +9,8 @@ import prometheus_client as prometheus
 
 from berth.framework.status import SUCCESS
 from berth.queue.queue_metrics import QueueMetrics
-from berth.telemetry.histogram import Series
-from berth.telemetry.metric_families import Families
+from berth.telemetry.metrics.histogram import Series
+from berth.telemetry.metrics.metric_families import Families
 
 INCOMING = "scheduler_queue_incoming_pods_total"
 

@@ -21,7 +21,7 @@ import msgspec
 
 from berth.framework.attempts.cycle_record import CycleRecord, Interval
 from berth.framework.status import SUCCESS, Code
-from berth.telemetry.trace_shape import TraceShape
+from berth.telemetry.traces.trace_shape import TraceShape
 
 ROOT_NAME = "schedule pod"
 QUEUE_WAIT_NAME = "queue wait"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter
 
-from berth.telemetry.histogram import Histogram
+from berth.telemetry.metrics.histogram import Histogram
 
 
 def exponential(first: float, factor: float, count: int) -> tuple[float, ...]:

@@ -17,10 +17,10 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, TraceFlags
 from opentelemetry.trace.status import Status, StatusCode
 
 from berth.telemetry.errors import SettingError
-from berth.telemetry.export_queue import Sink
-from berth.telemetry.otlp import OtlpExporter
-from berth.telemetry.otlp_encoder import SCOPE_NAME
-from berth.telemetry.spans import CLIENT, ERROR, EndedCycle, Span, spans_of
+from berth.telemetry.traces.export_queue import Sink
+from berth.telemetry.traces.otlp import OtlpExporter
+from berth.telemetry.traces.otlp_encoder import SCOPE_NAME
+from berth.telemetry.traces.spans import CLIENT, ERROR, EndedCycle, Span, spans_of
 
 # Its encoder takes a millisecond for each, and the interpreter is shared with the scheduling loop.
 BATCH_CYCLES = 8

@@ -22,19 +22,19 @@ from prometheus_client.registry import Collector
 from berth.cache.cache import Cache
 from berth.config.flags.feature_gates import FeatureGates
 from berth.framework.attempts.cycle_record import CycleRecord
-from berth.telemetry.call_metrics import PrometheusCallMetrics
-from berth.telemetry.claim_metrics import PrometheusClaimMetrics
-from berth.telemetry.histogram import Series
-from berth.telemetry.informer_metrics import InformerCollector
-from berth.telemetry.metric_families import Families
-from berth.telemetry.plugin_metrics import PrometheusPluginMetrics
-from berth.telemetry.pod_group_metrics import PrometheusPodGroupMetrics
-from berth.telemetry.preemption_metrics import PrometheusPreemptionMetrics
-from berth.telemetry.queue_metrics import PrometheusQueueMetrics
-from berth.telemetry.record_metrics import RecordMetrics
-from berth.telemetry.request_metrics import RequestCollector
-from berth.telemetry.state_metrics import MirroredMetric, StateCollector
-from berth.telemetry.tracing import Tracing
+from berth.telemetry.metrics.call_metrics import PrometheusCallMetrics
+from berth.telemetry.metrics.claim_metrics import PrometheusClaimMetrics
+from berth.telemetry.metrics.histogram import Series
+from berth.telemetry.metrics.informer_metrics import InformerCollector
+from berth.telemetry.metrics.metric_families import Families
+from berth.telemetry.metrics.plugin_metrics import PrometheusPluginMetrics
+from berth.telemetry.metrics.pod_group_metrics import PrometheusPodGroupMetrics
+from berth.telemetry.metrics.preemption_metrics import PrometheusPreemptionMetrics
+from berth.telemetry.metrics.queue_metrics import PrometheusQueueMetrics
+from berth.telemetry.metrics.record_metrics import RecordMetrics
+from berth.telemetry.metrics.request_metrics import RequestCollector
+from berth.telemetry.metrics.state_metrics import MirroredMetric, StateCollector
+from berth.telemetry.traces.tracing import Tracing
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # upstream has no `_created` series
 

@@ -14,7 +14,7 @@ from collections import deque
 from typing import Protocol
 
 from berth.framework.clock import nanoseconds
-from berth.telemetry.spans import EndedCycle
+from berth.telemetry.traces.spans import EndedCycle
 
 log = logging.getLogger(__name__)
 

@@ -12,10 +12,10 @@ from urllib.parse import unquote
 from uuid import uuid4
 
 from berth.framework.attempts.cycle_record import CycleRecord
-from berth.telemetry.export_queue import CLOSE_SECONDS, ExportQueue, Sink
-from berth.telemetry.sampling import Sampling
-from berth.telemetry.spans import EndedCycle
-from berth.telemetry.trace_file import TraceFile
+from berth.telemetry.traces.export_queue import CLOSE_SECONDS, ExportQueue, Sink
+from berth.telemetry.traces.sampling import Sampling
+from berth.telemetry.traces.spans import EndedCycle
+from berth.telemetry.traces.trace_file import TraceFile
 from berth.version import version
 
 SERVICE_NAME = "berth-scheduler"
@@ -125,6 +125,6 @@ def exporter_names() -> list[str]:
 
 
 def _exporter(name: str, resource: Mapping[str, Any]) -> Sink:
-    from berth.telemetry.sdk_exporter import sink  # noqa: PLC0415 - a slow import, and files do without
+    from berth.telemetry.traces.sdk_exporter import sink  # noqa: PLC0415 - a slow import, and files do without
 
     return sink(name, resource)

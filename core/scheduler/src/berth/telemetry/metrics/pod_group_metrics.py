@@ -4,7 +4,7 @@ Source: pkg/scheduler/metrics/metrics.go (Kubernetes v1.36, v1.37).
 """
 
 from berth.pod_groups.pod_group_metrics import PodGroupMetrics
-from berth.telemetry.metric_families import Families
+from berth.telemetry.metrics.metric_families import Families
 
 POD_GROUP = "podgroup"
 """The type of all groups that are tried: there are no trees of groups yet."""

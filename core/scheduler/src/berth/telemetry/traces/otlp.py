@@ -13,8 +13,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace.export import SpanExportResult
 
-from berth.telemetry.otlp_encoder import Envelope, attempt_bytes
-from berth.telemetry.spans import EndedCycle
+from berth.telemetry.traces.otlp_encoder import Envelope, attempt_bytes
+from berth.telemetry.traces.spans import EndedCycle
 
 # Of a hundred attempts or so. A collector refuses messages of more than 4 MiB unless it is set up otherwise.
 BATCH_BYTES = 512 * 1024

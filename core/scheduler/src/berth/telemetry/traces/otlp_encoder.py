@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from berth.framework.attempts.cycle_record import Interval
 from berth.framework.status import SUCCESS, Code, Status
-from berth.telemetry.spans import (
+from berth.telemetry.traces.spans import (
     CLIENT,
     INTERNAL,
     QUEUE_WAIT_NAME,
@@ -29,7 +29,7 @@ from berth.telemetry.spans import (
     root_status,
     status_of,
 )
-from berth.telemetry.trace_shape import ID_BYTES, TraceShape
+from berth.telemetry.traces.trace_shape import ID_BYTES, TraceShape
 
 SCOPE_NAME = "berth"
 

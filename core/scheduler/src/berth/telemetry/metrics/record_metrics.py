@@ -12,9 +12,9 @@ import prometheus_client as prometheus
 
 from berth.framework.attempts.cycle_record import CycleRecord, Interval
 from berth.framework.status import SUCCESS, Code
-from berth.telemetry.histogram import Series
-from berth.telemetry.metric_families import Families
-from berth.telemetry.trace_shape import broken
+from berth.telemetry.metrics.histogram import Series
+from berth.telemetry.metrics.metric_families import Families
+from berth.telemetry.traces.trace_shape import broken
 
 SAMPLED_ONE_IN = 10
 MAX_ATTEMPTS = 15

@@ -1,0 +1,1 @@
+"""The scheduler's metrics, by upstream's names and Berth's own."""
