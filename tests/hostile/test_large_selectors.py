@@ -8,7 +8,7 @@ from berth.framework.mirrors.listers import Listers
 from berth.objects.label_selector import LabelSelector, compile_selector
 from berth.objects.pod_decoding import decode_pod
 from berth.plugins.controller_selector import ControllerSelectors
-from berth.snapshot.placed_pods import PlacedPods
+from berth.snapshot.placed.placed_pods import PlacedPods
 from berth.snapshot.pod_info import PodInfo
 from berth.testing.builders import make_pod
 from tests.hostile.deciding import a_core, a_pod, place

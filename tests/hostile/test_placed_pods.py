@@ -14,10 +14,10 @@ from berth.objects.pod_spec import (
     WeightedPodAffinityTerm,
 )
 from berth.objects.pod_volumes import share_disks
-from berth.snapshot import pod_counts
-from berth.snapshot.placed_pods import PlacedPods, PodQuery, PodsLike
-from berth.snapshot.placed_volumes import PlacedVolumes
-from berth.snapshot.pod_counts import LEAST_BYTES, MAX_BYTES
+from berth.snapshot.placed import pod_counts
+from berth.snapshot.placed.placed_pods import PlacedPods, PodQuery, PodsLike
+from berth.snapshot.placed.placed_volumes import PlacedVolumes
+from berth.snapshot.placed.pod_counts import LEAST_BYTES, MAX_BYTES
 from berth.snapshot.pod_info import PodInfo
 from berth.testing.builders import make_pod
 from tests.hostile.cluster import Cluster, waiting

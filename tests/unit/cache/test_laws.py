@@ -12,7 +12,7 @@ from berth.cache.cache import Cache
 from berth.objects.label_selector import LabelSelector
 from berth.objects.pod_spec import Affinity, Container, ContainerPort, PodAffinity, PodAffinityTerm, Resources
 from berth.objects.taint import Taint
-from berth.snapshot import node_columns
+from berth.snapshot.columns import node_columns
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod

@@ -9,7 +9,7 @@ from berth.cache.cache import Cache
 from berth.objects.label_selector import EVERYTHING
 from berth.objects.pod_spec import Affinity, PodAffinity, PodAffinityTerm
 from berth.plugins.topology import count_in, division, holders_in, no_domains, on_nodes, places, topology
-from berth.snapshot.placed_pods import PodQuery, PodsLike
+from berth.snapshot.placed.placed_pods import PodQuery, PodsLike
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table

@@ -2,7 +2,7 @@
 
 from berth.objects.host_ports import HostPort
 from berth.objects.label_selector import EVERYTHING, Requirement, Selector
-from berth.snapshot.placed_pods import PodQuery, PodsLike
+from berth.snapshot.placed.placed_pods import PodQuery, PodsLike
 
 KEYS = ("zone", "disk", "gen")
 IMAGES = ("app:latest", "app:1", "registry.example.com/db:2")

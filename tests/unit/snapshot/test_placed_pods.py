@@ -8,9 +8,9 @@ import pytest
 
 from berth.objects.label_selector import EVERYTHING, LabelSelector, Requirement, Selector, from_labels
 from berth.objects.pod_spec import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
-from berth.snapshot import pod_counts
 from berth.snapshot.affinity_terms import TermKind, affinity_term, placed_terms
-from berth.snapshot.placed_pods import PlacedPods, PodQuery, PodsLike
+from berth.snapshot.placed import pod_counts
+from berth.snapshot.placed.placed_pods import PlacedPods, PodQuery, PodsLike
 from berth.snapshot.pod_info import PodInfo, claim_keys
 from berth.testing.builders import make_pod
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.cache.cache import Cache
+from berth.snapshot.columns.resource_columns import MAX_PLACES
 from berth.snapshot.node_info import NodeInfo
-from berth.snapshot.resource_columns import MAX_PLACES
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.snapshot.row_journal import RowJournal
+from berth.snapshot.columns.row_journal import RowJournal
 
 
 def noted(*rows, kept=4):

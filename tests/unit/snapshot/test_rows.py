@@ -8,7 +8,7 @@ from berth.cache.cache import Cache
 from berth.objects.host_ports import HostPort
 from berth.objects.resource_names import MEMORY
 from berth.objects.taint import Taint
-from berth.snapshot.flag_columns import FlagColumns
+from berth.snapshot.columns.flag_columns import FlagColumns
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod

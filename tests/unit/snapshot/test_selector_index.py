@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.objects.label_selector import Requirement, Selector
-from berth.snapshot.selector_index import MANY_LABELS, ByLabels, BySelector
+from berth.snapshot.placed.selector_index import MANY_LABELS, ByLabels, BySelector
 
 WORDS = st.sampled_from(["a", "b", "c"])
 LABELS = st.dictionaries(WORDS, WORDS, max_size=3)

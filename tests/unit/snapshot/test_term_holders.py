@@ -9,8 +9,8 @@ from berth.objects.label_selector import LabelSelector, Requirement
 from berth.objects.pod_spec import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from berth.objects.steps import at_once
 from berth.snapshot.affinity_terms import TermKind
+from berth.snapshot.placed.term_holders import TermHolders
 from berth.snapshot.pod_info import PodInfo
-from berth.snapshot.term_holders import TermHolders
 from berth.testing.builders import make_pod
 
 KEYS, NAMESPACES = ("host", "zone", "rack"), ("default", "other")

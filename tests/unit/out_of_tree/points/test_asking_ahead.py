@@ -18,7 +18,7 @@ from berth.out_of_tree.errors import CallFailedError
 from berth.out_of_tree.lifecycle.breaker import Circuit
 from berth.out_of_tree.points.asking_ahead import LookAhead
 from berth.out_of_tree.points.filter_score import FilterScorePoint
-from berth.snapshot.row_journal import RowJournal
+from berth.snapshot.columns.row_journal import RowJournal
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod
 from berth.testing.handles import make_handle

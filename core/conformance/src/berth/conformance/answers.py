@@ -13,7 +13,7 @@ from berth.conformance.samples import Document
 from berth.framework.status import Status
 from berth.out_of_tree.errors import PluginFailedError, ProtocolError
 from berth.out_of_tree.points.packing import scores_of, status_of, verdicts_of
-from berth.snapshot.columns import Rows
+from berth.snapshot.columns.growing import Rows
 from berth_plugin_proto import common_pb2, scheduling_pb2
 
 Comparable = tuple[Any, ...]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns.growing import Mask
 from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
 
 GIVE = "give pods and nodes with --pods and --nodes"

@@ -10,7 +10,7 @@ import numpy as np
 
 from berth.out_of_tree.points.packing import bitmap
 from berth.replay.errors import UnusableRecordingError
-from berth.snapshot.columns import Rows
+from berth.snapshot.columns.growing import Rows
 from berth_plugin_proto import scheduling_pb2, state_pb2
 
 INDEX_BYTES = 4

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from berth.snapshot.columns import Rows
+from berth.snapshot.columns.growing import Rows
 
 FEW = 32
 """Up to so many rows are filtered and scored one at a time, where all plugins have a scalar form."""

@@ -18,7 +18,7 @@ from berth.framework.extender_binding import interested
 from berth.framework.interface import MAX_NODE_SCORE
 from berth.framework.node_scores import NodeScores, PluginScores
 from berth.framework.status import Code, PluginError, Status
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns.growing import Mask
 
 log = logging.getLogger(__name__)
 

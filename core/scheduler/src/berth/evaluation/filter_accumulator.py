@@ -9,7 +9,7 @@ from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.attempts.diagnosis import Diagnosis, Rejections
 from berth.framework.interface import FilterPlugin, ReasonCodes
 from berth.framework.status import PluginError
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns.growing import Mask
 
 OrderedFilter: TypeAlias = tuple[int, FilterPlugin]
 """A plugin and its place in its profile, from 1 on."""

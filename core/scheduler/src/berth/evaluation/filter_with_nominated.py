@@ -15,7 +15,7 @@ from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.interface import FilterPlugin, PreFilterExtensions
 from berth.framework.runtime import Framework
 from berth.framework.status import SUCCESS, PluginError, Status
-from berth.snapshot.columns import Rows
+from berth.snapshot.columns.growing import Rows
 from berth.snapshot.pod_info import PodInfo
 
 

@@ -17,7 +17,7 @@ from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.interface import FilterPlugin, ReasonCodes
 from berth.framework.status import SUCCESS, Status
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns.growing import Mask
 
 
 async def run_filters(

@@ -24,7 +24,7 @@ from berth.framework.attempts.diagnosis import NO_NODES_AVAILABLE, Diagnosis, Fi
 from berth.framework.handle import Nominator
 from berth.framework.runtime import Framework
 from berth.framework.status import Code, PluginError, Status, failed, unresolvable
-from berth.snapshot.columns import Mask, Rows
+from berth.snapshot.columns.growing import Mask, Rows
 from berth.snapshot.snapshot import Snapshot
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ import numpy as np
 
 from berth.framework.handle import Nominator
 from berth.objects.pod import Pod
-from berth.snapshot.columns import Ints, Mask, Rows
+from berth.snapshot.columns.growing import Ints, Mask, Rows
 from berth.snapshot.on_demand import OnDemand
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.pod_sums import BEFORE_REQUESTS, added_up, places_of

@@ -9,7 +9,7 @@ from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.attempts.diagnosis import distinct
 from berth.framework.interface import FilterPlugin, ReasonCodes
 from berth.framework.status import PluginError, Status
-from berth.snapshot.columns import Ints
+from berth.snapshot.columns.growing import Ints
 
 Numbers = NDArray[np.uint32]
 """Statuses by their numbers, 0 where there is none."""

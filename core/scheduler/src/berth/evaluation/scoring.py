@@ -24,7 +24,7 @@ from berth.framework.interface import (
 )
 from berth.framework.status import PluginError, Status
 from berth.objects.pod import Pod
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns.growing import Mask
 
 Weighed: TypeAlias = tuple[ScorePlugin, int]
 """A Score plugin and its weight."""

@@ -18,7 +18,7 @@ from berth.framework.attempts.attempt import Attempt
 from berth.framework.interface import ScorePlugin, Scores
 from berth.framework.node_scores import NodeScores, PluginScores
 from berth.framework.runtime import Framework
-from berth.snapshot.columns import Rows, rows_where
+from berth.snapshot.columns.growing import Rows, rows_where
 
 
 class Host(NamedTuple):

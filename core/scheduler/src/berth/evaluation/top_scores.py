@@ -10,7 +10,7 @@ from bisect import bisect_left
 
 import numpy as np
 
-from berth.snapshot.columns import Ints, Rows
+from berth.snapshot.columns.growing import Ints, Rows
 
 LOOKED_AT = 256
 ROW_BYTES = 4

@@ -20,7 +20,7 @@ from berth.framework.cycle_state import CycleState
 from berth.framework.interface import Depends, NormalizedBy, NormalizeScorePlugin, ScorePlugin, Scores
 from berth.framework.node_scores import NodeScores, PluginScores
 from berth.objects.pod import Pod
-from berth.snapshot.columns import Ints, Mask, Rows, rows_where
+from berth.snapshot.columns.growing import Ints, Mask, Rows, rows_where
 
 
 @dataclass(slots=True)

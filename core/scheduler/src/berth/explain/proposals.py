@@ -36,7 +36,7 @@ from berth.framework.mirrors.store import Store
 from berth.framework.runtime import Framework
 from berth.objects.pod import Pod
 from berth.preemption.candidates import Candidate
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns.growing import Mask
 from berth.snapshot.snapshot import Snapshot
 
 MAX_TRIALS = 40

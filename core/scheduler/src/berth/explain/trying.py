@@ -30,7 +30,7 @@ from berth.framework.node_scores import NodeScores
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.framework.status import PluginError, Status, unschedulable
 from berth.objects.pod import Pod
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns.growing import Mask
 from berth.snapshot.snapshot import Snapshot
 
 NO_REASON = unschedulable("left out of the answer, without a reason")

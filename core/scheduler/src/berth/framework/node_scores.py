@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from berth.framework.interface import Scores
-from berth.snapshot.columns import Ints, Rows
+from berth.snapshot.columns.growing import Ints, Rows
 
 
 @dataclass(slots=True)

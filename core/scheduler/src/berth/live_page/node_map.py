@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from berth.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from berth.snapshot.columns import Ints, Mask
+from berth.snapshot.columns.growing import Ints, Mask
 from berth.snapshot.node_tree import REGION, ZONE
 from berth.snapshot.snapshot import Snapshot
 

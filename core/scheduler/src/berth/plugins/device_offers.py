@@ -17,7 +17,7 @@ from berth.objects.steps import at_once
 from berth.plugins.device_classes import DeviceClassNames, is_device_resource
 from berth.plugins.dynamic_resources.inventory import Device, DeviceSelectorError, Inventory, ReachableDevices
 from berth.plugins.dynamic_resources.usage import DeviceUsage
-from berth.snapshot.columns import Ints
+from berth.snapshot.columns.growing import Ints
 from berth.snapshot.snapshot import Snapshot
 
 

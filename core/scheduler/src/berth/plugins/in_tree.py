@@ -7,7 +7,7 @@ import numpy as np
 
 from berth.framework.handle import Handle
 from berth.framework.interface import Plugin, ReasonCodes
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns.growing import Mask
 
 
 class InTreePlugin(Plugin):

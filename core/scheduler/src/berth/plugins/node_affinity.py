@@ -47,7 +47,7 @@ from berth.objects.steps import Steps
 from berth.plugins.in_tree import InTreePlugin, all_pass
 from berth.plugins.queueing import expected, maybe, queue_if
 from berth.plugins.required_affinity import NO_AFFINITY, RequiredAffinity
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns.growing import Mask
 from berth.snapshot.node_matching import (
     IN_A_STEP,
     NAME_FIELD,

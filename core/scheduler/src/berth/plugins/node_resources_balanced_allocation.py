@@ -37,8 +37,8 @@ from berth.plugins.resource_balance import (
     balances_of_rows,
     balances_with_devices,
 )
-from berth.snapshot.columns import Mask, Rows
-from berth.snapshot.resource_columns import BASIC_RESOURCES
+from berth.snapshot.columns.growing import Mask, Rows
+from berth.snapshot.columns.resource_columns import BASIC_RESOURCES
 from berth.snapshot.snapshot import Snapshot
 
 TWICE_MIDDLE = MAX_NODE_SCORE // 2 + MAX_NODE_SCORE

@@ -10,7 +10,7 @@ from berth.objects.node import Node
 from berth.objects.node_selector import NodeAffinity, NodeSelector
 from berth.objects.pod import Pod
 from berth.objects.steps import Steps, at_once
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns.growing import Mask
 from berth.snapshot.node_matching import matching_labels, matching_nodes, node_matches
 from berth.snapshot.snapshot import Snapshot
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from berth.framework.interface import MAX_NODE_SCORE
 from berth.plugins.device_offers import Amounts
 from berth.plugins.resource_shares import Offers, offers
-from berth.snapshot.columns import ByRow, Mask, Rows
+from berth.snapshot.columns.growing import ByRow, Mask, Rows
 from berth.snapshot.snapshot import Snapshot
 
 Floats = NDArray[np.float64]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.objects.quantity import MAX_INT64
-from berth.snapshot.columns import Ints, Mask, Rows
+from berth.snapshot.columns.growing import Ints, Mask, Rows
 from berth.snapshot.snapshot import Snapshot
 
 EXACT_BELOW = 2**46

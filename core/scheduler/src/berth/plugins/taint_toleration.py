@@ -34,7 +34,7 @@ from berth.objects.taint import TaintEffect
 from berth.plugins.in_tree import InTreePlugin, first_reason
 from berth.plugins.queueing import expected, maybe, of_own_pod, queue_if
 from berth.plugins.tolerance import Tolerance
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns.growing import Mask
 from berth.snapshot.snapshot import Snapshot
 
 NODE_EVENTS = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT)

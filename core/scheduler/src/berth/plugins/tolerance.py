@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from berth.framework.handle import Handle
 from berth.objects.node import Node
 from berth.objects.taint import Taint, TaintEffect, Toleration
-from berth.snapshot.columns import Ints, Mask
+from berth.snapshot.columns.growing import Ints, Mask
 from berth.snapshot.snapshot import Snapshot
 
 COMPARISONS_GATE = "TaintTolerationComparisonOperators"

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.snapshot.affinity_terms import HeldTerms
-from berth.snapshot.columns import Ints, Mask
-from berth.snapshot.placed_pods import PodQuery
-from berth.snapshot.pod_counts import Division
+from berth.snapshot.columns.growing import Ints, Mask
+from berth.snapshot.placed.placed_pods import PodQuery
+from berth.snapshot.placed.pod_counts import Division
 from berth.snapshot.snapshot import Snapshot
 
 Domains: TypeAlias = Ints

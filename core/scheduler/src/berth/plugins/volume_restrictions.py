@@ -36,7 +36,7 @@ from berth.plugins.counted_pods import CountsPods
 from berth.plugins.in_tree import InTreePlugin, all_pass
 from berth.plugins.pod_volumes import after_named_claim, claim_not_found, volumes_cache_key, volumes_signature
 from berth.plugins.queueing import expected, queue_if
-from berth.snapshot.columns import Ints, Mask
+from berth.snapshot.columns.growing import Ints, Mask
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 

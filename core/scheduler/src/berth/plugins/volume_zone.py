@@ -36,7 +36,7 @@ from berth.objects.storage import PersistentVolume, StorageClass
 from berth.plugins.in_tree import InTreePlugin, first_reason
 from berth.plugins.pod_volumes import after_named_claim, claim_not_found, volumes_cache_key, volumes_signature
 from berth.plugins.queueing import expected, maybe, queue_if
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns.growing import Mask
 from berth.snapshot.snapshot import Snapshot
 
 TOPOLOGY_LABELS = (BETA_ZONE, BETA_REGION, ZONE, REGION)

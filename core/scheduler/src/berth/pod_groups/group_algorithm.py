@@ -32,7 +32,7 @@ from berth.pod_groups.group_result import GroupResult, MemberResult
 from berth.pod_groups.members import Member
 from berth.pod_groups.plan_memory import PlanMemory
 from berth.queue.pools.nominator import Nominator
-from berth.snapshot.columns import Rows
+from berth.snapshot.columns.growing import Rows
 from berth.snapshot.pod_group_states import GroupKey, PodGroupStates
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot

@@ -17,7 +17,7 @@ from berth.evaluation.remote_plugin import RemotePlugin
 from berth.framework.group_plans import GroupPlan
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.pod_groups.members import Member
-from berth.snapshot.columns import Rows
+from berth.snapshot.columns.growing import Rows
 from berth.snapshot.pod_group_states import GroupKey, PodGroupState
 from berth.snapshot.snapshot import Snapshot
 

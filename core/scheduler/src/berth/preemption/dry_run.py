@@ -26,7 +26,7 @@ from berth.preemption.screening import LowerPriorityPods
 from berth.preemption.trial import PreemptionTrial, ReprieveTurns, following
 from berth.preemption.victims import CompiledBudgets, Seniority, by_importance
 from berth.preemption.whole_groups import UnitDryRun, WholeGroups
-from berth.snapshot.columns import Ints, Mask, Rows
+from berth.snapshot.columns.growing import Ints, Mask, Rows
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 

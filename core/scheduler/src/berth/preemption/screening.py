@@ -19,11 +19,11 @@ from berth.objects.host_ports import HostPort
 from berth.plugins.node_resources_fit import NodeResourcesFit
 from berth.plugins.node_resources_fit.filtering import FitRequest
 from berth.preemption.victims import Seniority, by_importance, lower_priority
-from berth.snapshot.columns import Ints, Mask, Rows, grown
+from berth.snapshot.columns.growing import Ints, Mask, Rows, grown
+from berth.snapshot.columns.resource_columns import write
 from berth.snapshot.on_demand import OnDemand
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.pod_sums import BEFORE_REQUESTS, added_up, places_of
-from berth.snapshot.resource_columns import write
 from berth.snapshot.snapshot import Snapshot
 
 PRIORITIES_REMEMBERED = 4

@@ -16,7 +16,7 @@ from berth.framework.status import Code, PluginError, Status, unresolvable
 from berth.preemption.candidates import Candidate, FoundCandidates, candidates_wanted
 from berth.preemption.dry_run import NO_VICTIMS, DryRun, DryRunResult
 from berth.preemption.screening import may_fit
-from berth.snapshot.columns import Rows
+from berth.snapshot.columns.growing import Rows
 
 NOT_HELPFUL = unresolvable("Preemption is not helpful for scheduling")
 SMALLEST_BATCH = 16

@@ -11,7 +11,7 @@ from berth.objects.label_selector import InvalidSelectorError, Requirement, chec
 from berth.objects.node import Node
 from berth.objects.node_selector import NodeSelector, NodeSelectorTerm
 from berth.objects.steps import Steps, at_once
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns.growing import Mask
 from berth.snapshot.snapshot import Snapshot
 
 NAME_FIELD = "metadata.name"

@@ -7,7 +7,7 @@ take longer than the answer.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from berth.snapshot.columns import Rows
+from berth.snapshot.columns.growing import Rows
 from berth.snapshot.snapshot import Snapshot
 
 

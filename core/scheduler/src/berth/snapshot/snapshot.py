@@ -28,18 +28,18 @@ from berth.objects.quantity import MAX_INT64
 from berth.objects.steps import Steps
 from berth.objects.taint import Taint
 from berth.snapshot.bounded_cache import BoundedCache, size_of
-from berth.snapshot.columns import ByRow, Ints, Mask, Rows
-from berth.snapshot.label_columns import LabelColumn
-from berth.snapshot.node_columns import NodeColumns, says_the_same
+from berth.snapshot.columns.growing import ByRow, Ints, Mask, Rows
+from berth.snapshot.columns.label_columns import LabelColumn
+from berth.snapshot.columns.node_columns import NodeColumns, says_the_same
+from berth.snapshot.columns.resource_columns import RowSums, write
+from berth.snapshot.columns.row_columns import RowColumns
+from berth.snapshot.columns.row_journal import RowJournal
 from berth.snapshot.node_info import NodeInfo
 from berth.snapshot.node_tree import NodeTree
-from berth.snapshot.placed_pods import PlacedPods, PodQuery
-from berth.snapshot.placed_volumes import PlacedVolumes
-from berth.snapshot.pod_counts import Division
+from berth.snapshot.placed.placed_pods import PlacedPods, PodQuery
+from berth.snapshot.placed.placed_volumes import PlacedVolumes
+from berth.snapshot.placed.pod_counts import Division
 from berth.snapshot.pod_info import PodInfo
-from berth.snapshot.resource_columns import RowSums, write
-from berth.snapshot.row_columns import RowColumns
-from berth.snapshot.row_journal import RowJournal
 
 MAX_ANSWER_BYTES = 64 << 20
 

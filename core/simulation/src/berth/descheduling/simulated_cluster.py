@@ -26,7 +26,7 @@ from berth.objects.pod_template import PodTemplate
 from berth.queue.pools.pod_kinds import like
 from berth.simulation.running.engine import Simulation
 from berth.simulation.running.outcome import UNSCHEDULABLE
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns.growing import Mask
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 

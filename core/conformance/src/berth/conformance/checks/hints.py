@@ -19,7 +19,7 @@ from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod
 from berth.out_of_tree.points.packing import bits_of, hints_of
 from berth.out_of_tree.queueing.event_interest import compiled, happened
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns.growing import Mask
 from berth_plugin_proto import identity_pb2, queueing_pb2
 
 CLAUSE = "Hints"

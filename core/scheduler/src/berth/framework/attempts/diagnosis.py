@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from berth.framework.status import Code, Status
-from berth.snapshot.columns import Mask, Rows
+from berth.snapshot.columns.growing import Mask, Rows
 
 NO_NODES_AVAILABLE = "no nodes available to schedule pods"
 MAX_ITEM_BYTES = 4

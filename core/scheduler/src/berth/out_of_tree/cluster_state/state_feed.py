@@ -20,8 +20,8 @@ from berth.out_of_tree.cluster_state.nominations import NOTHING, News, Nominatio
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.cluster_state.watched_objects import WatchedObjects
 from berth.out_of_tree.limits import ENVELOPE_BYTES, MESSAGE_BYTES
+from berth.snapshot.columns.row_journal import RowJournal
 from berth.snapshot.pod_info import PodInfo
-from berth.snapshot.row_journal import RowJournal
 from berth.snapshot.snapshot import Snapshot
 from berth.snapshot.snapshot_step import SnapshotStep
 from berth_plugin_proto import identity_pb2, state_pb2

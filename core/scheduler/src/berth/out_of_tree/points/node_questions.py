@@ -22,7 +22,7 @@ from berth.framework.interface import ReasonCodes, Scores
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import CallFailedError, LateError, ProtocolError, SidecarError
 from berth.out_of_tree.points.packing import candidates_of, scores_of, status_of, succeeded, verdicts_of
-from berth.snapshot.columns import Rows
+from berth.snapshot.columns.growing import Rows
 from berth_plugin_proto import common_pb2, scheduling_pb2
 
 P = ParamSpec("P")

@@ -18,7 +18,7 @@ from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.points.packing import ReasonBytes, status_of, succeeded, verdicts_of
-from berth.snapshot.columns import Rows
+from berth.snapshot.columns.growing import Rows
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 from berth_plugin_proto import scheduling_pb2, state_pb2

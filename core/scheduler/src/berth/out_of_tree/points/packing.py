@@ -16,7 +16,7 @@ from berth.framework.status import Code, Status
 from berth.out_of_tree.errors import PluginFailedError, ProtocolError
 from berth.out_of_tree.limits import REASON_BYTES, STATUS_REASONS, TABLE_BYTES
 from berth.out_of_tree.plugin_text import bounded
-from berth.snapshot.columns import Mask, Rows
+from berth.snapshot.columns.growing import Mask, Rows
 from berth_plugin_proto import common_pb2, queueing_pb2, scheduling_pb2
 
 ReasonBytes = NDArray[np.uint8]

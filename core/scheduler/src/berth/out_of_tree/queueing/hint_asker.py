@@ -28,7 +28,7 @@ from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.points.packing import bits_of, hints_of
 from berth.out_of_tree.queueing.event_interest import ACTIONS, Bytes, happened
 from berth.queue.requeueing.hint_questions import HintQuestion
-from berth.snapshot.columns import Mask, Rows
+from berth.snapshot.columns.growing import Mask, Rows
 from berth_plugin_proto import queueing_pb2
 
 MAX_EVENTS = 64

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from berth.framework.interface import ReasonCodes, Scores
-from berth.snapshot.columns import Ints, Rows
+from berth.snapshot.columns.growing import Ints, Rows
 
 LATEST = 10
 

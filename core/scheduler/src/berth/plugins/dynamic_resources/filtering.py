@@ -29,7 +29,7 @@ from berth.plugins.dynamic_resources.extended_resources import (
 )
 from berth.plugins.dynamic_resources.inventory import ReachableDevices
 from berth.plugins.dynamic_resources.picking import AllocationError, Supply, UnsuitableNodeError
-from berth.snapshot.columns import Ints, Mask
+from berth.snapshot.columns.growing import Ints, Mask
 from berth.snapshot.node_matching import matching_nodes
 from berth.snapshot.snapshot import Snapshot
 

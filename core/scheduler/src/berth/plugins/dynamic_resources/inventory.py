@@ -19,7 +19,7 @@ from berth.objects.node_selector import NodeSelector
 from berth.objects.quantity import nanos
 from berth.objects.steps import Steps
 from berth.plugins.dynamic_resources.device_values import device_variable
-from berth.snapshot.columns import Ints
+from berth.snapshot.columns.growing import Ints
 from berth.snapshot.node_matching import matching_nodes
 from berth.snapshot.snapshot import Snapshot
 

@@ -22,11 +22,11 @@ from berth.plugins.topology import (
     topology,
 )
 from berth.snapshot.affinity_terms import HeldTerms, TermKind
-from berth.snapshot.columns import Ints, Mask, Rows
-from berth.snapshot.placed_pods import PodQuery
+from berth.snapshot.columns.growing import Ints, Mask, Rows
+from berth.snapshot.placed.placed_pods import PodQuery
+from berth.snapshot.placed.term_holders import About
 from berth.snapshot.pod_info import PodClass, PodInfo
 from berth.snapshot.snapshot import Snapshot
-from berth.snapshot.term_holders import About
 
 NOT_NEAR, TOO_NEAR, NOT_WANTED = 1, 2, 3
 

@@ -10,10 +10,10 @@ from berth.objects.steps import Steps
 from berth.plugins.inter_pod_affinity.terms import TermTargets
 from berth.plugins.topology import Domains, count_in, holders_in, on_nodes, topology
 from berth.snapshot.affinity_terms import TermKind
-from berth.snapshot.columns import Rows
-from berth.snapshot.placed_pods import PodQuery
+from berth.snapshot.columns.growing import Rows
+from berth.snapshot.placed.placed_pods import PodQuery
+from berth.snapshot.placed.term_holders import About
 from berth.snapshot.snapshot import Snapshot
-from berth.snapshot.term_holders import About
 
 
 class Preferences:

@@ -13,9 +13,9 @@ from berth.objects.pod import Pod
 from berth.objects.steps import Steps
 from berth.snapshot.affinity_terms import HeldTerm, TermKind, held_terms_in_steps
 from berth.snapshot.bounded_cache import BoundedCache, size_of
-from berth.snapshot.placed_pods import PodsLike
+from berth.snapshot.placed.placed_pods import PodsLike
+from berth.snapshot.placed.term_holders import About
 from berth.snapshot.snapshot import Snapshot
-from berth.snapshot.term_holders import About
 
 MAX_BYTES = 16 << 20
 PREFERRED = frozenset({TermKind.PREFERRED_AFFINITY, TermKind.PREFERRED_ANTI_AFFINITY})

@@ -9,7 +9,7 @@ import numpy as np
 from berth.framework.node_scores import NodeScores
 from berth.plugins.joint_placement.model import PodKind
 from berth.plugins.joint_placement.rules import Apart, Near, Rule
-from berth.snapshot.columns import Ints, Mask, Rows
+from berth.snapshot.columns.growing import Ints, Mask, Rows
 
 MAX_ROWS = 4096
 """So many columns all kinds of a group have together, or one for each pod of the group if that is more."""

@@ -11,7 +11,7 @@ from berth.objects.pod import Pod
 from berth.plugins.joint_placement.candidates import candidates
 from berth.plugins.joint_placement.model import Counts, PodKind
 from berth.plugins.joint_placement.rules import Rule, alone, room_of
-from berth.snapshot.columns import Ints, Mask, Rows
+from berth.snapshot.columns.growing import Ints, Mask, Rows
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 

@@ -20,7 +20,7 @@ from berth.objects.pod import Pod
 from berth.objects.pod_requests import Units
 from berth.plugins.joint_placement.program import Program, Term
 from berth.plugins.joint_placement.rules import Apart, Even, Near, Rule
-from berth.snapshot.columns import Ints, Rows
+from berth.snapshot.columns.growing import Ints, Rows
 from berth.snapshot.snapshot import Snapshot
 
 SEGMENTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 48)

@@ -24,8 +24,8 @@ from berth.plugins.pod_topology_spread.constraints import (
 from berth.plugins.required_affinity import RequiredAffinity
 from berth.plugins.tolerance import Tolerance
 from berth.plugins.topology import Domains, count_in, count_in_each, no_domains, topology
-from berth.snapshot.columns import Ints, Mask
-from berth.snapshot.placed_pods import PodQuery
+from berth.snapshot.columns.growing import Ints, Mask
+from berth.snapshot.placed.placed_pods import PodQuery
 from berth.snapshot.snapshot import Snapshot
 
 ANY_SKEW = 2**31 - 1

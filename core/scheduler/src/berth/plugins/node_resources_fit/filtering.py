@@ -19,7 +19,7 @@ from berth.objects.pod_requests import Units
 from berth.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended
 from berth.plugins.in_tree import all_pass
 from berth.plugins.node_resources_fit.patterns import Patterns
-from berth.snapshot.columns import Ints, Mask, Rows
+from berth.snapshot.columns.growing import Ints, Mask, Rows
 from berth.snapshot.node_info import NodeInfo
 from berth.snapshot.snapshot import Snapshot
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from berth.framework.interface import ReasonCodes
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns.growing import Mask
 
 BYTE = 8
 

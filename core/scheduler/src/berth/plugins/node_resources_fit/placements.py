@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from berth.framework.interface import MAX_NODE_SCORE
 from berth.plugins.node_resources_fit.scoring import counts, usage
-from berth.snapshot.columns import Rows
+from berth.snapshot.columns.growing import Rows
 from berth.snapshot.snapshot import Snapshot
 
 

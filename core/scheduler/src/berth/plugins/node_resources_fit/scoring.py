@@ -26,8 +26,8 @@ from berth.plugins.resource_shares import (
     percents,
     with_pod,
 )
-from berth.snapshot.columns import ByRow, Ints, Rows
-from berth.snapshot.resource_columns import BASIC_RESOURCES
+from berth.snapshot.columns.growing import ByRow, Ints, Rows
+from berth.snapshot.columns.resource_columns import BASIC_RESOURCES
 from berth.snapshot.snapshot import Snapshot
 
 MAX_SHAPE_SCORE = 10

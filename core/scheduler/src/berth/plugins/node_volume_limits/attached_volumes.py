@@ -22,7 +22,7 @@ from berth.plugins.node_volume_limits.resolving import (
     Resolver,
 )
 from berth.snapshot.bounded_cache import BoundedCache, size_of
-from berth.snapshot.columns import Ints
+from berth.snapshot.columns.growing import Ints
 from berth.snapshot.snapshot import Snapshot
 
 K = TypeVar("K", bound=Hashable)

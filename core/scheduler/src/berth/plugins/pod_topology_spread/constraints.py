@@ -28,9 +28,9 @@ from berth.plugins.controller_selector import ControllerSelectors
 from berth.plugins.required_affinity import RequiredAffinity
 from berth.plugins.tolerance import Tolerance
 from berth.plugins.topology import division, with_all
-from berth.snapshot.columns import Mask
-from berth.snapshot.placed_pods import PodQuery, PodsLike
-from berth.snapshot.pod_counts import Division
+from berth.snapshot.columns.growing import Mask
+from berth.snapshot.placed.placed_pods import PodQuery, PodsLike
+from berth.snapshot.placed.pod_counts import Division
 from berth.snapshot.snapshot import Snapshot
 
 HOSTNAME = "kubernetes.io/hostname"

@@ -21,8 +21,8 @@ from berth.plugins.topology import (
     on_nodes,
     places,
 )
-from berth.snapshot.columns import Ints, Mask
-from berth.snapshot.pod_counts import Division
+from berth.snapshot.columns.growing import Ints, Mask
+from berth.snapshot.placed.pod_counts import Division
 from berth.snapshot.pod_info import PodClass, PodInfo
 from berth.snapshot.snapshot import Snapshot
 

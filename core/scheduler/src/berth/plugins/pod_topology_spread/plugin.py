@@ -37,7 +37,7 @@ from berth.plugins.pod_topology_spread.hints import SpreadHints
 from berth.plugins.pod_topology_spread.scoring import SoftSpread, normalized
 from berth.plugins.required_affinity import RequiredAffinity
 from berth.plugins.tolerance import Tolerance
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns.growing import Mask
 from berth.snapshot.pod_info import class_of
 from berth.snapshot.snapshot import Snapshot
 

@@ -22,9 +22,9 @@ from berth.plugins.topology import (
     places,
     topology,
 )
-from berth.snapshot.columns import Ints, Mask, Rows
-from berth.snapshot.placed_pods import PodQuery
-from berth.snapshot.pod_counts import Division
+from berth.snapshot.columns.growing import Ints, Mask, Rows
+from berth.snapshot.placed.placed_pods import PodQuery
+from berth.snapshot.placed.pod_counts import Division
 from berth.snapshot.snapshot import Snapshot
 
 Floats = NDArray[np.float64]

@@ -20,7 +20,7 @@ from berth.objects.storage import (
     PersistentVolumeSpec,
 )
 from berth.plugins.volume_binding.node_places import NodePlaces
-from berth.snapshot.columns import Ints, Mask, Rows
+from berth.snapshot.columns.growing import Ints, Mask, Rows
 
 
 class VolumeCandidate:

@@ -17,7 +17,7 @@ from berth.plugins.volume_binding.matching import NONE, Match, match
 from berth.plugins.volume_binding.node_places import MigratedPlugins, NodePlaces
 from berth.plugins.volume_binding.pod_claims import PodClaims
 from berth.plugins.volume_binding.provisioning import Provision, Provisioner
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns.growing import Mask
 from berth.snapshot.snapshot import Snapshot
 
 OUT_OF_REACH, NO_VOLUME, NO_STORAGE, NO_SUCH_VOLUME = 1, 2, 4, 8

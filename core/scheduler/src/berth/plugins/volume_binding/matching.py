@@ -13,7 +13,7 @@ from berth.objects.steps import Steps
 from berth.objects.storage import PersistentVolume, PersistentVolumeClaim
 from berth.plugins.volume_binding.candidates import VolumePool, side_by_side
 from berth.plugins.volume_binding.node_places import NodePlaces
-from berth.snapshot.columns import Ints, Mask, Rows
+from berth.snapshot.columns.growing import Ints, Mask, Rows
 
 NONE = -1
 AT_ONCE = 4

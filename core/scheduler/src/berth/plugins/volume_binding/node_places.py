@@ -17,7 +17,7 @@ from berth.objects.storage import (
     VolumeNodeAffinity,
 )
 from berth.plugins.csi_node_columns import CsiNodeColumns
-from berth.snapshot.columns import Mask, Rows
+from berth.snapshot.columns.growing import Mask, Rows
 from berth.snapshot.node_matching import IN_A_STEP, meeting, parses
 from berth.snapshot.snapshot import Snapshot
 

@@ -47,7 +47,7 @@ from berth.plugins.volume_binding.finding import (
 from berth.plugins.volume_binding.hints import registrations
 from berth.plugins.volume_binding.pod_claims import PodClaims, RejectedClaimError, pod_claims
 from berth.plugins.volume_binding.scoring import DEFAULT_SHAPE, CapacityScorer
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns.growing import Mask
 from berth.snapshot.snapshot import Snapshot
 
 TEXTS = {

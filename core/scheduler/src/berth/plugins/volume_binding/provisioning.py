@@ -14,7 +14,7 @@ from berth.objects.quantity import whole
 from berth.objects.steps import Steps
 from berth.objects.storage import STORAGE, PersistentVolumeClaim, StorageClass
 from berth.plugins.volume_binding.node_places import NodePlaces
-from berth.snapshot.columns import Ints, Mask
+from berth.snapshot.columns.growing import Ints, Mask
 
 NO_PROVISIONER = ("", "kubernetes.io/no-provisioner")
 UNKNOWN = -1

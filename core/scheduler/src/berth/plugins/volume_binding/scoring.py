@@ -16,7 +16,7 @@ from berth.plugins.resource_shares import Offer, percents
 from berth.plugins.volume_binding.finding import FoundVolumes
 from berth.plugins.volume_binding.matching import NONE, Match
 from berth.plugins.volume_binding.provisioning import UNKNOWN, Provision
-from berth.snapshot.columns import Ints, Mask
+from berth.snapshot.columns.growing import Ints, Mask
 
 MAX_UTILIZATION = 100
 MAX_SHAPE_SCORE = 10

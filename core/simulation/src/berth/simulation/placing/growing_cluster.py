@@ -31,7 +31,7 @@ from berth.simulation.placing.room import Room
 from berth.simulation.placing.shapes import AddableNode, Unfit
 from berth.simulation.running.engine import Simulation
 from berth.simulation.what_if.changes import renamed
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns.growing import Mask
 from berth.snapshot.pod_group_states import GroupKey
 
 

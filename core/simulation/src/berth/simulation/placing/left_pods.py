@@ -19,7 +19,7 @@ from berth.framework.status import Status
 from berth.objects.pod import Pod
 from berth.objects.pod_template import PodTemplate
 from berth.simulation.placing.one_by_one import Left
-from berth.snapshot.columns import Ints, Mask
+from berth.snapshot.columns.growing import Ints, Mask
 from berth.snapshot.pod_group_states import GroupKey
 
 Kind = PodTemplate | str | GroupKey

@@ -16,7 +16,7 @@ from berth.framework.runtime import Framework
 from berth.objects.pod import Pod
 from berth.objects.pod_requests import Units
 from berth.plugins.node_resources_fit import NodeResourcesFit
-from berth.snapshot.columns import Ints, Mask
+from berth.snapshot.columns.growing import Ints, Mask
 from berth.snapshot.snapshot import Snapshot
 
 MAX_RESOURCES: Final = 16

@@ -18,7 +18,7 @@ from berth.framework.status import Status
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.plugins.node_affinity import NodeAffinity
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns.growing import Mask
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from berth.objects.pod import Pod
 from berth.objects.pod_requests import fit_requests
-from berth.snapshot.columns import Ints
+from berth.snapshot.columns.growing import Ints
 from berth.snapshot.snapshot import Snapshot
 
 MAX_KINDS = 2_000

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from berth.objects.label_selector import Selector, allowed, rules_of
 from berth.snapshot.bounded_cache import BoundedCache, size_of
-from berth.snapshot.columns import Ints
-from berth.snapshot.pod_counts import LEAST_BYTES, Counts, Division, Sums, count_on, max_bytes
+from berth.snapshot.columns.growing import Ints
+from berth.snapshot.placed.pod_counts import LEAST_BYTES, Counts, Division, Sums, count_on, max_bytes
+from berth.snapshot.placed.selector_index import ByLabels, BySelector
+from berth.snapshot.placed.term_holders import TermHolders
 from berth.snapshot.pod_info import PodClass, PodInfo
-from berth.snapshot.selector_index import ByLabels, BySelector
-from berth.snapshot.term_holders import TermHolders
 
 MAX_ANSWERING = 1 << 20
 

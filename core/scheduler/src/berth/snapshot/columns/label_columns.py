@@ -15,8 +15,8 @@ import numpy as np
 from berth.objects.label_selector import Requirement, parse_int
 from berth.objects.node import Node
 from berth.snapshot.bounded_cache import BoundedCache
-from berth.snapshot.columns import Ints, Mask, Rows, grown
-from berth.snapshot.flag_columns import FlagColumns
+from berth.snapshot.columns.flag_columns import FlagColumns
+from berth.snapshot.columns.growing import Ints, Mask, Rows, grown
 
 MISSING = -1
 MAX_SPARSE_BYTES = 8 << 20

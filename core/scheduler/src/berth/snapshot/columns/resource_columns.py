@@ -14,7 +14,7 @@ import numpy as np
 from berth.objects.pod_requests import Units
 from berth.objects.quantity import MAX_INT64, saturated
 from berth.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
-from berth.snapshot.columns import ByRow, Ints, grown
+from berth.snapshot.columns.growing import ByRow, Ints, grown
 from berth.snapshot.node_info import NodeInfo
 
 BASIC_RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.snapshot.bounded_cache import BoundedCache, size_of
-from berth.snapshot.row_journal import RowJournal
+from berth.snapshot.columns.row_journal import RowJournal
 
 MAX_BYTES = 64 << 20
 MANY = 64

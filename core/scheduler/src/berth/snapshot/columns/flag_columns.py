@@ -8,7 +8,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from berth.snapshot.columns import Ints, Mask, Rows, grown
+from berth.snapshot.columns.growing import Ints, Mask, Rows, grown
 
 T = TypeVar("T")
 

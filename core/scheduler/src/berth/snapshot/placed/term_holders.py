@@ -15,11 +15,11 @@ import numpy as np
 from berth.objects.pod import Pod
 from berth.snapshot.affinity_terms import HeldTerm, HeldTerms, TermKind
 from berth.snapshot.bounded_cache import BoundedCache
-from berth.snapshot.columns import Ints
+from berth.snapshot.columns.growing import Ints
 from berth.snapshot.journal import Journal
-from berth.snapshot.pod_counts import LEAST_BYTES, Counts, Division, Sums, count_on, max_bytes
+from berth.snapshot.placed.pod_counts import LEAST_BYTES, Counts, Division, Sums, count_on, max_bytes
+from berth.snapshot.placed.selector_index import BySelector
 from berth.snapshot.pod_info import PodClass, class_of
-from berth.snapshot.selector_index import BySelector
 
 MAX_ABOUT_BYTES = 16 << 20
 ENTRY_BYTES = 200

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from berth.snapshot.columns import Rows
+from berth.snapshot.columns.growing import Rows
 from berth.snapshot.journal import KEPT
 
 

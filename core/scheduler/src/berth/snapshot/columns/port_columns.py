@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterable
 
 from berth.objects.host_ports import HostPort, HostPorts
-from berth.snapshot.columns import Mask
-from berth.snapshot.flag_columns import FlagColumns
+from berth.snapshot.columns.flag_columns import FlagColumns
+from berth.snapshot.columns.growing import Mask
 
 
 class PortColumns:

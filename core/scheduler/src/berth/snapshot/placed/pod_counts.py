@@ -6,7 +6,7 @@ from weakref import WeakSet
 
 import numpy as np
 
-from berth.snapshot.columns import Ints, Mask
+from berth.snapshot.columns.growing import Ints, Mask
 
 MAX_BYTES = 32 << 20
 LEAST_COLUMNS = 512

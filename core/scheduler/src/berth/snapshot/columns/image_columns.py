@@ -9,8 +9,8 @@ from itertools import islice
 
 from berth.objects.image_names import normalized_image_name
 from berth.objects.node import Node
-from berth.snapshot.columns import Mask
-from berth.snapshot.flag_columns import FlagColumns
+from berth.snapshot.columns.flag_columns import FlagColumns
+from berth.snapshot.columns.growing import Mask
 
 MAX_NAMES = 8_192
 """So many names of a node's images count: a kubelet reports 250 where it is not told otherwise."""

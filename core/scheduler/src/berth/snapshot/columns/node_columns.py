@@ -8,12 +8,12 @@ import numpy as np
 
 from berth.objects.node import Node
 from berth.objects.taint import Taint
-from berth.snapshot.columns import Mask, grown
-from berth.snapshot.flag_columns import FlagColumns
-from berth.snapshot.image_columns import ImageColumns
-from berth.snapshot.label_columns import LabelColumns
-from berth.snapshot.port_columns import PortColumns
-from berth.snapshot.resource_columns import ResourceColumns
+from berth.snapshot.columns.flag_columns import FlagColumns
+from berth.snapshot.columns.growing import Mask, grown
+from berth.snapshot.columns.image_columns import ImageColumns
+from berth.snapshot.columns.label_columns import LabelColumns
+from berth.snapshot.columns.port_columns import PortColumns
+from berth.snapshot.columns.resource_columns import ResourceColumns
 
 FIRST_CAPACITY = 64
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from berth.objects.pod_volumes import PlacedVolume
 from berth.snapshot.journal import Journal
-from berth.snapshot.pod_counts import count_on
+from berth.snapshot.placed.pod_counts import count_on
 from berth.snapshot.pod_info import PodInfo
 
 NOWHERE: Mapping[int, int] = {}
