@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from berth.client.errors import RetryError
 from berth.client.resources import PODS
-from berth.client.watch import WatchSource, pages, watch_lines
+from berth.client.watching.watch import WatchSource, pages, watch_lines
 
 WATCH_SECONDS = 300
 

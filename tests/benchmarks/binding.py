@@ -14,12 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from berth.client.api import Api
-from berth.client.credentials import load_endpoint
+from berth.client.authentication.credentials import load_endpoint
 from berth.client.events import EventRecorder
 from berth.client.pods import PodWrites
 from berth.client.resources import PODS
 from berth.client.transport import Transport
-from berth.client.watch import WatchSource, pages
+from berth.client.watching.watch import WatchSource, pages
 from berth.client.write_guard import WriteGuard
 from berth.cycle.attempts import Attempts
 from berth.demo.files import RunFiles

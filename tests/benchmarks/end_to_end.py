@@ -19,7 +19,7 @@ from pathlib import Path
 import click
 
 from berth.client.api import Api
-from berth.client.credentials import load_endpoint
+from berth.client.authentication.credentials import load_endpoint
 from berth.client.transport import Transport
 from berth.demo.files import RunFiles
 from berth.demo.processes import Child, program

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from berth.client.api import Api
-from berth.client.credentials import load_endpoint
+from berth.client.authentication.credentials import load_endpoint
 from berth.client.transport import Transport
 from berth.demo.files import PLUGIN_LIST
 from berth.demo.processes import Child, program

@@ -14,13 +14,13 @@ from pathlib import Path
 import click
 import msgspec
 
-from berth.client import reflector as reflecting
 from berth.client.api import MERGE_PATCH, Api
-from berth.client.credentials import load_endpoint
-from berth.client.reflector import Reflector
+from berth.client.authentication.credentials import load_endpoint
 from berth.client.resources import CONFIG_MAPS, NODES, PODS
 from berth.client.transport import Transport
-from berth.client.watch import WatchSource, current_version, pages, split_lines
+from berth.client.watching import reflector as reflecting
+from berth.client.watching.reflector import Reflector
+from berth.client.watching.watch import WatchSource, current_version, pages, split_lines
 from berth.client.wire import decode_head, decode_watch_event, encode
 from berth.demo.processes import Child
 from berth.sandbox.real.loading import load

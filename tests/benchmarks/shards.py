@@ -17,7 +17,7 @@ from pathlib import Path
 import click
 
 from berth.client.api import MERGE_PATCH, Api
-from berth.client.credentials import load_endpoint
+from berth.client.authentication.credentials import load_endpoint
 from berth.client.transport import Transport
 from berth.demo.processes import Child, program
 from berth.demo.submission import create_all

@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 
 from berth.client.api import Api
-from berth.client.credentials import load_endpoint
+from berth.client.authentication.credentials import load_endpoint
 from berth.client.transport import Transport
 from berth.demo.processes import Child, program
 from berth.demo.submission import create_all

@@ -17,7 +17,7 @@ import click
 import yaml
 
 from berth.client.api import Api
-from berth.client.credentials import load_endpoint
+from berth.client.authentication.credentials import load_endpoint
 from berth.client.transport import Transport
 from berth.config.loading import load
 from berth.demo.files import SCHEDULER_CONFIGURATION

@@ -22,7 +22,7 @@ import msgspec
 from berth.client.api import Api
 from berth.client.resources import NODES, PODS
 from berth.client.transport import Transport
-from berth.client.watch import WatchSource, current_version, watch_lines
+from berth.client.watching.watch import WatchSource, current_version, watch_lines
 from berth.client.wire import encode
 from berth.demo.processes import Child, program
 from berth.sandbox.free_port import free_port

@@ -16,7 +16,7 @@ from pathlib import Path
 import yaml
 
 from berth.client.api import Api
-from berth.client.credentials import load_endpoint
+from berth.client.authentication.credentials import load_endpoint
 from berth.client.errors import ClientError
 from berth.client.resources import NAMESPACES, NODES, PODS
 from berth.client.transport import Transport

@@ -6,7 +6,7 @@ import urllib.parse
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from berth.client.api import Api
-from berth.client.credentials import load_endpoint
+from berth.client.authentication.credentials import load_endpoint
 from berth.client.resources import PODS
 from berth.client.transport import Transport
 from berth.client.wire import encode

@@ -14,7 +14,7 @@ import random
 import sys
 import time
 
-from berth.client.credentials import load_endpoint
+from berth.client.authentication.credentials import load_endpoint
 from tests.e2e.fault_rules import UNFORWARDED, WATCH_FAULTS, Fault, read_rule, status_object
 
 LOOPBACK = "127.0.0.1"

@@ -13,10 +13,10 @@ import msgspec
 from berth.client.api import Api
 from berth.client.endpoint import endpoint_of
 from berth.client.errors import ConflictError, RetryError
-from berth.client.reflector import Reflector
 from berth.client.resources import PODS
 from berth.client.transport import Transport
-from berth.client.watch import WatchSource
+from berth.client.watching.reflector import Reflector
+from berth.client.watching.watch import WatchSource
 from berth.demo.processes import Child, program
 from berth.demo.surface import LOOPBACK, Surface
 from berth.sandbox.kubeconfig import kubeconfig_text

@@ -7,7 +7,7 @@ import time
 from contextlib import contextmanager, suppress
 
 from berth.client.api import Api
-from berth.client.credentials import load_endpoint
+from berth.client.authentication.credentials import load_endpoint
 from berth.client.errors import NotFoundError
 from berth.client.resources import (
     CSI_NODES,

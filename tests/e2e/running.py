@@ -9,7 +9,7 @@ import signal
 from contextlib import asynccontextmanager, suppress
 
 from berth.client.api import Api
-from berth.client.credentials import load_endpoint
+from berth.client.authentication.credentials import load_endpoint
 from berth.client.transport import Transport
 from berth.demo.errors import ChildFailedError
 from berth.demo.files import RunFiles

@@ -11,11 +11,11 @@ import aiohttp
 import msgspec
 import pytest
 
-from berth.client.credentials import load_endpoint
-from berth.client.reflector import Reflector
+from berth.client.authentication.credentials import load_endpoint
 from berth.client.resources import EVENTS
 from berth.client.transport import Transport
-from berth.client.watch import WatchSource
+from berth.client.watching.reflector import Reflector
+from berth.client.watching.watch import WatchSource
 from berth.sandbox.real.assets import find_assets
 from berth.sandbox.real.cluster import RealCluster, RealOptions
 from tests.e2e.api_servers import api_server_called

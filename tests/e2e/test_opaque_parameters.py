@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from berth.client.api import Api
-from berth.client.credentials import load_endpoint
+from berth.client.authentication.credentials import load_endpoint
 from berth.client.resources import RESOURCE_CLAIMS
 from berth.client.transport import Transport
 from berth.client.wire import bounded

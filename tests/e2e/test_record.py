@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from berth.client.api import Api
-from berth.client.credentials import load_endpoint
+from berth.client.authentication.credentials import load_endpoint
 from berth.client.transport import Transport
 from berth.config.loading import load
 from berth.demo.submission import create_all

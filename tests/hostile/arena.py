@@ -11,11 +11,11 @@ from functools import cache
 from pathlib import Path
 
 from berth.client.api import Api
-from berth.client.credentials import load_endpoint
+from berth.client.authentication.credentials import load_endpoint
 from berth.client.errors import ClientError, NotFoundError
 from berth.client.resources import LEASES, PODS, Resource
 from berth.client.transport import Transport
-from berth.client.watch import WatchSource, watch_lines
+from berth.client.watching.watch import WatchSource, watch_lines
 from berth.client.wire import bounded
 from berth.demo.processes import Child, program
 from berth.demo.surface import LOOPBACK, Surface

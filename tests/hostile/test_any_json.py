@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from berth.client import resources
 from berth.client.legible import legible, unfolded
-from berth.client.reflector import Reflector
-from berth.client.watch import WatchSource
-from berth.client.whole_list import ListPieces
+from berth.client.watching.reflector import Reflector
+from berth.client.watching.watch import WatchSource
+from berth.client.watching.whole_list import ListPieces
 from berth.client.wire import bounded, decode_page, encode
 from berth.objects.decode import decoder
 from berth.objects.node_decoding import decode_node

@@ -10,9 +10,9 @@ from random import Random
 
 import pytest
 
-from berth.client.reflector import Reflector
 from berth.client.resources import PODS
-from berth.client.watch import WatchSource
+from berth.client.watching.reflector import Reflector
+from berth.client.watching.watch import WatchSource
 from tests.unit.client.conftest import FakeClock, eventually, transport_to
 from tests.unit.client.conftest import raw_server as served
 from tests.unit.client.test_chaos import Folded

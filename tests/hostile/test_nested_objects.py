@@ -9,9 +9,9 @@ import json
 
 import pytest
 
-from berth.client.reflector import Reflector
 from berth.client.resources import PODS, RESOURCE_CLAIMS
-from berth.client.watch import WatchSource
+from berth.client.watching.reflector import Reflector
+from berth.client.watching.watch import WatchSource
 from berth.objects.decode import decoder
 from berth.objects.pod_decoding import decode_pod
 from berth.objects.resource_claims import ResourceClaim

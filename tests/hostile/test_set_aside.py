@@ -14,9 +14,9 @@ from berth.cache.cache import Cache
 from berth.client import resources
 from berth.client.errors import RelistError
 from berth.client.legible import legible
-from berth.client.quarantined_objects import LONGEST_SHOWN, NotTaken
-from berth.client.reflector import Reflector
-from berth.client.watch import WatchSource
+from berth.client.watching.quarantined_objects import LONGEST_SHOWN, NotTaken
+from berth.client.watching.reflector import Reflector
+from berth.client.watching.watch import WatchSource
 from berth.client.wire import Meta, decode_head, decode_page, decode_watch_event, encode
 from berth.event_handlers.nodes import NodeHandler
 from berth.event_handlers.pods import PodHandler

@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.client.credentials import load_endpoint
+from berth.client.authentication.credentials import load_endpoint
 from berth.client.transport import Transport
 from berth.sandbox import SandboxOptions, serve
 

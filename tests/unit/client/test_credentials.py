@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import yaml
 
-from berth.client.credentials import load_endpoint
+from berth.client.authentication.credentials import load_endpoint
 from berth.client.errors import ConfigurationError
 from tests.failures.reporting import reports
 from tests.unit.client.certificates import identity
@@ -318,7 +318,7 @@ async def test_service_account(tmp_path, monkeypatch, clock):
     authority.write_bytes(identity("ca")[0])
     token = tmp_path / "token"
     token.write_text("mounted\n")
-    monkeypatch.setattr("berth.client.service_account.FOLDER", str(tmp_path))
+    monkeypatch.setattr("berth.client.authentication.service_account.FOLDER", str(tmp_path))
     environ = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
     endpoint = load(environ=environ, clock=clock)
     before = endpoint.authorization.current()

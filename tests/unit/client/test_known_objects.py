@@ -2,7 +2,7 @@
 
 import tracemalloc
 
-from berth.client.known_objects import KnownObjects
+from berth.client.watching.known_objects import KnownObjects
 from berth.client.wire import Meta, ObjectKey
 from berth.objects.api_object import ObjectMeta, TypedObject
 

@@ -9,11 +9,11 @@ from socket import SO_LINGER, SOL_SOCKET
 import pytest
 import uvloop
 
-from berth.client.connection import DISCARD, Connection
+from berth.client.connections.connection import DISCARD, Connection
+from berth.client.connections.pool import ConnectionPool
+from berth.client.connections.tunnel import open_connection
 from berth.client.endpoint import Address, Endpoint
 from berth.client.errors import NotSentError
-from berth.client.pool import ConnectionPool
-from berth.client.tunnel import open_connection
 from tests.unit.client.certificates import identity
 from tests.unit.client.conftest import eventually, pass_on, raw_server, silent, tunnel
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from berth.client.errors import NotFoundError
-from berth.client.freshness import Absence, covers
+from berth.client.watching.freshness import Absence, covers
 from tests.failures.reporting import reports
 from tests.suite import PATIENCE_SECONDS
 from tests.unit.client.conftest import eventually
@@ -80,8 +80,8 @@ async def test_an_event_proves_it(clock):
 
 async def test_the_bookmark_of_a_short_watch_proves_it(clock, monkeypatch):
     """Where nothing changes, the watch begins anew from its own version, for as short as brings one."""
-    monkeypatch.setattr("berth.client.reflector.GRACE_SECONDS", 0)
-    monkeypatch.setattr("berth.client.reflector.LISTED_SOONER", 1)
+    monkeypatch.setattr("berth.client.watching.reflector.GRACE_SECONDS", 0)
+    monkeypatch.setattr("berth.client.watching.reflector.LISTED_SOONER", 1)
     lists = many(10, page(12, pod("a", 5)))
     watches = [STAY], [event("MODIFIED", pod("b", 11)), bookmark(12), STAY]
     async with mirrored(clock, lists, *watches, page_size=1) as (reflector, handler, wire):
@@ -129,9 +129,9 @@ async def test_a_list_that_was_on_its_way_proves_nothing(clock, monkeypatch):
 
 
 async def test_a_watch_that_does_not_get_there_is_replaced_by_a_list(clock, monkeypatch):
-    monkeypatch.setattr("berth.client.reflector.GRACE_SECONDS", 0)
-    monkeypatch.setattr("berth.client.reflector.LISTED_SOONER", 1)
-    monkeypatch.setattr("berth.client.reflector.BOOKMARK_BY_SECONDS", 0.05)
+    monkeypatch.setattr("berth.client.watching.reflector.GRACE_SECONDS", 0)
+    monkeypatch.setattr("berth.client.watching.reflector.LISTED_SOONER", 1)
+    monkeypatch.setattr("berth.client.watching.reflector.BOOKMARK_BY_SECONDS", 0.05)
     lists = many(10, page(12, pod("a", 5)), page(13, pod("a", 13)))
     watches = [STAY], [bookmark(11), STAY], [STAY]
     async with mirrored(clock, lists, *watches, page_size=1) as (reflector, handler, wire):
@@ -143,7 +143,7 @@ async def test_a_watch_that_does_not_get_there_is_replaced_by_a_list(clock, monk
 
 
 async def test_what_is_listed_sooner_than_a_bookmark_comes_is_listed(clock, monkeypatch):
-    monkeypatch.setattr("berth.client.reflector.GRACE_SECONDS", 0)
+    monkeypatch.setattr("berth.client.watching.reflector.GRACE_SECONDS", 0)
     lists = many(10, page(12, pod("a", 5)), page(13, pod("a", 13)))
     async with mirrored(clock, lists, [STAY], [STAY], page_size=1) as (reflector, _, wire):
         await eventually(lambda: len(wire.queries("watch")) == 1)

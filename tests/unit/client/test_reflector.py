@@ -9,9 +9,9 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 import pytest
 
-from berth.client.reflector import Reflector
 from berth.client.resources import PODS
-from berth.client.watch import WatchSource
+from berth.client.watching.reflector import Reflector
+from berth.client.watching.watch import WatchSource
 from berth.telemetry.metrics.registry import SchedulerMetrics
 from tests.failures.reporting import reports
 from tests.suite import PATIENCE_SECONDS
@@ -440,7 +440,7 @@ async def test_throttled(clock, asked, slept):
 
 async def test_huge_list_lets_others_run(clock, monkeypatch):
     """While a long list is read, other tasks get many turns."""
-    monkeypatch.setattr("berth.client.reflector.TURN_SECONDS", 0.0)
+    monkeypatch.setattr("berth.client.watching.reflector.TURN_SECONDS", 0.0)
     turns = 0
 
     async def other():

@@ -6,10 +6,10 @@ from contextlib import suppress
 import pytest
 from aiohttp import web
 
-from berth.client import pool
+from berth.client.connections import pool
+from berth.client.connections.request_counts import RequestCounts
 from berth.client.endpoint import FixedAuthorization, endpoint_of
 from berth.client.errors import CutError, DeadlineError, HeldBackError, NotSentError
-from berth.client.request_counts import RequestCounts
 from berth.client.timing import TokenBucket
 from berth.client.transport import Post
 from berth.client.write_guard import Terms, WriteGuard

@@ -6,7 +6,6 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from berth.client import watch
 from berth.client.resources import PODS
 from berth.client.watch import WatchSource, split_lines, watch_lines
 from tests.suite import PATIENCE_SECONDS

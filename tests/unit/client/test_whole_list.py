@@ -6,11 +6,11 @@ import json
 import msgspec
 import pytest
 
-from berth.client import watch, whole_list
 from berth.client.errors import DeadlineError
 from berth.client.resources import PODS
-from berth.client.watch import WatchSource, pages
-from berth.client.whole_list import ListPieces
+from berth.client.watching import watch, whole_list
+from berth.client.watching.watch import WatchSource, pages
+from berth.client.watching.whole_list import ListPieces
 from tests.unit.client.conftest import answer, raw_server, read_request, transport_to
 from tests.unit.client.test_reflector import mirrored, page, pod, refusal
 

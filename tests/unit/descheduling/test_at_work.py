@@ -5,7 +5,7 @@ import json
 import sys
 
 from berth.client.api import Api
-from berth.client.credentials import load_endpoint
+from berth.client.authentication.credentials import load_endpoint
 from berth.client.resources import NODES
 from berth.client.transport import Transport
 from berth.sandbox import SandboxOptions

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from berth.client.api import Api
-from berth.client.credentials import load_endpoint
+from berth.client.authentication.credentials import load_endpoint
 from berth.client.transport import Transport
 from berth.sandbox import SandboxOptions, serve
 from tests.suite import PATIENCE_SECONDS

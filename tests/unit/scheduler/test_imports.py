@@ -79,7 +79,7 @@ def test_imported_before_the_first_request(flags):
     """What decisions need, and nothing of what a plain scheduler uses later or never."""
     found = imported(UNTIL_THE_FIRST_REQUEST, *flags, "--secure-port=0")
 
-    assert {"numpy", "berth.plugins.registry", "berth.client.reflector"} <= found
+    assert {"numpy", "berth.plugins.registry", "berth.client.watching.reflector"} <= found
     assert set() == LATER & found
 
 

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from berth.client.connection import Response
+from berth.client.connections.connection import Response
 from berth.client.errors import NotSentError
 from berth.config.errors import FeatureGateError
 from berth.config.flags.command_line import parse_flags, read_settings

@@ -2,8 +2,8 @@
 
 import pytest
 
-from berth.client.handling import BOUNDS, Handling
 from berth.client.resources import NODES, POD_GROUPS
+from berth.client.watching.handling import BOUNDS, Handling
 from berth.telemetry.metrics.informer_metrics import Mirrored
 from berth.telemetry.metrics.registry import SchedulerMetrics
 from tests.unit.telemetry.test_metrics import sample, series

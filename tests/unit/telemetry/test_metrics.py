@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from berth import telemetry
 from berth.cache.cache import Cache
-from berth.client.request_counts import BOUNDS, RequestCounts
+from berth.client.connections.request_counts import BOUNDS, RequestCounts
 from berth.framework.status import SUCCESS, Code, Status, failed
 from berth.preemption.candidates import Candidate
 from berth.queue.queue_metrics import QueueMetrics

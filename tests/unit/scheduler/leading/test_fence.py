@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.client.errors import NotFoundError
-from berth.client.freshness import Absence
 from berth.client.resources import NODES
-from berth.client.watch import WatchSource
+from berth.client.watching.freshness import Absence
+from berth.client.watching.watch import WatchSource
 from berth.client.write_guard import Terms, WriteGuard
 from berth.scheduler.leading.fence import Fence, MirrorView
 from tests.failures.reporting import reports

@@ -4,7 +4,7 @@ import asyncio
 
 from berth.client.errors import DeadlineError
 from berth.client.resources import Resource
-from berth.client.watch import WatchSource
+from berth.client.watching.watch import WatchSource
 from berth.client.write_guard import Terms, WriteGuard
 from berth.out_of_tree.cluster_state.watched_objects import WatchedKind
 from berth.scheduler.leading.fence import Fence, MirrorView

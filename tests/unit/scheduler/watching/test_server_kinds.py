@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from berth.client import resources
-from berth.client.connection import Response
+from berth.client.connections.connection import Response
 from berth.client.errors import NotSentError
 from berth.scheduler.watching.server_kinds import NEWER, ServerKinds, server_kinds
 from tests.failures.reporting import reports

@@ -15,14 +15,14 @@ from typing import Any
 import msgspec
 
 from berth.client.api import Api
-from berth.client.credentials import load_endpoint
+from berth.client.authentication.credentials import load_endpoint
 from berth.client.errors import ClientError, DeadlineError, LeaseLostError, NotFoundError
 from berth.client.events import EventRecorder
 from berth.client.leases import LeaderElector, LeaseSettings, new_identity
-from berth.client.reflector import Reflector
 from berth.client.resources import CONFIG_MAPS, PODS, SCHEDULER_PLUGINS, SCHEDULERS, Resource
 from berth.client.transport import Transport
-from berth.client.watch import WatchSource
+from berth.client.watching.reflector import Reflector
+from berth.client.watching.watch import WatchSource
 from berth.client.wire import bounded
 from berth.config.releases.release import followed
 from berth.framework.clock import SYSTEM_CLOCK

@@ -13,7 +13,7 @@ from http.client import HTTPException
 from pathlib import Path
 
 from berth.client.api import Api
-from berth.client.credentials import load_endpoint
+from berth.client.authentication.credentials import load_endpoint
 from berth.client.transport import Transport
 from berth.demo.display import Show, display
 from berth.demo.errors import DemoError

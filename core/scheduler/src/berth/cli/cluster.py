@@ -50,7 +50,7 @@ class KubeconfigCluster:
     @property
     def described(self) -> str:
         """Where it was found, for errors. Raises: ConfigurationError."""
-        from berth.client.kubeconfig import choose  # noqa: PLC0415 (quick start of the other verbs)
+        from berth.client.authentication.kubeconfig import choose  # noqa: PLC0415 (quick start of the other verbs)
 
         if not self.files:
             return "this pod's cluster"
@@ -59,7 +59,7 @@ class KubeconfigCluster:
     def namespace(self) -> str:
         """The context's namespace. Raises: ConfigurationError."""
         # Imported here so that the other verbs start quickly.
-        from berth.client.kubeconfig import choose  # noqa: PLC0415 (see above)
+        from berth.client.authentication.kubeconfig import choose  # noqa: PLC0415 (see above)
 
         found = choose(self.files, self.context).context.value.get("namespace") if self.files else ""
         return str(found or "default")
@@ -89,7 +89,7 @@ class KubeconfigCluster:
 
         Raises: ConfigurationError.
         """
-        from berth.client.credentials import load_endpoint  # noqa: PLC0415 (quick start of the other verbs)
+        from berth.client.authentication.credentials import load_endpoint  # noqa: PLC0415 (quick start of the other verbs)
         from berth.client.errors import ConfigurationError  # noqa: PLC0415 (quick start)
 
         if not self.known:

@@ -23,21 +23,21 @@ How the scheduler process uses it:
 
 Mirrors, leases, events and bindings have a transport each: connections are handed out in the order in
 which they are asked for, and neither a renewal nor a new list should queue behind ten thousand bindings.
-Where to read on: errors (what to do about each), transport, exchange, pool and connection (the wire),
-watch and reflector (reading), pods, events and leases (writing), kubeconfig and credentials (the rare path).
+Where to read on: errors (what to do about each), transport and connections (the wire), watching (reading),
+pods, events and leases (writing), authentication (the rare path).
 """
 
 from berth.client.api import Api
-from berth.client.credentials import load_endpoint
+from berth.client.authentication.credentials import load_endpoint
 from berth.client.endpoint import Endpoint, endpoint_of
 from berth.client.events import EventRecorder, Reference
 from berth.client.leases import LeaderElector, LeaseSettings, new_identity
 from berth.client.pods import Ambiguous, BindOutcome, Bound, Conflict, NotFound, PodWrites, Rejected
-from berth.client.reflector import EventHandler, Reflector
 from berth.client.resources import Resource
 from berth.client.timing import TokenBucket
 from berth.client.transport import Transport
-from berth.client.watch import WatchSource
+from berth.client.watching.reflector import EventHandler, Reflector
+from berth.client.watching.watch import WatchSource
 from berth.framework.clock import Clock, SystemClock
 
 __all__ = [

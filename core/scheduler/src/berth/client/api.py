@@ -9,9 +9,9 @@ from functools import partial
 from random import Random
 from typing import NamedTuple
 
-from berth.client.connection import Response
+from berth.client.connections.connection import Response
+from berth.client.connections.exchange import SAFE_METHODS, Exchange, OnOutcome, Outcome
 from berth.client.errors import ClientError, HeldBackError, NotSentError, RetryError, ThrottledError
-from berth.client.exchange import SAFE_METHODS, Exchange, OnOutcome, Outcome
 from berth.client.resources import Resource
 from berth.client.timing import After, after
 from berth.client.transport import JSON, Query, Transport, settle

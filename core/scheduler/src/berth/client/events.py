@@ -23,9 +23,9 @@ from typing import NamedTuple
 import msgspec
 
 from berth.client.api import BAD, MERGE_PATCH, Api
-from berth.client.connection import Response
+from berth.client.connections.connection import Response
+from berth.client.connections.exchange import Outcome
 from berth.client.errors import ClientError, ConflictError, NotFoundError, RetryError, lacks_rights
-from berth.client.exchange import Outcome
 from berth.client.resources import EVENTS
 from berth.client.timing import After, after, micro_time
 from berth.client.transport import JSON, Post

@@ -14,10 +14,8 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from berth.client.connection import BodyStream, Response
-from berth.client.endpoint import Endpoint
-from berth.client.errors import ClientError, NotSentError
-from berth.client.exchange import (
+from berth.client.connections.connection import BodyStream, Response
+from berth.client.connections.exchange import (
     SAFE_METHODS,
     UNAUTHORIZED,
     Exchange,
@@ -25,8 +23,10 @@ from berth.client.exchange import (
     OutgoingRequest,
     PipelinedRequests,
 )
-from berth.client.pool import ConnectionPool
-from berth.client.request_counts import RequestCounts
+from berth.client.connections.pool import ConnectionPool
+from berth.client.connections.request_counts import RequestCounts
+from berth.client.endpoint import Endpoint
+from berth.client.errors import ClientError, NotSentError
 from berth.client.timing import TokenBucket
 from berth.client.write_guard import WriteGuard
 from berth.framework.clock import SystemClock

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from berth.client.connection import Response
+from berth.client.connections.connection import Response
 from berth.client.errors import (
     ClientError,
     ConflictError,

@@ -22,16 +22,16 @@ from functools import partial
 from typing import Any
 
 from berth.client.api import Api
-from berth.client.credentials import load_endpoint
+from berth.client.authentication.credentials import load_endpoint
+from berth.client.connections.request_counts import BOUNDS
 from berth.client.endpoint import Endpoint
 from berth.client.events import EventRecorder
-from berth.client.handling import BOUNDS as HANDLING_BOUNDS
 from berth.client.leases import new_identity
 from berth.client.pods import PodWrites
-from berth.client.reflector import Reflector
-from berth.client.request_counts import BOUNDS
 from berth.client.resources import POD_GROUPS
 from berth.client.transport import Transport
+from berth.client.watching.handling import BOUNDS as HANDLING_BOUNDS
+from berth.client.watching.reflector import Reflector
 from berth.client.write_guard import Terms
 from berth.config.shards import Shard
 from berth.explain.attempt_log import AttemptLog

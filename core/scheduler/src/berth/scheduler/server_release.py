@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from berth.client.credentials import load_endpoint
+from berth.client.authentication.credentials import load_endpoint
 from berth.client.errors import ClientError
 from berth.client.transport import Transport
 from berth.config.flags.command_line import StartSettings, ValidatedFlags, read_settings

@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from berth.client.reflector import Reflector
 from berth.client.transport import Transport
-from berth.client.watch import WatchSource
+from berth.client.watching.reflector import Reflector
+from berth.client.watching.watch import WatchSource
 from berth.objects.api_object import TypedObject
 from berth.observer.errors import RecordingEndedError
 from berth.observer.events import Verb
@@ -137,7 +137,7 @@ class _Reading:
 
 
 class _Followed:
-    """Keeps the objects of one kind. Implements berth.client.reflector.Handler."""
+    """Keeps the objects of one kind. Implements berth.client.watching.reflector.Handler."""
 
     def __init__(self, objects: dict[str, ObservedObject], write: Write) -> None:
         self._objects = objects

@@ -6,9 +6,9 @@ list, watch --> kinds of objects by key --copy--> what one answer is about
 import asyncio
 from typing import Any
 
-from berth.client.reflector import Reflector
 from berth.client.transport import Transport
-from berth.client.watch import WatchSource
+from berth.client.watching.reflector import Reflector
+from berth.client.watching.watch import WatchSource
 from berth.objects.api_object import TypedObject
 from berth.scheduler.watching.server_kinds import server_kinds
 from berth.simulation.reading.inputs import ClusterInput
@@ -17,7 +17,7 @@ from berth.simulation_service.errors import NotSyncedError
 
 
 class _Kept:
-    """Implements berth.client.reflector.Handler: the objects of one kind."""
+    """Implements berth.client.watching.reflector.Handler: the objects of one kind."""
 
     def __init__(self, objects: dict[str, TypedObject]) -> None:
         self._objects = objects

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from berth.client.api import Api
-from berth.client.credentials import load_endpoint
+from berth.client.authentication.credentials import load_endpoint
 from berth.client.errors import ClientError
 from berth.client.transport import Transport
 from berth.sandbox.child_process import ChildProcess

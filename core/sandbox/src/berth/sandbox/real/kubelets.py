@@ -11,10 +11,10 @@ import msgspec
 
 from berth.client.api import STRATEGIC_PATCH, Api
 from berth.client.errors import ClientError
-from berth.client.reflector import Reflector
 from berth.client.resources import NODES, PODS
 from berth.client.transport import Transport
-from berth.client.watch import WatchSource
+from berth.client.watching.reflector import Reflector
+from berth.client.watching.watch import WatchSource
 from berth.sandbox import meta
 from berth.sandbox.controllers.kubelet import internal_address, pod_ip, run_seconds, started, terminate
 from berth.sandbox.store import Json

@@ -16,8 +16,8 @@ from typing import Protocol
 from weakref import WeakSet
 
 from berth.client.errors import ObjectError
-from berth.client.freshness import Absence
-from berth.client.watch import WatchSource
+from berth.client.watching.freshness import Absence
+from berth.client.watching.watch import WatchSource
 from berth.client.write_guard import Terms, WriteGuard
 from berth.framework.clock import Clock, SystemClock
 

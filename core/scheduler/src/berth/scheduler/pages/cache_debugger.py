@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from berth.cache.cache import Cache
-from berth.client.reflector import Reflector
+from berth.client.watching.reflector import Reflector
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.scheduler.scheduler import Scheduler

@@ -5,11 +5,11 @@ import logging
 from collections.abc import Callable
 
 from berth.client.errors import DeadlineError
-from berth.client.freshness import Absence
-from berth.client.reflector import Reflector
 from berth.client.resources import Resource
 from berth.client.transport import Transport
-from berth.client.watch import WatchSource
+from berth.client.watching.freshness import Absence
+from berth.client.watching.reflector import Reflector
+from berth.client.watching.watch import WatchSource
 from berth.framework.clock import SystemClock
 from berth.out_of_tree.cluster_state.watched_objects import (
     ObjectsOfKind,

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
-from berth.client.reflector import Reflector
+from berth.client.watching.reflector import Reflector
 from berth.scheduler.loop.event_loop import give_back_what_is_free, leave_alone_what_there_is
 from berth.scheduler.loop.running_tasks import RunningTasks
 from berth.scheduler.scheduler import Scheduler

@@ -11,11 +11,11 @@ from typing import Any
 
 from berth.cache.errors import CacheCorruptedError
 from berth.client import resources
-from berth.client.quarantined_objects import Report, ignore
-from berth.client.reflector import Reflector
 from berth.client.resources import Resource
 from berth.client.transport import Transport
-from berth.client.watch import WatchSource
+from berth.client.watching.quarantined_objects import Report, ignore
+from berth.client.watching.reflector import Reflector
+from berth.client.watching.watch import WatchSource
 from berth.framework.cluster_event import EventResource
 from berth.framework.mirrors.listers import Listers, Store
 from berth.objects.api_object import TypedObject

@@ -5,8 +5,8 @@ from typing import Any
 
 from berth.client import resources
 from berth.client.events import EventRecorder, Reference
-from berth.client.quarantined_objects import NotTaken
-from berth.client.reflector import Reflector
+from berth.client.watching.quarantined_objects import NotTaken
+from berth.client.watching.reflector import Reflector
 from berth.framework.clock import Clock
 
 REASON = "NotTakenIn"

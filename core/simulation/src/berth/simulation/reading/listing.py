@@ -7,7 +7,7 @@ import msgspec
 
 from berth.client.errors import AnsweredError, ClientError, NotFoundError, NotSentError, RejectedError
 from berth.client.transport import Transport
-from berth.client.watch import WatchSource, pages
+from berth.client.watching.watch import WatchSource, pages
 from berth.client.wire import bounded, decode_document, encode
 from berth.objects.api_object import TypedObject
 from berth.objects.decode import UndecodableObjectError

@@ -12,9 +12,9 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+from berth.client.authentication.kubeconfig import KubeconfigContext, NamedEntry
+from berth.client.authentication.loaded_credentials import LoadedCredentials, Pem
 from berth.client.errors import ConfigurationError
-from berth.client.kubeconfig import KubeconfigContext, NamedEntry
-from berth.client.loaded_credentials import LoadedCredentials, Pem
 
 KINDS = ("exec", "auth-provider")
 BEARER = "BearerToken"

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import httptools
 
-from berth.client.connection import Connection
+from berth.client.connections.connection import Connection
 from berth.client.endpoint import Address, Endpoint
 from berth.client.errors import NotSentError
 

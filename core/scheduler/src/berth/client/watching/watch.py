@@ -9,11 +9,11 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from berth.client.connection import BodyStream, Response
+from berth.client.connections.connection import BodyStream, Response
 from berth.client.errors import DeadlineError, ServerError
 from berth.client.resources import Resource
 from berth.client.transport import Query, Transport
-from berth.client.whole_list import ListPieces
+from berth.client.watching.whole_list import ListPieces
 from berth.client.wire import Page, decode_page, error_from
 
 BAD = 400

@@ -13,10 +13,10 @@ from collections import deque
 from typing import Protocol
 from weakref import WeakSet
 
-from berth.client.connection import Connection
+from berth.client.connections.connection import Connection
+from berth.client.connections.tunnel import open_connection
 from berth.client.endpoint import Endpoint
 from berth.client.errors import NotSentError
-from berth.client.tunnel import open_connection
 
 IDLE_SECONDS = 30.0
 """How long a connection stays unused: after a burst each would hold uvloop's buffer for TLS, 256 KiB."""

@@ -20,13 +20,13 @@ from urllib.request import (  # type: ignore[attr-defined]  # the second is not 
     proxy_bypass_environment,
 )
 
+from berth.client.authentication.kubeconfig import KubeconfigContext, choose
+from berth.client.authentication.kubeconfig_credentials import from_kubeconfig
+from berth.client.authentication.loaded_credentials import LoadedCredentials, Pem
+from berth.client.authentication.plugin_credentials import given_by_plugin, with_plugin
+from berth.client.authentication.service_account import from_service_account
 from berth.client.endpoint import Address, Endpoint, endpoint_of, parse_url
 from berth.client.errors import ConfigurationError
-from berth.client.kubeconfig import KubeconfigContext, choose
-from berth.client.kubeconfig_credentials import from_kubeconfig
-from berth.client.loaded_credentials import LoadedCredentials, Pem
-from berth.client.plugin_credentials import given_by_plugin, with_plugin
-from berth.client.service_account import from_service_account
 from berth.framework.clock import Clock, SystemClock
 
 log = logging.getLogger(__name__)

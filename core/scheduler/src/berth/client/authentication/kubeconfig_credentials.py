@@ -11,9 +11,9 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from berth.client.authentication.kubeconfig import KubeconfigContext, NamedEntry
+from berth.client.authentication.loaded_credentials import LoadedCredentials, Pem
 from berth.client.errors import ConfigurationError
-from berth.client.kubeconfig import KubeconfigContext, NamedEntry
-from berth.client.loaded_credentials import LoadedCredentials, Pem
 
 
 def from_kubeconfig(chosen: KubeconfigContext) -> LoadedCredentials:

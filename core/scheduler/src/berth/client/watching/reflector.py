@@ -34,14 +34,14 @@ from berth.client.errors import (
     ThrottledError,
     VersionTooLargeError,
 )
-from berth.client.freshness import Absence, covers
-from berth.client.handling import Handling
-from berth.client.known_objects import KnownObjects
 from berth.client.legible import UNREADABLE
-from berth.client.quarantined_objects import QuarantinedObjects, Report, ignore
 from berth.client.timing import Backoff, Sleep
 from berth.client.transport import Transport
-from berth.client.watch import PAGE_SIZE, WatchSource, current_version, pages, watch_lines
+from berth.client.watching.freshness import Absence, covers
+from berth.client.watching.handling import Handling
+from berth.client.watching.known_objects import KnownObjects
+from berth.client.watching.quarantined_objects import QuarantinedObjects, Report, ignore
+from berth.client.watching.watch import PAGE_SIZE, WatchSource, current_version, pages, watch_lines
 from berth.client.wire import Meta, ObjectKey, bounded, decode_head, decode_watch_event, error_from_event
 from berth.event_handlers.errors import FollowUpError
 from berth.framework.clock import SYSTEM_CLOCK, Clock, SystemClock

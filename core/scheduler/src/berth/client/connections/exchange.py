@@ -14,11 +14,11 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextvars import copy_context
 from typing import Any, NamedTuple, Protocol
 
-from berth.client.connection import Answer, Connection, Response
+from berth.client.connections.connection import Answer, Connection, Response
+from berth.client.connections.pool import ConnectionPool
+from berth.client.connections.request_counts import RequestCounts
 from berth.client.endpoint import Authorization
 from berth.client.errors import ClientError, CutError, HeldBackError, NotSentError
-from berth.client.pool import ConnectionPool
-from berth.client.request_counts import RequestCounts
 from berth.client.timing import TokenBucket
 from berth.client.write_guard import WriteGuard
 

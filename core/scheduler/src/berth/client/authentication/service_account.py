@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+from berth.client.authentication.kubeconfig_credentials import token_header
+from berth.client.authentication.loaded_credentials import LoadedCredentials, Pem
 from berth.client.endpoint import Address
 from berth.client.errors import ConfigurationError
-from berth.client.kubeconfig_credentials import token_header
-from berth.client.loaded_credentials import LoadedCredentials, Pem
 
 FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
 REMEDY = "let the pod mount its service account, or pass --kubeconfig"

@@ -1,0 +1,1 @@
+"""Local mirrors of one kind of object each: lists, watches, and what cannot be decoded."""
