@@ -5,8 +5,8 @@ from urllib.error import URLError
 
 import pytest
 
-from berth.cli import asking
-from berth.cli.asking import Server
+from berth.cli.asking import secure_port as asking
+from berth.cli.asking.secure_port import Server
 from tests.failures.reporting import reports
 
 ADDRESS = "https://127.0.0.1:10259"

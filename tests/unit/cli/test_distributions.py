@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from berth.cli.config import config
 from berth.cli.distributions import DISTRIBUTIONS
 from berth.cli.main import VERBS, main
-from berth.cli.plugin import plugin
+from berth.cli.plugins.plugin import plugin
 from berth.cli.verbs import COMMANDS
 from berth.version import version
 from tests import sources

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from berth.cli.cluster import KubeconfigCluster
+from berth.cli.asking.cluster import KubeconfigCluster
 from berth.cli.main import main
 from tests.failures.reporting import reports
 from tests.suite import PATIENCE_SECONDS
@@ -17,7 +17,7 @@ from tests.unit.explaining_at_work import RBAC, explaining, explanation, gang, p
 from tests.unit.scheduler_at_work import eventually
 
 BIN = Path(sys.executable).parent
-COMPLETE = "from berth.cli.kubectl_completion import kubectl_complete_berth as main; main()"
+COMPLETE = "from berth.cli.kubectl import kubectl_complete_berth as main; main()"
 
 
 class Developer:
@@ -256,7 +256,7 @@ def test_no_cluster(command, expected, tmp_path, monkeypatch):
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_MASTER"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr("berth.cli.access.LOCAL", "https://127.0.0.1:1")
+    monkeypatch.setattr("berth.cli.asking.access.LOCAL", "https://127.0.0.1:1")
     result = CliRunner().invoke(main, command)
 
     assert 2 == result.exit_code

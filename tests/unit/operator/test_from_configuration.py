@@ -4,7 +4,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from berth.cli.kubectl_plugin import kubectl_berth
+from berth.cli.kubectl import kubectl_berth
 from berth.cli.main import main
 from berth.operator.rendering import SchedulerDefaults, plan
 from tests.unit.operator import kit

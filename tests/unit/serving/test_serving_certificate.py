@@ -6,7 +6,7 @@ import ssl
 
 import pytest
 
-from berth.cli.asking import Server
+from berth.cli.asking.secure_port import Server
 from berth.serving.access import allow_all
 from berth.serving.endpoints import SecureServer
 from berth.serving.self_signed import self_signed

@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from berth.cli.access import ServerAccess, asks_a_scheduler
+from berth.cli.asking.access import ServerAccess, asks_a_scheduler
 from berth.cli.failing import EXIT_FAILED, fail
-from berth.cli.plugin_target import one_process
+from berth.cli.plugins.target import one_process
 
 BLOCK_BYTES = 1 << 16
 MEBIBYTE = 1 << 20

@@ -6,8 +6,7 @@ import click
 
 from berth.aggregated_api.kinds import NODE, POD, POD_GROUP, PROFILE
 from berth.aggregated_api.text_pages import node_page, page, pod_group_page, profile_page
-from berth.cli.explained import overview_output, show
-from berth.cli.reaching import (
+from berth.cli.asking.reaching import (
     Explanations,
     asks_for_explanations,
     complete_namespace,
@@ -15,6 +14,7 @@ from berth.cli.reaching import (
     complete_pod,
     complete_pod_group,
 )
+from berth.cli.explained import overview_output, show
 
 in_a_namespace = click.option(
     "-n",

@@ -4,8 +4,8 @@ import asyncio
 
 import click
 
-from berth.cli.access import ServerAccess, asks_a_scheduler
-from berth.cli.asking import LOCAL
+from berth.cli.asking.access import ServerAccess, asks_a_scheduler
+from berth.cli.asking.secure_port import LOCAL
 from berth.cli.failing import fail
 
 

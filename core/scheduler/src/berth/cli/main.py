@@ -25,7 +25,7 @@ VERBS = {
     "explain": "berth.cli.explain:explain",
     "live": "berth.cli.live:live",
     "operator": "berth.commands.operator:operator",
-    "plugin": "berth.cli.plugin:plugin",
+    "plugin": "berth.cli.plugins.plugin:plugin",
     "queue": "berth.cli.queue:queue",
     "record": "berth.commands.record:record",
     "sandbox": "berth.commands.sandbox:sandbox",

@@ -4,8 +4,8 @@ import click
 
 from berth.aggregated_api.kinds import QUEUE
 from berth.aggregated_api.text_pages import queue_page
+from berth.cli.asking.reaching import Explanations, asks_for_explanations
 from berth.cli.explained import overview_output, show
-from berth.cli.reaching import Explanations, asks_for_explanations
 
 
 @click.command()

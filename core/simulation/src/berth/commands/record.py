@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from berth.cli.cluster import KubeconfigCluster, asks_a_cluster
+from berth.cli.asking.cluster import KubeconfigCluster, asks_a_cluster
 from berth.cli.failing import fail
 from berth.commands.snapshot import anonymizer_of
 

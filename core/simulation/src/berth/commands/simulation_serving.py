@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from berth.cli.cluster import KubeconfigCluster, asks_a_cluster
+from berth.cli.asking.cluster import KubeconfigCluster, asks_a_cluster
 from berth.cli.failing import fail
 from berth.commands.simulated_scheduler import (
     CONFIG,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from berth.cli.cluster import KubeconfigCluster, asks_a_cluster
+from berth.cli.asking.cluster import KubeconfigCluster, asks_a_cluster
 from berth.cli.failing import fail
 from berth.framework.pluralize import pluralize
 

@@ -1,6 +1,7 @@
-"""`kubectl_complete-berth`: how kubectl has words of `kubectl berth` completed, found by it under this name.
+"""`kubectl berth` and `kubectl_complete-berth`: what kubectl finds under these names.
 
-It is given the words so far, the last one unfinished, and prints what that may become, then a directive.
+The first is the same program, the second completes its words: it is given the words so far, the last one
+unfinished, and prints what that may become, then a directive.
 
 Source: kubectl/pkg/cmd/plugin_completion.go (Kubernetes v1.36); cobra's __complete protocol.
 """
@@ -15,6 +16,11 @@ from berth.cli.printing import printed
 
 NO_FILES = ":4"
 """Cobra's directive that names of files are no completions."""
+
+
+def kubectl_berth() -> None:
+    """Run, and call ourselves as the user did."""
+    main(prog_name="kubectl berth")
 
 
 def kubectl_complete_berth() -> None:

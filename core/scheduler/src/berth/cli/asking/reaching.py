@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from berth.aggregated_api.kinds import DEFAULT_PROFILE, ExplainKind
-from berth.cli.access import ServerAccess, asks_a_scheduler
-from berth.cli.cluster import KubeconfigCluster
+from berth.cli.asking.access import ServerAccess, asks_a_scheduler
+from berth.cli.asking.cluster import KubeconfigCluster
 from berth.cli.failing import fail
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from berth.cli.cluster import KubeconfigCluster
+from berth.cli.asking.cluster import KubeconfigCluster
 from berth.cli.failing import fail
 
 if TYPE_CHECKING:

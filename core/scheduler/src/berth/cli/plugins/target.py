@@ -10,11 +10,11 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from berth.cli.access import ServerAccess, asks_a_scheduler
-from berth.cli.asking import Server
+from berth.cli.asking.access import ServerAccess, asks_a_scheduler
+from berth.cli.asking.reaching import complete_namespace
+from berth.cli.asking.secure_port import Server
 from berth.cli.failing import fail
-from berth.cli.plugin_resource import Keeper
-from berth.cli.reaching import complete_namespace
+from berth.cli.plugins.resource import Keeper
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -7,14 +7,14 @@ from typing import Any
 import click
 
 from berth.cli.failing import fail
-from berth.cli.plugin_pages import (
+from berth.cli.plugins.pages import (
     described_lines,
     described_resource_lines,
     listed_lines,
     listed_resource_lines,
 )
-from berth.cli.plugin_resource import Keeper
-from berth.cli.plugin_target import NAMES_A_SCHEDULER, Target, asks_for_plugins
+from berth.cli.plugins.resource import Keeper
+from berth.cli.plugins.target import NAMES_A_SCHEDULER, Target, asks_for_plugins
 from berth.cli.verbs import Verbs
 
 _OUTPUT = click.option(

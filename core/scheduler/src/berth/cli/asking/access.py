@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from berth.cli.asking import LOCAL, Server, asks_a_server
-from berth.cli.cluster import KubeconfigCluster, asks_a_cluster
+from berth.cli.asking.cluster import KubeconfigCluster, asks_a_cluster
+from berth.cli.asking.secure_port import LOCAL, Server, asks_a_server
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -1,0 +1,1 @@
+"""How a verb reaches a running scheduler: at its secure port, or through the API server."""

@@ -1,0 +1,1 @@
+"""`berth plugin`: plugins of one process, and of the resources of a namespace."""
