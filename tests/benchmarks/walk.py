@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import uvloop
 
 from berth.out_of_tree.points.sidecar_point import SidecarPoint
-from berth.simulation.virtual_time import VirtualTimeLoop
+from berth.simulation.cluster.virtual_time import VirtualTimeLoop
 from tests.benchmarks.sidecar import ANSWERED_SECONDS, with_sidecars
 from tests.benchmarks.sidecar_commands import LOCAL_PLUGIN
 from tests.benchmarks.tables import Table

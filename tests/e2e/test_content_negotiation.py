@@ -6,7 +6,7 @@ import urllib.request
 
 import pytest
 
-from berth.client.credentials import load_endpoint
+from berth.client.authentication.credentials import load_endpoint
 from tests.suite import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.e2e

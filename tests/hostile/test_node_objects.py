@@ -7,8 +7,8 @@ from berth.objects.node import ContainerImage
 from berth.objects.node_selector import NodeAffinity, NodeSelector, NodeSelectorTerm
 from berth.objects.pod_spec import Affinity, Container
 from berth.objects.taint import Taint, Toleration
-from berth.snapshot.image_columns import MAX_NAMES, ImageColumns
-from berth.snapshot.resource_columns import MAX_PLACES
+from berth.snapshot.columns.image_columns import MAX_NAMES, ImageColumns
+from berth.snapshot.columns.resource_columns import MAX_PLACES
 from berth.testing.builders import ROOMY, make_pod
 from tests.hostile.cluster import Cluster, changed, ordinary_node, waiting
 from tests.hostile.work import calls, growth, kept_bytes

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth.client.resources import PODS
-from berth.client.watch import WatchSource, split_lines, watch_lines
+from berth.client.watching import watch
+from berth.client.watching.watch import WatchSource, split_lines, watch_lines
 from tests.suite import PATIENCE_SECONDS
 from tests.unit.client.conftest import raw_server, read_request, transport_to
 

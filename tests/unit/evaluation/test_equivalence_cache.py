@@ -21,19 +21,19 @@ from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.evaluation.remote_plugin import RemotePlugin
 from berth.evaluation.score_results import ScoreResults
 from berth.evaluation.select_host import score_nodes
-from berth.framework.attempt import Attempt
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.cycle_state import CycleState
-from berth.framework.diagnosis import FitError
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.attempts.diagnosis import FitError
 from berth.framework.interface import NO_ROW_FORM
-from berth.framework.listers import Listers
+from berth.framework.mirrors.listers import Listers
 from berth.framework.status import Status
 from berth.objects.api_object import ObjectMeta
 from berth.objects.taint import Toleration
 from berth.objects.workloads import Service, ServiceSpec
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import build_frameworks
-from berth.snapshot.row_journal import RowJournal
+from berth.snapshot.columns.row_journal import RowJournal
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod
 from berth.testing.handles import FixedNominator, make_handle

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from berth.evaluation.top_scores import LEFT_OUT
 from berth.evaluation.total_scores import TotalScores
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import Depends, NormalizedBy, NormalizeScorePlugin
 from berth.framework.score import default_normalize
 from berth.plugins.inter_pod_affinity.scoring import normalized

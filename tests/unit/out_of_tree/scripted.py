@@ -15,8 +15,8 @@ from berth.config.catalogue import ExtensionPoint
 from berth.config.duration import Duration
 from berth.config.out_of_tree.sidecars import DEFAULT_POLICY, SidecarSpec
 from berth.evaluation.equivalence_cache import EquivalenceCache
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_state import CycleState
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod

@@ -15,8 +15,8 @@ from berth.cache.cache import Cache
 from berth.config.loading import load
 from berth.config.out_of_tree.sidecars import SidecarSpec, catalogue_of
 from berth.evaluation.equivalence_cache import EquivalenceCache
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.listers import Listers
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.mirrors.listers import Listers
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pod_decoding import decode_pod

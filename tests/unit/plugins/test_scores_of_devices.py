@@ -11,9 +11,9 @@ from berth.config.plugin_args import (
     ScoringStrategy,
     UtilizationShapePoint,
 )
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import NO_ROW_FORM
-from berth.framework.listers import Listers
+from berth.framework.mirrors.listers import Listers
 from berth.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from berth.plugins.node_resources_fit import NodeResourcesFit
 from berth.testing.builders import make_node, make_pod

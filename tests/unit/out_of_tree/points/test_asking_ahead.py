@@ -13,7 +13,7 @@ from berth.cache.cache import Cache
 from berth.config.out_of_tree.sidecars import DEFAULT_POLICY
 from berth.evaluation.answer_columns import VERDICTS
 from berth.evaluation.plugin_columns import PluginColumns
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.out_of_tree.errors import CallFailedError
 from berth.out_of_tree.lifecycle.breaker import Circuit
 from berth.out_of_tree.points.asking_ahead import LookAhead

@@ -6,10 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from berth.config.plugin_args import VolumeBindingArgs
+from berth.framework.attempts.cycle_budget import CpuTime, CycleMeter, OverBudgetError
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.cluster_event import QueueingHint
-from berth.framework.cycle_budget import CpuTime, CycleMeter, OverBudgetError
-from berth.framework.cycle_state import CycleState
 from berth.framework.status import PluginError
 from berth.objects.label_selector import LabelSelector
 from berth.objects.storage import (
@@ -23,7 +22,7 @@ from berth.objects.storage import (
 )
 from berth.plugins.volume_binding import VolumeBinding
 from berth.plugins.volume_binding.plugin import PodClaimVolumes
-from berth.telemetry.metrics import SchedulerMetrics
+from berth.telemetry.metrics.registry import SchedulerMetrics
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
 from berth.testing.handles import RecordingVolumeWriter, make_handle, make_plugin

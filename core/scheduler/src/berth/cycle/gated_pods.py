@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from berth.framework.clock import Clock
 from berth.framework.handle import ApiWriter, PodGoneError
 from berth.framework.pod_conditions import changes, unscheduled
-from berth.framework.queued_pod import QueuedPodInfo
+from berth.framework.ports.background import Background
+from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.objects.pod import Pod, PodCondition
 
 log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ import numpy as np
 
 from berth.framework.interface import ReasonCodes, Scores
 from berth.framework.status import Status
-from berth.snapshot.columns import Mask, Rows, rows_where
+from berth.snapshot.columns.growing import Mask, Rows, rows_where
 
 MAX_REASONS = 4096
 """Max different reasons in the columns of one signature."""

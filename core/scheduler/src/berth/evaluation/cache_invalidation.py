@@ -7,7 +7,7 @@ from berth.evaluation.changed_rows import ChangedRows
 from berth.evaluation.dirty_rows import DirtyRows
 from berth.evaluation.node_plugins import NodePlugins
 from berth.evaluation.remote_plugin import RemotePlugin
-from berth.framework.attempt import Attempt
+from berth.framework.attempts.attempt import Attempt
 from berth.framework.interface import CacheKey, Plugin, VersionedKey
 from berth.snapshot.snapshot import Snapshot
 

@@ -29,10 +29,10 @@ from berth.evaluation.score_results import ScoreResults
 from berth.evaluation.scoring import run_pre_scores
 from berth.evaluation.state_writes import StateWrites
 from berth.evaluation.total_scores import TotalScores
-from berth.framework.attempt import Attempt
-from berth.framework.cycle_budget import OverBudgetError
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_budget import OverBudgetError
 from berth.framework.interface import MaybeAwaitable
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns.growing import Mask
 
 MAX_REASONS = 4096
 """Max rejection reasons of one class beyond one for each node; an entry with more is cleared."""

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from berth.snapshot.columns import NO_ROWS, Rows
-from berth.snapshot.row_journal import RowJournal
+from berth.snapshot.columns.growing import NO_ROWS, Rows
+from berth.snapshot.columns.row_journal import RowJournal
 from berth.snapshot.snapshot import Snapshot
 
 

@@ -10,10 +10,10 @@ from berth.evaluation.filter_accumulator import FilterAccumulator, OrderedFilter
 from berth.evaluation.filtering import ask_filters, codes_on
 from berth.evaluation.reasons import Numbers, Reasons, filter_error
 from berth.evaluation.remote_plugin import RemotePlugin, ask_side_by_side, zero
-from berth.framework.attempt import Attempt
-from berth.framework.diagnosis import Rejections
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.diagnosis import Rejections
 from berth.framework.interface import Depends, FilterPlugin, ReasonCodes, RowForm
-from berth.snapshot.columns import NO_ROWS, Mask, Rows
+from berth.snapshot.columns.growing import NO_ROWS, Mask, Rows
 from berth.snapshot.row_view import RowView
 
 CodeOf = Callable[[int], int]

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from berth.framework.cycle_budget import OverBudgetError
+from berth.framework.attempts.cycle_budget import OverBudgetError
 from berth.framework.interface import MaybeAwaitable, Plugin
 from berth.framework.status import PluginError
 

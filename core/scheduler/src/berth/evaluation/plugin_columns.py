@@ -13,7 +13,7 @@ from berth.evaluation.answer_columns import MAX_REASONS, AnswerColumns
 from berth.evaluation.changed_rows import ChangedRows
 from berth.evaluation.lru_entries import LruEntries
 from berth.objects.pod import Pod
-from berth.snapshot.row_journal import RowJournal
+from berth.snapshot.columns.row_journal import RowJournal
 from berth.snapshot.snapshot import Snapshot
 
 ROW_BYTES = 12

@@ -12,13 +12,13 @@ import numpy as np
 
 from berth.evaluation.answer_columns import SCORES, VERDICTS, AnswerColumns, RowAnswers
 from berth.evaluation.plugin_calls import end_unread
-from berth.framework.attempt import Attempt
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import FilterPlugin, NormalizeScorePlugin, ReasonCodes, RowForm, Scores
 from berth.framework.status import PluginError
 from berth.objects.pod import Pod
-from berth.snapshot.columns import Mask, Rows
-from berth.snapshot.row_journal import RowJournal
+from berth.snapshot.columns.growing import Mask, Rows
+from berth.snapshot.columns.row_journal import RowJournal
 from berth.snapshot.snapshot import Snapshot
 
 

@@ -10,9 +10,9 @@ from berth.evaluation.dirty_rows import DirtyRows, rows_of
 from berth.evaluation.remote_plugin import RemotePlugin, ask_side_by_side, zero
 from berth.evaluation.scoring import Weighed, ask_scores, check_range, check_score, score_error
 from berth.evaluation.total_scores import TotalScores
-from berth.framework.attempt import Attempt
+from berth.framework.attempts.attempt import Attempt
 from berth.framework.interface import Depends, RowForm, ScorePlugin, Scores
-from berth.snapshot.columns import NO_ROWS, Ints, Mask, Rows
+from berth.snapshot.columns.growing import NO_ROWS, Ints, Mask, Rows
 from berth.snapshot.row_view import RowView
 
 ScoreOf = Callable[[int], int]

@@ -16,7 +16,7 @@ import numpy as np
 
 from berth.evaluation.scoring import check_range, final_scores
 from berth.evaluation.top_scores import LEFT_OUT, ROW_BYTES, TopScores
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import Depends, NormalizedBy, NormalizeScorePlugin, ScorePlugin, Scores
 from berth.framework.node_scores import NodeScores, PluginScores
 from berth.objects.pod import Pod

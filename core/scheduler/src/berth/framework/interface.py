@@ -36,7 +36,6 @@ from berth.objects.pod import Pod
 from berth.objects.pod_features import Features
 from berth.objects.pod_groups import PodGroup
 from berth.snapshot.columns.growing import Mask, Rows
-from berth.snapshot.columns.row_journal import RowJournal
 from berth.snapshot.pod_group_states import GroupKey
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot

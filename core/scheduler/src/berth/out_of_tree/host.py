@@ -16,6 +16,9 @@ from berth.cache.cache import Cache
 from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.config.profiles import ResolvedProfile
 from berth.evaluation.equivalence_cache import EquivalenceCache
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.attempts.diagnosis import FitError
 from berth.framework.clock import SYSTEM_CLOCK, Clock
 from berth.framework.handle import Handle, WaitingPod, WaitingPods
 from berth.objects.node import Node

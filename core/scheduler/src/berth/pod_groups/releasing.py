@@ -6,8 +6,8 @@ for a binding that failed would hold the group's pods to their node for good.
 
 from dataclasses import dataclass, field
 
-from berth.framework.cycle_budget import OverBudgetError
-from berth.framework.diagnosis import FitError
+from berth.framework.attempts.cycle_budget import OverBudgetError
+from berth.framework.attempts.diagnosis import FitError
 from berth.framework.interface import GroupReleasePlugin
 from berth.framework.runtime import Framework
 from berth.pod_groups.group_result import GroupResult

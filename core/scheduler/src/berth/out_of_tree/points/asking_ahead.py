@@ -18,13 +18,13 @@ import msgspec
 
 from berth.evaluation.answer_columns import AnswerColumns, PrefetchedAnswer, RowAnswers
 from berth.evaluation.plugin_columns import Example
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.lifecycle.breaker import Circuit
 from berth.out_of_tree.points.node_questions import FilterScoreAnswer, NodeQuestion
-from berth.snapshot.columns import Rows
+from berth.snapshot.columns.growing import Rows
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from berth.config.out_of_tree.sidecars import FailurePolicy
 from berth.evaluation.answer_columns import BOTH, SCORES, VERDICTS, AnswerColumns, RowAnswers
 from berth.evaluation.plugin_columns import Example, PluginColumns
 from berth.evaluation.remote_plugin import RemotePlugin
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.handle import Handle
 from berth.framework.hypothetical_pod import HypotheticalPod
 from berth.framework.interface import MaybeAwaitable, NormalizedBy, ReasonCodes, Scores
@@ -30,8 +30,8 @@ from berth.out_of_tree.points.overlays import OverlaidRows, ask_overlays, differ
 from berth.out_of_tree.points.packing import normalized
 from berth.out_of_tree.points.sidecar_point import FILTER, PERMIT, RESERVE, SidecarPoint
 from berth.out_of_tree.transport.eager_coroutine import begin
-from berth.snapshot.columns import Rows, every_row
-from berth.snapshot.row_journal import RowJournal
+from berth.snapshot.columns.growing import Rows, every_row
+from berth.snapshot.columns.row_journal import RowJournal
 from berth.snapshot.row_view import RowView
 from berth.snapshot.snapshot import Snapshot
 from berth_plugin_proto import identity_pb2, scheduling_pb2

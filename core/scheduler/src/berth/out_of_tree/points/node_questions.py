@@ -17,7 +17,7 @@ from berth.evaluation.answer_columns import (
     RowAnswers,
     TooManyReasonsError,
 )
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import ReasonCodes, Scores
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import CallFailedError, LateError, ProtocolError, SidecarError

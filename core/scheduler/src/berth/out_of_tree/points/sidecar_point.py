@@ -11,8 +11,8 @@ from berth.config.catalogue import ExtensionPoint
 from berth.config.out_of_tree.sidecars import FailurePolicy
 from berth.evaluation.answer_columns import AnswerColumns
 from berth.evaluation.plugin_columns import PluginColumns
-from berth.framework.cycle_record import CycleRecord
-from berth.framework.cycle_state import CycleState
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.handle import Handle
 from berth.framework.hypothetical_pod import HypotheticalPod
 from berth.framework.interface import Plugin

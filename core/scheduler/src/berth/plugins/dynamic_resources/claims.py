@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from berth.framework.claim_tracker import ClaimTracker
-from berth.framework.store import Store
+from berth.framework.mirrors.claim_tracker import ClaimTracker
+from berth.framework.mirrors.store import Store
 from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
 from berth.objects.pod_spec import PodResourceClaim

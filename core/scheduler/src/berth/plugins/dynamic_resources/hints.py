@@ -13,7 +13,6 @@ from berth.framework.cluster_event import (
     EventResource,
     QueueingHint,
 )
-from berth.framework.mirrors.claim_tracker import ClaimTracker
 from berth.objects.devices import DeviceClass
 from berth.objects.pod import Pod
 from berth.objects.pod_requests import pod_requests

@@ -68,7 +68,7 @@ from berth.plugins.dynamic_resources.picking import Features, Supply
 from berth.plugins.dynamic_resources.usage import DeviceUsage
 from berth.plugins.in_tree import InTreePlugin, all_pass
 from berth.plugins.pod_group_lookup import in_trial
-from berth.snapshot.columns import Rows
+from berth.snapshot.columns.growing import Rows
 from berth.snapshot.node_matching import check_term
 from berth.snapshot.pod_group_states import group_of
 from berth.snapshot.snapshot import Snapshot

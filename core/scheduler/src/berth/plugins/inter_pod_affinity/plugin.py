@@ -39,7 +39,7 @@ from berth.plugins.inter_pod_affinity.terms import (
     has_terms,
 )
 from berth.snapshot.affinity_terms import TermKind, held_terms
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns.growing import Mask
 from berth.snapshot.pod_info import class_of
 from berth.snapshot.snapshot import Snapshot
 

@@ -38,7 +38,7 @@ from berth.plugins.node_resources_fit.filtering import FitRequest, IgnoredResour
 from berth.plugins.node_resources_fit.hints import FitHints, delegated_to_devices
 from berth.plugins.node_resources_fit.placements import placement_score
 from berth.plugins.node_resources_fit.scoring import scorer
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns.growing import Mask
 from berth.snapshot.pod_group_states import GroupKey
 from berth.snapshot.snapshot import Snapshot
 

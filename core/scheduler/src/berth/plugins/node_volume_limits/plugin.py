@@ -31,7 +31,7 @@ from berth.plugins.node_volume_limits.driver_columns import ABSENT, DriverColumn
 from berth.plugins.node_volume_limits.hints import registrations
 from berth.plugins.node_volume_limits.resolving import Broken, Missing, Resolver
 from berth.plugins.pod_volumes import volumes_cache_key, volumes_signature
-from berth.snapshot.columns import Mask
+from berth.snapshot.columns.growing import Mask
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 

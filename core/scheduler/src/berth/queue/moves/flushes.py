@@ -9,10 +9,10 @@ from math import inf
 
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import LABEL_BACKOFF_COMPLETE, UNSCHEDULABLE_TIMEOUT
-from berth.framework.queued_pod import QueuedPodInfo
-from berth.queue.event_moves import EventMoves
-from berth.queue.hint_questions import HintQuestions
-from berth.queue.queued_groups import QueuedGroups
+from berth.framework.queueing.queued_pod import QueuedPodInfo
+from berth.queue.moves.event_moves import EventMoves
+from berth.queue.moves.queued_groups import QueuedGroups
+from berth.queue.requeueing.hint_questions import HintQuestions
 from berth.queue.sub_queues import SubQueues
 
 LEFTOVER_FLUSH_SECONDS = 30.0
