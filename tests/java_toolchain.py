@@ -38,11 +38,12 @@ def run_mvn(*arguments: str, folder: Path = ROOT) -> subprocess.CompletedProcess
 
 
 def environment() -> dict[str, str]:
-    """The environment with a `mvn` that installs here first in the path."""
+    """The environment with a `mvn` first in the path that installs here, and whose tests are done soon."""
     programs = BUILD / "bin"
     programs.mkdir(parents=True, exist_ok=True)
-    script = f'#!/bin/sh\nexec "{shutil.which("mvn")}" "-Dmaven.repo.local={_repository()}" "$@"\n'
-    if not (programs / "mvn").is_file():
+    options = f'"-Dmaven.repo.local={_repository()}" "-DargLine={" ".join(JVM)}"'
+    script = f'#!/bin/sh\nexec "{shutil.which("mvn")}" {options} "$@"\n'
+    if not (programs / "mvn").is_file() or (programs / "mvn").read_text() != script:
         made = programs / f"mvn.{os.getpid()}"
         made.write_text(script)
         made.chmod(0o700)
