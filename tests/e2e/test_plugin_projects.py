@@ -25,7 +25,7 @@ from tests.sockets import served
 pytestmark = pytest.mark.e2e
 
 NAME = "rack-aware"
-NO_JAVA = java_toolchain.missing()
+NO_JAVA, JVM = java_toolchain.missing(), " ".join(java_toolchain.JVM)
 
 
 def sdk_of(language):
@@ -51,7 +51,7 @@ def programs(folder):
         "uv": f'"{UV}"',
         "node": f'"{NODE}"',
         "npm": f'"{NODE}" "{NPM}"',
-        "mvn": f'"{shutil.which("mvn")}" "-Dmaven.repo.local={repository}"',
+        "mvn": f'"{shutil.which("mvn")}" "-Dmaven.repo.local={repository}" "-DargLine={JVM}"',
     }
     for name, command in scripts.items():
         script = here / name
@@ -67,6 +67,7 @@ async def shell(command, project, path):
         k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "VIRTUAL_ENV", "BERTH"))
     }
     environment["PATH"] = f"{path}{os.pathsep}{environment['PATH']}"
+    environment["MAVEN_OPTS"] = JVM
     words = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.STDOUT}
     process = await asyncio.create_subprocess_shell(
         f"exec {command}", cwd=project, env=environment, start_new_session=True, **words

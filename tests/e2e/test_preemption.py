@@ -1,4 +1,4 @@
-"""A thousand pods that preempt at once, watched event by event."""
+"""Hundreds of pods that preempt at once, watched event by event."""
 
 from collections import Counter, defaultdict
 
@@ -10,7 +10,8 @@ from tests.kube_scheduler import EITHER
 
 pytestmark = pytest.mark.e2e
 
-NODES = 1_000
+NODES = 300
+"""More than the 100 candidates that an attempt looks for."""
 NODE_CPU = 4
 # Only the last two have to go for three CPUs: what is more important is spared.
 PLACED = {"first": (1, "middle"), "second": (1, "low"), "third": (2, "low")}
@@ -86,9 +87,9 @@ class Ledger:
 
 
 @pytest.mark.parametrize("scheduler", EITHER)
-async def test_a_thousand_pods_preempt_on_a_thousand_full_nodes(tmp_path, scheduler, api_server):
+async def test_as_many_pods_preempt_as_there_are_full_nodes(tmp_path, scheduler, api_server):
     """Each gets a node of its own, no node ever holds more than it has, and no pod is evicted in vain."""
-    count = api_server.fraction(NODES, 5)
+    count = api_server.fraction(NODES, 2)
     ledger, objects = Ledger(), crowded(count)
     async with (
         default_cluster(tmp_path, objects, scheduler=scheduler, server=api_server) as cluster,
