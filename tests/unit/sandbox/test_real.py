@@ -90,3 +90,11 @@ def test_choices(wanted, tmp_path):
     assert f"--authorization-mode={'RBAC' if wanted else 'AlwaysAllow'}" in arguments
     gates = "--feature-gates=GenericWorkload=true,DRAWorkloadResourceClaims=true,DRADeviceTaintRules=true"
     assert wanted == (gates in arguments)
+
+
+def test_flags_of_the_user(tmp_path):
+    """They come last, where they count."""
+    more = ("--feature-gates=A=true", "--v=4")
+    arguments = api_server_command(ASSETS, tmp_path, PORTS, rbac=False, pod_groups=True, flags=more)
+
+    assert list(more) == arguments[-2:]

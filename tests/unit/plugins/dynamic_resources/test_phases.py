@@ -51,6 +51,11 @@ async def test_a_pod_without_claims_passes_untouched():
     assert (Code.UNSCHEDULABLE, "no new claims to deallocate") == (status.code, status.message)
 
 
+async def test_pre_bind_without_a_pre_flight():
+    """Before 1.34, and without NominatedNodeNameForExpectation, pods without claims are not skipped."""
+    assert (await Cluster().plugin.pre_bind(CycleState(), PLAIN, "n0")).ok
+
+
 async def test_post_filter_without_pre_filter():
     """An earlier plugin that ended PreFilter leaves this one without state (1.4, quirk 14)."""
     status = (await Cluster().plugin.post_filter(CycleState(), PLAIN, Diagnosis())).status

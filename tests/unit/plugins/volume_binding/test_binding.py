@@ -240,6 +240,13 @@ async def test_pre_bind():
     assert 4.0 == scene.handle.clock.seconds
 
 
+async def test_pre_bind_without_a_pre_flight():
+    """Before 1.34, and without NominatedNodeNameForExpectation, pods that need nothing are not skipped."""
+    plugin = make_plugin(VolumeBinding, listers=listers_with())
+
+    assert (await plugin.pre_bind(CycleState(), make_pod(), "n0")).ok
+
+
 @reports(
     "pre-bind-fails",
     condition="no PV controller: `context deadline exceeded` after bindTimeoutSeconds",

@@ -88,6 +88,13 @@ def sandbox() -> None:
 @click.option(
     "--pod-groups", is_flag=True, help="Have a real kube-apiserver serve PodGroups, which are alpha."
 )
+@click.option(
+    "--api-server-flag",
+    "api_server_flags",
+    multiple=True,
+    metavar="FLAG",
+    help="One more flag for the real kube-apiserver, such as --feature-gates=A=true. Repeatable.",
+)
 def up(
     *,
     port: int,
@@ -99,6 +106,7 @@ def up(
     real: bool,
     assets: Path | None,
     pod_groups: bool,
+    api_server_flags: tuple[str, ...],
     **settings: Any,
 ) -> None:
     """Serve until interrupted; prints one line when ready."""
@@ -118,10 +126,11 @@ def up(
                 "leave it out with --real",
             )
             shared = {"port": port, "rbac": rbac, "kubelets": settings["kubelets"]}
-            found = _real_options(assets, pod_groups=pod_groups, **shared)
+            found = _real_options(assets, pod_groups=pod_groups, api_server_flags=api_server_flags, **shared)
             asyncio.run(_serve_real(found, kubeconfig, sources))
             return
-        _refuse({"--assets": assets, "--pod-groups": pod_groups}, "add --real")
+        only_real = {"--assets": assets, "--pod-groups": pod_groups, "--api-server-flag": api_server_flags}
+        _refuse(only_real, "add --real")
         options = SandboxOptions(
             port=port, rbac=rbac, images=Images.parse(images), release=named(release), **settings
         )

@@ -4,6 +4,7 @@ One folder holds all of it and goes with the cluster. There is no controller man
 off whose work only it would complete: no pod could be created, no node be scheduled to, no volume be deleted.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -103,9 +104,9 @@ def etcd_command(assets: Assets, folder: Path, ports: Ports) -> list[str]:
 
 
 def api_server_command(
-    assets: Assets, folder: Path, ports: Ports, *, rbac: bool, pod_groups: bool
+    assets: Assets, folder: Path, ports: Ports, *, rbac: bool, pod_groups: bool, flags: Sequence[str] = ()
 ) -> list[str]:
-    """Give kube-apiserver's command line."""
+    """Give kube-apiserver's command line, with more flags at its end."""
     signing_key = folder / "service-accounts.key"
     return [
         str(assets.api_server),
@@ -128,4 +129,5 @@ def api_server_command(
         "--allow-privileged=true",
         *_front_proxy(folder),
         *(_POD_GROUPS if pod_groups else ()),
+        *flags,
     ]

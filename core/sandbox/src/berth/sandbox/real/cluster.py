@@ -44,6 +44,7 @@ class RealOptions:
     rbac: bool = False
     kubelets: bool = True
     pod_groups: bool = False
+    api_server_flags: tuple[str, ...] = ()
     pod_grace_seconds: float = 0.5
     start_seconds: float = 90.0
 
@@ -73,7 +74,12 @@ class RealCluster:
         options, folder = self._options, self._path
         await self._begin(etcd_command(options.assets, folder, self._ports))
         command = api_server_command(
-            options.assets, folder, self._ports, rbac=options.rbac, pod_groups=options.pod_groups
+            options.assets,
+            folder,
+            self._ports,
+            rbac=options.rbac,
+            pod_groups=options.pod_groups,
+            flags=options.api_server_flags,
         )
         await self._begin(command)
         kubeconfig = folder / "kubeconfig"

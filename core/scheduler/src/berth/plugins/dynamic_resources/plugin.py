@@ -430,7 +430,8 @@ class DynamicResources(
 
     async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Write the claims, and wait for drivers that have to prepare devices first."""
-        held = state.read(PodDevices).held
+        devices: PodDevices = state.get(PodDevices, NO_DEVICES)
+        held = devices.held
         if held is None:
             return SUCCESS
         try:

@@ -192,8 +192,12 @@ class VolumeBinding(
 
     async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Write volumes and claims, and wait until all claims are bound."""
+        assumed = state.get(AssumedVolumes)
+        if assumed is None:
+            # Without NominatedNodeNameForExpectation, or before 1.34, no pre-flight has skipped such a pod.
+            return SUCCESS
         try:
-            await self._binder.bind(pod, node_name, state.read(AssumedVolumes))
+            await self._binder.bind(pod, node_name, assumed)
         except Exception as error:  # noqa: BLE001 - the adapter's errors are its own; the cycle reads them
             self.handle.claim_metrics.volumes_failed(VolumeStage.BIND)
             return failed(f"binding volumes: {error}")
