@@ -12,11 +12,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from berth.config.out_of_tree.sidecars import SidecarSpec
+from berth.framework.ports.plugin_metrics import PluginMetrics
 from berth.framework.queueing.object_events import NODE_ADD
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.out_of_tree.lifecycle.attaching import Attaching
 from berth.out_of_tree.lifecycle.wanted import DesiredPlugin
-from berth.out_of_tree.plugin_metrics import NoPluginMetrics
 from berth.plugins.priority_sort import PrioritySort
 from berth.queue.requeueing.hints import build_hint_map
 from berth.queue.requeueing.queue_profile import QueueProfile
@@ -33,7 +33,7 @@ EVENTS = 60
 WARM_UP = 10
 
 
-class Calls(NoPluginMetrics):
+class Calls(PluginMetrics):
     """How long each question took, from asking to the answer read."""
 
     def __init__(self):

@@ -5,7 +5,7 @@ import pytest
 from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
 from berth.objects.pod import Pod
 from berth.queue.pools.in_flight import InFlight
-from berth.queue.queue_metrics import NoMetrics
+from berth.queue.queue_metrics import QueueMetrics
 from tests.hostile.deciding import a_pod
 from tests.hostile.work import calls, growth, kept_bytes
 from tests.unit.queue.kit import NODE_ADD, POD_LABEL, Rejector, a_bench, queue_it, skip_it
@@ -150,7 +150,7 @@ def test_distinct_scheduler_names_leave_nothing():
 
 def test_events_for_a_pod_that_waits_for_its_permit_take_a_bounded_amount_of_memory():
     """A pod may be in flight for ten minutes, and each event holds two versions of another user's pod."""
-    flights = InFlight(NoMetrics())
+    flights = InFlight(QueueMetrics())
     flights.begin("uid")
 
     def flap():

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from berth.framework.handle import PodGoneError
-from berth.scheduler.core_metrics import NoCoreMetrics
+from berth.scheduler.core_metrics import CoreMetrics
 from tests.default_core import DefaultCore
 from tests.unit.preemption.kit import leaving, node, placed, preemptor
 
@@ -34,7 +34,7 @@ class Life(DefaultCore):
 
     def __init__(self, *pods):
         self.numbers, self.versions = Numbers(), 0
-        super().__init__(NoCoreMetrics(preemption=self.numbers))
+        super().__init__(CoreMetrics(preemption=self.numbers))
         self.queue = self.core.queue
         self.core.node_handler.on_add(node())
         for pod in pods:

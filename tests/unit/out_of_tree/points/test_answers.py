@@ -9,11 +9,11 @@ import pytest
 from berth.config.catalogue import ExtensionPoint
 from berth.config.out_of_tree.sidecars import FailurePolicy
 from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.ports.plugin_metrics import PluginMetrics
 from berth.framework.status import Code
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.lifecycle.last_failures import MAX_FAILURES, LastFailures
 from berth.out_of_tree.lifecycle.report import description
-from berth.out_of_tree.plugin_metrics import NoPluginMetrics
 from berth.out_of_tree.points.packing import MAX_NODE_SCORE, normalized
 from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
 from tests.failures.reporting import reports
@@ -35,7 +35,7 @@ def scores(normalization=scheduling_pb2.NORMALIZATION_NONE, **values):
     return scheduling_pb2.Scores(normalization=normalization, **values)
 
 
-class Ignored(NoPluginMetrics):
+class Ignored(PluginMetrics):
     """Remembers what was ignored."""
 
     def __init__(self):

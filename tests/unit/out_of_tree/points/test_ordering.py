@@ -11,12 +11,12 @@ import pytest
 
 from berth.config.catalogue import ExtensionPoint
 from berth.config.out_of_tree.sidecars import SidecarSpec
+from berth.framework.ports.plugin_metrics import PluginMetrics
 from berth.framework.queueing.queued_pod import NO_KEY
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.out_of_tree.lifecycle.attaching import Attaching
 from berth.out_of_tree.lifecycle.enabling import Roster
 from berth.out_of_tree.lifecycle.wanted import AttachError, DesiredPlugin
-from berth.out_of_tree.plugin_metrics import NoPluginMetrics
 from berth.out_of_tree.queueing import sort_key_asker
 from berth.scheduler.loop.background import AsyncioBackground
 from berth_fair_share import FairShare
@@ -54,7 +54,7 @@ class ByTeam(Plugin):
         self.resets += 1
 
 
-class Counting(NoPluginMetrics):
+class Counting(PluginMetrics):
     def __init__(self):
         self.keys = {}
 

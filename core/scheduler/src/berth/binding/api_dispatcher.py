@@ -12,7 +12,7 @@ pkg/scheduler/backend/api_dispatcher/api_dispatcher.go APIDispatcher (Kubernetes
 
 from collections import Counter, deque
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from berth.binding.api_call import (
     OVERWRITTEN_BY_RELEVANCE,
@@ -30,18 +30,11 @@ from berth.framework.ports.background import Background
 from berth.objects.pod import Pod, PodCondition
 
 
-class CallMetrics(Protocol):
-    """Counts calls."""
+class CallMetrics:
+    """Asynchronous API calls; this class counts nothing, telemetry's does."""
 
     def executed(self, call_type: str, result: str, seconds: float) -> None:
         """A call was made: async_api_call_execution_total and _duration_seconds."""
-
-
-class NoCallMetrics:
-    """Counts nothing."""
-
-    def executed(self, call_type: str, result: str, seconds: float) -> None:
-        """Ignore it."""
 
 
 class _Settled:
@@ -73,7 +66,7 @@ class ApiDispatcher:
         self._writer = writer
         self._background = background
         self._clock = clock
-        self._metrics = metrics or NoCallMetrics()
+        self._metrics = metrics or CallMetrics()
         self._stored: dict[str, ApiCall] = {}
         self._turns: deque[str] = deque()
         self._in_flight: set[str] = set()

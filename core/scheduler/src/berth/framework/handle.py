@@ -12,7 +12,7 @@ from berth.config.releases.rules import DEFAULT_RULES, Rules
 from berth.framework.clock import Clock
 from berth.framework.mirrors.listers import Listers
 from berth.framework.ports.background import Background
-from berth.framework.ports.claim_metrics import ClaimMetrics, NoClaimMetrics
+from berth.framework.ports.claim_metrics import ClaimMetrics
 from berth.framework.ports.claim_writing import ClaimWriter
 from berth.framework.preempting import Preemption
 from berth.objects.pod import Pod, PodCondition
@@ -194,7 +194,7 @@ class Handle:
     """Making room for pods, for plugins that ask for it: it stands on a floor above them."""
     claim_writer: ClaimWriter | None = None
     """Writes to resource claims, where the scheduler allocates devices."""
-    claim_metrics: ClaimMetrics = field(default_factory=NoClaimMetrics)
+    claim_metrics: ClaimMetrics = field(default_factory=ClaimMetrics)
     """Counts what happens to claimed volumes and devices."""
     pod_groups: PodGroupStates = field(default_factory=PodGroupStates)
     """Which pods each group has, as things are now; one for all profiles."""

@@ -17,6 +17,7 @@ from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.clock import SYSTEM_CLOCK
 from berth.framework.hypothetical_pod import HypotheticalPod
+from berth.framework.ports.plugin_metrics import PluginMetrics
 from berth.framework.queueing.queued_pod import SortKey
 from berth.objects.pod import Pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
@@ -33,7 +34,6 @@ from berth.out_of_tree.errors import (
 )
 from berth.out_of_tree.lifecycle.connection import PluginConnection
 from berth.out_of_tree.limits import ENVELOPE_BYTES, MESSAGE_BYTES
-from berth.out_of_tree.plugin_metrics import PluginMetrics
 from berth.out_of_tree.time_budget import seconds_left
 from berth.out_of_tree.transport.call_attributes import rpc_outcome, rpc_request
 from berth.out_of_tree.transport.rpc import RpcError, late

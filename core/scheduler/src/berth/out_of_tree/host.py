@@ -21,6 +21,7 @@ from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.attempts.diagnosis import FitError
 from berth.framework.clock import SYSTEM_CLOCK, Clock
 from berth.framework.handle import Handle, WaitingPod, WaitingPods
+from berth.framework.ports.plugin_metrics import PluginMetrics
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import CallContext, Caller
@@ -32,7 +33,6 @@ from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.lifecycle.conditions import PluginCondition
 from berth.out_of_tree.lifecycle.connection import Listeners, PluginConnection
 from berth.out_of_tree.lifecycle.versions import PluginVersion
-from berth.out_of_tree.plugin_metrics import NoPluginMetrics, PluginMetrics
 from berth.out_of_tree.plugin_text import bounded
 from berth.out_of_tree.points.asking_ahead import CLASSES_AHEAD, LookAhead
 from berth.out_of_tree.points.packing import sort_keys_of
@@ -100,7 +100,7 @@ class PluginHost:
         if classes_ahead:
             self.nodes.followers.append(self._look_soon)
             self.pods.followers.append(self._look_soon)
-        self.metrics = metrics or NoPluginMetrics()
+        self.metrics = metrics or PluginMetrics()
         self._around = CallContext(
             self.pods, sampled, self.metrics, self._patched, landed, queue.take_sort_keys
         )

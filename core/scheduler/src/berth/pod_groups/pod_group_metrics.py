@@ -3,11 +3,9 @@
 Source: pkg/scheduler/metrics/metrics.go (Kubernetes v1.36, v1.37).
 """
 
-from typing import Protocol
 
-
-class PodGroupMetrics(Protocol):
-    """Where the numbers go."""
+class PodGroupMetrics:
+    """Where the numbers go; this class counts nothing, telemetry's does."""
 
     def attempted(self, result: str, profile: str, seconds: float) -> None:
         """An attempt is over: podgroup_schedule_attempts_total, ..._scheduling_attempt_duration_seconds."""
@@ -20,19 +18,3 @@ class PodGroupMetrics(Protocol):
 
     def evaluated(self, seconds: float, profile: str, *, feasible: bool) -> None:
         """One was tried: placement_evaluations_total and placement_evaluation_duration_seconds."""
-
-
-class NoPodGroupMetrics:
-    """No-op metrics."""
-
-    def attempted(self, result: str, profile: str, seconds: float) -> None:
-        """Nothing."""
-
-    def decided(self, seconds: float) -> None:
-        """Nothing."""
-
-    def generated(self, placements: int, profile: str) -> None:
-        """Nothing."""
-
-    def evaluated(self, seconds: float, profile: str, *, feasible: bool) -> None:
-        """Nothing."""

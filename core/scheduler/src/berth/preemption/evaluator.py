@@ -38,7 +38,7 @@ from berth.preemption.dry_run import NO_VICTIMS, DryRun
 from berth.preemption.eligibility import why_not_eligible
 from berth.preemption.eviction import PreemptionEvictions
 from berth.preemption.group_preemption import GroupPreemption
-from berth.preemption.preemption_metrics import NoPreemptionMetrics, PreemptionMetrics
+from berth.preemption.preemption_metrics import PreemptionMetrics
 from berth.preemption.preemptor import alone
 from berth.preemption.screening import Screening
 from berth.preemption.search import Candidates, find_candidates
@@ -67,7 +67,7 @@ class Evaluator:
     ) -> None:
         self._handle = handle
         self._frameworks = frameworks
-        self._metrics = metrics or NoPreemptionMetrics()
+        self._metrics = metrics or PreemptionMetrics()
         self._screening = screening or Screening()
         rules = handle.rules
         self._budgets = CompiledBudgets(

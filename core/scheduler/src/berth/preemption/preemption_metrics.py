@@ -5,13 +5,11 @@ Source: pkg/scheduler/metrics/metrics.go PreemptionVictims, PreemptionAttempts (
 WorkloadPreemptionAttempts and those after it (v1.37).
 """
 
-from typing import Protocol
-
 from berth.preemption.candidates import Candidate
 
 
-class PreemptionMetrics(Protocol):
-    """Where the numbers go."""
+class PreemptionMetrics:
+    """Where the numbers go; this class counts nothing, telemetry's does."""
 
     def attempted(self) -> None:
         """A pod that fits nowhere asked for room: preemption_attempts_total."""
@@ -33,22 +31,3 @@ class PreemptionMetrics(Protocol):
 
         Those made `beside` the cycle also count in preemption_goroutines_duration_seconds and _total.
         """
-
-
-class NoPreemptionMetrics:
-    """No-op metrics."""
-
-    def attempted(self) -> None:
-        """Nothing."""
-
-    def attempted_for_group(self, result: str) -> None:
-        """Nothing."""
-
-    def evaluated(self, preemptor: str, result: str, seconds: float) -> None:
-        """Nothing."""
-
-    def chosen(self, preemptor: str, candidate: Candidate) -> None:
-        """Nothing."""
-
-    def evicted(self, preemptor: str, seconds: float, *, failed: bool, beside: bool) -> None:
-        """Nothing."""

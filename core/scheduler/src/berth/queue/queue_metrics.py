@@ -5,13 +5,11 @@ Sizes are not pushed: `SchedulingQueue.sizes()` is read when metrics are collect
 Source: pkg/scheduler/metrics/metrics.go, metrics/metric_recorder.go (Kubernetes v1.36).
 """
 
-from typing import Protocol
-
 from berth.framework.queueing.queued_pod import QueuedPodInfo
 
 
-class QueueMetrics(Protocol):
-    """Counters, gauges and durations of the queue."""
+class QueueMetrics:
+    """Counters, gauges and durations of the queue; this class counts nothing, telemetry's does."""
 
     def pod_incoming(self, queue: str, event: str) -> None:
         """A pod reached that queue (active, backoff, unschedulable): queue_incoming_pods_total."""
@@ -38,33 +36,6 @@ class QueueMetrics(Protocol):
 
     def gate_executed(self, plugin: str, status: str, duration_seconds: float) -> None:
         """A PreEnqueue plugin answered, in one of ten runs: plugin_execution_duration_seconds."""
-
-
-class NoMetrics:
-    """Counts nothing."""
-
-    def pod_incoming(self, queue: str, event: str) -> None:
-        """Ignore it."""
-
-    def group_incoming(self, queue: str, event: str, pods: int, *, moved: bool) -> None:
-        """Ignore it."""
-
-    def rejected_pods(self, plugin: str, profile: str, change: int) -> None:
-        """Ignore it."""
-
-    def in_flight_events(self, event: str, change: int) -> None:
-        """Ignore it."""
-
-    def hint_executed(
-        self, plugin: str, event: str, hint: str, duration_seconds: float, pods: int = 1
-    ) -> None:
-        """Ignore it."""
-
-    def pre_enqueue_executed(self, profile: str, duration_seconds: float) -> None:
-        """Ignore it."""
-
-    def gate_executed(self, plugin: str, status: str, duration_seconds: float) -> None:
-        """Ignore it."""
 
 
 def count_rejected(metrics: QueueMetrics, record: QueuedPodInfo, change: int) -> None:

@@ -43,7 +43,7 @@ from berth.queue.pools.nominator import PodLister
 from berth.queue.pools.queue_order import Less, queue_order
 from berth.queue.pools.record_heap import Order, ShardOf, whole
 from berth.queue.queue_contents import QueueContents
-from berth.queue.queue_metrics import NoMetrics, QueueMetrics, count_rejected
+from berth.queue.queue_metrics import QueueMetrics, count_rejected
 from berth.queue.requeueing.hint_questions import HintAsker, HintQuestion, HintQuestions, queue_all
 from berth.queue.requeueing.queue_profile import QueueProfile
 from berth.queue.requeueing.requeue_strategy import RequeueStrategies
@@ -120,7 +120,7 @@ class SchedulingQueue(QueueContents):
         self.closed = False
         self._wait_seconds = wait_seconds
         self._clock = clock
-        self._metrics = metrics or NoMetrics()
+        self._metrics = metrics or QueueMetrics()
         self._pop_from_backoff = pop_from_backoff
         self._generic_workload = generic_workload
         self._strategies = RequeueStrategies(profiles, clock, self._metrics)

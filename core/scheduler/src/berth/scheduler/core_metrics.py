@@ -1,60 +1,32 @@
-"""What a scheduler counts, by the part that counts it; telemetry/metrics/registry.py implements all of it."""
+"""What a scheduler counts, by the part that counts it; what is not given counts nothing."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from berth.binding.api_dispatcher import CallMetrics, NoCallMetrics
-from berth.event_handlers.handler import ignore_duration
-from berth.framework.ports.claim_metrics import ClaimMetrics, NoClaimMetrics
-from berth.pod_groups.pod_group_metrics import NoPodGroupMetrics, PodGroupMetrics
-from berth.preemption.preemption_metrics import NoPreemptionMetrics, PreemptionMetrics
-from berth.queue.queue_metrics import NoMetrics, QueueMetrics
+from berth.binding.api_dispatcher import CallMetrics
+from berth.event_handlers.handler import EventHandled, ignore_duration
+from berth.framework.ports.claim_metrics import ClaimMetrics
+from berth.pod_groups.pod_group_metrics import PodGroupMetrics
+from berth.preemption.preemption_metrics import PreemptionMetrics
+from berth.queue.queue_metrics import QueueMetrics
 
 
-class CoreMetrics(Protocol):
-    """The metrics interface of a scheduler."""
-
-    @property
-    def queue(self) -> QueueMetrics:
-        """Of the scheduling queue."""
-
-    @property
-    def preemption(self) -> PreemptionMetrics:
-        """Of preemption."""
-
-    @property
-    def pod_groups(self) -> PodGroupMetrics:
-        """Of pod-group cycles."""
-
-    @property
-    def calls(self) -> CallMetrics:
-        """Of API calls that are made beside the cycles."""
-
-    @property
-    def claims(self) -> ClaimMetrics:
-        """Of claimed volumes and devices."""
-
-    def event_handled(self, event: str, seconds: float, /) -> None:
-        """Observe the handling of a cluster event, by its label."""
-
-    def over_budget(self, profile: str, /) -> None:
-        """Count a cycle of that profile that used more CPU than it may."""
+def _ignore_profile(profile: str) -> None:
+    del profile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoCoreMetrics:
-    """Metrics that count nothing, but where a part is given."""
+class CoreMetrics:
+    """The metrics interfaces of a scheduler's parts.
 
-    queue: QueueMetrics = field(default_factory=NoMetrics)
-    preemption: PreemptionMetrics = field(default_factory=NoPreemptionMetrics)
-    pod_groups: PodGroupMetrics = field(default_factory=NoPodGroupMetrics)
-    calls: CallMetrics = field(default_factory=NoCallMetrics)
-    claims: ClaimMetrics = field(default_factory=NoClaimMetrics)
+    `event_handled` observes the handling of a cluster event, by its label; `over_budget` counts a cycle of a
+    profile that used more CPU than it may use.
+    """
 
-    def event_handled(self, event: str, seconds: float) -> None:
-        """Do nothing."""
-        ignore_duration(event, seconds)
-
-    def over_budget(self, profile: str) -> None:
-        """Do nothing."""
-        del profile
+    queue: QueueMetrics = field(default_factory=QueueMetrics)
+    preemption: PreemptionMetrics = field(default_factory=PreemptionMetrics)
+    pod_groups: PodGroupMetrics = field(default_factory=PodGroupMetrics)
+    calls: CallMetrics = field(default_factory=CallMetrics)
+    claims: ClaimMetrics = field(default_factory=ClaimMetrics)
+    event_handled: EventHandled = ignore_duration
+    over_budget: Callable[[str], None] = _ignore_profile

@@ -43,6 +43,7 @@ from berth.live_page.history import History
 from berth.live_page.node_map import NodeMap
 from berth.live_page.recent_attempts import RecentAttempts
 from berth.out_of_tree.lifecycle.conditions import PluginCondition
+from berth.scheduler.core_metrics import CoreMetrics
 from berth.scheduler.identity import identity_of
 from berth.scheduler.leading.campaign import Campaign
 from berth.scheduler.leading.election import LeaseEvents, new_campaigns, write_guard
@@ -300,7 +301,7 @@ class Process:
             plugins=self.plugins,
             ports=ports,
             recorder=PodEvents(self.recorder, self.writers.pod_groups.resource.api_version),
-            metrics=self.metrics,
+            metrics=_core_metrics(self.metrics),
             on_record=on_record,
             on_ready=on_ready,
             max_in_unschedulable_seconds=options.max_in_unschedulable_seconds,
@@ -478,3 +479,16 @@ class Process:
         await self.plugins.close()
         await self.recorder.drain(LAST_EVENTS_SECONDS)
         self.tasks.cancel()
+
+
+def _core_metrics(shown: SchedulerMetrics) -> CoreMetrics:
+    """What a core counts, as `/metrics` shows it."""
+    return CoreMetrics(
+        queue=shown.queue,
+        preemption=shown.preemption,
+        pod_groups=shown.pod_groups,
+        calls=shown.calls,
+        claims=shown.claims,
+        event_handled=shown.event_handled,
+        over_budget=shown.over_budget,
+    )

@@ -57,7 +57,7 @@ from berth.profiles.profile_builder import build_frameworks
 from berth.queue.pools.record_heap import ShardOf, whole
 from berth.queue.requeueing.hints import wanted_actions
 from berth.queue.scheduling_queue import SchedulingQueue
-from berth.scheduler.core_metrics import CoreMetrics, NoCoreMetrics
+from berth.scheduler.core_metrics import CoreMetrics
 from berth.scheduler.profiles import Profiles
 from berth.scheduler.sidecars.plugin_source import PluginSource, SchedulerParts
 from berth.snapshot.pod_group_states import PodGroupStates
@@ -97,7 +97,7 @@ class Scheduler:
         self._ports = ports
         self.clock = ports.clock
         self._recorder = recorder
-        self._metrics = metrics or NoCoreMetrics()
+        self._metrics = metrics or CoreMetrics()
         self.feature_enabled = enabled = loaded.gates.enabled
         self.release = loaded.gates.version.binary
         """The release of Kubernetes whose kube-scheduler is followed."""

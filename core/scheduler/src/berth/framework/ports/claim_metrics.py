@@ -5,7 +5,6 @@ Source: pkg/scheduler/metrics/metrics.go; framework/plugins/volumebinding/metric
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Protocol
 
 
 class VolumeStage(StrEnum):
@@ -25,8 +24,8 @@ class DeviceWait(StrEnum):
     ERROR = "error"
 
 
-class ClaimMetrics(Protocol):
-    """Where the numbers go."""
+class ClaimMetrics:
+    """Where the numbers go; this class counts nothing, telemetry's does."""
 
     def volumes_failed(self, stage: VolumeStage) -> None:
         """An error, not a rejection: volume_scheduling_stage_error_total."""
@@ -38,18 +37,3 @@ class ClaimMetrics(Protocol):
         self, profile: str, drivers: Iterable[str], outcome: DeviceWait, seconds: float
     ) -> None:
         """A pod's wait for the devices of these drivers is over: dra_bindingconditions_*."""
-
-
-class NoClaimMetrics:
-    """No-op metrics."""
-
-    def volumes_failed(self, stage: VolumeStage) -> None:
-        """Nothing."""
-
-    def claim_created(self, *, failed: bool) -> None:
-        """Nothing."""
-
-    def devices_awaited(
-        self, profile: str, drivers: Iterable[str], outcome: DeviceWait, seconds: float
-    ) -> None:
-        """Nothing."""

@@ -19,7 +19,7 @@ from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.status import Status, failed
 from berth.objects.pod import Pod
 from berth.queue.pools.in_flight import InFlight, InFlightEvent
-from berth.queue.queue_metrics import NoMetrics
+from berth.queue.queue_metrics import QueueMetrics
 
 Verdicts = Mapping[str, Status]
 """Statuses by plugin, in the profile's order."""
@@ -39,7 +39,7 @@ class AsyncPreEnqueue:
     ) -> None:
         self._background = background
         self._answered = answered
-        self._missed = InFlight(NoMetrics())
+        self._missed = InFlight(QueueMetrics())
 
     def __len__(self) -> int:
         return len(self._missed)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from berth.client.transport import Transport
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.extender import Extender
+from berth.framework.ports.plugin_metrics import PluginMetrics
 from berth.objects.node import Node
 from berth.objects.pod import Pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.lifecycle.conditions import PluginCondition
-from berth.out_of_tree.plugin_metrics import PluginMetrics
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import PluginFactory
 from berth.queue.requeueing.hint_questions import HintQuestion, HintsAnswered, queue_all

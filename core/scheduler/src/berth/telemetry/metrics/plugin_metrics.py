@@ -1,15 +1,16 @@
 """Figures of sidecars, as Prometheus wants them.
 
-Implements out_of_tree/plugin_metrics.py; docs/protocol.md, "Failures" and "Hints", says what they count.
+Implements framework/ports/plugin_metrics.py; docs/protocol.md, "Failures" and "Hints", says what they count.
 """
 
 import prometheus_client as prometheus
 
 from berth.config.out_of_tree.sidecars import POLICY_POINTS
+from berth.framework.ports.plugin_metrics import PluginMetrics
 from berth.telemetry.metrics.metric_families import Families
 
 
-class PrometheusPluginMetrics:
+class PrometheusPluginMetrics(PluginMetrics):
     """What the host of plugins is given as its PluginMetrics."""
 
     def __init__(self, families: Families) -> None:

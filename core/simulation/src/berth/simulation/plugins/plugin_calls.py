@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from berth.out_of_tree.plugin_metrics import NoPluginMetrics
+from berth.framework.ports.plugin_metrics import PluginMetrics
 
 OK = "ok"
 GAVE_UP = "gave up"
@@ -30,8 +30,8 @@ class PluginUse(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """Kinds that it watches, and of which the input has no object."""
 
 
-class CallCounts(NoPluginMetrics):
-    """Counts calls. Implements berth.out_of_tree.plugin_metrics.PluginMetrics."""
+class CallCounts(PluginMetrics):
+    """Counts calls. Implements berth.framework.ports.plugin_metrics.PluginMetrics."""
 
     def __init__(self) -> None:
         self._calls: Counter[tuple[str, str]] = Counter()

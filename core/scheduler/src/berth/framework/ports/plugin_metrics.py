@@ -3,11 +3,9 @@
 States are not pushed: `PluginHost.describe()` is read when metrics are collected.
 """
 
-from typing import Protocol
 
-
-class PluginMetrics(Protocol):
-    """Counters and durations of calls to sidecars."""
+class PluginMetrics:
+    """Counters and durations of calls to sidecars; this class counts nothing, telemetry's does."""
 
     def called(self, plugin: str, method: str, outcome: str, seconds: float) -> None:
         """A call ended: ok, error (the plugin's own), failed, late, garbled, or refused (never made)."""
@@ -29,28 +27,3 @@ class PluginMetrics(Protocol):
 
     def compared(self, plugin: str, profile: str, outcome: str, nodes_rejected: int) -> None:
         """An attempt was compared with a shadow's word, which would have turned so many nodes down."""
-
-
-class NoPluginMetrics:
-    """Counts nothing."""
-
-    def called(self, plugin: str, method: str, outcome: str, seconds: float) -> None:
-        """Ignore it."""
-
-    def ignored(self, plugin: str, point: str) -> None:
-        """Ignore it."""
-
-    def hinted(self, plugin: str, answer: str, count: int) -> None:
-        """Ignore it."""
-
-    def sorted(self, plugin: str, outcome: str, count: int) -> None:
-        """Ignore it."""
-
-    def requeued(self, plugin: str) -> None:
-        """Ignore it."""
-
-    def rescued(self, plugin: str) -> None:
-        """Ignore it."""
-
-    def compared(self, plugin: str, profile: str, outcome: str, nodes_rejected: int) -> None:
-        """Ignore it."""
