@@ -19,9 +19,9 @@ from berth.cycle.budgets import CycleBudgets
 from berth.cycle.failure import FailureHandler
 from berth.cycle.schedule_one import ScheduleOne
 from berth.cycle.schedule_pod import SchedulePod
-from berth.evaluation.cached_evaluation import CachedEvaluation
+from berth.evaluation.caching.cached_evaluation import CachedEvaluation
+from berth.evaluation.caching.node_plugins import NodePlugins
 from berth.evaluation.find_nodes import NodeSearch, Rotation
-from berth.evaluation.node_plugins import NodePlugins
 from berth.event_handlers.pods import lister
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.cycle_record import CycleRecord

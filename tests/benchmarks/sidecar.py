@@ -19,7 +19,7 @@ from berth.binding.waiting_pods import WaitingPods
 from berth.config import load
 from berth.config.out_of_tree.sidecars import SidecarSpec, catalogue_of
 from berth.cycle.schedule_pod import SchedulePod
-from berth.evaluation.equivalence_cache import EquivalenceCache
+from berth.evaluation.caching.equivalence_cache import EquivalenceCache
 from berth.framework.clock import SystemClock
 from berth.framework.interface import FilterPlugin, Reason, ScorePlugin
 from berth.objects.node import Node

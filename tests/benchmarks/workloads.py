@@ -12,7 +12,7 @@ import yaml
 from berth.cache.cache import Cache
 from berth.config import load
 from berth.cycle.schedule_pod import SchedulePod
-from berth.evaluation.equivalence_cache import EquivalenceCache
+from berth.evaluation.caching.equivalence_cache import EquivalenceCache
 from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.cycle_record import CycleRecord

@@ -7,9 +7,9 @@ from typing import Any
 
 from berth.cache.cache import Cache
 from berth.config.loading import LoadedConfig, load
-from berth.evaluation.cached_evaluation import CachedEvaluation
+from berth.evaluation.caching.cached_evaluation import CachedEvaluation
+from berth.evaluation.caching.node_plugins import NodePlugins
 from berth.evaluation.find_nodes import NodeSearch, Rotation
-from berth.evaluation.node_plugins import NodePlugins
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.attempts.cycle_state import CycleState

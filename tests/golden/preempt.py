@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from berth.evaluation.post_filtering import run_post_filters
+from berth.evaluation.points.post_filtering import run_post_filters
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.diagnosis import Diagnosis, FitError
 from berth.framework.interface import NominatingMode

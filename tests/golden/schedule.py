@@ -6,12 +6,12 @@ import msgspec
 import numpy as np
 
 from berth.cycle.schedule_pod import SchedulePod
-from berth.evaluation.cached_evaluation import CachedEvaluation
-from berth.evaluation.equivalence_cache import EquivalenceCache
-from berth.evaluation.filtering import codes_on
+from berth.evaluation.caching.cached_evaluation import CachedEvaluation
+from berth.evaluation.caching.equivalence_cache import EquivalenceCache
+from berth.evaluation.caching.node_plugins import NodePlugins
 from berth.evaluation.find_nodes import Feasible
-from berth.evaluation.node_plugins import NodePlugins
-from berth.evaluation.pre_filtering import run_pre_filters
+from berth.evaluation.points.filtering import codes_on
+from berth.evaluation.points.pre_filtering import run_pre_filters
 from berth.evaluation.select_host import score_nodes
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.diagnosis import Diagnosis, FitError

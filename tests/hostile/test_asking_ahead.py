@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from berth.evaluation import plugin_columns
+from berth.evaluation.caching import plugin_columns
 from berth.framework.attempts.cycle_state import CycleState
 from berth.out_of_tree.lifecycle.breaker import FAILURES_IN_A_ROW
 from berth.out_of_tree.points import filter_score

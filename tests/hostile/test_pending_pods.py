@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from berth.evaluation import signatures
+from berth.evaluation.caching import signatures
 from berth.objects.label_selector import LabelSelector, Requirement
 from berth.objects.node_selector import NodeAffinity, NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
 from berth.objects.pod_spec import Affinity, TopologySpreadConstraint

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from berth.evaluation.answer_columns import MAX_REASONS, AnswerColumns, TooManyReasonsError
+from berth.evaluation.caching.answer_columns import MAX_REASONS, AnswerColumns, TooManyReasonsError
 from berth.framework.status import Code, Status
 from berth.out_of_tree.cluster_state import state_stream
 from berth.out_of_tree.errors import ProtocolError, SidecarError

@@ -2,7 +2,7 @@
 
 from tests.check import MAX_FILES, ROOT, imported, modules, near_tests, nearest
 
-MODULE = ROOT / "core/scheduler/src/berth/evaluation/top_scores.py"
+MODULE = ROOT / "core/scheduler/src/berth/evaluation/caching/top_scores.py"
 
 
 def test_what_a_file_imports():
@@ -13,9 +13,9 @@ def test_what_a_file_imports():
 
 
 def test_the_namesake_comes_first():
-    near = nearest()["berth.evaluation.top_scores"]
+    near = nearest()["berth.evaluation.caching.top_scores"]
 
-    assert ROOT / "tests/unit/evaluation/test_top_scores.py" == near[0]
+    assert ROOT / "tests/unit/evaluation/caching/test_top_scores.py" == near[0]
 
 
 def test_files_of_tests_are_run_themselves():
@@ -23,7 +23,7 @@ def test_files_of_tests_are_run_themselves():
     found = near_tests([MODULE, own])
 
     assert own == found[0]
-    assert ROOT / "tests/unit/evaluation/test_top_scores.py" in found
+    assert ROOT / "tests/unit/evaluation/caching/test_top_scores.py" in found
     assert len(found) <= MAX_FILES + 1
 
 

@@ -13,7 +13,7 @@ from tests.scenarios.events.listening import Listening
 from tests.scenarios.kit.cluster import Cluster
 from tests.scenarios.kit.configuration import PROFILE
 from tests.scenarios.kit.plugins import QUEUE, Doorkeeper
-from tests.unit.evaluation.test_extending import Extends
+from tests.unit.evaluation.points.test_extending import Extends
 from tests.unit.queue.kit import NODE_ADD
 
 EXPECTATION = "NominatedNodeNameForExpectation"

@@ -8,7 +8,7 @@ from tests.fakes import OnePod, PostFilters, PreFilters, PreScores, Rejects, Sco
 from tests.scenarios.kit.cluster import Cluster
 from tests.scenarios.kit.configuration import PROFILE
 from tests.scenarios.kit.plugins import PENDING, Doorkeeper
-from tests.unit.evaluation.test_extending import Extends
+from tests.unit.evaluation.points.test_extending import Extends
 
 SIMULTANEOUSLY = "0/2 nodes are available: node(s) didn't satisfy plugin(s) [A B] simultaneously."
 

@@ -7,7 +7,7 @@ import pytest
 from berth.framework.status import SKIP, failed, unschedulable
 from tests.fakes import Normalizes, PreScores, Rejects, Scores
 from tests.scenarios.kit.cluster import Cluster
-from tests.unit.evaluation.test_extending import Extends
+from tests.unit.evaluation.points.test_extending import Extends
 
 OUT_OF_RANGE = (
     'applying score defaultWeights on Score plugins: plugin "S" returns an invalid score 101, '

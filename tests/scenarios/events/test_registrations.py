@@ -12,7 +12,7 @@ from tests.fakes import Rejects, Scores
 from tests.scenarios.kit.cluster import Cluster
 from tests.scenarios.kit.configuration import PROFILE
 from tests.scenarios.kit.plugins import QUEUE, Doorkeeper
-from tests.unit.evaluation.test_extending import Extends
+from tests.unit.evaluation.points.test_extending import Extends
 
 ADD_UPDATE = Do.ADD | Do.UPDATE
 TAINT = (On.NODE, Do.UPDATE_NODE_TAINT, False)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from berth.cache.cache import Cache
 from berth.evaluation.filter_with_nominated import filter_with_nominated
-from berth.evaluation.filtering import filter_one
 from berth.evaluation.nominated_rows import NominatedPods, with_pods
+from berth.evaluation.points.filtering import filter_one
 from berth.framework.attempts.diagnosis import FitError
 from berth.framework.interface import NominatingInfo, NominatingMode
 from berth.framework.status import Status

@@ -14,7 +14,7 @@ from berth.cache.cache import Cache
 from berth.config.catalogue import ExtensionPoint
 from berth.config.duration import Duration
 from berth.config.out_of_tree.sidecars import DEFAULT_POLICY, SidecarSpec
-from berth.evaluation.equivalence_cache import EquivalenceCache
+from berth.evaluation.caching.equivalence_cache import EquivalenceCache
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.attempts.cycle_state import CycleState
 from berth.objects.decode import decoder

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from berth.cache.cache import Cache
 from berth.config.loading import load
 from berth.config.out_of_tree.sidecars import SidecarSpec, catalogue_of
-from berth.evaluation.equivalence_cache import EquivalenceCache
+from berth.evaluation.caching.equivalence_cache import EquivalenceCache
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.mirrors.listers import Listers
 from berth.objects.decode import decoder
@@ -29,7 +29,7 @@ from berth.snapshot.snapshot import Snapshot
 from berth.testing.handles import FixedNominator, make_handle
 from berth_sdk import testing as documents
 from tests.sockets import served
-from tests.unit.evaluation.test_equivalence_cache import Side
+from tests.unit.evaluation.caching.test_equivalence_cache import Side
 from tests.unit.out_of_tree import slots_plugin
 from tests.unit.out_of_tree.scripted import a_queue, no_watch, until
 

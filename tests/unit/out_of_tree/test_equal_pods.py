@@ -14,8 +14,8 @@ from berth.cache.cache import Cache
 from berth.config.duration import Duration
 from berth.config.loading import load
 from berth.config.out_of_tree.sidecars import SidecarSpec, catalogue_of
-from berth.evaluation.equivalence_cache import EquivalenceCache
-from berth.evaluation.plugin_columns import PluginColumns
+from berth.evaluation.caching.equivalence_cache import EquivalenceCache
+from berth.evaluation.caching.plugin_columns import PluginColumns
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.mirrors.listers import Listers
 from berth.objects.decode import decoder
@@ -32,7 +32,7 @@ from berth_gpu_share.plugin import GpuShare
 from berth_plugin_proto import state_pb2
 from berth_sdk import Plugin
 from berth_sdk.serving import Server
-from tests.unit.evaluation.test_equivalence_cache import ROW_BY_ROW, TOGETHER, Side, asked_in
+from tests.unit.evaluation.caching.test_equivalence_cache import ROW_BY_ROW, TOGETHER, Side, asked_in
 from tests.unit.gpu_share.builders import gpu_node, gpu_pod
 from tests.unit.out_of_tree.scripted import a_queue, no_watch, until
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from berth.evaluation.remote_plugin import RemotePlugin
+from berth.evaluation.caching.remote_plugin import RemotePlugin
 from berth.framework.group_plans import GroupPlan
 from berth.framework.interface import NominatingInfo, NominatingMode, PreScorePlugin
 from berth.framework.status import SKIP

@@ -1,7 +1,7 @@
 """The dry run as the specification words it: one node, one pod after the other, every step on a new table."""
 
 from berth.evaluation.filter_with_nominated import filter_with_nominated
-from berth.evaluation.filtering import filter_one
+from berth.evaluation.points.filtering import filter_one
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.status import Code, PluginError, failed, unresolvable
 from berth.preemption.candidates import Candidate

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.evaluation.node_plugins import NodePlugins
-from berth.evaluation.signatures import Signature
+from berth.evaluation.caching.node_plugins import NodePlugins
+from berth.evaluation.caching.signatures import Signature
 from berth.framework.runtime import ProfilePlugins
 from berth.objects.label_selector import from_labels
 from berth.snapshot.bounded_cache import ENTRY_BYTES, BoundedCache, size_of

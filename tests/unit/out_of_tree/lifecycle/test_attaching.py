@@ -13,8 +13,8 @@ import pytest
 from berth.cache.cache import Cache
 from berth.config.duration import Duration
 from berth.config.out_of_tree.sidecars import Accepted, SidecarSpec
-from berth.evaluation.equivalence_cache import EquivalenceCache
-from berth.evaluation.filtering import run_filters
+from berth.evaluation.caching.equivalence_cache import EquivalenceCache
+from berth.evaluation.points.filtering import run_filters
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.attempts.diagnosis import Diagnosis

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from berth.cache.cache import Cache
 from berth.config.out_of_tree.sidecars import DEFAULT_POLICY
-from berth.evaluation.answer_columns import VERDICTS
-from berth.evaluation.plugin_columns import PluginColumns
+from berth.evaluation.caching.answer_columns import VERDICTS
+from berth.evaluation.caching.plugin_columns import PluginColumns
 from berth.framework.attempts.cycle_state import CycleState
 from berth.out_of_tree.errors import CallFailedError
 from berth.out_of_tree.lifecycle.breaker import Circuit

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from berth.evaluation.answer_columns import BOTH
+from berth.evaluation.caching.answer_columns import BOTH
 from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.points.node_questions import NodeQuestion
 from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2

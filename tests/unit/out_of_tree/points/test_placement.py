@@ -10,7 +10,7 @@ import pytest
 
 from berth.config.catalogue import ExtensionPoint
 from berth.config.out_of_tree.sidecars import FailurePolicy
-from berth.evaluation.placement_plugins import run_generate, run_placement_scores
+from berth.evaluation.points.placement_plugins import run_generate, run_placement_scores
 from berth.framework.interface import Placement, ProposedPlacement
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.framework.status import Code, PluginError

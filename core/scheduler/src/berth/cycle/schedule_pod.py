@@ -13,11 +13,11 @@ import random
 from dataclasses import dataclass
 from typing import Protocol
 
-from berth.evaluation.cached_evaluation import CachedEvaluation, StartOverError
-from berth.evaluation.equivalence_cache import EquivalenceCache, Key
+from berth.evaluation.caching.cached_evaluation import CachedEvaluation, StartOverError
+from berth.evaluation.caching.equivalence_cache import EquivalenceCache, Key
+from berth.evaluation.caching.node_plugins import NodePlugins
 from berth.evaluation.find_nodes import NodeSearch
-from berth.evaluation.node_plugins import NodePlugins
-from berth.evaluation.post_filtering import run_post_filters
+from berth.evaluation.points.post_filtering import run_post_filters
 from berth.evaluation.select_host import Host, select_host
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.cycle_budget import OverBudgetError

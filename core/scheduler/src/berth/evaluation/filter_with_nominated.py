@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from berth.evaluation.filtering import filter_one, run_filters
 from berth.evaluation.nominated_rows import NominatedRows, with_pods
+from berth.evaluation.points.filtering import filter_one, run_filters
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.interface import FilterPlugin, PreFilterExtensions

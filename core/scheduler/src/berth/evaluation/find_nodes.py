@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from berth.evaluation.cached_evaluation import CachedEvaluation
-from berth.evaluation.extending import run_extender_filters
-from berth.evaluation.filter_accumulator import FilterAccumulator, record_rejections
-from berth.evaluation.filter_results import FilterResults
+from berth.evaluation.caching.cached_evaluation import CachedEvaluation
+from berth.evaluation.caching.filter_results import FilterResults
 from berth.evaluation.filter_with_nominated import filter_with_nominated, rejected_with_nominated
-from berth.evaluation.filtering import ask_filters, filter_one
 from berth.evaluation.nominated_rows import NominatedPods
-from berth.evaluation.pre_filtering import PreFilterOutcome
-from berth.evaluation.reasons import Numbers
+from berth.evaluation.points.extending import run_extender_filters
+from berth.evaluation.points.filter_accumulator import FilterAccumulator, record_rejections
+from berth.evaluation.points.filtering import ask_filters, filter_one
+from berth.evaluation.points.pre_filtering import PreFilterOutcome
+from berth.evaluation.points.reasons import Numbers
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.diagnosis import NO_NODES_AVAILABLE, Diagnosis, FitError
 from berth.framework.handle import Nominator

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from berth.evaluation.cached_evaluation import CachedEvaluation
-from berth.evaluation.extending import add_priorities
+from berth.evaluation.caching.cached_evaluation import CachedEvaluation
+from berth.evaluation.caching.top_scores import highest_of
 from berth.evaluation.find_nodes import Feasible
-from berth.evaluation.scoring import ask_scores, final_scores
-from berth.evaluation.top_scores import highest_of
+from berth.evaluation.points.extending import add_priorities
+from berth.evaluation.points.scoring import ask_scores, final_scores
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.interface import ScorePlugin, Scores
 from berth.framework.node_scores import NodeScores, PluginScores

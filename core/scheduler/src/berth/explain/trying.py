@@ -11,10 +11,10 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from berth.evaluation.cached_evaluation import CachedEvaluation
-from berth.evaluation.extending import add_priorities, run_extender_filters
+from berth.evaluation.caching.cached_evaluation import CachedEvaluation
+from berth.evaluation.caching.node_plugins import NodePlugins
 from berth.evaluation.find_nodes import Feasible, NodeSearch, Rotation
-from berth.evaluation.node_plugins import NodePlugins
+from berth.evaluation.points.extending import add_priorities, run_extender_filters
 from berth.evaluation.select_host import score_nodes
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.cycle_budget import CycleMeter

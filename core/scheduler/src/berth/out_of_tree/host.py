@@ -15,7 +15,7 @@ from typing import Any
 from berth.cache.cache import Cache
 from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.config.profiles import ResolvedProfile
-from berth.evaluation.equivalence_cache import EquivalenceCache
+from berth.evaluation.caching.equivalence_cache import EquivalenceCache
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.attempts.diagnosis import FitError

@@ -10,7 +10,7 @@ algorithm_podgroup.go podGroupPotentiallyFeasible (v1.38).
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from berth.evaluation.placement_plugins import run_placement_feasible
+from berth.evaluation.points.placement_plugins import run_placement_feasible
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.attempts.diagnosis import GroupFitError
 from berth.framework.interface import PlacementProgress

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from berth.evaluation.placement_plugins import run_generate, run_placement_scores
+from berth.evaluation.points.placement_plugins import run_generate, run_placement_scores
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.clock import Clock

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
-from berth.evaluation.remote_plugin import RemotePlugin
+from berth.evaluation.caching.remote_plugin import RemotePlugin
 from berth.framework.group_plans import GroupPlan
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.pod_groups.members import Member

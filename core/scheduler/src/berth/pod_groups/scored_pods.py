@@ -8,12 +8,12 @@ import random
 from dataclasses import dataclass
 
 from berth.cycle.schedule_pod import Decision
-from berth.evaluation.cached_evaluation import CachedEvaluation
-from berth.evaluation.extending import add_priorities
+from berth.evaluation.caching.cached_evaluation import CachedEvaluation
+from berth.evaluation.caching.node_plugins import NodePlugins
+from berth.evaluation.caching.top_scores import highest_of
 from berth.evaluation.find_nodes import NodeSearch, Rotation
-from berth.evaluation.node_plugins import NodePlugins
+from berth.evaluation.points.extending import add_priorities
 from berth.evaluation.select_host import drawn, score_nodes
-from berth.evaluation.top_scores import highest_of
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.group_plans import GroupPlan
 from berth.framework.node_scores import NodeScores

@@ -13,8 +13,8 @@ Source: pkg/scheduler/framework/preemption/preemption.go Preempt (Kubernetes v1.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from berth.evaluation.extending import run_extender_preemption
 from berth.evaluation.nominated_rows import NominatedPods
+from berth.evaluation.points.extending import run_extender_preemption
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.attempts.diagnosis import FitError

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from berth.evaluation.filter_with_nominated import follow_pods
-from berth.evaluation.filtering import run_filters
 from berth.evaluation.nominated_rows import NominatedRows
+from berth.evaluation.points.filtering import run_filters
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.attempts.diagnosis import Diagnosis

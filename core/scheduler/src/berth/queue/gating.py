@@ -9,7 +9,7 @@ Source: pkg/scheduler/backend/queue/scheduling_queue.go runPreEnqueuePlugins (Ku
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
-from berth.evaluation.plugin_calls import drop_unread
+from berth.evaluation.points.plugin_calls import drop_unread
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import ClusterEvent
 from berth.framework.interface import MaybeAwaitable, PreEnqueuePlugin

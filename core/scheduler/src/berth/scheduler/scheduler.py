@@ -27,7 +27,7 @@ from berth.cycle.failure import FailureHandler
 from berth.cycle.gated_pods import GatedPods
 from berth.cycle.schedule_one import ScheduleOne
 from berth.cycle.schedule_pod import SchedulePod
-from berth.evaluation.equivalence_cache import EquivalenceCache
+from berth.evaluation.caching.equivalence_cache import EquivalenceCache
 from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.event_handlers.device_taints import DeviceTaintRuleHandler
 from berth.event_handlers.handler import ResourceHandler

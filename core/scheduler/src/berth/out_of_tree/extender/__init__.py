@@ -1,6 +1,6 @@
 """The client side of kube-scheduler's HTTP extender protocol.
 
-    core (evaluation/extending.py) -> HttpExtender ──────┐
+    core (evaluation/points/extending.py) -> HttpExtender ──────┐
     the plugin http-extender, in a process of its own ───┴─> ExtenderClient -> aiohttp -> the webhook
                  both: wire.py: bodies and replies; tls.py: whom to trust
 

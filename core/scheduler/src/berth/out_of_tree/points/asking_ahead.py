@@ -16,8 +16,8 @@ from uuid import uuid4
 
 import msgspec
 
-from berth.evaluation.answer_columns import AnswerColumns, PrefetchedAnswer, RowAnswers
-from berth.evaluation.plugin_columns import Example
+from berth.evaluation.caching.answer_columns import AnswerColumns, PrefetchedAnswer, RowAnswers
+from berth.evaluation.caching.plugin_columns import Example
 from berth.framework.attempts.cycle_state import CycleState
 from berth.objects.pod import Pod
 from berth.out_of_tree.calls import Caller

@@ -13,9 +13,9 @@ import numpy as np
 
 from berth.config.catalogue import ExtensionPoint
 from berth.config.out_of_tree.sidecars import FailurePolicy
-from berth.evaluation.answer_columns import BOTH, SCORES, VERDICTS, AnswerColumns, RowAnswers
-from berth.evaluation.plugin_columns import Example, PluginColumns
-from berth.evaluation.remote_plugin import RemotePlugin
+from berth.evaluation.caching.answer_columns import BOTH, SCORES, VERDICTS, AnswerColumns, RowAnswers
+from berth.evaluation.caching.plugin_columns import Example, PluginColumns
+from berth.evaluation.caching.remote_plugin import RemotePlugin
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.handle import Handle
 from berth.framework.hypothetical_pod import HypotheticalPod

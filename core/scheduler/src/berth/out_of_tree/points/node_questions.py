@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from berth.evaluation.answer_columns import (
+from berth.evaluation.caching.answer_columns import (
     BOTH,
     SCORES,
     VERDICTS,

@@ -6,7 +6,7 @@ Source: docs/protocol.md.
 from collections.abc import Sequence
 
 from berth.config.catalogue import ExtensionPoint
-from berth.evaluation.plugin_columns import PluginColumns
+from berth.evaluation.caching.plugin_columns import PluginColumns
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.cluster_event import ClusterEventWithHint
 from berth.framework.handle import Handle

@@ -9,7 +9,7 @@ Source: docs/protocol.md "Queue order".
 from collections.abc import Awaitable
 from typing import Any
 
-from berth.evaluation.plugin_columns import PluginColumns
+from berth.evaluation.caching.plugin_columns import PluginColumns
 from berth.framework.handle import Handle
 from berth.framework.interface import KeyedQueueSortPlugin
 from berth.framework.queueing.queued_pod import QueuedPodInfo, SortKey

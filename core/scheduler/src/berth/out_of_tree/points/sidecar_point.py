@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from berth.config.catalogue import ExtensionPoint
 from berth.config.out_of_tree.sidecars import FailurePolicy
-from berth.evaluation.answer_columns import AnswerColumns
-from berth.evaluation.plugin_columns import PluginColumns
+from berth.evaluation.caching.answer_columns import AnswerColumns
+from berth.evaluation.caching.plugin_columns import PluginColumns
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.handle import Handle

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from berth.cache.cache import Cache
-from berth.evaluation.equivalence_cache import EquivalenceCache
+from berth.evaluation.caching.equivalence_cache import EquivalenceCache
 from berth.framework.extender import Extender
 from berth.framework.handle import WaitingPods
 from berth.profiles.profile_builder import PluginFactory

@@ -8,9 +8,9 @@ import msgspec
 import numpy as np
 
 from berth.cycle.schedule_one import ScheduleOne
-from berth.evaluation.cached_evaluation import CachedEvaluation
+from berth.evaluation.caching.cached_evaluation import CachedEvaluation
+from berth.evaluation.caching.node_plugins import NodePlugins
 from berth.evaluation.find_nodes import Feasible, NodeSearch, Rotation
-from berth.evaluation.node_plugins import NodePlugins
 from berth.evaluation.select_host import score_nodes
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.cycle_record import CycleRecord

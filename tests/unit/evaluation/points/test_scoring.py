@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from berth.evaluation.find_nodes import Feasible
-from berth.evaluation.scoring import run_pre_scores
+from berth.evaluation.points.scoring import run_pre_scores
 from berth.evaluation.select_host import score_nodes
 from berth.framework.status import SKIP, SUCCESS, PluginError, failed, unschedulable
 from berth.testing.builders import make_node

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import takewhile
 
-from berth.evaluation.filter_accumulator import OrderedFilter
+from berth.evaluation.points.filter_accumulator import OrderedFilter
 from berth.framework.interface import Depends, Plugin
 from berth.framework.runtime import ProfilePlugins
 from berth.objects.pod_features import EVERY_FEATURE, Features

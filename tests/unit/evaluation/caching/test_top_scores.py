@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.evaluation import top_scores
-from berth.evaluation.top_scores import LEFT_OUT, TopScores
+from berth.evaluation.caching import top_scores
+from berth.evaluation.caching.top_scores import LEFT_OUT, TopScores
 from tests.hostile.work import growth
 
 TOTALS = st.one_of(st.integers(0, 4), st.integers(0, 400), st.just(LEFT_OUT))

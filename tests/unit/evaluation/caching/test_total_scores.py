@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.evaluation.top_scores import LEFT_OUT
-from berth.evaluation.total_scores import TotalScores
+from berth.evaluation.caching.top_scores import LEFT_OUT
+from berth.evaluation.caching.total_scores import TotalScores
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import Depends, NormalizedBy, NormalizeScorePlugin
 from berth.framework.score import default_normalize

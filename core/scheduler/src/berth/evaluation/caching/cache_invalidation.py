@@ -3,10 +3,9 @@
 from collections.abc import Callable, Hashable
 from typing import TypeAlias
 
-from berth.evaluation.changed_rows import ChangedRows
-from berth.evaluation.dirty_rows import DirtyRows
-from berth.evaluation.node_plugins import NodePlugins
-from berth.evaluation.remote_plugin import RemotePlugin
+from berth.evaluation.caching.dirty_rows import ChangedRows, DirtyRows
+from berth.evaluation.caching.node_plugins import NodePlugins
+from berth.evaluation.caching.remote_plugin import RemotePlugin
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.interface import CacheKey, Plugin, VersionedKey
 from berth.snapshot.snapshot import Snapshot

@@ -4,7 +4,7 @@ import pytest
 
 from berth.testing.builders import make_pod
 from tests.hostile.work import calls
-from tests.unit.evaluation.test_equivalence_cache import Comparison, crowded, renamed, roomy
+from tests.unit.evaluation.caching.test_equivalence_cache import Comparison, crowded, renamed, roomy
 
 
 def finished(work):

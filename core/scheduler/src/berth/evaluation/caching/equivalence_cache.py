@@ -16,10 +16,10 @@ Source: docs/decisions/0008-equal-pods.md; pkg/scheduler/framework/runtime/batch
 
 from collections import Counter, OrderedDict
 
-from berth.evaluation.cached_evaluation import CachedEvaluation
-from berth.evaluation.lru_entries import LruEntries
-from berth.evaluation.plugin_columns import PluginColumns
-from berth.evaluation.signatures import Signature, Signatures
+from berth.evaluation.caching.cached_evaluation import CachedEvaluation
+from berth.evaluation.caching.lru_entries import LruEntries
+from berth.evaluation.caching.plugin_columns import PluginColumns
+from berth.evaluation.caching.signatures import Signature, Signatures
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.snapshot.snapshot import Snapshot

@@ -4,12 +4,12 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import numpy as np
 
-from berth.evaluation.answer_columns import VERDICTS, AnswerColumns
-from berth.evaluation.dirty_rows import DirtyRows, rows_of
-from berth.evaluation.filter_accumulator import FilterAccumulator, OrderedFilter, rejected_by
-from berth.evaluation.filtering import ask_filters, codes_on
-from berth.evaluation.reasons import Numbers, Reasons, filter_error
-from berth.evaluation.remote_plugin import RemotePlugin, ask_side_by_side, zero
+from berth.evaluation.caching.answer_columns import VERDICTS, AnswerColumns
+from berth.evaluation.caching.dirty_rows import DirtyRows, rows_of
+from berth.evaluation.caching.remote_plugin import RemotePlugin, ask_side_by_side, zero
+from berth.evaluation.points.filter_accumulator import FilterAccumulator, OrderedFilter, rejected_by
+from berth.evaluation.points.filtering import ask_filters, codes_on
+from berth.evaluation.points.reasons import Numbers, Reasons, filter_error
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.diagnosis import Rejections
 from berth.framework.interface import Depends, FilterPlugin, ReasonCodes, RowForm

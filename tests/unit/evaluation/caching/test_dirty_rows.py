@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.evaluation.dirty_rows import FEW, MANY, SHARE, DirtyRows
+from berth.evaluation.caching.dirty_rows import FEW, MANY, SHARE, DirtyRows
 
 N = 1000
 ROWS = st.sets(st.integers(0, N - 1), max_size=2 * FEW)

@@ -6,7 +6,7 @@ Source: pkg/scheduler/framework/runtime/framework.go RunPreFilterPlugins (Kubern
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from berth.evaluation.state_writes import StateWrites, record_writes
+from berth.evaluation.points.state_writes import StateWrites, record_writes
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.cycle_budget import OverBudgetError
 from berth.framework.interface import PreFilterPlugin, PreFilterResult

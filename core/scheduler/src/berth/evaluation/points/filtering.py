@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from berth.evaluation.filter_accumulator import FilterAccumulator, OrderedFilter, record_rejections
-from berth.evaluation.plugin_calls import ConcurrentPluginCalls
-from berth.evaluation.reasons import Reasons, filter_error
+from berth.evaluation.points.filter_accumulator import FilterAccumulator, OrderedFilter, record_rejections
+from berth.evaluation.points.plugin_calls import ConcurrentPluginCalls
+from berth.evaluation.points.reasons import Reasons, filter_error
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.interface import FilterPlugin, ReasonCodes

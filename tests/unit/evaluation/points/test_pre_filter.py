@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.evaluation.pre_filtering import run_pre_filters
+from berth.evaluation.points.pre_filtering import run_pre_filters
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed, unresolvable, unschedulable
 from berth.testing.builders import make_node
 from berth.testing.clusters import table

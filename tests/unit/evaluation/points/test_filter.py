@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from berth.evaluation.filter_with_nominated import filter_with_nominated
-from berth.evaluation.filtering import filter_one, run_filters
+from berth.evaluation.points.filtering import filter_one, run_filters
 from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.status import SUCCESS, Code, PluginError, Status, failed, unresolvable
 from berth.snapshot.pod_info import PodInfo

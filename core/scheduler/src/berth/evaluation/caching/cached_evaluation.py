@@ -20,15 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from berth.evaluation.cache_invalidation import CacheInvalidation
-from berth.evaluation.dirty_rows import DirtyRows
-from berth.evaluation.filter_results import FilterResults
-from berth.evaluation.node_plugins import NodePlugins, UncacheablePlugins
-from berth.evaluation.pre_filtering import ALL_WELL, PreFilterOutcome, run_pre_filters
-from berth.evaluation.score_results import ScoreResults
-from berth.evaluation.scoring import run_pre_scores
-from berth.evaluation.state_writes import StateWrites
-from berth.evaluation.total_scores import TotalScores
+from berth.evaluation.caching.cache_invalidation import CacheInvalidation
+from berth.evaluation.caching.dirty_rows import DirtyRows
+from berth.evaluation.caching.filter_results import FilterResults
+from berth.evaluation.caching.node_plugins import NodePlugins, UncacheablePlugins
+from berth.evaluation.caching.score_results import ScoreResults
+from berth.evaluation.caching.total_scores import TotalScores
+from berth.evaluation.points.pre_filtering import ALL_WELL, PreFilterOutcome, run_pre_filters
+from berth.evaluation.points.scoring import run_pre_scores
+from berth.evaluation.points.state_writes import StateWrites
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.cycle_budget import OverBudgetError
 from berth.framework.interface import MaybeAwaitable

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from berth.evaluation.plugin_calls import ConcurrentPluginCalls
-from berth.evaluation.state_writes import StateWrites, record_writes
+from berth.evaluation.points.plugin_calls import ConcurrentPluginCalls
+from berth.evaluation.points.state_writes import StateWrites, record_writes
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.cycle_budget import OverBudgetError
 from berth.framework.attempts.cycle_state import CycleState

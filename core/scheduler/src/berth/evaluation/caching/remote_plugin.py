@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from berth.evaluation.answer_columns import SCORES, VERDICTS, AnswerColumns, RowAnswers
-from berth.evaluation.plugin_calls import end_unread
+from berth.evaluation.caching.answer_columns import SCORES, VERDICTS, AnswerColumns, RowAnswers
+from berth.evaluation.points.plugin_calls import end_unread
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import FilterPlugin, NormalizeScorePlugin, ReasonCodes, RowForm, Scores

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from berth.evaluation.answer_columns import SCORES, AnswerColumns
-from berth.evaluation.dirty_rows import DirtyRows, rows_of
-from berth.evaluation.remote_plugin import RemotePlugin, ask_side_by_side, zero
-from berth.evaluation.scoring import Weighed, ask_scores, check_range, check_score, score_error
-from berth.evaluation.total_scores import TotalScores
+from berth.evaluation.caching.answer_columns import SCORES, AnswerColumns
+from berth.evaluation.caching.dirty_rows import DirtyRows, rows_of
+from berth.evaluation.caching.remote_plugin import RemotePlugin, ask_side_by_side, zero
+from berth.evaluation.caching.total_scores import TotalScores
+from berth.evaluation.points.scoring import Weighed, ask_scores, check_range, check_score, score_error
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.interface import Depends, RowForm, ScorePlugin, Scores
 from berth.snapshot.columns.growing import NO_ROWS, Ints, Mask, Rows

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from berth.cycle.schedule_pod import SchedulePod
-from berth.evaluation.extending import run_extender_preemption
 from berth.evaluation.find_nodes import Feasible, NodeSearch, Rotation
+from berth.evaluation.points.extending import run_extender_preemption
 from berth.framework.extender import ExtenderVerdicts, Victims
 from berth.framework.status import Code, PluginError, Status
 from berth.testing.builders import make_node, make_pod

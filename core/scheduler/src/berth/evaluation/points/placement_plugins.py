@@ -11,7 +11,7 @@ from inspect import isawaitable
 
 import numpy as np
 
-from berth.evaluation.scoring import check_range
+from berth.evaluation.points.scoring import check_range
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import (

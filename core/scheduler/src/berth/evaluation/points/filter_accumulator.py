@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from berth.evaluation.reasons import Numbers, Reasons, filter_error
+from berth.evaluation.points.reasons import Numbers, Reasons, filter_error
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.attempts.diagnosis import Diagnosis, Rejections
 from berth.framework.interface import FilterPlugin, ReasonCodes

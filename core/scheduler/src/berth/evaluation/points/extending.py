@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 
 import numpy as np
 
-from berth.evaluation.plugin_calls import drop_unread
+from berth.evaluation.points.plugin_calls import drop_unread
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.extender import EXTENDER, Extender, ExtenderVerdicts, Victims

@@ -9,9 +9,9 @@ A change of the plugin's cache key clears them. Asking ahead reads and fills the
 from collections.abc import Callable, Hashable, Iterator
 from typing import NamedTuple
 
-from berth.evaluation.answer_columns import MAX_REASONS, AnswerColumns
-from berth.evaluation.changed_rows import ChangedRows
-from berth.evaluation.lru_entries import LruEntries
+from berth.evaluation.caching.answer_columns import MAX_REASONS, AnswerColumns
+from berth.evaluation.caching.dirty_rows import ChangedRows
+from berth.evaluation.caching.lru_entries import LruEntries
 from berth.objects.pod import Pod
 from berth.snapshot.columns.row_journal import RowJournal
 from berth.snapshot.snapshot import Snapshot

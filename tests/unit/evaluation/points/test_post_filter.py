@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.evaluation.post_filtering import run_post_filters
+from berth.evaluation.points.post_filtering import run_post_filters
 from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.interface import CLEAR_NOMINATION, KEEP_NOMINATION, NominatingInfo, NominatingMode
 from berth.framework.status import SUCCESS, Code, Status, failed, unresolvable, unschedulable

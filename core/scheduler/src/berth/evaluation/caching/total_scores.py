@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from berth.evaluation.scoring import check_range, final_scores
-from berth.evaluation.top_scores import LEFT_OUT, ROW_BYTES, TopScores
+from berth.evaluation.caching.top_scores import LEFT_OUT, ROW_BYTES, TopScores
+from berth.evaluation.points.scoring import check_range, final_scores
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import Depends, NormalizedBy, NormalizeScorePlugin, ScorePlugin, Scores
 from berth.framework.node_scores import NodeScores, PluginScores

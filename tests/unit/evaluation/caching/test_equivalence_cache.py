@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from berth.cache.cache import Cache
 from berth.config import load
 from berth.cycle.schedule_pod import SchedulePod
-from berth.evaluation import dirty_rows, find_nodes
-from berth.evaluation.cached_evaluation import CachedEvaluation
-from berth.evaluation.equivalence_cache import EquivalenceCache
-from berth.evaluation.filter_results import FilterResults
+from berth.evaluation import find_nodes
+from berth.evaluation.caching import dirty_rows
+from berth.evaluation.caching.cached_evaluation import CachedEvaluation
+from berth.evaluation.caching.equivalence_cache import EquivalenceCache
+from berth.evaluation.caching.filter_results import FilterResults
+from berth.evaluation.caching.remote_plugin import RemotePlugin
+from berth.evaluation.caching.score_results import ScoreResults
 from berth.evaluation.find_nodes import NodeSearch, Rotation
-from berth.evaluation.remote_plugin import RemotePlugin
-from berth.evaluation.score_results import ScoreResults
 from berth.evaluation.select_host import score_nodes
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.cycle_record import CycleRecord

@@ -7,7 +7,7 @@ Source: KEP-5598; pkg/scheduler/framework/runtime/framework.go SignPod (Kubernet
 from collections.abc import Hashable
 from weakref import WeakKeyDictionary
 
-from berth.evaluation.node_plugins import NodePlugins
+from berth.evaluation.caching.node_plugins import NodePlugins
 from berth.framework.runtime import ProfilePlugins
 from berth.objects.pod import Pod
 from berth.objects.pod_features import Features, features_of

@@ -1,0 +1,1 @@
+"""Runs the plugins of one extension point, from PreFilter to Score."""
