@@ -21,7 +21,7 @@ from berth.config.loading import load
 from berth.descheduling.cluster import ClusterObjects, read_files
 from berth.descheduling.planner import plan
 from berth.objects.node import Node
-from berth.objects.pod import NO_STATUS, Pod, PodStatus
+from berth.objects.pods.pod import NO_STATUS, Pod, PodStatus
 from berth.objects.workloads import PodDisruptionBudget
 from berth.simulation.cluster.disruption_budgets import Budgets
 from berth.simulation.placing.one_by_one import without_post_filter

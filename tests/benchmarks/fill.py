@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from berth.config.loading import load
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.scheduler.loop.event_loop import collect_seldom
 from berth.simulation.placing.fill import copy_of, fill
 from berth.simulation.placing.one_by_one import without_post_filter

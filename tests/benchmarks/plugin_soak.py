@@ -28,7 +28,7 @@ from berth.client.resources import NODES, PODS
 from berth.demo.processes import Child, program
 from berth.demo.submission import create_all
 from berth.demo.surface import Surface
-from berth.objects.pod_requests import pod_requests
+from berth.objects.pods.pod_requests import pod_requests
 from berth.objects.quantity import nanos
 from tests.benchmarks.sidecar_commands import languages
 from tests.benchmarks.sidecar_throughput import cluster, command, serving

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from berth.client.resources import PODS
 from berth.objects.label_selector import LabelSelector
-from berth.objects.pod_spec import TopologySpreadConstraint
+from berth.objects.pods.pod_spec import TopologySpreadConstraint
 from tests.benchmarks.tables import Table, quantiles
 from tests.e2e.default_cluster import default_cluster
 from tests.e2e.test_preemption import NODES, Ledger, crowded, pod

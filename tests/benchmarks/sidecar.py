@@ -23,7 +23,7 @@ from berth.evaluation.caching.equivalence_cache import EquivalenceCache
 from berth.framework.clock import SystemClock
 from berth.framework.interface import FilterPlugin, Reason, ScorePlugin
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.extender import ExtenderContext, HttpExtenders
 from berth.out_of_tree.host import PluginHost

@@ -20,8 +20,8 @@ from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.mirrors.listers import Listers
 from berth.objects.decode import decoder
 from berth.objects.node import Node
-from berth.objects.pod_decoding import decode_pod
-from berth.objects.storage import PersistentVolume, PersistentVolumeClaim
+from berth.objects.pods.pod_decoding import decode_pod
+from berth.objects.volumes.storage import PersistentVolume, PersistentVolumeClaim
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import build_frameworks
 from berth.queue.pools.nominator import Nominator

@@ -13,7 +13,7 @@ from berth.client.resources import POD_GROUPS, PODS
 from berth.config.flags.feature_gates import FeatureGates
 from berth.config.loading import load
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.simulation.placing.fitting import would_fit
 from berth.simulation.placing.one_by_one import without_post_filter
 from berth.simulation.placing.shapes import AddableNode

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from berth.commands.simulate import simulate as command
 from berth.config.loading import load
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.simulation.reading.inputs import read_cluster
 from berth.simulation.running.engine import after
 from berth.simulation.running.options import SimulationOptions

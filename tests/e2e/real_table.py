@@ -25,7 +25,7 @@ from berth.client.resources import (
 from berth.client.transport import Transport
 from berth.demo.processes import program
 from berth.demo.surface import Surface
-from berth.objects.pod import Pod, PodStatus
+from berth.objects.pods.pod import Pod, PodStatus
 from berth.sandbox.patches.json_patch import json_patch
 from tests.e2e.api_servers import api_server_called
 from tests.e2e.test_real_control_plane import started

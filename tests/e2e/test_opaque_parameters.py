@@ -11,7 +11,7 @@ from berth.client.resources import RESOURCE_CLAIMS
 from berth.client.transport import Transport
 from berth.client.wire import bounded
 from berth.objects.decode import decoder
-from berth.objects.resource_claims import Allocation, DeviceAllocation, DeviceResult, ResourceClaim
+from berth.objects.devices.resource_claims import Allocation, DeviceAllocation, DeviceResult, ResourceClaim
 from berth.scheduler.writing.claim_documents import PROTOBUF
 from berth.scheduler.writing.claim_writer import ApiClaimWriter
 from berth.testing.builders import make_pod

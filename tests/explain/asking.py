@@ -10,11 +10,11 @@ from berth.explain.attempt_log import AttemptLog
 from berth.explain.explainer import ORDINARY
 from berth.framework.extender import ExtenderVerdicts
 from berth.objects.api_object import ObjectMeta
-from berth.objects.devices import ResourceSlice
+from berth.objects.devices.devices import ResourceSlice
+from berth.objects.devices.resource_claims import ResourceClaim
 from berth.objects.node import Node
-from berth.objects.pod import Pod, PodObject
-from berth.objects.resource_claims import ResourceClaim
-from berth.objects.storage import PersistentVolumeClaim
+from berth.objects.pods.pod import Pod, PodObject
+from berth.objects.volumes.storage import PersistentVolumeClaim
 from berth.sandbox.patches.json_patch import json_patch
 from berth.scheduler.loop.fair_turn import FairTurn
 from berth.scheduler.pages.explaining import new_explainer

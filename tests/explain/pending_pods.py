@@ -15,8 +15,8 @@ from berth.objects.api_object import ObjectMeta
 from berth.objects.label_selector import LabelSelector, Requirement
 from berth.objects.node_selector import NodeAffinity, NodeSelector, NodeSelectorTerm
 from berth.objects.pod_groups import GangPolicy, PodGroup, PodGroupSpec, SchedulingPolicy
-from berth.objects.pod_requests import fit_requests
-from berth.objects.pod_spec import (
+from berth.objects.pods.pod_requests import fit_requests
+from berth.objects.pods.pod_spec import (
     Affinity,
     Container,
     PodAffinity,

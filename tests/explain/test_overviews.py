@@ -3,7 +3,7 @@
 import pytest
 
 from berth.explain.overviews import UnknownError
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.objects.taint import Toleration
 from berth.scheduler.pages.explaining import new_overviews
 from tests.explain.asking import Asked

@@ -16,12 +16,12 @@ from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.mirrors.listers import Listers
 from berth.framework.runtime import Framework
 from berth.objects.decode import decoder
-from berth.objects.devices import DeviceClass, ResourceSlice
+from berth.objects.devices.devices import DeviceClass, ResourceSlice
+from berth.objects.devices.resource_claims import ResourceClaim
 from berth.objects.node import Node
-from berth.objects.pod import Pod
-from berth.objects.pod_decoding import decode_pod
-from berth.objects.resource_claims import ResourceClaim
-from berth.objects.storage import (
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_decoding import decode_pod
+from berth.objects.volumes.storage import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,

@@ -4,7 +4,7 @@ from typing import Any
 
 from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
 from berth.framework.queueing.object_events import node_events, pod_events
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.queue.requeueing.hints import build_hint_map
 from tests.golden.cluster import build, node_of, pod_of, storage_of
 

@@ -4,7 +4,7 @@ import functools
 
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.queueing.queued_pod import QueuedPodInfo
-from berth.objects.pod_requests import fit_requests
+from berth.objects.pods.pod_requests import fit_requests
 from berth.plugins.node_resources_balanced_allocation import BalancedRequest
 from berth.plugins.node_resources_fit.plugin import ScoredRequest
 from berth.snapshot.pod_info import PodInfo

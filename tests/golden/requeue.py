@@ -11,7 +11,7 @@ from berth.framework.attempts.diagnosis import FitError
 from berth.framework.mirrors.listers import Store
 from berth.framework.status import Status
 from berth.objects.api_object import TypedObject
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.queue.requeueing.hints import build_hint_map, wanted_actions
 from berth.queue.requeueing.queue_profile import QueueProfile
 from berth.queue.scheduling_queue import SchedulingQueue

@@ -19,7 +19,7 @@ from berth.framework.interface import FilterPlugin, PreFilterPlugin
 from berth.framework.node_scores import NodeScores
 from berth.framework.runtime import Framework
 from berth.framework.status import PluginError, Status
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.plugins.volume_binding import VolumeBinding
 from tests.golden.cluster import Cluster, build, pod_of
 

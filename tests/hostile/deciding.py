@@ -5,7 +5,7 @@ import json
 
 import msgspec
 
-from berth.objects.pod_template import PodTemplate
+from berth.objects.pods.pod_template import PodTemplate
 from tests.benchmarks.workloads import Core, read_node, read_pod
 from tests.hostile.arena import node, pod
 

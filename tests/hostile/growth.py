@@ -12,7 +12,7 @@ import tracemalloc
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from berth.objects import pod_template
+from berth.objects.pods import pod_template
 from berth.snapshot import bounded_cache
 from tests.hostile.work import calls
 

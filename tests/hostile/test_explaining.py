@@ -9,7 +9,7 @@ from berth.framework.hypothetical_pod import HypotheticalPod
 from berth.framework.mirrors.store import Store
 from berth.objects.label_selector import LabelSelector, Requirement
 from berth.objects.node_selector import NodeAffinity, NodeSelector, NodeSelectorTerm
-from berth.objects.pod_spec import (
+from berth.objects.pods.pod_spec import (
     Affinity,
     Container,
     PodAffinity,

@@ -6,7 +6,7 @@ import pytest
 
 from berth.framework.mirrors.listers import Listers
 from berth.objects.label_selector import LabelSelector, compile_selector
-from berth.objects.pod_decoding import decode_pod
+from berth.objects.pods.pod_decoding import decode_pod
 from berth.plugins.controller_selector import ControllerSelectors
 from berth.snapshot.placed.placed_pods import PlacedPods
 from berth.snapshot.pod_info import PodInfo

@@ -13,8 +13,8 @@ from berth.client.resources import PODS, RESOURCE_CLAIMS
 from berth.client.watching.reflector import Reflector
 from berth.client.watching.watch import WatchSource
 from berth.objects.decode import decoder
-from berth.objects.pod_decoding import decode_pod
-from berth.objects.resource_claims import ResourceClaim
+from berth.objects.devices.resource_claims import ResourceClaim
+from berth.objects.pods.pod_decoding import decode_pod
 from tests.suite import PATIENCE_SECONDS
 from tests.unit.client.conftest import answer, raw_server, read_request, transport_to
 

@@ -5,7 +5,7 @@ import pytest
 from berth.objects.label_selector import Requirement
 from berth.objects.node import ContainerImage
 from berth.objects.node_selector import NodeAffinity, NodeSelector, NodeSelectorTerm
-from berth.objects.pod_spec import Affinity, Container
+from berth.objects.pods.pod_spec import Affinity, Container
 from berth.objects.taint import Taint, Toleration
 from berth.snapshot.columns.image_columns import MAX_NAMES, ImageColumns
 from berth.snapshot.columns.resource_columns import MAX_PLACES

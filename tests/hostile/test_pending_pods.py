@@ -6,7 +6,7 @@ import pytest
 from berth.evaluation.caching import signatures
 from berth.objects.label_selector import LabelSelector, Requirement
 from berth.objects.node_selector import NodeAffinity, NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
-from berth.objects.pod_spec import Affinity, TopologySpreadConstraint
+from berth.objects.pods.pod_spec import Affinity, TopologySpreadConstraint
 from berth.objects.taint import Taint, Toleration
 from berth.plugins.node_resources_fit.hints import NODE_EVENTS, FitHints
 from berth.plugins.node_resources_fit.patterns import Patterns

@@ -2,9 +2,9 @@
 
 import pytest
 
-from berth.objects.host_ports import HostPort
 from berth.objects.label_selector import LabelSelector, Requirement, Selector
-from berth.objects.pod_spec import (
+from berth.objects.pods.host_ports import HostPort
+from berth.objects.pods.pod_spec import (
     Affinity,
     Container,
     ContainerPort,
@@ -13,7 +13,7 @@ from berth.objects.pod_spec import (
     Resources,
     WeightedPodAffinityTerm,
 )
-from berth.objects.pod_volumes import share_disks
+from berth.objects.pods.pod_volumes import share_disks
 from berth.snapshot.placed import pod_counts
 from berth.snapshot.placed.placed_pods import PlacedPods, PodQuery, PodsLike
 from berth.snapshot.placed.placed_volumes import PlacedVolumes

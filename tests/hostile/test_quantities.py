@@ -14,8 +14,8 @@ from berth.framework.interface import MAX_NODE_SCORE
 from berth.objects import quantity
 from berth.objects.decode import UndecodableObjectError, decoder
 from berth.objects.node import Node
-from berth.objects.pod_decoding import decode_pod
-from berth.objects.pod_requests import fit_requests, pod_limits, pod_requests
+from berth.objects.pods.pod_decoding import decode_pod
+from berth.objects.pods.pod_requests import fit_requests, pod_limits, pod_requests
 from berth.objects.quantity import (
     MAX_INT64,
     MAX_NANOS,

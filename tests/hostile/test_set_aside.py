@@ -25,7 +25,7 @@ from berth.framework.cluster_event import ActionType
 from berth.framework.mirrors.listers import Listers, Store
 from berth.objects.decode import decoder
 from berth.objects.node import Node
-from berth.objects.pod_decoding import decode_pod
+from berth.objects.pods.pod_decoding import decode_pod
 from berth.objects.quantity import MAX_INT64
 from berth.scheduler.pages.cache_debugger import SUMS
 from berth.scheduler.watching.watches import FATAL, LOOKED_UP

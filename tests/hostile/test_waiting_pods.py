@@ -3,7 +3,7 @@
 import pytest
 
 from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.queue.pools.in_flight import InFlight
 from berth.queue.queue_metrics import QueueMetrics
 from tests.hostile.deciding import a_pod

@@ -5,7 +5,7 @@ import json
 
 from berth.config import load, parse_feature_gates
 from berth.objects.node_decoding import decode_node
-from berth.objects.pod_decoding import decode_pod
+from berth.objects.pods.pod_decoding import decode_pod
 from berth.simulation.running.handlers import handlers_of
 from tests.default_core import DefaultCore
 from tests.hostile.arena import node, pod

@@ -8,7 +8,7 @@ import pytest
 
 from berth.config.releases.release import RELEASES
 from berth.objects.decode import from_document
-from berth.objects.devices import DeviceTaintRule
+from berth.objects.devices.devices import DeviceTaintRule
 from tests.unit.plugins.dynamic_resources.kit import (
     DRIVER,
     Cluster,

@@ -13,9 +13,9 @@ from berth.config.releases.rules import RULES
 from berth.framework.cluster_event import EventResource, QueueingHint
 from berth.framework.queueing.object_events import pod_events
 from berth.objects.label_selector import LabelSelector
-from berth.objects.pod import Pod
-from berth.objects.pod_decoding import decode_pod
-from berth.objects.pod_spec import Container, TopologySpreadConstraint
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_decoding import decode_pod
+from berth.objects.pods.pod_spec import Container, TopologySpreadConstraint
 from berth.out_of_tree.queueing.event_interest import happened
 from berth.plugins.image_locality import ImageLocality
 from berth.plugins.node_resources_fit import NodeResourcesFit

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from berth.explain.trying import Trying
 from berth.framework.attempts.cycle_budget import UNMETERED
 from berth.objects.label_selector import MAX_VALUES
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.cluster_state.watched_objects import decode_object
 from berth.queue.pools.nominator import Nominator

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from berth.binding.api_call import ApiCall, CallType
 from berth.client.pods import Rejected
 from berth.framework.status import unschedulable
-from berth.objects.pod import PodCondition
+from berth.objects.pods.pod import PodCondition
 from tests.fakes import PostFilters, PreBinds
 from tests.scenarios.binding.plugins import waits
 from tests.scenarios.kit.cluster import Cluster

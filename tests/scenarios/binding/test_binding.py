@@ -5,7 +5,7 @@ import pytest
 from berth.client.errors import NotSentError, RejectedError
 from berth.client.pods import Rejected
 from berth.framework.status import SKIP, failed, unschedulable
-from berth.objects.pod import PodCondition
+from berth.objects.pods.pod import PodCondition
 from tests.failures.reporting import reports
 from tests.fakes import Binds, PostBinds, PreBinds, Reserves
 from tests.scenarios.binding.plugins import Nothing, SlowPreBind, Waits, waits

@@ -3,7 +3,14 @@
 import pytest
 
 from berth.objects.node import ContainerImage
-from berth.objects.pod_spec import Affinity, Container, ContainerPort, PodAffinity, PodAffinityTerm, Resources
+from berth.objects.pods.pod_spec import (
+    Affinity,
+    Container,
+    ContainerPort,
+    PodAffinity,
+    PodAffinityTerm,
+    Resources,
+)
 from tests.fakes import Permits
 from tests.scenarios.kit.cluster import Cluster
 from tests.scenarios.kit.plugins import WAIT, Doorkeeper

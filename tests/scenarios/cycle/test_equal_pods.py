@@ -7,7 +7,7 @@ seen of it is that nothing can be seen.
 import pytest
 
 from berth.objects.label_selector import LabelSelector
-from berth.objects.pod_spec import TopologySpreadConstraint
+from berth.objects.pods.pod_spec import TopologySpreadConstraint
 from tests.scenarios.kit.cluster import Cluster
 from tests.scenarios.kit.configuration import PROFILE
 

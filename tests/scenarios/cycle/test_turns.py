@@ -10,7 +10,7 @@ import random
 import pytest
 
 from berth.objects.label_selector import LabelSelector
-from berth.objects.pod_spec import Affinity, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
+from berth.objects.pods.pod_spec import Affinity, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from berth.scheduler.loop import scheduling_loop
 from tests.scenarios.kit.cluster import Cluster
 

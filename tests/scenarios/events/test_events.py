@@ -7,12 +7,13 @@ import pytest
 from berth.framework.cluster_event import ActionType as Do
 from berth.framework.cluster_event import ClusterEvent, EventResource
 from berth.objects.api_object import ObjectMeta, TypedObject
-from berth.objects.devices import DeviceClass, ResourceSlice
+from berth.objects.devices.devices import DeviceClass, ResourceSlice
+from berth.objects.devices.resource_claims import ResourceClaim
 from berth.objects.node import NodeCondition
 from berth.objects.pod_groups import PodGroup
-from berth.objects.pod_spec import Container, Resources, SchedulingGate
-from berth.objects.resource_claims import ResourceClaim
-from berth.objects.storage import (
+from berth.objects.pods.pod_spec import Container, Resources, SchedulingGate
+from berth.objects.taint import Taint, Toleration
+from berth.objects.volumes.storage import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
@@ -21,7 +22,6 @@ from berth.objects.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from berth.objects.taint import Taint, Toleration
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.scheduler.watching.watches import reflectors
 from tests.scenarios.events.listening import Listening

@@ -7,8 +7,8 @@ from berth.event_handlers.resources import StoreHandler, WaitedForHandler
 from berth.framework.cluster_event import ActionType as Do
 from berth.framework.cluster_event import ClusterEvent, EventResource
 from berth.objects.api_object import ObjectMeta
-from berth.objects.devices import DeviceClass
-from berth.objects.storage import CSIDriver, PersistentVolumeClaim, VolumeAttachment
+from berth.objects.devices.devices import DeviceClass
+from berth.objects.volumes.storage import CSIDriver, PersistentVolumeClaim, VolumeAttachment
 from berth.objects.workloads import Namespace
 from berth.scheduler.watching.watches import LIVE_PODS, LOOKED_UP
 from tests.fakes import Permits, PreBinds

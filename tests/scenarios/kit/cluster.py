@@ -21,9 +21,9 @@ import msgspec
 
 from berth.config.releases.release import DEFAULT
 from berth.framework.core_ports import CorePorts
-from berth.objects.devices import DeviceTaintRule
+from berth.objects.devices.devices import DeviceTaintRule
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.scheduler.loop.scheduling_loop import SchedulingLoop
 from berth.scheduler.scheduler import Scheduler

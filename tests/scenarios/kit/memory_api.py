@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from berth.client.errors import ConflictError, NotFoundError
 from berth.client.pods import Bound, Conflict, NotFound
 from berth.objects.decode import from_document
-from berth.objects.pod import Pod
-from berth.objects.pod_decoding import pod_from_document
 from berth.objects.pod_groups import PodGroup
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_decoding import pod_from_document
 from tests.scenarios.kit.watch import Watch
 
 

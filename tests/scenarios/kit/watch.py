@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 
 FINISHED = frozenset({"Succeeded", "Failed"})
 

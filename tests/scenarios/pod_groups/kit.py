@@ -4,7 +4,7 @@ from berth.config.releases.release import DEFAULT
 from berth.config.releases.rules import RULES
 from berth.objects.decode import from_document
 from berth.objects.pod_groups import PodGroup
-from berth.objects.pod_spec import SchedulingGroup
+from berth.objects.pods.pod_spec import SchedulingGroup
 from berth.snapshot.pod_group_states import GroupKey
 from tests.scenarios.kit.cluster import Cluster
 

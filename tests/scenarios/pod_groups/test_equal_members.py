@@ -5,7 +5,7 @@ import random
 import pytest
 
 from berth.objects.label_selector import LabelSelector
-from berth.objects.pod_spec import TopologySpreadConstraint
+from berth.objects.pods.pod_spec import TopologySpreadConstraint
 from tests.scenarios.pod_groups.kit import TOPOLOGY, Groups
 
 SPREAD = TopologySpreadConstraint(1, "zone", "DoNotSchedule", LabelSelector({"app": "x"}))

@@ -3,7 +3,7 @@
 import pytest
 
 from berth.objects.label_selector import LabelSelector
-from berth.objects.pod_spec import Affinity, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
+from berth.objects.pods.pod_spec import Affinity, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from tests.scenarios.pod_groups.kit import TOPOLOGY, Groups
 
 ONE_BY_ONE = (

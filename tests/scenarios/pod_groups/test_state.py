@@ -9,8 +9,8 @@ import pytest
 from berth.client.pods import Rejected
 from berth.framework.status import SUCCESS
 from berth.objects.node import Node
-from berth.objects.pod import Pod
-from berth.objects.pod_spec import SchedulingGroup
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_spec import SchedulingGroup
 from berth.scheduler.pages.cache_debugger import CacheDebugger
 from berth.snapshot.pod_group_states import GroupKey
 from berth.testing.builders import make_pod

@@ -12,7 +12,7 @@ import pytest
 from berth.config.releases.rules import RULES
 from berth.objects.decode import from_document
 from berth.objects.pod_groups import PodGroup
-from berth.objects.pod_spec import PodResourceClaim
+from berth.objects.pods.pod_spec import PodResourceClaim
 from tests.scenarios.pod_groups.kit import Groups
 from tests.unit.plugins.dynamic_resources.kit import (
     allocated,

@@ -9,7 +9,7 @@ from itertools import permutations
 import pytest
 
 from berth.objects.node import Taint
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from tests.scenarios.preemption.stage import HIGH, MIDDLE, arrives, crowded, evicted, place
 
 AFTER_FLUSH = "pod_scheduled_after_flush_total"

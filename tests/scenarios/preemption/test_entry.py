@@ -4,9 +4,9 @@ import pytest
 
 from berth.framework.status import unresolvable, unschedulable
 from berth.objects.api_object import ObjectMeta
-from berth.objects.pod import PodCondition
 from berth.objects.pod_groups import PodGroup, PodGroupSpec, SchedulingConstraints
-from berth.objects.pod_spec import SchedulingGroup
+from berth.objects.pods.pod import PodCondition
+from berth.objects.pods.pod_spec import SchedulingGroup
 from tests.failures.reporting import reports
 from tests.fakes import PreFilters, Rejects
 from tests.scenarios.kit.cluster import Cluster

@@ -3,7 +3,7 @@
 import pytest
 
 from berth.framework.status import unschedulable
-from berth.objects.pod_spec import SchedulingGroup
+from berth.objects.pods.pod_spec import SchedulingGroup
 from berth.queue.errors import AlreadyQueuedError
 from berth.queue.requeueing.requeue_strategy import RequeueStrategy
 from tests.scenarios.kit.cluster import Cluster

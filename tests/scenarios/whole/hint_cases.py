@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from berth.objects.api_object import ObjectMeta
 from berth.objects.label_selector import LabelSelector
-from berth.objects.pod import Pod
-from berth.objects.pod_spec import (
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_spec import (
     Affinity,
     PodAffinity,
     PodAffinityTerm,
@@ -19,8 +19,8 @@ from berth.objects.pod_spec import (
     SchedulingGroup,
     TopologySpreadConstraint,
 )
-from berth.objects.storage import TopologyRequirement, TopologyTerm
 from berth.objects.taint import Taint, Toleration
+from berth.objects.volumes.storage import TopologyRequirement, TopologyTerm
 from berth.objects.workloads import Namespace
 from berth.testing import storage
 from berth.testing.builders import ROOMY, make_node, make_pod

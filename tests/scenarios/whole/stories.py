@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from tests.scenarios.kit.cluster import Cluster
 
 BACKOFF_IS_OVER_SECONDS = 30

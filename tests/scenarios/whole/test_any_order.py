@@ -15,7 +15,7 @@ from berth.cache.cache import Cache
 from berth.client.errors import CutError
 from berth.client.pods import Ambiguous, Rejected
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.simulation.cluster.virtual_time import VirtualTimeLoop
 from berth.snapshot.snapshot import Snapshot
 from tests.scenarios.kit.cluster import Cluster

@@ -11,8 +11,8 @@ from berth.framework.interface import PermitPlugin, PermitResult
 from berth.framework.status import Code, Status
 from berth.objects.api_object import ObjectMeta
 from berth.objects.label_selector import LabelSelector, Requirement
-from berth.objects.pod import Pod
-from berth.objects.pod_spec import (
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_spec import (
     Affinity,
     PodAffinity,
     PodAffinityTerm,

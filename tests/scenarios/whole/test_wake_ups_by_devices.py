@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth.objects.decode import from_document
-from berth.objects.devices import DeviceTaintRule
-from berth.objects.pod_spec import PodResourceClaim
+from berth.objects.devices.devices import DeviceTaintRule
+from berth.objects.pods.pod_spec import PodResourceClaim
 from berth.simulation.cluster.virtual_time import VirtualTimeLoop
 from berth.testing.builders import ROOMY, make_node, make_pod
 from tests.scenarios.kit.cluster import Cluster

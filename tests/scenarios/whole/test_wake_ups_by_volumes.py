@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth.objects.label_selector import LabelSelector
-from berth.objects.storage import TopologyRequirement, TopologyTerm
+from berth.objects.volumes.storage import TopologyRequirement, TopologyTerm
 from berth.simulation.cluster.virtual_time import VirtualTimeLoop
 from berth.testing.builders import make_node, make_pod
 from berth.testing.storage import (

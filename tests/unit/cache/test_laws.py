@@ -10,7 +10,14 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from berth.cache.cache import Cache
 from berth.objects.label_selector import LabelSelector
-from berth.objects.pod_spec import Affinity, Container, ContainerPort, PodAffinity, PodAffinityTerm, Resources
+from berth.objects.pods.pod_spec import (
+    Affinity,
+    Container,
+    ContainerPort,
+    PodAffinity,
+    PodAffinityTerm,
+    Resources,
+)
 from berth.objects.taint import Taint
 from berth.snapshot.columns import node_columns
 from berth.snapshot.pod_info import PodInfo

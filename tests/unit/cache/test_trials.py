@@ -6,7 +6,14 @@ import pytest
 
 from berth.cache.cache import Cache
 from berth.objects.label_selector import LabelSelector
-from berth.objects.pod_spec import Affinity, Container, ContainerPort, PodAffinity, PodAffinityTerm, Resources
+from berth.objects.pods.pod_spec import (
+    Affinity,
+    Container,
+    ContainerPort,
+    PodAffinity,
+    PodAffinityTerm,
+    Resources,
+)
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod

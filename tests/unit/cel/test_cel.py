@@ -6,7 +6,7 @@ import pytest
 
 from berth.cel import CELError, program
 from berth.cel.errors import SyntaxProblemError
-from berth.objects.devices import DeviceAttribute, DeviceCapacity, DeviceSpec
+from berth.objects.devices.devices import DeviceAttribute, DeviceCapacity, DeviceSpec
 from berth.plugins.dynamic_resources.device_values import device_variable
 
 DEVICE = DeviceSpec(

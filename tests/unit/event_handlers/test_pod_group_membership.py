@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from berth.cache.cache import Cache
 from berth.event_handlers.pods import PodHandler
 from berth.framework.mirrors.listers import Store
-from berth.objects.pod_spec import SchedulingGroup
+from berth.objects.pods.pod_spec import SchedulingGroup
 from berth.snapshot.pod_group_states import GroupKey, PodGroupStates
 from berth.testing.builders import make_pod
 from berth.testing.handles import ManualClock, NoWaitingPods

@@ -4,7 +4,7 @@ import pytest
 
 from berth.explain.causes import cause_and_remedy
 from berth.explain.schema import PodState, StateKind, Wait
-from berth.objects.pod_spec import SchedulingGroup
+from berth.objects.pods.pod_spec import SchedulingGroup
 from berth.testing.builders import make_pod
 from tests.failures.reporting import reports
 

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from berth.explain.claim_edits import MAX_CLAIMS, MAX_CLASSES, OtherClasses
 from berth.framework.mirrors.listers import Listers
-from berth.objects.pod_spec import PodResourceClaim
+from berth.objects.pods.pod_spec import PodResourceClaim
 from berth.testing.builders import make_pod
 from berth.testing.storage import claim_volume, make_claim, make_class
 from tests.unit.plugins.dynamic_resources.kit import allocated

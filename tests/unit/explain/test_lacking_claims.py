@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from berth.explain.lacking_claims import MAX_CLAIMS, lacking
 from berth.framework.mirrors.listers import Listers
-from berth.objects.pod_spec import PodResourceClaim
+from berth.objects.pods.pod_spec import PodResourceClaim
 from berth.testing.builders import make_pod
 from berth.testing.storage import (
     claim_volume,

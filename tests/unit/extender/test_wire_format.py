@@ -11,7 +11,7 @@ from berth.framework.extender import Victims
 from berth.framework.hypothetical_pod import HypotheticalPod
 from berth.objects.decode import decoder
 from berth.objects.node import Node
-from berth.objects.pod_decoding import decode_pod
+from berth.objects.pods.pod_decoding import decode_pod
 from berth.out_of_tree.extender import NotAskedError, ReplyError, StatusError, UnansweredError
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from berth.config import load
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.extender import ExtenderContext, HttpExtenders
 

@@ -4,8 +4,8 @@ import msgspec
 
 from berth.framework.mirrors.listers import Listers
 from berth.objects.api_object import ObjectMeta
-from berth.objects.pod_spec import SchedulingGroup
-from berth.objects.resource_claims import Allocation, ResourceClaim
+from berth.objects.devices.resource_claims import Allocation, ResourceClaim
+from berth.objects.pods.pod_spec import SchedulingGroup
 from berth.testing.builders import make_pod
 
 

@@ -3,8 +3,8 @@
 import msgspec
 
 from berth.framework.hypothetical_pod import HypotheticalPod
-from berth.objects.pod import PodObject
-from berth.objects.pod_decoding import decode_pod
+from berth.objects.pods.pod import PodObject
+from berth.objects.pods.pod_decoding import decode_pod
 from berth.objects.taint import Toleration
 
 WRITTEN = {

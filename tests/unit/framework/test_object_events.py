@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from berth.framework.queueing.object_events import node_events, pod_events
 from berth.objects.node import Node, NodeCondition
-from berth.objects.pod import ContainerStatus, Pod, PodCondition
-from berth.objects.pod_spec import Container, Resources
+from berth.objects.pods.pod import ContainerStatus, Pod, PodCondition
+from berth.objects.pods.pod_spec import Container, Resources
 from berth.objects.taint import Taint, Toleration
 from berth.testing.builders import make_node, make_pod
 

@@ -5,7 +5,7 @@ import pytest
 from berth.event_handlers.device_taints import SLICE_UPDATE, DeviceTaintRuleHandler
 from berth.framework.mirrors.listers import Listers
 from berth.objects.decode import from_document
-from berth.objects.devices import DeviceTaintRule
+from berth.objects.devices.devices import DeviceTaintRule
 from berth.testing.handles import ManualClock
 from tests.unit.event_handlers.test_handlers import Calls
 from tests.unit.plugins.dynamic_resources.kit import DRIVER, device, make_slice

@@ -8,7 +8,7 @@ import pytest
 
 from berth.objects.decode import decoder
 from berth.objects.node import Node
-from berth.objects.pod_decoding import decode_pod
+from berth.objects.pods.pod_decoding import decode_pod
 from berth.out_of_tree.extender import ExtenderError
 from berth.testing.clusters import table
 from berth_http_extender import HttpExtender

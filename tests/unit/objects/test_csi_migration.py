@@ -2,7 +2,8 @@
 
 import pytest
 
-from berth.objects.csi_migration import (
+from berth.objects.pods.pod_volumes import inline_csi_volume
+from berth.objects.volumes.csi_migration import (
     BETA_REGION,
     BETA_ZONE,
     MIGRATIONS,
@@ -12,7 +13,6 @@ from berth.objects.csi_migration import (
     csi_volume,
     translated_affinity,
 )
-from berth.objects.pod_volumes import inline_csi_volume
 from berth.testing.storage import make_volume
 
 EBS_ZONE = "topology.ebs.csi.aws.com/zone"

@@ -4,7 +4,7 @@ import pytest
 
 from berth.objects.decode import UndecodableObjectError, decoder, without_nulls
 from berth.objects.node import Node
-from berth.objects.pod_decoding import decode_pod, pod_from_document
+from berth.objects.pods.pod_decoding import decode_pod, pod_from_document
 
 
 def test_a_pod_as_the_api_server_writes_it():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from berth.objects.host_ports import HostPort, HostPorts, host_ports
-from berth.objects.pod_spec import Container, ContainerPort
+from berth.objects.pods.host_ports import HostPort, HostPorts, host_ports
+from berth.objects.pods.pod_spec import Container, ContainerPort
 from berth.testing.builders import make_pod
 
 ANY = "0.0.0.0"

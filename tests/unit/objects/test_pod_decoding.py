@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from berth.objects import pod_decoding
-from berth.objects.pod import Pod, PodStatus
-from berth.objects.pod_decoding import decode_pod
-from berth.objects.pod_requests import accounted_requests
-from berth.objects.pod_spec import PodSpec
+from berth.objects.pods import pod_decoding
+from berth.objects.pods.pod import Pod, PodStatus
+from berth.objects.pods.pod_decoding import decode_pod
+from berth.objects.pods.pod_requests import accounted_requests
+from berth.objects.pods.pod_spec import PodSpec
 from berth.objects.shared_texts import SharedTexts
 from berth.testing.builders import make_pod
 from tests.hostile.work import kept_bytes

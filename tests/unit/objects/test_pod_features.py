@@ -3,8 +3,8 @@
 import pytest
 
 from berth.objects.node_selector import NodeAffinity
-from berth.objects.pod_features import PodFeature, features_of
-from berth.objects.pod_spec import (
+from berth.objects.pods.pod_features import PodFeature, features_of
+from berth.objects.pods.pod_spec import (
     Affinity,
     Container,
     ContainerPort,

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from berth.objects.pod import ContainerStatus, PodCondition
-from berth.objects.pod_requests import (
+from berth.objects.pods.pod import ContainerStatus, PodCondition
+from berth.objects.pods.pod_requests import (
     NON_ZERO_DEFAULTS,
     REMEMBERED_AMOUNTS,
     accounted_requests,
@@ -15,7 +15,7 @@ from berth.objects.pod_requests import (
     pod_requests,
     scored_requests,
 )
-from berth.objects.pod_spec import Container, Resources
+from berth.objects.pods.pod_spec import Container, Resources
 from berth.objects.resource_names import is_extended, is_scalar
 from berth.testing.builders import make_pod
 

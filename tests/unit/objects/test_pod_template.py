@@ -6,9 +6,9 @@ from weakref import ref
 import msgspec
 import pytest
 
-from berth.objects import pod_template
-from berth.objects.pod_decoding import decode_pod, pod_from_document
-from berth.objects.pod_spec import PodSpec
+from berth.objects.pods import pod_template
+from berth.objects.pods.pod_decoding import decode_pod, pod_from_document
+from berth.objects.pods.pod_spec import PodSpec
 from berth.testing.builders import make_pod
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -19,7 +19,7 @@ from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.attempts.cycle_state import CycleState
 from berth.objects.decode import decoder
 from berth.objects.node import Node
-from berth.objects.pod_decoding import decode_pod
+from berth.objects.pods.pod_decoding import decode_pod
 from berth.out_of_tree.host import PluginHost
 from berth.out_of_tree.transport.ttrpc import HEADER, RESPONSE
 from berth.plugins.priority_sort import PrioritySort

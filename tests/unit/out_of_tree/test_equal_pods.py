@@ -20,7 +20,7 @@ from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.mirrors.listers import Listers
 from berth.objects.decode import decoder
 from berth.objects.node import Node
-from berth.objects.pod_decoding import decode_pod
+from berth.objects.pods.pod_decoding import decode_pod
 from berth.out_of_tree.host import PluginHost
 from berth.out_of_tree.points import node_questions
 from berth.plugins.registry import IN_TREE

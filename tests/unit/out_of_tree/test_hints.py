@@ -10,7 +10,7 @@ from berth.framework.cluster_event import ActionType, ClusterEvent, EventResourc
 from berth.framework.queueing.object_events import NODE_ADD
 from berth.objects.decode import decoder
 from berth.objects.node import Node
-from berth.objects.pod import PodCondition
+from berth.objects.pods.pod import PodCondition
 from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.points.packing import hints_of
 from berth.out_of_tree.queueing import hint_asker

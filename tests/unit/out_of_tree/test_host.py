@@ -8,7 +8,7 @@ from berth.framework.attempts.diagnosis import Diagnosis, FitError
 from berth.framework.cluster_event import EventResource, QueueingHint
 from berth.framework.status import Code, Status, failed
 from berth.objects.node import Node
-from berth.objects.pod_decoding import decode_pod
+from berth.objects.pods.pod_decoding import decode_pod
 from berth.out_of_tree.cluster_state import state_feed
 from berth.out_of_tree.queueing.event_interest import compiled
 from berth.snapshot.pod_info import PodInfo

@@ -9,7 +9,7 @@ from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo, Nominati
 from berth.framework.status import SUCCESS, Code, failed, unresolvable, unschedulable
 from berth.objects.api_object import ObjectMeta
 from berth.objects.pod_groups import PodGroup, PodGroupSpec, SchedulingConstraints
-from berth.objects.pod_spec import SchedulingGroup
+from berth.objects.pods.pod_spec import SchedulingGroup
 from berth.plugins.default_preemption import DefaultPreemption
 from berth.testing.builders import make_pod
 from berth.testing.handles import make_plugin

@@ -1,6 +1,6 @@
 import pytest
 
-from berth.objects.pod_spec import Container
+from berth.objects.pods.pod_spec import Container
 from berth.plugins.image_locality import ImageLocality
 from berth.testing.builders import make_node, make_pod
 from berth.testing.handles import make_plugin

@@ -7,7 +7,7 @@ from berth.framework.cluster_event import QueueingHint
 from berth.framework.mirrors.listers import Listers
 from berth.objects.api_object import ObjectMeta
 from berth.objects.label_selector import LabelSelector, Requirement
-from berth.objects.pod_spec import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
+from berth.objects.pods.pod_spec import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from berth.objects.workloads import Namespace
 from berth.plugins.inter_pod_affinity import InterPodAffinity
 from berth.plugins.inter_pod_affinity.scoring import normalized

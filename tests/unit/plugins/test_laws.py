@@ -19,8 +19,8 @@ from berth.framework.interface import (
     PreScorePlugin,
     ScorePlugin,
 )
-from berth.objects.pod_features import PodFeature, features_of
-from berth.objects.pod_spec import Resources
+from berth.objects.pods.pod_features import PodFeature, features_of
+from berth.objects.pods.pod_spec import Resources
 from berth.plugins.registry import IN_TREE
 from berth.snapshot.pod_info import PodInfo
 from berth.testing.clusters import cached, table

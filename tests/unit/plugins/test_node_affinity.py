@@ -10,7 +10,7 @@ from berth.framework.cluster_event import QueueingHint
 from berth.objects.label_selector import InvalidSelectorError, Requirement
 from berth.objects.node_selector import NodeAffinity as Affinity
 from berth.objects.node_selector import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
-from berth.objects.pod_spec import Affinity as PodAffinities
+from berth.objects.pods.pod_spec import Affinity as PodAffinities
 from berth.plugins.node_affinity import NodeAffinity
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table

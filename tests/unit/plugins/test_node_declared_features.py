@@ -3,7 +3,7 @@ from msgspec.structs import replace
 
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.cluster_event import ActionType, QueueingHint
-from berth.objects.pod_spec import Container, RestartPolicyRule
+from berth.objects.pods.pod_spec import Container, RestartPolicyRule
 from berth.plugins.node_declared_features import (
     RESTART_ALL_CONTAINERS,
     USER_NAMESPACES_HOST_NETWORK,

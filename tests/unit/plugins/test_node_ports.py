@@ -2,7 +2,7 @@ import pytest
 
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.cluster_event import QueueingHint
-from berth.objects.pod_spec import Container, ContainerPort
+from berth.objects.pods.pod_spec import Container, ContainerPort
 from berth.plugins.node_ports import NodePorts
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table

@@ -8,8 +8,8 @@ from berth.framework.cluster_event import QueueingHint
 from berth.framework.mirrors.listers import Listers
 from berth.framework.status import Code
 from berth.objects.api_object import ObjectMeta
-from berth.objects.devices import DeviceClass, DeviceClassSpec
-from berth.objects.pod_spec import Container, Resources
+from berth.objects.devices.devices import DeviceClass, DeviceClassSpec
+from berth.objects.pods.pod_spec import Container, Resources
 from berth.plugins.node_resources_fit import NodeResourcesFit
 from berth.plugins.node_resources_fit.filtering import FitRequest
 from berth.testing.builders import make_node, make_pod

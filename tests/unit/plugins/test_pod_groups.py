@@ -10,7 +10,7 @@ from berth.framework.mirrors.listers import Listers
 from berth.framework.status import Code, PluginError
 from berth.objects.decode import from_document
 from berth.objects.pod_groups import PodGroup
-from berth.objects.pod_spec import SchedulingGroup
+from berth.objects.pods.pod_spec import SchedulingGroup
 from berth.plugins.gang_scheduling import GangScheduling
 from berth.plugins.node_resources_fit import NodeResourcesFit
 from berth.plugins.pod_group_pods_count import PodGroupPodsCount

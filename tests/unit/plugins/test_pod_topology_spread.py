@@ -8,8 +8,8 @@ from berth.framework.mirrors.listers import Listers
 from berth.framework.status import Code
 from berth.objects.api_object import ObjectMeta, OwnerReference
 from berth.objects.label_selector import MAX_VALUES, LabelSelector, Requirement
-from berth.objects.pod import Pod
-from berth.objects.pod_spec import TopologySpreadConstraint
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_spec import TopologySpreadConstraint
 from berth.objects.taint import Taint, Toleration
 from berth.objects.workloads import ReplicaSet, Service, ServiceSpec, WorkloadSpec
 from berth.plugins.controller_selector import ControllerSelectors

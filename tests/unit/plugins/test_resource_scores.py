@@ -14,7 +14,7 @@ from berth.config.plugin_args import (
     ScoringStrategy,
     UtilizationShapePoint,
 )
-from berth.objects.pod_spec import Resources
+from berth.objects.pods.pod_spec import Resources
 from berth.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from berth.plugins.node_resources_fit import NodeResourcesFit
 from berth.plugins.resource_shares import EXACT_BELOW

@@ -23,7 +23,7 @@ from berth.config.plugin_args import (
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from berth.objects.label_selector import LabelSelector
-from berth.objects.pod_spec import (
+from berth.objects.pods.pod_spec import (
     Affinity,
     Container,
     ContainerPort,

@@ -7,7 +7,7 @@ import pytest
 
 from berth.cache.cache import Cache
 from berth.objects.label_selector import EVERYTHING
-from berth.objects.pod_spec import Affinity, PodAffinity, PodAffinityTerm
+from berth.objects.pods.pod_spec import Affinity, PodAffinity, PodAffinityTerm
 from berth.plugins.topology import count_in, division, holders_in, no_domains, on_nodes, places, topology
 from berth.snapshot.placed.placed_pods import PodQuery, PodsLike
 from berth.snapshot.snapshot import Snapshot

@@ -2,7 +2,7 @@ import pytest
 
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.cluster_event import QueueingHint
-from berth.objects.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE
+from berth.objects.volumes.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE
 from berth.plugins.volume_zone import VolumeZone
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table

@@ -20,7 +20,7 @@ from berth.framework.mirrors.listers import Listers
 from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.status import Status
 from berth.objects.label_selector import LabelSelector
-from berth.objects.pod_spec import (
+from berth.objects.pods.pod_spec import (
     Affinity,
     PodAffinity,
     PodAffinityTerm,

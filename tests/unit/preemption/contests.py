@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from berth.objects.label_selector import LabelSelector
-from berth.objects.pod_spec import (
+from berth.objects.pods.pod_spec import (
     Affinity,
     ContainerPort,
     PodAffinity,

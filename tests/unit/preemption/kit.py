@@ -21,7 +21,7 @@ from berth.framework.runtime import Framework
 from berth.framework.status import Status
 from berth.objects.api_object import ObjectMeta
 from berth.objects.label_selector import LabelSelector
-from berth.objects.pod import Pod, PodCondition
+from berth.objects.pods.pod import Pod, PodCondition
 from berth.objects.workloads import DisruptionBudgetStatus, PodDisruptionBudget, WorkloadSpec
 from berth.plugins.registry import IN_TREE
 from berth.preemption.evaluator import Evaluator

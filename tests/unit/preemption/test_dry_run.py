@@ -14,7 +14,7 @@ from berth.framework.preempting import PreemptionRequest
 from berth.framework.status import Code, failed
 from berth.objects.api_object import ObjectMeta
 from berth.objects.pod_groups import PodGroup, PodGroupSpec
-from berth.objects.pod_spec import SchedulingGroup
+from berth.objects.pods.pod_spec import SchedulingGroup
 from berth.plugins.registry import IN_TREE
 from berth.preemption.candidates import Candidate
 from berth.preemption.dry_run import NO_VICTIMS

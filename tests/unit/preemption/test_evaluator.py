@@ -8,7 +8,7 @@ from berth.framework.interface import CLEAR_NOMINATION, NominatingMode
 from berth.framework.preempting import PreemptionRequest
 from berth.framework.status import Code
 from berth.objects.label_selector import LabelSelector
-from berth.objects.pod_spec import Affinity, PodAffinity, PodAffinityTerm
+from berth.objects.pods.pod_spec import Affinity, PodAffinity, PodAffinityTerm
 from berth.objects.taint import Taint
 from tests.unit.preemption.kit import PREEMPTED, budget, node, placed, preemptor, stage
 from tests.unit.preemption.test_dry_run import BREAKS_ON_N1, Breaks, with_plugin

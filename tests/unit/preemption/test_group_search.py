@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from berth.framework.mirrors.listers import Store
 from berth.framework.status import SUCCESS, unschedulable
 from berth.objects.decode import from_document
-from berth.objects.pod_decoding import pod_from_document
 from berth.objects.pod_groups import PodGroup
+from berth.objects.pods.pod_decoding import pod_from_document
 from berth.preemption.group_search import NO_VICTIMS, GroupSearch
 from berth.preemption.units import Unit, victim_units
 from berth.preemption.victims import CompiledBudgets, Seniority

@@ -14,7 +14,7 @@ from berth.framework.cluster_event import (
 from berth.framework.interface import EnqueueExtensions, FilterPlugin, PreEnqueuePlugin
 from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.status import SUCCESS, unresolvable
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.plugins.priority_sort import PrioritySort
 from berth.queue.requeueing.hints import build_hint_map
 from berth.queue.requeueing.queue_profile import QueueProfile

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from berth.objects.pod_spec import SchedulingGroup
+from berth.objects.pods.pod_spec import SchedulingGroup
 from berth.queue.errors import AlreadyQueuedError
 from tests.failures.reporting import reports
 from tests.unit.queue.kit import (

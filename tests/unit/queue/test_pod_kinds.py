@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
 from berth.framework.queueing.object_events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE
 from berth.framework.queueing.queued_pod import QueuedPodInfo
-from berth.objects.pod import PodCondition
+from berth.objects.pods.pod import PodCondition
 from berth.queue.pools.pod_kinds import kind_of
 from berth.queue.requeueing.hints import HintMap
 from berth.testing.strategies import nodes, pods

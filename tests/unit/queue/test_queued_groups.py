@@ -8,7 +8,7 @@ from berth.framework.cluster_event import ActionType, ClusterEvent, EventResourc
 from berth.framework.mirrors.listers import Store
 from berth.framework.queueing.queued_pod import QueuedGroupInfo
 from berth.framework.status import SUCCESS, failed, unresolvable, unschedulable
-from berth.objects.pod_spec import SchedulingGroup
+from berth.objects.pods.pod_spec import SchedulingGroup
 from berth.queue.errors import AlreadyQueuedError, GroupAlreadyQueuedError
 from tests.scenarios.pod_groups.kit import group
 from tests.unit.queue.kit import NODE_ADD, Bench, Gates, Rejector, a_bench, a_pod, queue_it

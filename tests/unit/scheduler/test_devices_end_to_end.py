@@ -2,7 +2,7 @@
 
 from berth.client import Api, load_endpoint
 from berth.objects.decode import from_document
-from berth.objects.resource_claims import ResourceClaim
+from berth.objects.devices.resource_claims import ResourceClaim
 from berth.scheduler.writing.claim_writer import ApiClaimWriter
 from tests.failures.reporting import reports
 from tests.unit.client.conftest import transport_to

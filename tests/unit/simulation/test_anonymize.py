@@ -7,7 +7,7 @@ import pytest
 
 from berth.config.loading import load
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.simulation.reading.anonymize import Anonymizer
 from berth.simulation.reading.inputs import read_cluster
 from berth.simulation.reading.kinds import document_of

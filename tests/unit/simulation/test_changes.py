@@ -5,7 +5,7 @@ from click.testing import CliRunner
 
 from berth.commands.simulate import simulate as command
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.simulation.errors import ChangeError
 from berth.simulation.what_if.changes import changed, evicted_by, read_changes
 from berth.simulation.what_if.drain_messages import OVER_BUDGET, SEVERAL_BUDGETS, drain_messages

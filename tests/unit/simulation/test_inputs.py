@@ -6,7 +6,7 @@ import json
 import pytest
 
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.simulation.errors import InputError
 from berth.simulation.reading.inputs import read_cluster
 from berth.simulation.reading.timeline import arrival_of, duration_of

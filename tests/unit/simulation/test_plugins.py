@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from berth.commands.simulate import simulate as command
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.simulation.comparing.compare import compare
 from berth.simulation.comparing.sweep import SweepInput, SweepRun, one, sweep
 from berth.simulation.errors import PluginsError

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from berth.cli.main import main
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.simulation.errors import InputError
 from berth.simulation.reading.inputs import read_cluster
 from berth.simulation.reading.revisions import ALL_AT_ONCE, NEVER, PodShare, Rollout

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from berth.commands.snapshot import snapshot
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.simulation.errors import InputError
 from berth.simulation.reading import packed_lines, snapshot_file
 from berth.simulation.reading.inputs import read_cluster

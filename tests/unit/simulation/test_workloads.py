@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from berth.config.loading import load
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.simulation.reading.inputs import read_cluster
 from berth.simulation.reading.timeline import ARRIVAL, DURATION
 from berth.simulation.running.engine import after

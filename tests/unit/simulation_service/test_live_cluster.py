@@ -7,7 +7,7 @@ import pytest
 from berth.client.api import Api
 from berth.demo.submission import create_all
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.simulation_service.errors import NotSyncedError
 from berth.simulation_service.live_cluster import LiveCluster
 from tests.unit.scheduler_at_work import eventually

@@ -1,7 +1,7 @@
 """All that a snapshot says through its public face, by node name, so that row order does not count."""
 
-from berth.objects.host_ports import HostPort
 from berth.objects.label_selector import EVERYTHING, Requirement, Selector
+from berth.objects.pods.host_ports import HostPort
 from berth.snapshot.placed.placed_pods import PodQuery, PodsLike
 
 KEYS = ("zone", "disk", "gen")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from berth.objects.label_selector import EVERYTHING, LabelSelector, Requirement, Selector, from_labels
-from berth.objects.pod_spec import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
+from berth.objects.pods.pod_spec import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from berth.snapshot.affinity_terms import TermKind, affinity_term, placed_terms
 from berth.snapshot.placed import pod_counts
 from berth.snapshot.placed.placed_pods import PlacedPods, PodQuery, PodsLike

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from berth.cache.cache import Cache
-from berth.objects.csi_migration import CsiVolume
-from berth.objects.pod_volumes import ClaimUse, Disk
+from berth.objects.pods.pod_volumes import ClaimUse, Disk
+from berth.objects.volumes.csi_migration import CsiVolume
 from berth.snapshot.journal import Journal
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot

@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.objects.pod_spec import SchedulingGroup
+from berth.objects.pods.pod_spec import SchedulingGroup
 from berth.snapshot.pod_group_states import GroupKey, PodGroupStates, group_of
 from berth.testing.builders import make_pod
 

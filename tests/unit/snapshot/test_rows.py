@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from berth.cache.cache import Cache
-from berth.objects.host_ports import HostPort
+from berth.objects.pods.host_ports import HostPort
 from berth.objects.resource_names import MEMORY
 from berth.objects.taint import Taint
 from berth.snapshot.columns.flag_columns import FlagColumns

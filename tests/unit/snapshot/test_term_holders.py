@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.objects.label_selector import LabelSelector, Requirement
-from berth.objects.pod_spec import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
+from berth.objects.pods.pod_spec import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from berth.objects.steps import at_once
 from berth.snapshot.affinity_terms import TermKind
 from berth.snapshot.placed.term_holders import TermHolders

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.cache.cache import Cache
-from berth.objects.host_ports import HostPort
+from berth.objects.pods.host_ports import HostPort
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod

@@ -12,7 +12,7 @@ from berth.config.flags.feature_gates import FeatureGates
 from berth.config.loading import LoadedConfig, load
 from berth.framework.core_ports import CorePorts
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.plugins.registry import IN_TREE
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.scheduler.loop.scheduling_loop import SchedulingLoop, follow

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from berth.config.loading import load
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.simulation.recordings.tape_file import open_tape
 from berth.tape.files import TapeFile
 from berth.tape.header import TapeHeader

@@ -3,7 +3,7 @@
 from berth.framework.attempts.cycle_record import CycleRecord, Interval
 from berth.framework.status import SKIP, SUCCESS, Code, Status, unschedulable
 from berth.objects.api_object import ObjectMeta
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 
 TRACE_ID = bytes(range(16))
 ROOT_ID = bytes(range(8))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.objects.pod_decoding import pod_from_document
+from berth.objects.pods.pod_decoding import pod_from_document
 from berth.telemetry.metrics.pod_resources import pod_resource_text, unit_of
 
 WHO = 'namespace="shop",node="n1",pod="web",'

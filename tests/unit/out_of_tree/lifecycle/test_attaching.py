@@ -21,7 +21,7 @@ from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.objects.decode import decoder
 from berth.objects.node import Node
-from berth.objects.pod_decoding import decode_pod
+from berth.objects.pods.pod_decoding import decode_pod
 from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.host import PluginHost
 from berth.out_of_tree.lifecycle import attaching, versions

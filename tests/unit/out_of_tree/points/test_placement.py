@@ -14,7 +14,7 @@ from berth.evaluation.points.placement_plugins import run_generate, run_placemen
 from berth.framework.interface import Placement, ProposedPlacement
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.framework.status import Code, PluginError
-from berth.objects.pod_decoding import decode_pod
+from berth.objects.pods.pod_decoding import decode_pod
 from berth.out_of_tree.limits import PLACEMENTS
 from berth.out_of_tree.points import placement
 from berth.out_of_tree.points.packing import bitmap

@@ -11,9 +11,9 @@ from berth.framework.attempts.diagnosis import Diagnosis, Rejections
 from berth.framework.mirrors.listers import Listers
 from berth.framework.ports.claim_writing import ClaimWriteError
 from berth.objects.decode import from_document
-from berth.objects.devices import DeviceClass, ResourceSlice
-from berth.objects.pod_spec import PodResourceClaim
-from berth.objects.resource_claims import ResourceClaim
+from berth.objects.devices.devices import DeviceClass, ResourceSlice
+from berth.objects.devices.resource_claims import ResourceClaim
+from berth.objects.pods.pod_spec import PodResourceClaim
 from berth.plugins.dynamic_resources import DynamicResources
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table

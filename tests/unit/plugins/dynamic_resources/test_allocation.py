@@ -3,7 +3,7 @@
 import pytest
 
 from berth.objects.decode import from_document
-from berth.objects.devices import DeviceTaintRule
+from berth.objects.devices.devices import DeviceTaintRule
 from berth.plugins.dynamic_resources.plugin import PodDevices
 from berth.testing.builders import make_node
 from tests.unit.plugins.dynamic_resources.kit import (

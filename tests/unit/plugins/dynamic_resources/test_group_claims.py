@@ -6,7 +6,7 @@ from berth.config.releases.rules import RULES
 from berth.framework.status import Code
 from berth.objects.decode import from_document
 from berth.objects.pod_groups import PodGroup
-from berth.objects.pod_spec import PodResourceClaim, SchedulingGroup
+from berth.objects.pods.pod_spec import PodResourceClaim, SchedulingGroup
 from berth.snapshot.pod_group_states import PodGroupStates
 from berth.testing.builders import make_pod
 from tests.unit.plugins.dynamic_resources.kit import (

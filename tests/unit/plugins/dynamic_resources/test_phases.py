@@ -12,7 +12,7 @@ from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.cluster_event import QueueingHint
 from berth.framework.status import Code
-from berth.objects.pod_spec import Container, PodResourceClaim, Resources
+from berth.objects.pods.pod_spec import Container, PodResourceClaim, Resources
 from berth.telemetry.metrics.registry import SchedulerMetrics
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table

@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.objects.pod_spec import TopologySpreadConstraint
+from berth.objects.pods.pod_spec import TopologySpreadConstraint
 from berth.plugins.joint_placement.rules import Apart, Even, Near, RuleReader, alone
 from berth.testing.builders import make_pod
 from berth.testing.clusters import table

@@ -11,7 +11,7 @@ from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.cluster_event import QueueingHint
 from berth.framework.status import PluginError
 from berth.objects.label_selector import LabelSelector
-from berth.objects.storage import (
+from berth.objects.volumes.storage import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
     SELECTED_NODE,

@@ -11,7 +11,7 @@ from berth.config.plugin_args import UtilizationShapePoint, VolumeBindingArgs
 from berth.framework.attempts.cycle_state import CycleState
 from berth.objects.label_selector import LabelSelector, Requirement
 from berth.objects.node_selector import NodeSelector, NodeSelectorTerm
-from berth.objects.storage import SELECTED_NODE, TopologyRequirement, TopologyTerm, VolumeNodeAffinity
+from berth.objects.volumes.storage import SELECTED_NODE, TopologyRequirement, TopologyTerm, VolumeNodeAffinity
 from berth.plugins.volume_binding import VolumeBinding
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table

@@ -6,7 +6,7 @@ import pytest
 
 from berth.objects.decode import decoder
 from berth.objects.node import Node
-from berth.objects.pod_decoding import decode_pod
+from berth.objects.pods.pod_decoding import decode_pod
 from berth.scheduler.pages.cache_debugger import CacheDebugger
 from berth.testing.builders import make_pod
 from tests.failures.reporting import reports

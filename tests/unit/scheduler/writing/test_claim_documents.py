@@ -8,7 +8,7 @@ import pytest
 from berth.client.errors import ConflictError
 from berth.client.resources import RESOURCE_CLAIMS
 from berth.objects.api_object import ObjectMeta
-from berth.objects.resource_claims import ResourceClaim
+from berth.objects.devices.resource_claims import ResourceClaim
 from berth.scheduler.writing.claim_documents import read_claim
 
 RECORDED = b64decode(

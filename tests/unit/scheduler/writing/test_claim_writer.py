@@ -8,7 +8,13 @@ from berth.client.resources import RESOURCE_CLAIMS
 from berth.framework.ports.claim_writing import ClaimWriteError
 from berth.objects.api_object import ObjectMeta
 from berth.objects.decode import decoder
-from berth.objects.resource_claims import Allocation, Consumer, DeviceAllocation, DeviceResult, ResourceClaim
+from berth.objects.devices.resource_claims import (
+    Allocation,
+    Consumer,
+    DeviceAllocation,
+    DeviceResult,
+    ResourceClaim,
+)
 from berth.sandbox import SandboxOptions, serve
 from berth.scheduler.writing.claim_writer import ApiClaimWriter
 from tests.unit.client.conftest import transport_to

@@ -10,7 +10,7 @@ from berth.client.errors import AmbiguousError, ConflictError, NotFoundError, Se
 from berth.client.pods import Ambiguous, Bound, Conflict, NotFound, Rejected
 from berth.client.wire import encode
 from berth.framework.handle import PodGoneError
-from berth.objects.pod import PodCondition
+from berth.objects.pods.pod import PodCondition
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.scheduler.writing.pod_writer import REFUSALS, BindFailedError, PodWriter
 from berth.testing.builders import make_pod

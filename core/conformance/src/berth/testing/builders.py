@@ -5,8 +5,8 @@ from typing import Any
 
 from berth.objects.api_object import ObjectMeta
 from berth.objects.node import Amount, ContainerImage, Node, NodeSpec, NodeStatus
-from berth.objects.pod import Pod, PodStatus
-from berth.objects.pod_spec import Container, ContainerPort, PodSpec, Resources, SchedulingGate
+from berth.objects.pods.pod import Pod, PodStatus
+from berth.objects.pods.pod_spec import Container, ContainerPort, PodSpec, Resources, SchedulingGate
 from berth.objects.taint import Taint
 
 ROOMY: Mapping[str, Amount] = {"cpu": "4", "memory": "16Gi", "pods": "110"}

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from berth.cache.cache import Cache
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.snapshot.node_info import NodeInfo
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot

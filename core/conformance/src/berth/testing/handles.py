@@ -19,9 +19,9 @@ from berth.framework.ports.claim_writing import ClaimWriter
 from berth.framework.preempting import Preemption
 from berth.framework.runtime import Framework
 from berth.objects.api_object import ObjectMeta
-from berth.objects.pod import Pod, PodCondition
 from berth.objects.pod_groups import PodGroup
-from berth.objects.storage import PersistentVolume, PersistentVolumeClaim
+from berth.objects.pods.pod import Pod, PodCondition
+from berth.objects.volumes.storage import PersistentVolume, PersistentVolumeClaim
 from berth.preemption.evaluator import Evaluator
 from berth.snapshot.journal import Journal
 from berth.snapshot.snapshot import Snapshot

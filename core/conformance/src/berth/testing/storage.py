@@ -7,8 +7,8 @@ from berth.framework.mirrors.listers import Listers
 from berth.objects.api_object import ObjectMeta, OwnerReference, TypedObject
 from berth.objects.label_selector import Requirement
 from berth.objects.node_selector import NodeSelector, NodeSelectorTerm
-from berth.objects.pod import Pod
-from berth.objects.storage import (
+from berth.objects.pods.pod import Pod
+from berth.objects.volumes.storage import (
     AVAILABLE,
     BIND_COMPLETED,
     MIGRATED_PLUGINS,

@@ -16,8 +16,8 @@ from berth.objects.node_selector import (
     NodeSelectorTerm,
     PreferredSchedulingTerm,
 )
-from berth.objects.pod import Pod
-from berth.objects.pod_spec import (
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_spec import (
     Affinity,
     Container,
     ContainerPort,

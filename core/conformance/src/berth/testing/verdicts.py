@@ -16,7 +16,7 @@ from berth.framework.interface import (
 )
 from berth.framework.status import SUCCESS, Status
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.clusters import table
 

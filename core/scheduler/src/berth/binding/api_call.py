@@ -12,7 +12,7 @@ from typing import Protocol
 from berth.framework.handle import ApiWriter
 from berth.framework.pod_conditions import status_changes
 from berth.framework.ports.background import Background
-from berth.objects.pod import Pod, PodCondition
+from berth.objects.pods.pod import Pod, PodCondition
 
 
 class Settling(Protocol):

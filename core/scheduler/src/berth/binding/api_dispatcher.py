@@ -27,7 +27,7 @@ from berth.binding.api_call import (
 from berth.framework.clock import Clock
 from berth.framework.handle import NO_ANNOTATIONS, ApiWriter, OnBound
 from berth.framework.ports.background import Background
-from berth.objects.pod import Pod, PodCondition
+from berth.objects.pods.pod import Pod, PodCondition
 
 
 class CallMetrics:

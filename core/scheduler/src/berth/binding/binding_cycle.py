@@ -31,7 +31,7 @@ from berth.framework.ports.background import Background, Promise
 from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.framework.status import SUCCESS, PluginError, Status, failed
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.queue.scheduling_queue import SchedulingQueue
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from berth.framework.clock import Clock
 from berth.framework.ports.background import Background, Promise, Timer
 from berth.framework.status import SUCCESS, Status, failed, unschedulable
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 
 NO_MESSAGES: Mapping[str, str] = {}
 

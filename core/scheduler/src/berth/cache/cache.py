@@ -17,7 +17,7 @@ from collections.abc import Callable
 from berth.cache.errors import CacheCorruptedError, PodStateError
 from berth.cache.trials import SnapshotTrials
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.objects.steps import Steps, at_once
 from berth.snapshot.node_info import NodeInfo
 from berth.snapshot.node_tree import NodeTree

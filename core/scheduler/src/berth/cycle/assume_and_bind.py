@@ -18,7 +18,7 @@ from berth.framework.interface import CLEAR_NOMINATION
 from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.framework.status import Code, Status, failed
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.queue.pools.nominator import Nominator
 
 BINDING_CYCLE = "binding cycle"

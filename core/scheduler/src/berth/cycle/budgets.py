@@ -35,7 +35,7 @@ from berth.framework.attempts.cycle_budget import CpuTime, CycleMeter
 from berth.framework.clock import Clock
 from berth.framework.ports.background import Background
 from berth.framework.queueing.queued_pod import QueuedPodInfo
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from berth.framework.pod_conditions import changes, unscheduled
 from berth.framework.ports.background import Background
 from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.status import Status
-from berth.objects.pod import Pod, PodCondition
+from berth.objects.pods.pod import Pod, PodCondition
 from berth.queue.errors import AlreadyQueuedError
 from berth.queue.scheduling_queue import SchedulingQueue
 

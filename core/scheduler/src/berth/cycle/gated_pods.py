@@ -14,7 +14,7 @@ from berth.framework.handle import ApiWriter, PodGoneError
 from berth.framework.pod_conditions import changes, unscheduled
 from berth.framework.ports.background import Background
 from berth.framework.queueing.queued_pod import QueuedPodInfo
-from berth.objects.pod import Pod, PodCondition
+from berth.objects.pods.pod import Pod, PodCondition
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ Source: pkg/scheduler/schedule_one.go skipPodSchedule (Kubernetes v1.36).
 
 from berth.cache.cache import Cache
 from berth.framework.handle import EventRecorder
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 
 
 def skipped(pod: Pod, cache: Cache, recorder: EventRecorder) -> bool:

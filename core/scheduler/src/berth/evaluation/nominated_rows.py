@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from berth.framework.handle import Nominator
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.snapshot.columns.growing import Ints, Mask, Rows
 from berth.snapshot.on_demand import OnDemand
 from berth.snapshot.pod_info import PodInfo

@@ -10,7 +10,7 @@ from berth.event_handlers.handler import EventHandled, MovingHandler, ignore_dur
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
 from berth.framework.mirrors.listers import Listers
-from berth.objects.devices import DeviceTaintRule
+from berth.objects.devices.devices import DeviceTaintRule
 from berth.queue.scheduling_queue import SchedulingQueue
 
 SLICE_UPDATE = ClusterEvent(EventResource.RESOURCE_SLICE, ActionType.UPDATE)

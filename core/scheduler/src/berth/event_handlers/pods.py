@@ -20,7 +20,7 @@ from berth.framework.queueing.object_events import (
     UnassignedPodEvents,
     pod_events,
 )
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.queue.scheduling_queue import SchedulingQueue
 
 log = logging.getLogger(__name__)

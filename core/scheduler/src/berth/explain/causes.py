@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from berth.explain.lacking_claims import OF_CLAIMS, Lacking
 from berth.explain.schema import NodeVerdicts, PodState, Proposal, Refusal, StateKind
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.snapshot.pod_group_states import group_of
 
 FEW = 3

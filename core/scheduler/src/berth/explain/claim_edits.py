@@ -15,11 +15,11 @@ from berth.explain.schema import Target
 from berth.explain.supposed import SUPPOSED_NAME
 from berth.framework.mirrors.listers import Listers
 from berth.objects.api_object import ObjectMeta
-from berth.objects.pod import Pod
-from berth.objects.pod_spec import PodResourceClaim
-from berth.objects.pod_volumes import claim_use
-from berth.objects.resource_claims import DeviceRequest, ResourceClaim
-from berth.objects.storage import PersistentVolumeClaim
+from berth.objects.devices.resource_claims import DeviceRequest, ResourceClaim
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_spec import PodResourceClaim
+from berth.objects.pods.pod_volumes import claim_use
+from berth.objects.volumes.storage import PersistentVolumeClaim
 from berth.plugins.dynamic_resources.claims import UnresolvedClaimError, claim_name
 
 MAX_CLAIMS = 4

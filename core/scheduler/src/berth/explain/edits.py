@@ -14,9 +14,9 @@ import msgspec
 
 from berth.objects.node import Amount, Node
 from berth.objects.node_selector import NodeAffinity, NodeSelector, NodeSelectorTerm
-from berth.objects.pod import Pod
-from berth.objects.pod_requests import fit_requests, scaled
-from berth.objects.pod_spec import Affinity, Container, PodAffinity, Resources
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_requests import fit_requests, scaled
+from berth.objects.pods.pod_spec import Affinity, Container, PodAffinity, Resources
 from berth.objects.quantity import NANOS, InvalidQuantityError, as_binary
 from berth.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
 from berth.objects.taint import Taint, TaintEffect, Toleration

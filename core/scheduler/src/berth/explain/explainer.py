@@ -24,7 +24,7 @@ from berth.framework.attempts.cycle_budget import CycleMeter, OverBudgetError
 from berth.framework.mirrors.listers import Listers
 from berth.framework.mirrors.store import Store
 from berth.framework.runtime import Framework
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.preemption.evaluator import Evaluator
 from berth.snapshot.snapshot import Snapshot
 

@@ -8,12 +8,12 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from berth.framework.mirrors.listers import Listers
-from berth.objects.csi_migration import CsiVolume
-from berth.objects.pod import Pod
-from berth.objects.pod_spec import PodResourceClaim
-from berth.objects.pod_volumes import ClaimUse, claim_uses
-from berth.objects.resource_claims import ResourceClaim
-from berth.objects.storage import PersistentVolumeClaim
+from berth.objects.devices.resource_claims import ResourceClaim
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_spec import PodResourceClaim
+from berth.objects.pods.pod_volumes import ClaimUse, claim_uses
+from berth.objects.volumes.csi_migration import CsiVolume
+from berth.objects.volumes.storage import PersistentVolumeClaim
 from berth.plugins.dynamic_resources.claims import UnresolvedClaimError, claim_name
 from berth.plugins.node_volume_limits.resolving import Counted, Resolver
 from berth.plugins.volume_binding.provisioning import NO_PROVISIONER

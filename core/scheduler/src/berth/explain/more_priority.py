@@ -10,7 +10,7 @@ from berth.explain.trying import PodTrial, Trying
 from berth.framework.attempts.cycle_budget import CycleMeter
 from berth.framework.preempting import PreemptionRequest
 from berth.framework.runtime import Framework
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.preemption.candidates import Candidate, best_candidates
 from berth.preemption.evaluator import Evaluator
 from berth.preemption.search import find_candidates

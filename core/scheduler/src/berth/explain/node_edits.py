@@ -9,10 +9,10 @@ import msgspec
 from berth.explain.edits import escaped, untolerated
 from berth.explain.supposed import SUPPOSED_NAME
 from berth.objects.api_object import ObjectMeta
-from berth.objects.devices import ResourceSlice
+from berth.objects.devices.devices import ResourceSlice
 from berth.objects.node import Node
-from berth.objects.pod import Pod
-from berth.objects.pod_requests import scaled
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_requests import scaled
 from berth.objects.resource_names import CPU, MEMORY
 from berth.snapshot.node_info import NodeInfo
 from berth.snapshot.pod_info import PodInfo

@@ -31,9 +31,9 @@ from berth.framework.attempts.cycle_budget import CycleMeter, OverBudgetError
 from berth.framework.mirrors.store import Store
 from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
-from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
-from berth.objects.pod_template import PodTemplate
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_template import PodTemplate
 from berth.queue.pools.pod_kinds import like
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.queue.sub_queues import ACTIVE, BACKOFF, UNSCHEDULABLE

@@ -16,8 +16,8 @@ from berth.framework.cluster_event import ActionType
 from berth.framework.handle import Nominator
 from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
-from berth.objects.pod import Pod
-from berth.objects.pod_volumes import claim_uses
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_volumes import claim_uses
 from berth.queue.queue_contents import GatedBy
 from berth.queue.requeueing.queue_profile import QueueProfile
 from berth.queue.scheduling_queue import SchedulingQueue

@@ -29,7 +29,7 @@ from berth.framework.interface import FilterPlugin, PreFilterPlugin
 from berth.framework.node_scores import NodeScores
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.framework.status import PluginError, Status, unschedulable
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.snapshot.columns.growing import Mask
 from berth.snapshot.snapshot import Snapshot
 

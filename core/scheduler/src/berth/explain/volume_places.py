@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import islice
 
 from berth.framework.mirrors.store import Store
-from berth.objects.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONES_DELIMITER
-from berth.objects.pod import Pod
-from berth.objects.pod_volumes import named_claims
-from berth.objects.storage import PersistentVolume, PersistentVolumeClaim
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_volumes import named_claims
+from berth.objects.volumes.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONES_DELIMITER
+from berth.objects.volumes.storage import PersistentVolume, PersistentVolumeClaim
 
 MAX_CLAIMS = 20
 MAX_VOLUMES = 1000

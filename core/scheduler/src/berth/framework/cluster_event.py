@@ -10,7 +10,7 @@ from enum import Enum, IntFlag, StrEnum
 from functools import lru_cache
 from typing import Any
 
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 
 
 class EventResource(StrEnum):

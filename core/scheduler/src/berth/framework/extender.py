@@ -12,7 +12,7 @@ from typing import Protocol
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.cycle_state import CycleState
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 
 EXTENDER = "Extender"
 """Who is to blame, in the queue's eyes, when extenders leave fewer nodes than they were given."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.extender import Extender
 from berth.framework.status import SUCCESS, Status, failed
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from berth.framework.interface import Plugin
 from berth.framework.node_scores import NodeScores
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 

@@ -15,9 +15,9 @@ from berth.framework.ports.background import Background
 from berth.framework.ports.claim_metrics import ClaimMetrics
 from berth.framework.ports.claim_writing import ClaimWriter
 from berth.framework.preempting import Preemption
-from berth.objects.pod import Pod, PodCondition
 from berth.objects.pod_groups import PodGroup
-from berth.objects.storage import PersistentVolume, PersistentVolumeClaim
+from berth.objects.pods.pod import Pod, PodCondition
+from berth.objects.volumes.storage import PersistentVolume, PersistentVolumeClaim
 from berth.snapshot.journal import Journal
 from berth.snapshot.pod_group_states import PodGroupStates
 from berth.snapshot.snapshot import Snapshot

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import msgspec
 
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 
 
 class HypotheticalPod:

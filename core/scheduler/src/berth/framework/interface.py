@@ -32,9 +32,9 @@ from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.cluster_event import ClusterEventWithHint
 from berth.framework.queueing.queued_pod import QueuedPodInfo, SortKey
 from berth.framework.status import SUCCESS, Code, Status
-from berth.objects.pod import Pod
-from berth.objects.pod_features import Features
 from berth.objects.pod_groups import PodGroup
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_features import Features
 from berth.snapshot.columns.growing import Mask, Rows
 from berth.snapshot.pod_group_states import GroupKey
 from berth.snapshot.pod_info import PodInfo
@@ -205,8 +205,8 @@ class EnqueueExtensions(Plugin):
         """The events, each with an optional hint function. Called once, when the profile is built.
 
         A hint is called once for all waiting pods that are alike, so in process it may read only: the pod's
-        template (objects/pod_template.py), its status except conditions and nomination, and whether the event
-        is about the pod itself. A hint that raises counts as Queue.
+        template (objects/pods/pod_template.py), its status except conditions and nomination, and whether the
+        event is about the pod itself. A hint that raises counts as Queue.
         """
 
 

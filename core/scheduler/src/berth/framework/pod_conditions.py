@@ -5,7 +5,7 @@ Source: pkg/scheduler/framework/api_calls/pod_status_patch.go syncStatus (Kubern
 
 from datetime import UTC, datetime
 
-from berth.objects.pod import Pod, PodCondition
+from berth.objects.pods.pod import Pod, PodCondition
 
 
 def held(pod: Pod, kind: str) -> PodCondition | None:

@@ -11,8 +11,8 @@ from typing import Protocol
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.interface import GroupTrial, PodGroupPostFilterResult, PostFilterResult
-from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
+from berth.objects.pods.pod import Pod
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ from berth.framework.interface import (
     ScorePlugin,
 )
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 
 log = logging.getLogger(__name__)
 

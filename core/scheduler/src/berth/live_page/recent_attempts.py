@@ -10,7 +10,7 @@ from itertools import islice
 import msgspec
 
 from berth.framework.attempts.cycle_record import CycleRecord, Interval
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.telemetry.traces.trace_shape import TraceShape
 
 KEPT_TIMELINES = 12

@@ -19,7 +19,7 @@ from berth.framework.clock import SYSTEM_CLOCK
 from berth.framework.hypothetical_pod import HypotheticalPod
 from berth.framework.ports.plugin_metrics import PluginMetrics
 from berth.framework.queueing.queued_pod import SortKey
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.cluster_state.state_feed import StateFeed
 from berth.out_of_tree.errors import (

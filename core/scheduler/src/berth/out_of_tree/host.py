@@ -23,7 +23,7 @@ from berth.framework.clock import SYSTEM_CLOCK, Clock
 from berth.framework.handle import Handle, WaitingPod, WaitingPods
 from berth.framework.ports.plugin_metrics import PluginMetrics
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import CallContext, Caller
 from berth.out_of_tree.cluster_state.nominations import Nominations
 from berth.out_of_tree.cluster_state.raw_objects import KeptObjects, RawObjects

@@ -16,7 +16,7 @@ from berth.objects.label_selector import (
     compile_selector,
     from_labels,
 )
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.objects.workloads import Service
 from berth.snapshot.bounded_cache import BoundedCache
 

@@ -6,7 +6,7 @@ from typing import ClassVar, Protocol
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import PreFilterExtensions
 from berth.framework.status import SUCCESS, Status
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 
 from berth.framework.mirrors.listers import Store
-from berth.objects.storage import CSINode
+from berth.objects.volumes.storage import CSINode
 from berth.snapshot.snapshot import Snapshot
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import DirectBindPlugin
 from berth.framework.status import SUCCESS, Status, failed
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.plugins.in_tree import InTreePlugin
 
 

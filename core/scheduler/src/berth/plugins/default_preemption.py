@@ -31,8 +31,8 @@ from berth.framework.interface import (
 )
 from berth.framework.preempting import GroupPreemptionRequest, Preemption, PreemptionRequest
 from berth.framework.status import SUCCESS, Status, unresolvable, unschedulable
-from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
+from berth.objects.pods.pod import Pod
 from berth.plugins.in_tree import InTreePlugin
 
 POD_GONE = ClusterEvent(EventResource.POD, ActionType.DELETE)

@@ -7,7 +7,7 @@ v1.36).
 from datetime import UTC, datetime
 
 from berth.framework.mirrors.listers import Store
-from berth.objects.devices import DeviceClass
+from berth.objects.devices.devices import DeviceClass
 from berth.objects.resource_names import is_extended
 
 IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"

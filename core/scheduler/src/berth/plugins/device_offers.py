@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from berth.framework.mirrors.listers import Listers
-from berth.objects.devices import DeviceClass
+from berth.objects.devices.devices import DeviceClass
 from berth.objects.steps import at_once
 from berth.plugins.device_classes import DeviceClassNames, is_device_resource
 from berth.plugins.dynamic_resources.inventory import Device, DeviceSelectorError, Inventory, ReachableDevices

@@ -25,8 +25,8 @@ from berth.framework.interface import (
     PreEnqueuePlugin,
 )
 from berth.framework.status import SUCCESS, Code, PluginError, Status, failed, unresolvable, unschedulable
-from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
+from berth.objects.pods.pod import Pod
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.pod_group_lookup import group_object, group_states, in_trial
 from berth.plugins.queueing import expected, queue_if

@@ -13,8 +13,8 @@ import numpy as np
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import MAX_NODE_SCORE, Depends, ScorePlugin, Scores
 from berth.objects.image_names import normalized_image_name
-from berth.objects.pod import Pod
-from berth.objects.pod_template import PodTemplate
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_template import PodTemplate
 from berth.plugins.in_tree import InTreePlugin
 from berth.snapshot.snapshot import Snapshot
 

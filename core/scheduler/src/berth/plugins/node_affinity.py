@@ -41,8 +41,8 @@ from berth.objects.label_selector import InvalidSelectorError
 from berth.objects.node import Node
 from berth.objects.node_selector import NodeAffinity as Affinity
 from berth.objects.node_selector import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
-from berth.objects.pod import Pod
-from berth.objects.pod_features import PodFeature
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_features import PodFeature
 from berth.objects.steps import Steps
 from berth.plugins.in_tree import InTreePlugin, all_pass
 from berth.plugins.queueing import expected, maybe, queue_if

@@ -29,8 +29,8 @@ from berth.framework.interface import (
 )
 from berth.framework.status import SKIP, Code
 from berth.objects.node import Node
-from berth.objects.pod import Pod
-from berth.objects.pod_features import PodFeature
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_features import PodFeature
 from berth.plugins.in_tree import InTreePlugin, first_reason
 from berth.plugins.queueing import expected, is_own, maybe, queue_if
 from berth.snapshot.snapshot import Snapshot

@@ -11,7 +11,7 @@ from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.cluster_event import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
 from berth.framework.interface import Depends, EnqueueExtensions, FilterPlugin, Reason, ReasonCodes
 from berth.framework.status import Code
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.plugins.in_tree import InTreePlugin, all_pass
 from berth.snapshot.snapshot import Snapshot
 

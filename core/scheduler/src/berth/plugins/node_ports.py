@@ -26,9 +26,9 @@ from berth.framework.interface import (
     RowForm,
 )
 from berth.framework.status import SKIP
-from berth.objects.host_ports import HostPort, HostPorts, host_ports
-from berth.objects.pod import Pod
-from berth.objects.pod_features import PodFeature
+from berth.objects.pods.host_ports import HostPort, HostPorts, host_ports
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_features import PodFeature
 from berth.plugins.in_tree import InTreePlugin, all_pass, first_reason
 from berth.plugins.queueing import expected, queue_if, unplaced
 from berth.snapshot.snapshot import Snapshot

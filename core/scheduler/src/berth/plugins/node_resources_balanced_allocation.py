@@ -24,9 +24,9 @@ from berth.framework.interface import (
     VersionedKey,
 )
 from berth.framework.status import SKIP, SUCCESS, Status
-from berth.objects.devices import DeviceClass
-from berth.objects.pod import Pod
-from berth.objects.pod_requests import Units, accounted_requests
+from berth.objects.devices.devices import DeviceClass
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_requests import Units, accounted_requests
 from berth.plugins.device_offers import Amounts, DeviceOffers
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.node_resources_fit.scoring import counts

@@ -18,7 +18,7 @@ from berth.framework.handle import Handle
 from berth.framework.interface import Depends, EnqueueExtensions, FilterPlugin, Reason, ReasonCodes
 from berth.framework.status import Code
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.objects.taint import Taint, TaintEffect
 from berth.plugins.in_tree import InTreePlugin, all_pass, first_reason
 from berth.plugins.queueing import expected, is_own, maybe, queue_if

@@ -7,11 +7,11 @@ import msgspec
 
 from berth.framework.cluster_event import QueueingHint
 from berth.objects.api_object import ObjectMeta
-from berth.objects.csi_migration import migration_of
-from berth.objects.pod import Pod
-from berth.objects.pod_template import PodTemplate
-from berth.objects.pod_volumes import claim_use, claim_uses, has_disks, lasting_sources, named_claims
-from berth.objects.storage import PersistentVolumeClaim
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_template import PodTemplate
+from berth.objects.pods.pod_volumes import claim_use, claim_uses, has_disks, lasting_sources, named_claims
+from berth.objects.volumes.csi_migration import migration_of
+from berth.objects.volumes.storage import PersistentVolumeClaim
 from berth.plugins.queueing import expected, queue_if
 
 

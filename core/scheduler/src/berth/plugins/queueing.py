@@ -6,7 +6,7 @@ Source: pkg/scheduler/framework/plugins, the functions that EventsToRegister nam
 from typing import Any, TypeVar
 
 from berth.framework.cluster_event import QueueingHint
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 
 T = TypeVar("T")
 

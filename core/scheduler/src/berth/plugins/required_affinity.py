@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from berth.objects.node import Node
 from berth.objects.node_selector import NodeAffinity, NodeSelector
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.objects.steps import Steps, at_once
 from berth.snapshot.columns.growing import Mask
 from berth.snapshot.node_matching import matching_labels, matching_nodes, node_matches

@@ -6,7 +6,7 @@ Source: pkg/scheduler/framework/plugins/schedulinggates (Kubernetes v1.36).
 from berth.framework.cluster_event import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
 from berth.framework.interface import EnqueueExtensions, PreEnqueuePlugin
 from berth.framework.status import SUCCESS, Status, unresolvable
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.queueing import of_own_pod
 

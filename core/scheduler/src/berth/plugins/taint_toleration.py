@@ -29,7 +29,7 @@ from berth.framework.interface import (
 from berth.framework.score import default_normalize
 from berth.framework.status import SUCCESS, Code, Status
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.objects.taint import TaintEffect
 from berth.plugins.in_tree import InTreePlugin, first_reason
 from berth.plugins.queueing import expected, maybe, of_own_pod, queue_if

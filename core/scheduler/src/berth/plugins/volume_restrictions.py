@@ -27,11 +27,11 @@ from berth.framework.interface import (
     ReasonCodes,
 )
 from berth.framework.status import SKIP, unresolvable
-from berth.objects.pod import Pod
-from berth.objects.pod_features import PodFeature
-from berth.objects.pod_volumes import Disk, disks, has_disks, named_claims, rivals, share_disks
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_features import PodFeature
+from berth.objects.pods.pod_volumes import Disk, disks, has_disks, named_claims, rivals, share_disks
 from berth.objects.steps import Steps
-from berth.objects.storage import READ_WRITE_ONCE_POD
+from berth.objects.volumes.storage import READ_WRITE_ONCE_POD
 from berth.plugins.counted_pods import CountsPods
 from berth.plugins.in_tree import InTreePlugin, all_pass
 from berth.plugins.pod_volumes import after_named_claim, claim_not_found, volumes_cache_key, volumes_signature

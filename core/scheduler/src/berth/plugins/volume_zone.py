@@ -27,12 +27,12 @@ from berth.framework.interface import (
     ReasonCodes,
 )
 from berth.framework.status import SKIP, Code, unresolvable
-from berth.objects.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONES_DELIMITER
 from berth.objects.label_selector import Requirement
-from berth.objects.pod import Pod
-from berth.objects.pod_features import PodFeature
-from berth.objects.pod_volumes import named_claims
-from berth.objects.storage import PersistentVolume, StorageClass
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_features import PodFeature
+from berth.objects.pods.pod_volumes import named_claims
+from berth.objects.volumes.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONES_DELIMITER
+from berth.objects.volumes.storage import PersistentVolume, StorageClass
 from berth.plugins.in_tree import InTreePlugin, first_reason
 from berth.plugins.pod_volumes import after_named_claim, claim_not_found, volumes_cache_key, volumes_signature
 from berth.plugins.queueing import expected, maybe, queue_if

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from berth.framework.mirrors.listers import Store
-from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
+from berth.objects.pods.pod import Pod
 from berth.plugins.gang_scheduling import GangScheduling
 from berth.queue.pools.unschedulable_pods import Group
 from berth.snapshot.pod_group_states import GroupKey, PodGroupStates, group_of

@@ -26,7 +26,7 @@ from berth.framework.group_plans import GroupPlan
 from berth.framework.interface import CLEAR_NOMINATION, NominatingMode, PlacementProgress
 from berth.framework.runtime import Framework
 from berth.framework.status import Code, Status, failed
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.pod_groups.counting import Counting
 from berth.pod_groups.group_result import GroupResult, MemberResult
 from berth.pod_groups.members import Member

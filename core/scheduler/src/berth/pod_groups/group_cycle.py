@@ -25,8 +25,8 @@ from berth.framework.mirrors.listers import Store
 from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.framework.status import SUCCESS, Code, PluginError, Status, failed
-from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
+from berth.objects.pods.pod import Pod
 from berth.pod_groups.conditions import GroupConditions
 from berth.pod_groups.group_algorithm import GroupQuestion, SchedulingContext
 from berth.pod_groups.group_preemption import preempt_for_group

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.interface import NominatingInfo
 from berth.framework.status import SUCCESS, Code, PluginError, Status, failed
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 
 GROUP_IS_UNSCHEDULABLE = "pod group is unschedulable"
 

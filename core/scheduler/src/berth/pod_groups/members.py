@@ -10,7 +10,7 @@ from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.framework.status import PluginError
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.snapshot.pod_group_states import PodGroupState
 

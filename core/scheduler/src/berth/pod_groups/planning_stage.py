@@ -12,7 +12,7 @@ from berth.framework.attempts.diagnosis import FitError
 from berth.framework.group_plans import GroupPlan, TriedPlan
 from berth.framework.node_scores import NodeScores
 from berth.framework.status import PluginError, Status
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.pod_groups.group_algorithm import GroupPlacementTrial, GroupQuestion, SchedulingContext, try_group
 from berth.pod_groups.group_result import GroupResult
 from berth.pod_groups.members import Member

@@ -10,8 +10,8 @@ from itertools import chain
 from berth.config.go_text import quote
 from berth.framework.runtime import Framework
 from berth.framework.status import PluginError
-from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
+from berth.objects.pods.pod import Pod
 
 PREEMPTS = "PreemptLowerPriority"
 

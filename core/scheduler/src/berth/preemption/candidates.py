@@ -7,7 +7,7 @@ Source: pkg/scheduler/framework/preemption/preemption.go DryRunPreemption, pickO
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.preemption.victims import Seniority
 
 ABOVE_ALL_NEGATIVE = 2**31

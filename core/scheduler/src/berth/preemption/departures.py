@@ -11,7 +11,7 @@ victims: they count on the eviction that is under way. Upstream v1.36 evicts suc
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ Source: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go 
 
 from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.status import Code
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.snapshot.snapshot import Snapshot
 
 DISRUPTION_TARGET = "DisruptionTarget"

@@ -31,7 +31,7 @@ from berth.framework.interface import (
 from berth.framework.preempting import GroupPreemptionRequest, PreemptionRequest
 from berth.framework.runtime import Framework
 from berth.framework.status import SUCCESS, Code, PluginError, Status, failed, unschedulable
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.preemption.candidates import Candidate, best_candidates
 from berth.preemption.departures import Departures
 from berth.preemption.dry_run import NO_VICTIMS, DryRun

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 
 from berth.framework.handle import Handle, PodGoneError
 from berth.framework.status import SUCCESS, Status, failed
-from berth.objects.pod import Pod, PodCondition
+from berth.objects.pods.pod import Pod, PodCondition
 from berth.preemption.candidates import Candidate
 from berth.preemption.departures import Departures
 from berth.preemption.eligibility import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER

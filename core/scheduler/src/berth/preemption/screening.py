@@ -15,7 +15,7 @@ import numpy as np
 
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.runtime import Framework
-from berth.objects.host_ports import HostPort
+from berth.objects.pods.host_ports import HostPort
 from berth.plugins.node_resources_fit import NodeResourcesFit
 from berth.plugins.node_resources_fit.filtering import FitRequest
 from berth.preemption.victims import Seniority, by_importance, lower_priority

@@ -22,7 +22,7 @@ from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.interface import FilterPlugin, PreFilterExtensions
 from berth.framework.runtime import Framework
 from berth.framework.status import PluginError
-from berth.objects.host_ports import HostPort
+from berth.objects.pods.host_ports import HostPort
 from berth.snapshot.columns.growing import Ints, Mask, Rows
 from berth.snapshot.on_demand import OnDemand
 from berth.snapshot.pod_info import PodInfo

@@ -11,7 +11,7 @@ import numpy as np
 
 from berth.framework.mirrors.listers import Store
 from berth.objects.label_selector import InvalidSelectorError, Selector, compile_selector
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.objects.workloads import PodDisruptionBudget
 from berth.snapshot.columns.growing import Ints, Rows
 from berth.snapshot.pod_info import PodClass, PodInfo

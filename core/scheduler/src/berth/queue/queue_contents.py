@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.queue.moves.queued_groups import QueuedGroups
 from berth.queue.pools.in_flight import InFlight
 from berth.queue.sub_queues import BACKOFF, GATED, QueuePosition, QueueSizes, SubQueues

@@ -28,8 +28,8 @@ from berth.framework.ports.background import Background
 from berth.framework.queueing.object_events import UNSPLIT, UnassignedPodEvents, pod_events
 from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo, SortKey
 from berth.framework.status import failed
-from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
+from berth.objects.pods.pod import Pod
 from berth.queue.gating import Gating
 from berth.queue.moves.async_pre_enqueue import AsyncPreEnqueue, Verdicts
 from berth.queue.moves.event_moves import EventMoves, LeavesOut, PodPredicate

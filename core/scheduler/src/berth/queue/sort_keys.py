@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from berth.framework.interface import KeyedQueueSortPlugin
 from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.status import SUCCESS, Status
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.queue.requeueing.queue_profile import QueueProfile
 
 

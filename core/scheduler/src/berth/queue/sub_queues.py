@@ -19,7 +19,7 @@ from berth.framework.clock import Clock
 from berth.framework.cluster_event import FORCE_ACTIVATE, LABEL_SCHEDULE_ATTEMPT_FAILURE
 from berth.framework.queueing.object_events import UnassignedPodEvents
 from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.queue.gating import Gating
 from berth.queue.pools.backoff_queue import BackoffPolicy, BackoffQueue
 from berth.queue.pools.nominator import Nominator, PodLister

@@ -40,7 +40,7 @@ from berth.framework.handle import EventRecorder, Handle
 from berth.framework.mirrors.listers import AssumeCache, Listers, Store
 from berth.framework.queueing.object_events import UnassignedPodEvents
 from berth.framework.runtime import Framework
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.pod_groups.conditions import GroupConditions
 from berth.pod_groups.counting import Counting
 from berth.pod_groups.gang_gate import GangGate

@@ -9,9 +9,9 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from berth.objects.label_selector import InvalidSelectorError, Selector, compile_selector
-from berth.objects.pod import Pod
-from berth.objects.pod_spec import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
-from berth.objects.pod_template import PodTemplate
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_spec import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
+from berth.objects.pods.pod_template import PodTemplate
 from berth.objects.steps import Steps, at_once
 from berth.snapshot.bounded_cache import size_of
 

@@ -8,9 +8,9 @@ Source: pkg/scheduler/framework/types.go NodeInfo (Kubernetes v1.36).
 
 from typing import TypeVar
 
-from berth.objects.host_ports import HostPort
 from berth.objects.node import Node
-from berth.objects.pod_requests import Units, scaled
+from berth.objects.pods.host_ports import HostPort
+from berth.objects.pods.pod_requests import Units, scaled
 from berth.objects.resource_names import PODS, is_accounted
 from berth.snapshot.pod_info import PodInfo
 

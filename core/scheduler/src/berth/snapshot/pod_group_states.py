@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 
 
 class GroupKey(NamedTuple):

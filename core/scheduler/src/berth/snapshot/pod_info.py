@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from berth.objects.api_object import ObjectMeta
-from berth.objects.host_ports import HostPort, host_ports
-from berth.objects.pod import Pod
-from berth.objects.pod_requests import Units, placed_requests, resized
-from berth.objects.pod_template import PodTemplate
-from berth.objects.pod_volumes import PlacedVolume, placed_volumes
+from berth.objects.pods.host_ports import HostPort, host_ports
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_requests import Units, placed_requests, resized
+from berth.objects.pods.pod_template import PodTemplate
+from berth.objects.pods.pod_volumes import PlacedVolume, placed_volumes
 from berth.snapshot.affinity_terms import HeldTerms, placed_terms
 
 

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.objects.host_ports import HostPort, HostPorts
 from berth.objects.node import Node
+from berth.objects.pods.host_ports import HostPort, HostPorts
 from berth.objects.quantity import MAX_INT64
 from berth.objects.steps import Steps
 from berth.objects.taint import Taint

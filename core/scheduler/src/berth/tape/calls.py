@@ -10,10 +10,10 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from berth.framework.handle import NO_ANNOTATIONS, ApiWriter, OnBound, PodGoneError, VolumeWriter
 from berth.framework.ports.claim_writing import ClaimWriteError, ClaimWriter
 from berth.framework.ports.pod_group_writing import PodGroupWriter
-from berth.objects.pod import Pod, PodCondition
+from berth.objects.devices.resource_claims import Allocation, Consumer, ResourceClaim
 from berth.objects.pod_groups import PodGroup, PodGroupCondition
-from berth.objects.resource_claims import Allocation, Consumer, ResourceClaim
-from berth.objects.storage import PersistentVolume, PersistentVolumeClaim
+from berth.objects.pods.pod import Pod, PodCondition
+from berth.objects.volumes.storage import PersistentVolume, PersistentVolumeClaim
 
 W = TypeVar("W")
 

@@ -25,7 +25,7 @@ import msgspec
 
 from berth.framework.clock import Clock
 from berth.objects.api_object import TypedObject
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 
 MICROSECONDS: Final = 1_000_000
 

@@ -14,8 +14,8 @@ from berth.client.transport import Transport
 from berth.descheduling.pod_facts import PodFacts, facts_of
 from berth.objects.decode import UndecodableObjectError
 from berth.objects.node import Node
-from berth.objects.pod import Pod
-from berth.objects.pod_decoding import pod_from_document
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_decoding import pod_from_document
 from berth.simulation.errors import InputError
 from berth.simulation.reading.inputs import FINISHED, ClusterInput, read_cluster
 from berth.simulation.reading.kinds import KINDS

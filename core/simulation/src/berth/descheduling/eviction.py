@@ -22,7 +22,7 @@ from berth.client.errors import ClientError, NotFoundError, RejectedError, Throt
 from berth.client.resources import PODS
 from berth.client.wire import bounded, encode
 from berth.descheduling.plan import API_VERSION, DeschedulePlan, Move
-from berth.objects.pod_decoding import decode_pod
+from berth.objects.pods.pod_decoding import decode_pod
 
 REQUESTED_BY: Final = "berth"
 LOOK_SECONDS: Final = 1.0

@@ -16,9 +16,9 @@ from berth.config.errors import PolicyError
 from berth.descheduling.cluster import FAILED, ClusterObjects
 from berth.descheduling.pod_facts import seconds_since
 from berth.framework.pluralize import pluralize
-from berth.objects.node_pods import is_daemon, is_static
-from berth.objects.pod import Pod
-from berth.objects.storage import PersistentVolumeClaim
+from berth.objects.pods.node_pods import is_daemon, is_static
+from berth.objects.pods.pod import Pod
+from berth.objects.volumes.storage import PersistentVolumeClaim
 from berth.objects.workloads import Namespace
 from berth.simulation.cluster.disruption_budgets import Budgets
 from berth.simulation.reading.admission import BUILT_IN

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from berth.config.descheduling.policy import Policy
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 
 
 class Limits:

@@ -26,8 +26,8 @@ from berth.descheduling.plan import DeschedulePlan, IdleStrategy, LeftAlone, Mov
 from berth.descheduling.simulated_cluster import MAX_WAITING, SimulatedCluster, anew
 from berth.descheduling.strategies import READS_CONTAINERS, strategy_of
 from berth.descheduling.strategies.strategy import EvictionCandidate, Scene, Strategy
-from berth.objects.pod import Pod
-from berth.objects.pod_template import PodTemplate
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_template import PodTemplate
 from berth.objects.selector_text import parse_label_selector
 from berth.objects.workloads import PodDisruptionBudget
 from berth.queue.pools.pod_kinds import like

@@ -21,8 +21,8 @@ from berth.explain.trying import Trying
 from berth.framework.attempts.cycle_budget import UNMETERED
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.objects.node import Node
-from berth.objects.pod import Pod, PodStatus
-from berth.objects.pod_template import PodTemplate
+from berth.objects.pods.pod import Pod, PodStatus
+from berth.objects.pods.pod_template import PodTemplate
 from berth.queue.pools.pod_kinds import like
 from berth.simulation.running.engine import Simulation
 from berth.simulation.running.outcome import UNSCHEDULABLE

@@ -18,10 +18,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from berth.objects.pod import Pod, PodCondition
-from berth.objects.pod_volumes import claim_uses
-from berth.objects.resource_claims import ResourceClaim
-from berth.objects.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim, StorageClass
+from berth.objects.devices.resource_claims import ResourceClaim
+from berth.objects.pods.pod import Pod, PodCondition
+from berth.objects.pods.pod_volumes import claim_uses
+from berth.objects.volumes.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim, StorageClass
 from berth.observer.events import Verb
 from berth.observer.reading import Happened
 

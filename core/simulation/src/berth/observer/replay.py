@@ -24,7 +24,7 @@ import msgspec
 from berth.config.loading import LoadedConfig
 from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.observer.decisions import ObservedDecision, decisions_of
 from berth.observer.events import Verb
 from berth.observer.reading import ClusterRecording, Happened, open_recording

@@ -17,7 +17,7 @@ from typing import TypeVar
 import msgspec
 
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.sandbox.bodies.protobuf import ProtobufError, read_bare
 from berth.simulation.errors import InputError
 from berth.simulation.placing.fitting import Fitting, on_cluster

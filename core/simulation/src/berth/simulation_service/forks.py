@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from berth.framework.clock import Clock
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.simulation.reading.inputs import ClusterInput
 from berth.simulation_service.errors import NoForkError
 from berth.simulation_service.limits import ServiceLimits, check

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.simulation.placing.fill import Fill, fill
 from berth.simulation.placing.fitting import Added, FittingNodes, Objective, would_fit
 from berth.simulation.placing.one_by_one import Left, Pace

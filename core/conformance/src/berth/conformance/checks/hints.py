@@ -16,7 +16,7 @@ from berth.conformance.samples import Document, renamed
 from berth.conformance.subject import PluginUnderTest, brief, readable, skip
 from berth.objects.decode import decoder
 from berth.objects.node import Node
-from berth.objects.pod_decoding import decode_pod
+from berth.objects.pods.pod_decoding import decode_pod
 from berth.out_of_tree.points.packing import bits_of, hints_of
 from berth.out_of_tree.queueing.event_interest import compiled, happened
 from berth.snapshot.columns.growing import Mask

@@ -18,7 +18,7 @@ from berth.config.duration import Duration
 from berth.config.out_of_tree.pod_metadata import may_write
 from berth.config.profiles import ResolvedProfile
 from berth.config.rules.names import qualified_name_problems
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 
 _P = ExtensionPoint
 # Where the host calls sidecars; what preFilter and preScore prepare, a sidecar does in one.

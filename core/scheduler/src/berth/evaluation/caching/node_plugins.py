@@ -6,7 +6,7 @@ from itertools import takewhile
 from berth.evaluation.points.filter_accumulator import OrderedFilter
 from berth.framework.interface import Depends, Plugin
 from berth.framework.runtime import ProfilePlugins
-from berth.objects.pod_features import EVERY_FEATURE, Features
+from berth.objects.pods.pod_features import EVERY_FEATURE, Features
 
 
 class UncacheablePlugins:

@@ -16,7 +16,7 @@ from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import FilterPlugin, NormalizeScorePlugin, ReasonCodes, RowForm, Scores
 from berth.framework.status import PluginError
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.snapshot.columns.growing import Mask, Rows
 from berth.snapshot.columns.row_journal import RowJournal
 from berth.snapshot.snapshot import Snapshot

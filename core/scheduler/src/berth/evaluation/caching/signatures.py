@@ -9,9 +9,9 @@ from weakref import WeakKeyDictionary
 
 from berth.evaluation.caching.node_plugins import NodePlugins
 from berth.framework.runtime import ProfilePlugins
-from berth.objects.pod import Pod
-from berth.objects.pod_features import Features, features_of
-from berth.objects.pod_template import PodTemplate
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_features import Features, features_of
+from berth.objects.pods.pod_template import PodTemplate
 from berth.snapshot.bounded_cache import BoundedCache, size_of
 
 MAX_BYTES = 32 << 20

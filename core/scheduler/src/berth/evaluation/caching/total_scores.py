@@ -19,7 +19,7 @@ from berth.evaluation.points.scoring import check_range, final_scores
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import Depends, NormalizedBy, NormalizeScorePlugin, ScorePlugin, Scores
 from berth.framework.node_scores import NodeScores, PluginScores
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.snapshot.columns.growing import Ints, Mask, Rows, rows_where
 
 

@@ -23,7 +23,7 @@ from berth.framework.interface import (
     Scores,
 )
 from berth.framework.status import PluginError, Status
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.snapshot.columns.growing import Mask
 
 Weighed: TypeAlias = tuple[ScorePlugin, int]

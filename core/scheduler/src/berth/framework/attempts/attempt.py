@@ -7,7 +7,7 @@ import numpy as np
 from berth.framework.attempts.cycle_budget import CycleMeter
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.attempts.cycle_state import CycleState
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.snapshot.columns.growing import Mask, Rows
 from berth.snapshot.snapshot import Snapshot
 

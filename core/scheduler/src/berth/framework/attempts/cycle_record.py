@@ -11,7 +11,7 @@ import msgspec
 
 from berth.framework.clock import nanoseconds
 from berth.framework.status import Status
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 
 MAX_IGNORED = 16
 

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from berth.framework.mirrors.store import Store
-from berth.objects.pod import Pod
-from berth.objects.resource_claims import ResourceClaim
+from berth.objects.devices.resource_claims import ResourceClaim
+from berth.objects.pods.pod import Pod
 from berth.snapshot.journal import Journal
 from berth.snapshot.pod_group_states import GroupKey, group_of
 

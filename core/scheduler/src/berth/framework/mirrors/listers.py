@@ -11,10 +11,10 @@ from berth.framework.mirrors.claim_tracker import ClaimTracker
 from berth.framework.mirrors.slice_tracker import SliceTracker
 from berth.framework.mirrors.store import Store
 from berth.objects.api_object import TypedObject
-from berth.objects.devices import DeviceClass, DeviceTaintRule, ResourceSlice
+from berth.objects.devices.devices import DeviceClass, DeviceTaintRule, ResourceSlice
+from berth.objects.devices.resource_claims import ResourceClaim
 from berth.objects.pod_groups import PodGroup
-from berth.objects.resource_claims import ResourceClaim
-from berth.objects.storage import (
+from berth.objects.volumes.storage import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,

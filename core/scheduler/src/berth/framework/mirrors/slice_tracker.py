@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from berth.framework.mirrors.store import Store
-from berth.objects.devices import DeviceSpec, DeviceTaintRule, DeviceTaintSelector, ResourceSlice
+from berth.objects.devices.devices import DeviceSpec, DeviceTaintRule, DeviceTaintSelector, ResourceSlice
 
 NO_RULES: Mapping[str, DeviceTaintRule] = {}
 

@@ -7,8 +7,8 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go Pos
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from berth.objects.pod import Pod
-from berth.objects.resource_claims import Allocation, Consumer, ResourceClaim
+from berth.objects.devices.resource_claims import Allocation, Consumer, ResourceClaim
+from berth.objects.pods.pod import Pod
 
 
 class ClaimWriteError(Exception):

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 
 from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
 from berth.objects.node import Amount, Node
-from berth.objects.pod import Pod
-from berth.objects.pod_requests import pod_requests
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_requests import pod_requests
 from berth.objects.quantity import milli, nanos
 
 NODE_ADD = ClusterEvent(EventResource.NODE, ActionType.ADD)

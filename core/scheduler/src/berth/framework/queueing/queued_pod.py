@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from berth.framework.attempts.cycle_budget import CycleMeter
 from berth.framework.cluster_event import ClusterEvent
-from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
-from berth.objects.pod_template import PodTemplate
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_template import PodTemplate
 from berth.snapshot.pod_group_states import GroupKey
 
 KEY_PARTS = 8

@@ -10,8 +10,8 @@ Source: proto/berth/plugin/v1/state.proto PodStage.
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from berth.objects.pod import Pod
-from berth.objects.pod_decoding import decode_pod
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_decoding import decode_pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.queue.pools.nominator import Nominator
 from berth.snapshot.pod_info import PodInfo

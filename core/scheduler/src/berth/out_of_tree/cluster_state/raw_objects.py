@@ -13,7 +13,7 @@ import msgspec
 from berth.event_handlers.handler import ResourceHandler
 from berth.objects.api_object import TypedObject
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 
 T = TypeVar("T", bound=TypedObject)
 

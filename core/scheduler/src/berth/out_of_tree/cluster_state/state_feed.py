@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.out_of_tree.cluster_state.nominations import NOTHING, News, Nominations
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.cluster_state.watched_objects import WatchedObjects

@@ -19,7 +19,7 @@ from berth.framework.extender import ExtenderVerdicts, Victims
 from berth.framework.hypothetical_pod import HypotheticalPod
 from berth.objects.api_object import TypedObject
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.extender import wire
 from berth.out_of_tree.extender.client import ExtenderClient

@@ -19,7 +19,7 @@ import msgspec
 from berth.evaluation.caching.answer_columns import AnswerColumns, PrefetchedAnswer, RowAnswers
 from berth.evaluation.caching.plugin_columns import Example
 from berth.framework.attempts.cycle_state import CycleState
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.lifecycle.breaker import Circuit

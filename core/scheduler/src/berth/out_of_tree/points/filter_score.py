@@ -21,7 +21,7 @@ from berth.framework.handle import Handle
 from berth.framework.hypothetical_pod import HypotheticalPod
 from berth.framework.interface import MaybeAwaitable, NormalizedBy, ReasonCodes, Scores
 from berth.framework.status import Status
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import CallFailedError, SidecarError
 from berth.out_of_tree.points.asking_ahead import ROWS_AHEAD, AskingAhead, LookAhead, example_of

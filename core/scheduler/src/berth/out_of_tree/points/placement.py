@@ -23,7 +23,7 @@ from berth.framework.interface import (
     Scores,
 )
 from berth.framework.status import failed
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import ProtocolError, SidecarError
 from berth.out_of_tree.limits import NAME_BYTES, PLACEMENT_NAME_BYTES, PLACEMENTS

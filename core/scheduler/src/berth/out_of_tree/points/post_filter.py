@@ -15,7 +15,7 @@ from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.interface import NominatingInfo, NominatingMode, PostFilterPlugin, PostFilterResult
 from berth.framework.status import Code, Status, failed, unschedulable
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.out_of_tree.errors import ProtocolError, SidecarError
 from berth.out_of_tree.points.packing import status_of
 from berth.out_of_tree.points.sidecar_point import SidecarPoint

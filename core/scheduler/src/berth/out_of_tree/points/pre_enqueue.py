@@ -12,7 +12,7 @@ from berth.framework.cluster_event import ClusterEventWithHint
 from berth.framework.handle import Handle
 from berth.framework.interface import EnqueueExtensions, MaybeAwaitable, PreEnqueuePlugin
 from berth.framework.status import SUCCESS, Code, Status, failed, unresolvable
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import ProtocolError, SidecarError
 from berth.out_of_tree.points.asking_ahead import LookAhead

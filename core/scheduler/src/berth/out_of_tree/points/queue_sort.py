@@ -13,7 +13,7 @@ from berth.evaluation.caching.plugin_columns import PluginColumns
 from berth.framework.handle import Handle
 from berth.framework.interface import KeyedQueueSortPlugin
 from berth.framework.queueing.queued_pod import QueuedPodInfo, SortKey
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.points.asking_ahead import LookAhead
 from berth.out_of_tree.points.sidecar_point import SidecarPoint

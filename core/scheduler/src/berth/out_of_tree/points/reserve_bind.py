@@ -22,7 +22,7 @@ from berth.framework.interface import (
     ReservePlugin,
 )
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import Caller, attempt_of
 from berth.out_of_tree.errors import NotConnectedError, PluginFailedError, ProtocolError, SidecarError
 from berth.out_of_tree.points.metadata_patch import MetadataPatch, metadata_patch

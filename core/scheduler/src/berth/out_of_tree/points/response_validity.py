@@ -6,7 +6,7 @@ Source: proto/berth/plugin/v1/identity.proto Capabilities.node_local and pod_fie
 from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.cluster_state.pod_fields import PodFields
 from berth_plugin_proto import identity_pb2

@@ -17,7 +17,7 @@ from berth.framework.handle import Handle
 from berth.framework.hypothetical_pod import HypotheticalPod
 from berth.framework.interface import Plugin
 from berth.framework.status import SUCCESS, Status, failed
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.lifecycle.connection import PluginConnection

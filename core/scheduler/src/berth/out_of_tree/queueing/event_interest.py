@@ -18,8 +18,8 @@ from berth.framework.queueing.object_events import node_events, pod_events
 from berth.objects.api_object import TypedObject
 from berth.objects.label_selector import InvalidSelectorError, Requirement
 from berth.objects.node import Node
-from berth.objects.pod import Pod
-from berth.objects.pod_requests import accounted_requests
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_requests import accounted_requests
 from berth_plugin_proto import identity_pb2
 
 ACTIONS: Mapping[int, ActionType] = {

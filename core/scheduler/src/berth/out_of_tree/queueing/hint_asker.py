@@ -22,7 +22,7 @@ import numpy as np
 from berth.framework.cluster_event import ActionType, EventResource, QueueingHint
 from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.points.packing import bits_of, hints_of

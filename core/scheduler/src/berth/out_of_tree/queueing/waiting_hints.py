@@ -18,7 +18,7 @@ from berth.framework.cluster_event import (
     EventResource,
     QueueingHint,
 )
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.out_of_tree.lifecycle.connection import PluginConnection
 from berth.out_of_tree.queueing.event_interest import Bytes, Interest, happened
 from berth.out_of_tree.queueing.requeue_events import REQUEUE_EVENT_SUFFIX

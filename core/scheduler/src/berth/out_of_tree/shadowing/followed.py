@@ -11,7 +11,7 @@ import msgspec
 from berth.framework.attempts.cycle_record import CycleRecord, Interval
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.clock import nanoseconds
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.shadowing.comparison import ObservedChoice, ShadowOutcome
 from berth.out_of_tree.shadowing.opinion import ShadowQuestion

@@ -15,7 +15,7 @@ import numpy as np
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import ReasonCodes, Scores
 from berth.framework.status import Status
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.points.packing import scores_of, status_of, succeeded, verdicts_of

@@ -10,7 +10,7 @@ import numpy as np
 
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.status import Code, Status
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.points.packing import succeeded
 from berth.out_of_tree.points.post_filter import MAX_REASONS, reason_of, room_of

@@ -8,9 +8,7 @@ import random
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 
-from berth.objects.label_selector import Requirement
-from berth.objects.node_selector import NodeSelector, NodeSelectorTerm
-from berth.objects.resource_claims import (
+from berth.objects.devices.resource_claims import (
     AllocatedConfiguration,
     Allocation,
     DeviceAllocation,
@@ -18,6 +16,8 @@ from berth.objects.resource_claims import (
     DeviceResult,
     ResourceClaim,
 )
+from berth.objects.label_selector import Requirement
+from berth.objects.node_selector import NodeSelector, NodeSelectorTerm
 from berth.plugins.dynamic_resources.asking import Ask
 from berth.plugins.dynamic_resources.inventory import Device
 from berth.plugins.dynamic_resources.picking import Features, Pick

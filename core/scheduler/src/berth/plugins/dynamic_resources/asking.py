@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from berth.framework.status import PluginError
-from berth.objects.devices import DeviceClass
-from berth.objects.node import Amount
-from berth.objects.resource_claims import (
+from berth.objects.devices.devices import DeviceClass
+from berth.objects.devices.resource_claims import (
     ALL,
     DeviceConstraint,
     DeviceRequest,
@@ -18,6 +17,7 @@ from berth.objects.resource_claims import (
     ExactDeviceRequest,
     ResourceClaim,
 )
+from berth.objects.node import Amount
 from berth.objects.taint import Toleration
 
 ClassOf = Callable[[str], DeviceClass | None]

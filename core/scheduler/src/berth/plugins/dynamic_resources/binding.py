@@ -17,8 +17,8 @@ from berth.framework.ports.background import Promise
 from berth.framework.ports.claim_metrics import DeviceWait
 from berth.framework.ports.claim_writing import ClaimWriter
 from berth.framework.status import PluginError
-from berth.objects.pod import Pod
-from berth.objects.resource_claims import ResourceClaim
+from berth.objects.devices.resource_claims import ResourceClaim
+from berth.objects.pods.pod import Pod
 from berth.plugins.dynamic_resources.binding_conditions import (
     DeviceBindingError,
     DeviceTimeoutError,

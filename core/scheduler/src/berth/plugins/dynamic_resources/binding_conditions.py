@@ -7,7 +7,12 @@ isPodReadyForBinding (Kubernetes v1.36).
 from datetime import datetime
 
 from berth.framework.status import PluginError
-from berth.objects.resource_claims import AllocatedDeviceStatus, DeviceCondition, DeviceResult, ResourceClaim
+from berth.objects.devices.resource_claims import (
+    AllocatedDeviceStatus,
+    DeviceCondition,
+    DeviceResult,
+    ResourceClaim,
+)
 
 
 class DeviceBindingError(Exception):

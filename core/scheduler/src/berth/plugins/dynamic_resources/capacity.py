@@ -7,7 +7,7 @@ fractional ranges and what is an error).
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from berth.objects.devices import CapacityPolicy, CapacityRange, DeviceCapacity
+from berth.objects.devices.devices import CapacityPolicy, CapacityRange, DeviceCapacity
 from berth.objects.node import Amount
 from berth.objects.quantity import (
     MAX_NANOS,

@@ -13,10 +13,10 @@ from typing import Final
 
 from berth.framework.mirrors.claim_tracker import ClaimTracker
 from berth.framework.mirrors.store import Store
-from berth.objects.pod import Pod
+from berth.objects.devices.resource_claims import Consumer, ResourceClaim
 from berth.objects.pod_groups import PodGroup
-from berth.objects.pod_spec import PodResourceClaim
-from berth.objects.resource_claims import Consumer, ResourceClaim
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_spec import PodResourceClaim
 from berth.snapshot.pod_group_states import GroupKey, group_of
 
 SCHEDULING: Final = "scheduling.k8s.io"

@@ -9,7 +9,7 @@ Source: dynamic-resource-allocation structured/internal/stable/allocator_stable.
 
 from collections.abc import Iterable
 
-from berth.objects.resource_claims import DeviceConstraint
+from berth.objects.devices.resource_claims import DeviceConstraint
 from berth.plugins.dynamic_resources.asking import Ask
 from berth.plugins.dynamic_resources.device_values import Values, all_values, find_attribute, single_values
 from berth.plugins.dynamic_resources.inventory import Device

@@ -6,7 +6,7 @@ Source: dynamic-resource-allocation cel/compile.go (Kubernetes v1.36).
 from typing import Any
 
 from berth.cel.values import DefaultMap, Quantity, Semver
-from berth.objects.devices import DeviceAttribute, DeviceSpec
+from berth.objects.devices.devices import DeviceAttribute, DeviceSpec
 
 AttributeValue = int | bool | str | Semver | list[int] | list[bool] | list[str] | list[Semver]
 Values = frozenset[tuple[str, int | bool | str]]

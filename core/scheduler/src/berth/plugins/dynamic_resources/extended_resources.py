@@ -10,12 +10,8 @@ import msgspec
 
 from berth.framework.mirrors.listers import Store
 from berth.objects.api_object import ObjectMeta, OwnerReference
-from berth.objects.devices import DeviceClass
-from berth.objects.pod import Pod
-from berth.objects.pod_requests import pod_requests
-from berth.objects.pod_spec import Container
-from berth.objects.quantity import nanos, whole
-from berth.objects.resource_claims import (
+from berth.objects.devices.devices import DeviceClass
+from berth.objects.devices.resource_claims import (
     EXACT_COUNT,
     DeviceClaim,
     DeviceRequest,
@@ -23,6 +19,10 @@ from berth.objects.resource_claims import (
     ResourceClaim,
     ResourceClaimSpec,
 )
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_requests import pod_requests
+from berth.objects.pods.pod_spec import Container
+from berth.objects.quantity import nanos, whole
 from berth.plugins.device_classes import DeviceClassNames, is_device_resource
 
 ANNOTATION = "resource.kubernetes.io/extended-resource-claim"

@@ -16,9 +16,9 @@ from berth.framework.attempts.pacing import paced
 from berth.framework.clock import Clock
 from berth.framework.interface import ReasonCodes, Scores
 from berth.framework.status import Status, failed, unresolvable
+from berth.objects.devices.resource_claims import ResourceClaim
 from berth.objects.node_selector import NodeSelector
-from berth.objects.pod import Pod
-from berth.objects.resource_claims import ResourceClaim
+from berth.objects.pods.pod import Pod
 from berth.objects.steps import Steps, at_once
 from berth.plugins.dynamic_resources.allocator import AllocationSearch, Solution
 from berth.plugins.dynamic_resources.asking import ClaimAsk, claim_ask

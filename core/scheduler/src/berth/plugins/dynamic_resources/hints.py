@@ -13,10 +13,10 @@ from berth.framework.cluster_event import (
     EventResource,
     QueueingHint,
 )
-from berth.objects.devices import DeviceClass
-from berth.objects.pod import Pod
-from berth.objects.pod_requests import pod_requests
-from berth.objects.resource_claims import ResourceClaim
+from berth.objects.devices.devices import DeviceClass
+from berth.objects.devices.resource_claims import ResourceClaim
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_requests import pod_requests
 from berth.plugins.dynamic_resources.claims import PodClaims, UnresolvedClaimError
 from berth.plugins.queueing import expected, is_own, maybe, queue_if
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from berth.cel import CELError, Look, SyntaxProblemError, look_at_nothing, program
-from berth.objects.devices import DeviceSpec, ResourceSlice
+from berth.objects.devices.devices import DeviceSpec, ResourceSlice
 from berth.objects.node_selector import NodeSelector
 from berth.objects.quantity import nanos
 from berth.objects.steps import Steps

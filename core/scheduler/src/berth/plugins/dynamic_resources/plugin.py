@@ -38,10 +38,10 @@ from berth.framework.interface import (
 from berth.framework.ports.claim_writing import ClaimWriteError
 from berth.framework.score import default_normalize
 from berth.framework.status import SKIP, SUCCESS, PluginError, Status, failed, unresolvable, unschedulable
+from berth.objects.devices.resource_claims import ResourceClaim
 from berth.objects.label_selector import InvalidSelectorError
-from berth.objects.pod import Pod
-from berth.objects.pod_features import PodFeature
-from berth.objects.resource_claims import ResourceClaim
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_features import PodFeature
 from berth.objects.steps import Steps
 from berth.plugins.device_classes import DeviceClassNames
 from berth.plugins.dynamic_resources.allocation import allocation

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from berth.framework.mirrors.claim_tracker import ChangedClaim, ClaimTracker
+from berth.objects.devices.resource_claims import DeviceResult, ResourceClaim
 from berth.objects.quantity import nanos
-from berth.objects.resource_claims import DeviceResult, ResourceClaim
 from berth.plugins.dynamic_resources.capacity import AS_WRITTEN, CapacityRules
 from berth.plugins.dynamic_resources.inventory import DeviceId
 

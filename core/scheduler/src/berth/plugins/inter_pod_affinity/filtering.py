@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from berth.framework.interface import ReasonCodes
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.objects.steps import Steps
 from berth.plugins.in_tree import all_pass
 from berth.plugins.inter_pod_affinity.terms import OwnTerms

@@ -19,7 +19,7 @@ from berth.framework.cluster_event import (
 )
 from berth.framework.handle import Handle
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.objects.workloads import Namespace
 from berth.plugins.inter_pod_affinity.terms import TermsAbout
 from berth.plugins.queueing import expected, is_own, maybe, queue_if, unplaced

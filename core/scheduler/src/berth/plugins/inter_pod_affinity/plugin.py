@@ -24,7 +24,7 @@ from berth.framework.interface import (
     VersionedKey,
 )
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed, unresolvable
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.objects.steps import Steps
 from berth.plugins.counted_pods import CountsPods
 from berth.plugins.in_tree import InTreePlugin

@@ -9,7 +9,7 @@ import msgspec
 from berth.framework.attempts.cycle_budget import CycleMeter
 from berth.framework.mirrors.listers import NO_LABELS, Listers
 from berth.objects.label_selector import InvalidSelectorError
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.objects.steps import Steps
 from berth.snapshot.affinity_terms import HeldTerm, TermKind, held_terms_in_steps
 from berth.snapshot.bounded_cache import BoundedCache, size_of

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from berth.framework.group_plans import PlanningGround
 from berth.framework.node_scores import NodeScores
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.plugins.joint_placement.candidates import candidates
 from berth.plugins.joint_placement.model import Counts, PodKind
 from berth.plugins.joint_placement.rules import Rule, alone, room_of

@@ -16,8 +16,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from berth.objects.pod import Pod
-from berth.objects.pod_requests import Units
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_requests import Units
 from berth.plugins.joint_placement.program import Program, Term
 from berth.plugins.joint_placement.rules import Apart, Even, Near, Rule
 from berth.snapshot.columns.growing import Ints, Rows

@@ -13,7 +13,7 @@ from berth.framework.group_plans import GroupPlan, PlanningGround, PodGroupPlanP
 from berth.framework.handle import Handle
 from berth.framework.interface import PreFilterPlugin, PreFilterResult
 from berth.framework.status import SKIP
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.joint_placement.candidates import focused
 from berth.plugins.joint_placement.improving import PlanTrials

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from berth.framework.group_plans import GroupPlan
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.plugins.joint_placement.model import Counts, PodKind
 from berth.plugins.joint_placement.rules import Even, Near, Rule
 from berth.snapshot.snapshot import Snapshot

@@ -11,8 +11,8 @@ import msgspec
 
 from berth.config.plugin_args import PodTopologySpreadArgs
 from berth.framework.handle import Handle
-from berth.objects.pod import Pod
-from berth.objects.pod_spec import Affinity, PodSpec
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_spec import Affinity, PodSpec
 from berth.objects.steps import at_once
 from berth.plugins.inter_pod_affinity.terms import OwnTerms, OwnTermsReader
 from berth.plugins.pod_topology_spread.constraints import (

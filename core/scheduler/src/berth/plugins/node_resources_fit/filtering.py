@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth.framework.interface import ReasonCodes
-from berth.objects.pod_requests import Units
+from berth.objects.pods.pod_requests import Units
 from berth.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended
 from berth.plugins.in_tree import all_pass
 from berth.plugins.node_resources_fit.patterns import Patterns

@@ -10,10 +10,10 @@ from berth.framework.cluster_event import (
     EventResource,
     QueueingHint,
 )
-from berth.objects.devices import DeviceClass
+from berth.objects.devices.devices import DeviceClass
 from berth.objects.node import Node
-from berth.objects.pod import Pod
-from berth.objects.pod_requests import fit_requests, pod_requests
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_requests import fit_requests, pod_requests
 from berth.objects.quantity import milli
 from berth.plugins.device_classes import IMPLICIT_PREFIX, DeviceClassNames, is_device_resource
 from berth.plugins.node_resources_fit.filtering import fits_when_empty

@@ -28,9 +28,9 @@ from berth.framework.interface import (
     VersionedKey,
 )
 from berth.framework.status import SUCCESS, Code, Status
-from berth.objects.devices import DeviceClass
-from berth.objects.pod import Pod
-from berth.objects.pod_requests import Units, fit_requests, scored_requests
+from berth.objects.devices.devices import DeviceClass
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_requests import Units, fit_requests, scored_requests
 from berth.plugins.device_classes import DeviceClassNames
 from berth.plugins.device_offers import DeviceOffers
 from berth.plugins.in_tree import InTreePlugin

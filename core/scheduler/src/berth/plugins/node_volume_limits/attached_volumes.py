@@ -11,8 +11,8 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from berth.framework.mirrors.listers import Listers
-from berth.objects.csi_migration import CsiVolume
-from berth.objects.pod_volumes import Disk, PlacedVolume
+from berth.objects.pods.pod_volumes import Disk, PlacedVolume
+from berth.objects.volumes.csi_migration import CsiVolume
 from berth.plugins.node_volume_limits.resolving import (
     CLAIM,
     STORAGE_CLASS,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from berth.framework.mirrors.listers import Store
-from berth.objects.storage import CSINode
+from berth.objects.volumes.storage import CSINode
 from berth.plugins.csi_node_columns import CsiNodeColumns
 from berth.snapshot.columns.growing import Ints, Mask
 

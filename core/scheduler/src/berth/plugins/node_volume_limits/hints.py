@@ -12,10 +12,10 @@ from berth.framework.cluster_event import (
     EventResource,
     QueueingHint,
 )
-from berth.objects.csi_migration import migration_of
-from berth.objects.pod import Pod
-from berth.objects.pod_volumes import claim_use, named_claims
-from berth.objects.storage import CSIDriver, CSINode, VolumeAttachment
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_volumes import claim_use, named_claims
+from berth.objects.volumes.csi_migration import migration_of
+from berth.objects.volumes.storage import CSIDriver, CSINode, VolumeAttachment
 from berth.plugins.pod_volumes import after_used_claim
 from berth.plugins.queueing import expected, maybe, queue_if, unplaced
 

@@ -20,11 +20,11 @@ from berth.framework.interface import (
     ReasonCodes,
 )
 from berth.framework.status import SKIP, Status, failed, unresolvable, unschedulable
-from berth.objects.csi_migration import CsiVolume, migration_of
-from berth.objects.pod import Pod
-from berth.objects.pod_features import PodFeature
-from berth.objects.pod_volumes import claim_use, each_placed_volume
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_features import PodFeature
+from berth.objects.pods.pod_volumes import claim_use, each_placed_volume
 from berth.objects.steps import Steps
+from berth.objects.volumes.csi_migration import CsiVolume, migration_of
 from berth.plugins.in_tree import InTreePlugin, all_pass
 from berth.plugins.node_volume_limits.attached_volumes import AttachedVolumes
 from berth.plugins.node_volume_limits.driver_columns import ABSENT, DriverColumns

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from berth.framework.mirrors.listers import Listers
-from berth.objects.csi_migration import BY_PLUGIN, CsiVolume, csi_volume
-from berth.objects.pod_volumes import ClaimUse, Disk, PlacedVolume
-from berth.objects.storage import PersistentVolumeClaim
+from berth.objects.pods.pod_volumes import ClaimUse, Disk, PlacedVolume
+from berth.objects.volumes.csi_migration import BY_PLUGIN, CsiVolume, csi_volume
+from berth.objects.volumes.storage import PersistentVolumeClaim
 
 
 class Missing(NamedTuple):

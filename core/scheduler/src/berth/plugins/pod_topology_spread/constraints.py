@@ -20,9 +20,9 @@ from berth.objects.label_selector import (
     Selector,
     compile_selector,
 )
-from berth.objects.pod import Pod
-from berth.objects.pod_spec import TopologySpreadConstraint
-from berth.objects.pod_template import PodTemplate
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_spec import TopologySpreadConstraint
+from berth.objects.pods.pod_template import PodTemplate
 from berth.objects.steps import Steps, at_once
 from berth.plugins.controller_selector import ControllerSelectors
 from berth.plugins.required_affinity import RequiredAffinity

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from berth.framework.interface import ReasonCodes
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.objects.steps import Steps
 from berth.plugins.in_tree import all_pass
 from berth.plugins.pod_topology_spread.constraints import (

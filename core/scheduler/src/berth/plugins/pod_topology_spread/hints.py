@@ -11,7 +11,7 @@ from berth.framework.cluster_event import (
     QueueingHint,
 )
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.plugins.pod_topology_spread.constraints import SpreadConstraint, topology_keys
 from berth.plugins.queueing import is_own, maybe, queue_if, unplaced
 

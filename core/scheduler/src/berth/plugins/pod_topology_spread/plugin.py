@@ -22,7 +22,7 @@ from berth.framework.interface import (
 )
 from berth.framework.status import SKIP, SUCCESS, Code, Status, failed
 from berth.objects.label_selector import InvalidSelectorError
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.objects.steps import Steps
 from berth.plugins.counted_pods import CountsPods
 from berth.plugins.in_tree import InTreePlugin

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from berth.framework.handle import Handle
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.objects.steps import Steps
-from berth.objects.storage import (
+from berth.objects.volumes.storage import (
     BOUND_BY_CONTROLLER,
     SELECTED_NODE,
     ClaimReference,

@@ -7,11 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from berth.framework.handle import Handle
-from berth.objects.csi_migration import persistent_migration, translated_affinity
 from berth.objects.node import Node
 from berth.objects.node_selector import NodeSelectorTerm
-from berth.objects.pod import Pod
-from berth.objects.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim, VolumeNodeAffinity
+from berth.objects.pods.pod import Pod
+from berth.objects.volumes.csi_migration import persistent_migration, translated_affinity
+from berth.objects.volumes.storage import (
+    SELECTED_NODE,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    VolumeNodeAffinity,
+)
 from berth.snapshot.node_matching import node_matches_term, parses
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from berth.framework.mirrors.listers import AssumeCache, Store
 from berth.objects.steps import Steps
-from berth.objects.storage import (
+from berth.objects.volumes.storage import (
     AVAILABLE,
     FILESYSTEM,
     PersistentVolume,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from berth.framework.mirrors.listers import Listers
 from berth.objects.steps import Steps
-from berth.objects.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim
+from berth.objects.volumes.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim
 from berth.plugins.volume_binding.candidates import VolumeCandidates
 from berth.plugins.volume_binding.matching import NONE, Match, match
 from berth.plugins.volume_binding.node_places import MigratedPlugins, NodePlaces

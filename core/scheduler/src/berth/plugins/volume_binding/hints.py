@@ -9,9 +9,15 @@ from berth.framework.cluster_event import (
     EventResource,
     QueueingHint,
 )
-from berth.objects.pod import Pod
-from berth.objects.pod_volumes import claim_uses
-from berth.objects.storage import MIGRATED_PLUGINS, CSIDriver, CSINode, CSIStorageCapacity, StorageClass
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_volumes import claim_uses
+from berth.objects.volumes.storage import (
+    MIGRATED_PLUGINS,
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    StorageClass,
+)
 from berth.plugins.pod_volumes import after_used_claim
 from berth.plugins.queueing import expected, maybe, queue_if
 

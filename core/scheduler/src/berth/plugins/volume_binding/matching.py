@@ -10,7 +10,7 @@ import numpy as np
 
 from berth.objects.label_selector import EVERYTHING, InvalidSelectorError, compile_selector
 from berth.objects.steps import Steps
-from berth.objects.storage import PersistentVolume, PersistentVolumeClaim
+from berth.objects.volumes.storage import PersistentVolume, PersistentVolumeClaim
 from berth.plugins.volume_binding.candidates import VolumePool, side_by_side
 from berth.plugins.volume_binding.node_places import NodePlaces
 from berth.snapshot.columns.growing import Ints, Mask, Rows

@@ -5,11 +5,11 @@ from collections.abc import Callable, Hashable
 import numpy as np
 
 from berth.framework.mirrors.listers import Store
-from berth.objects.csi_migration import persistent_migration, translated_affinity
 from berth.objects.label_selector import InvalidSelectorError, Requirement, compile_selector
 from berth.objects.node_selector import NodeSelector
 from berth.objects.steps import Steps
-from berth.objects.storage import (
+from berth.objects.volumes.csi_migration import persistent_migration, translated_affinity
+from berth.objects.volumes.storage import (
     CSINode,
     CSIStorageCapacity,
     PersistentVolume,

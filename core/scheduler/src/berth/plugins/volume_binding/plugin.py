@@ -28,8 +28,8 @@ from berth.framework.interface import (
 from berth.framework.ports.claim_metrics import VolumeStage
 from berth.framework.status import SKIP, SUCCESS, Code, PluginError, Status, failed, unresolvable
 from berth.objects.label_selector import InvalidSelectorError
-from berth.objects.pod import Pod
-from berth.objects.pod_features import PodFeature
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_features import PodFeature
 from berth.objects.steps import Steps, at_once
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.pod_volumes import volumes_cache_key, volumes_signature

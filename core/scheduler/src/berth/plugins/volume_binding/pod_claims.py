@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from berth.framework.mirrors.listers import Listers
 from berth.framework.status import PluginError
-from berth.objects.pod import Pod
-from berth.objects.pod_volumes import ClaimUse, claim_uses
-from berth.objects.storage import LOST, PersistentVolumeClaim
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_volumes import ClaimUse, claim_uses
+from berth.objects.volumes.storage import LOST, PersistentVolumeClaim
 from berth.plugins.pod_volumes import claim_not_found
 
 UNBOUND = "pod has unbound immediate PersistentVolumeClaims"

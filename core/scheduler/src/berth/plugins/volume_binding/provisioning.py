@@ -12,7 +12,7 @@ from berth.framework.mirrors.listers import Listers
 from berth.framework.status import PluginError
 from berth.objects.quantity import whole
 from berth.objects.steps import Steps
-from berth.objects.storage import STORAGE, PersistentVolumeClaim, StorageClass
+from berth.objects.volumes.storage import STORAGE, PersistentVolumeClaim, StorageClass
 from berth.plugins.volume_binding.node_places import NodePlaces
 from berth.snapshot.columns.growing import Ints, Mask
 

@@ -17,7 +17,7 @@ from berth.framework.cluster_event import ClusterEvent
 from berth.framework.ports.background import Background
 from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.status import Status, failed
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.queue.pools.in_flight import InFlight, InFlightEvent
 from berth.queue.queue_metrics import QueueMetrics
 

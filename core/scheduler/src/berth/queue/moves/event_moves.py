@@ -15,7 +15,7 @@ from typing import Any
 
 from berth.framework.cluster_event import ClusterEvent, QueueingHint
 from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.queue.moves.async_pre_enqueue import AsyncPreEnqueue
 from berth.queue.pools.in_flight import InFlight
 from berth.queue.pools.unschedulable_pods import Group, Kinds

@@ -24,8 +24,8 @@ from berth.framework.cluster_event import LABEL_SCHEDULE_ATTEMPT_FAILURE
 from berth.framework.mirrors.listers import Store
 from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo, entity_key
 from berth.framework.status import Status
-from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
+from berth.objects.pods.pod import Pod
 from berth.queue.errors import GroupAlreadyQueuedError
 from berth.queue.moves.failed_attempts import note_failure
 from berth.queue.requeueing.requeue_strategy import RequeueStrategy

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from berth.framework.interface import KEEP_NOMINATION, NominatingInfo, NominatingMode
 from berth.objects.api_object import ObjectMeta
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.snapshot.journal import Journal
 
 PodLister = Callable[[str, str], Pod | None]

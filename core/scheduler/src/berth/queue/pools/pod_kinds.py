@@ -1,12 +1,12 @@
 """Which waiting pods a plugin's hints cannot tell apart, so that one of them is asked for all.
 
-A hint of this process reads what the waiting pod's template has (objects/pod_template.py), what others wrote
-to its status, and whether the event is about this pod itself, which the queue asks apart.
+A hint of this process reads what the waiting pod's template has (objects/pods/pod_template.py), what others
+wrote to its status, and whether the event is about this pod itself, which the queue asks apart.
 """
 
 from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo
-from berth.objects.pod import Pod
-from berth.objects.pod_template import PodTemplate
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_template import PodTemplate
 
 
 def kind_of(record: QueuedPodInfo) -> tuple[PodTemplate | str, frozenset[str]]:

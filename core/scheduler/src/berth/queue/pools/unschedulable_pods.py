@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from berth.framework.queueing.queued_pod import QueuedPodInfo
-from berth.objects.pod_template import PodTemplate
+from berth.objects.pods.pod_template import PodTemplate
 from berth.queue.pools.pod_kinds import kind_of
 from berth.snapshot.pod_group_states import GroupKey, group_of
 

@@ -24,7 +24,7 @@ from berth.framework.interface import (
     PreFilterPlugin,
     ReservePlugin,
 )
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.queue.errors import EventRegistrationError
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from typing import Any
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import ClusterEvent, QueueingHint
 from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.queue.pools.unschedulable_pods import Group
 from berth.queue.queue_metrics import QueueMetrics
 from berth.queue.requeueing.hint_questions import HintQuestions

@@ -17,7 +17,7 @@ import numpy as np
 from berth.cache.cache import Cache
 from berth.client.watching.reflector import Reflector
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.scheduler.scheduler import Scheduler
 from berth.snapshot.node_info import NodeInfo
 from berth.snapshot.pod_group_states import PodGroupStates

@@ -20,7 +20,7 @@ from berth.explain.pod_states import PodStates
 from berth.explain.schema import NodeExplanation
 from berth.explain.several_answers import merged
 from berth.explain.trying import Trying
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.preemption.evaluator import Evaluator
 from berth.scheduler.leading.leaderships import Leaderships
 from berth.scheduler.loop.fair_turn import FairTurn, UsersTurn

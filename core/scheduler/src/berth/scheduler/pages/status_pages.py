@@ -20,7 +20,7 @@ from berth.config.shards import Shard
 from berth.explain.attempt_log import AttemptLog
 from berth.framework.clock import SYSTEM_CLOCK
 from berth.live_page.collecting import Collected, Collector
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.scheduler.identity import Identity
 from berth.scheduler.leading.leaderships import Leaderships
 from berth.scheduler.loop.loop_turns import LoopTurns

@@ -15,7 +15,7 @@ from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.extender import Extender
 from berth.framework.ports.plugin_metrics import PluginMetrics
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.lifecycle.conditions import PluginCondition
 from berth.plugins.registry import IN_TREE

@@ -12,7 +12,7 @@ from berth.client.resources import Resource
 from berth.client.transport import Transport
 from berth.client.watching.watch import WatchSource, pages
 from berth.objects.node_decoding import decode_node
-from berth.objects.pod_decoding import decode_pod
+from berth.objects.pods.pod_decoding import decode_pod
 from berth.out_of_tree.cluster_state.raw_objects import KeptObjects, RawObjects, T
 
 LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"

@@ -20,12 +20,12 @@ from berth.framework.cluster_event import EventResource
 from berth.framework.mirrors.listers import Listers, Store
 from berth.objects.api_object import TypedObject
 from berth.objects.decode import decoder
-from berth.objects.devices import DeviceClass, DeviceTaintRule, ResourceSlice
+from berth.objects.devices.devices import DeviceClass, DeviceTaintRule, ResourceSlice
+from berth.objects.devices.resource_claims import ResourceClaim
 from berth.objects.node_decoding import decode_node
-from berth.objects.pod_decoding import decode_pod
 from berth.objects.pod_groups import PodGroup
-from berth.objects.resource_claims import ResourceClaim
-from berth.objects.storage import (
+from berth.objects.pods.pod_decoding import decode_pod
+from berth.objects.volumes.storage import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,

@@ -18,7 +18,7 @@ from berth.client.api import Api
 from berth.client.errors import ConflictError
 from berth.client.resources import RESOURCE_CLAIMS
 from berth.client.wire import decode_document
-from berth.objects.resource_claims import ResourceClaim
+from berth.objects.devices.resource_claims import ResourceClaim
 
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf, application/json"
 MAGIC: Final = b"k8s\x00"

@@ -16,8 +16,8 @@ from berth.client.wire import bounded, decode_document, encode
 from berth.client.write_guard import WriteGuard
 from berth.framework.ports.claim_writing import ClaimWriteError
 from berth.objects.decode import decoder
-from berth.objects.pod import Pod
-from berth.objects.resource_claims import Allocation, Consumer, ResourceClaim
+from berth.objects.devices.resource_claims import Allocation, Consumer, ResourceClaim
+from berth.objects.pods.pod import Pod
 from berth.scheduler.writing.claim_documents import Document, read_claim
 
 FINALIZER = "resource.kubernetes.io/delete-protection"

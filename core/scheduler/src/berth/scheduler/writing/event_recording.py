@@ -2,8 +2,8 @@
 
 from berth.client.events import EventRecorder, Reference
 from berth.client.resources import POD_GROUPS
-from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
+from berth.objects.pods.pod import Pod
 
 
 class PodEvents:

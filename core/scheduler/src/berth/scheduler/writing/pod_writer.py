@@ -18,8 +18,8 @@ from berth.client.timing import Backoff
 from berth.framework.handle import NO_ANNOTATIONS, OnBound, PodGoneError
 from berth.framework.pod_conditions import changes, held
 from berth.framework.ports.background import Background
-from berth.objects.pod import Pod, PodCondition
-from berth.objects.pod_decoding import decode_pod
+from berth.objects.pods.pod import Pod, PodCondition
+from berth.objects.pods.pod_decoding import decode_pod
 
 log = logging.getLogger(__name__)
 

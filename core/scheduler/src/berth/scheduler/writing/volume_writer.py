@@ -14,7 +14,12 @@ from berth.client.wire import bounded, encode
 from berth.client.write_guard import WriteGuard
 from berth.objects.api_object import TypedObject
 from berth.objects.decode import decoder
-from berth.objects.storage import BOUND_BY_CONTROLLER, SELECTED_NODE, PersistentVolume, PersistentVolumeClaim
+from berth.objects.volumes.storage import (
+    BOUND_BY_CONTROLLER,
+    SELECTED_NODE,
+    PersistentVolume,
+    PersistentVolumeClaim,
+)
 
 
 class ApiVolumeWriter:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
-from berth.objects.host_ports import HostPort, HostPorts
+from berth.objects.pods.host_ports import HostPort, HostPorts
 from berth.snapshot.columns.flag_columns import FlagColumns
 from berth.snapshot.columns.growing import Mask
 

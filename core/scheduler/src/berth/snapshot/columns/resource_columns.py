@@ -11,7 +11,7 @@ from itertools import islice
 
 import numpy as np
 
-from berth.objects.pod_requests import Units
+from berth.objects.pods.pod_requests import Units
 from berth.objects.quantity import MAX_INT64, saturated
 from berth.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
 from berth.snapshot.columns.growing import ByRow, Ints, grown

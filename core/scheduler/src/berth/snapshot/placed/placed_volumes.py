@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from berth.objects.pod_volumes import PlacedVolume
+from berth.objects.pods.pod_volumes import PlacedVolume
 from berth.snapshot.journal import Journal
 from berth.snapshot.placed.pod_counts import count_on
 from berth.snapshot.pod_info import PodInfo

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.snapshot.affinity_terms import HeldTerm, HeldTerms, TermKind
 from berth.snapshot.bounded_cache import BoundedCache
 from berth.snapshot.columns.growing import Ints

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from berth.objects.pod import Pod
-from berth.objects.pod_requests import pod_limits, pod_requests
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_requests import pod_limits, pod_requests
 from berth.objects.quantity import NANOS
 
 REQUEST, LIMIT = "kube_pod_resource_request", "kube_pod_resource_limit"

@@ -12,8 +12,8 @@ from berth.descheduling.strategies.strategy import (
     Scene,
     proposed,
 )
-from berth.objects.pod import Pod
-from berth.objects.pod_template import PodTemplate
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_template import PodTemplate
 
 Twins = tuple[str, tuple[tuple[str, str], ...], tuple[str, ...]]
 """Namespace, owners and images: pods of which these are the same are duplicates."""

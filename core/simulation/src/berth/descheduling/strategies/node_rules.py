@@ -17,8 +17,8 @@ from berth.descheduling.strategies.strategy import (
 from berth.objects.label_selector import InvalidSelectorError
 from berth.objects.node import Node
 from berth.objects.node_selector import NodeSelector
-from berth.objects.pod import Pod
-from berth.objects.pod_template import PodTemplate
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_template import PodTemplate
 from berth.objects.taint import Taint, TaintEffect
 from berth.snapshot.node_matching import node_matches
 

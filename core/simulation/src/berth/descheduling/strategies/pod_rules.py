@@ -18,8 +18,8 @@ from berth.descheduling.strategies.strategy import (
     Scene,
     proposed,
 )
-from berth.objects.pod import Pod
-from berth.objects.pod_template import PodTemplate, interned
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_template import PodTemplate, interned
 from berth.snapshot.affinity_terms import HeldTerm, TermKind
 from berth.snapshot.pod_info import PodInfo
 

@@ -18,7 +18,7 @@ from berth.descheduling.strategies.strategy import (
     proposed,
 )
 from berth.framework.pluralize import pluralize
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.simulation.reading.inputs import FINISHED
 
 

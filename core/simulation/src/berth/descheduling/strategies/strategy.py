@@ -11,7 +11,7 @@ from berth.config.descheduling.policy_file import compiled
 from berth.descheduling.pod_facts import NO_FACTS, PodFacts
 from berth.descheduling.simulated_cluster import SimulatedCluster
 from berth.framework.pluralize import pluralize
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 
 
 class EvictionCandidate(NamedTuple):

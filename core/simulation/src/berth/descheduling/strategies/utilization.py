@@ -18,8 +18,8 @@ from berth.descheduling.strategies.strategy import (
     Scene,
 )
 from berth.framework.pluralize import pluralize
-from berth.objects.node_pods import belongs_to_node
-from berth.objects.pod import Pod
+from berth.objects.pods.node_pods import belongs_to_node
+from berth.objects.pods.pod import Pod
 from berth.snapshot.pod_info import PodInfo
 
 LOW: Final = "LowNodeUtilization"

@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from berth.objects.label_selector import InvalidSelectorError, Requirement
 from berth.objects.node import Node
 from berth.objects.node_selector import NodeAffinity, NodeSelector, NodeSelectorTerm
-from berth.objects.pod import Pod
-from berth.objects.pod_spec import Affinity, PodSpec
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_spec import Affinity, PodSpec
 from berth.objects.taint import TaintEffect, Toleration
 from berth.plugins.required_affinity import RequiredAffinity
 from berth.simulation.cluster.replicated import ReplicatedPods

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from berth.objects.label_selector import InvalidSelectorError, Selector, compile_selector
-from berth.objects.pod import Pod
-from berth.objects.pod_template import PodTemplate
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_template import PodTemplate
 from berth.objects.workloads import PodDisruptionBudget
 
 UNGUARDED: Final = frozenset({"Pending", "Succeeded", "Failed"})

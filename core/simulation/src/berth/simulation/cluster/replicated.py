@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.simulation.reading.revisions import Replacing, Revision
 
 

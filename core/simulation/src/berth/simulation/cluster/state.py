@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from berth.event_handlers.handler import ResourceHandler
 from berth.objects.api_object import TypedObject
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.simulation.reading.inputs import FINISHED
 
 T = TypeVar("T", bound=TypedObject)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from berth.event_handlers.handler import ResourceHandler
 from berth.objects.api_object import TypedObject
 from berth.objects.node import Node
-from berth.objects.pod import NO_STATUS, Pod
+from berth.objects.pods.pod import NO_STATUS, Pod
 from berth.simulation.cluster.daemon_sets import DaemonSet
 from berth.simulation.cluster.replicated import Replicated
 from berth.simulation.cluster.state import ClusterState

@@ -17,13 +17,13 @@ from berth.framework.clock import Clock
 from berth.framework.handle import NO_ANNOTATIONS, OnBound, PodGoneError
 from berth.framework.ports.claim_writing import ClaimWriteError
 from berth.objects.api_object import ObjectMeta
+from berth.objects.devices.resource_claims import Allocation, Consumer, ResourceClaim
 from berth.objects.label_selector import InvalidSelectorError, compile_selector
 from berth.objects.node import Node
 from berth.objects.node_selector import NodeSelector
-from berth.objects.pod import Pod, PodCondition
 from berth.objects.pod_groups import PodGroup, PodGroupCondition
-from berth.objects.resource_claims import Allocation, Consumer, ResourceClaim
-from berth.objects.storage import (
+from berth.objects.pods.pod import Pod, PodCondition
+from berth.objects.volumes.storage import (
     AVAILABLE,
     BIND_COMPLETED,
     SELECTED_NODE,

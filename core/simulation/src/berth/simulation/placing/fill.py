@@ -15,7 +15,7 @@ import msgspec
 
 from berth.framework.status import Status
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.simulation.errors import InputError
 from berth.simulation.placing.group_placing import GroupPlacing
 from berth.simulation.placing.one_by_one import Left, OneByOne, Pace, check_alone, on_running

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.simulation.errors import InputError
 from berth.simulation.placing.growing_cluster import GrowingCluster, UnplacedPods
 from berth.simulation.placing.one_by_one import Left, Pace, check_ours, on_running

@@ -15,7 +15,7 @@ from berth.framework.attempts.cycle_budget import UNMETERED
 from berth.framework.queueing.queued_pod import QueuedPodInfo, turn_in_group
 from berth.framework.runtime import Framework
 from berth.framework.status import PluginError, Status, failed
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.pod_groups.group_algorithm import GroupQuestion
 from berth.pod_groups.group_cycle import PodGroupCycle
 from berth.pod_groups.group_result import GroupResult

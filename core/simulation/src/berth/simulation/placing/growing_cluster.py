@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.objects.resource_names import CPU, MEMORY, is_extended
 from berth.queue.pools.pod_kinds import like
 from berth.simulation.placing.group_placing import GroupPlacing

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from berth.framework.status import Status
-from berth.objects.pod import Pod
-from berth.objects.pod_template import PodTemplate
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_template import PodTemplate
 from berth.simulation.placing.one_by_one import Left
 from berth.snapshot.columns.growing import Ints, Mask
 from berth.snapshot.pod_group_states import GroupKey

@@ -24,7 +24,7 @@ from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.framework.status import SUCCESS, Status
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.simulation.errors import InputError
 from berth.simulation.reading.inputs import ClusterInput
 from berth.simulation.running.engine import Simulation, after

@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 
 from berth.framework.runtime import Framework
-from berth.objects.pod import Pod
-from berth.objects.pod_requests import Units
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_requests import Units
 from berth.plugins.node_resources_fit import NodeResourcesFit
 from berth.snapshot.columns.growing import Ints, Mask
 from berth.snapshot.snapshot import Snapshot

@@ -16,7 +16,7 @@ from berth.framework.interface import Depends
 from berth.framework.runtime import Framework
 from berth.framework.status import Status
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.plugins.node_affinity import NodeAffinity
 from berth.snapshot.columns.growing import Mask
 

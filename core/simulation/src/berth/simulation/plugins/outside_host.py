@@ -15,7 +15,7 @@ from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.extender import ExtenderVerdicts, Victims
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.extender import ExtenderError, HttpExtender
 from berth.out_of_tree.host import PluginHost

@@ -24,7 +24,7 @@ from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.attempts.diagnosis import FitError
 from berth.framework.clock import SYSTEM_CLOCK, Clock
 from berth.framework.extender import Extender
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.out_of_tree.extender import ExtenderContext, HttpExtenders
 from berth.out_of_tree.host import rejectors
 from berth.out_of_tree.lifecycle.attaching import Attaching

@@ -16,7 +16,7 @@ import msgspec
 from berth.event_handlers.handler import ResourceHandler
 from berth.objects.api_object import TypedObject
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.objects.selector_text import LabelTest, parse_label_selector
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.cluster_state.watched_objects import (

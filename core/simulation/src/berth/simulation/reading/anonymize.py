@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Any, Final
 
-from berth.objects.storage import MIGRATED_PLUGINS
+from berth.objects.volumes.storage import MIGRATED_PLUGINS
 
 Document = dict[str, Any]
 

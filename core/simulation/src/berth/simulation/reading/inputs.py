@@ -21,7 +21,7 @@ from berth.config.reading.own_documents import API_GROUP
 from berth.objects.api_object import TypedObject
 from berth.objects.decode import UndecodableObjectError, without_nulls
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.sandbox.dataset import DatasetError, open_dataset
 from berth.sandbox.dataset.documents import Place, parse_documents
 from berth.sandbox.dataset.field_checks import check_node, check_object, check_pod

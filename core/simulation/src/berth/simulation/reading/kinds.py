@@ -11,10 +11,10 @@ from berth.client import resources
 from berth.client.resources import SCHEDULER_PLUGINS, SCHEDULERS, Resource
 from berth.objects.api_object import Int32, TypedObject
 from berth.objects.decode import decoder
-from berth.objects.devices import DeviceTaintRule
+from berth.objects.devices.devices import DeviceTaintRule
 from berth.objects.node import Node
-from berth.objects.pod import Pod
-from berth.objects.pod_decoding import decode_pod
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_decoding import decode_pod
 from berth.scheduler.watching.watches import LIVE_PODS, LOOKED_UP
 
 PRIORITY_CLASSES: Final = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)

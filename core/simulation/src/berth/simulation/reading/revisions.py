@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.simulation.errors import InputError
 
 Document = dict[str, Any]

@@ -21,7 +21,7 @@ from berth.framework.ports.background import Timer
 from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.objects.api_object import TypedObject
 from berth.objects.decode import UndecodableObjectError
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.plugins.registry import IN_TREE
 from berth.queue.pools.record_heap import whole
 from berth.scheduler.leading.leaderships import shard_of_records

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from berth.config.loading import LoadedConfig
 from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.framework.runtime import Framework
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import build_frameworks
 from berth.scheduler.scheduler import Scheduler

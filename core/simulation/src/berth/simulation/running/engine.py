@@ -24,8 +24,8 @@ from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.core_ports import CorePorts
 from berth.objects.api_object import TypedObject
 from berth.objects.node import Node
-from berth.objects.pod import Pod
 from berth.objects.pod_groups import PodGroup
+from berth.objects.pods.pod import Pod
 from berth.queue.sub_queues import BACKOFF
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.scheduler.loop.scheduling_loop import SchedulingLoop

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from berth.objects.pod import Pod
-from berth.objects.pod_requests import fit_requests
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_requests import fit_requests
 from berth.snapshot.columns.growing import Ints
 from berth.snapshot.snapshot import Snapshot
 

@@ -5,9 +5,9 @@ from typing import Any
 from berth.event_handlers.handler import ResourceHandler
 from berth.framework.mirrors.listers import Store
 from berth.objects.api_object import TypedObject
-from berth.objects.devices import DeviceTaintRule
+from berth.objects.devices.devices import DeviceTaintRule
 from berth.objects.node import Node
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.watching.watches import DEVICE_TAINT_RULES, LOOKED_UP
 

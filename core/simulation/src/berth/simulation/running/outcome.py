@@ -6,8 +6,8 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from berth.objects.node_pods import belongs_to_node
-from berth.objects.pod import Pod
+from berth.objects.pods.node_pods import belongs_to_node
+from berth.objects.pods.pod import Pod
 from berth.simulation.plugins.plugin_calls import PluginUse
 from berth.snapshot.snapshot import Snapshot
 

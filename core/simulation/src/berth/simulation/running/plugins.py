@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from berth.event_handlers.handler import ResourceHandler
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.clock import Clock
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.plugins.registry import IN_TREE
 from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.sidecars.plugin_source import InProcessPlugins, PluginSource

@@ -19,7 +19,7 @@ from berth.framework.node_scores import NodeScores
 from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.framework.status import Status
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.scheduler.scheduler import Scheduler
 
 

@@ -25,8 +25,8 @@ from msgspec.structs import replace
 from berth.objects.api_object import ObjectMeta, TypedObject
 from berth.objects.label_selector import is_label_value, is_qualified_name
 from berth.objects.node import Amount, Node, NodeCondition, NodeSpec, NodeStatus
-from berth.objects.node_pods import belongs_to_node
-from berth.objects.pod import NO_STATUS, Pod
+from berth.objects.pods.node_pods import belongs_to_node
+from berth.objects.pods.pod import NO_STATUS, Pod
 from berth.objects.quantity import nanos
 from berth.objects.taint import Taint, TaintEffect
 from berth.simulation.errors import ChangeError

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from berth.objects.node import Node
-from berth.objects.node_pods import is_daemon, is_static
-from berth.objects.pod import Pod
+from berth.objects.pods.node_pods import is_daemon, is_static
+from berth.objects.pods.pod import Pod
 from berth.objects.workloads import PodDisruptionBudget
 from berth.simulation.cluster.disruption_budgets import Budgets
 from berth.simulation.reading.inputs import ClusterInput

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from berth.objects.api_object import ApiObject, Int64, ObjectMeta, ShortText, TypedObject
-from berth.objects.pod_spec import PodSpec, ResourceAmounts, Resources
-from berth.objects.pod_template import PodTemplate, interned
+from berth.objects.pods.pod_spec import PodSpec, ResourceAmounts, Resources
+from berth.objects.pods.pod_template import PodTemplate, interned
 
 
 class PodCondition(ApiObject, frozen=True):
@@ -62,7 +62,7 @@ class Pod(TypedObject, frozen=True, kw_only=True):
     """A unit of scheduling: its template, and what is its own.
 
     The metadata's namespace, labels and owners are the template's, whatever the pod is made of. Made by `of`,
-    and from bytes by berth.objects.pod_decoding.
+    and from bytes by berth.objects.pods.pod_decoding.
     """
 
     template: PodTemplate

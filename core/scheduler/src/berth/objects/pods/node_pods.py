@@ -5,7 +5,7 @@ Such a pod does not go to another node when its own is drained, and a node with 
 
 from typing import Final
 
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 
 MIRROR: Final = "kubernetes.io/config.mirror"
 SOURCE: Final = "kubernetes.io/config.source"

@@ -6,9 +6,9 @@ Source: resource.k8s.io/v1 (Kubernetes v1.36).
 import msgspec
 
 from berth.objects.api_object import ApiObject, Int64, TypedObject
+from berth.objects.devices.resource_claims import DeviceConfiguration, DeviceSelector
 from berth.objects.node import Amount
 from berth.objects.node_selector import NodeSelector
-from berth.objects.resource_claims import DeviceConfiguration, DeviceSelector
 from berth.objects.taint import Taint
 
 

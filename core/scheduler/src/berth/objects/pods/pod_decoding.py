@@ -14,10 +14,10 @@ import msgspec
 
 from berth.objects.api_object import ApiObject, Int64, ObjectMeta, ShortText
 from berth.objects.decode import decoder, from_document
-from berth.objects.pod import NO_STATUS, Pod, PodCondition, PodObject, PodStatus
-from berth.objects.pod_requests import resized
-from berth.objects.pod_spec import PodSpec
-from berth.objects.pod_template import TOKEN_VOLUME, PodTemplate, interned
+from berth.objects.pods.pod import NO_STATUS, Pod, PodCondition, PodObject, PodStatus
+from berth.objects.pods.pod_requests import resized
+from berth.objects.pods.pod_spec import PodSpec
+from berth.objects.pods.pod_template import TOKEN_VOLUME, PodTemplate, interned
 from berth.objects.shared_texts import SharedTexts
 
 NOTHING = msgspec.Raw()

@@ -12,7 +12,7 @@ import msgspec
 
 from berth.objects.label_selector import Requirement
 from berth.objects.node_selector import NodeSelector, NodeSelectorTerm
-from berth.objects.storage import PersistentVolume, VolumeNodeAffinity
+from berth.objects.volumes.storage import PersistentVolume, VolumeNodeAffinity
 
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"

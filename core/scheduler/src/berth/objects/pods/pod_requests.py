@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from berth.objects.node import Amount
-from berth.objects.pod import ContainerStatus, Pod
-from berth.objects.pod_spec import Container, PodSpec, ResourceAmounts, Resources
-from berth.objects.pod_template import PodTemplate
+from berth.objects.pods.pod import ContainerStatus, Pod
+from berth.objects.pods.pod_spec import Container, PodSpec, ResourceAmounts, Resources
+from berth.objects.pods.pod_template import PodTemplate
 from berth.objects.quantity import NANOS, NANOS_PER_MILLI, milli, nanos, saturated, whole
 from berth.objects.resource_names import (
     CPU,

@@ -9,10 +9,10 @@ from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
-from berth.objects.csi_migration import CsiVolume, migration_of
-from berth.objects.pod import Pod
-from berth.objects.pod_template import PodTemplate
-from berth.objects.storage import PersistentVolumeClaim
+from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_template import PodTemplate
+from berth.objects.volumes.csi_migration import CsiVolume, migration_of
+from berth.objects.volumes.storage import PersistentVolumeClaim
 
 Volume: TypeAlias = Mapping[str, Any]
 

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from berth.objects.api_object import OwnerReference
-from berth.objects.pod_spec import PodSpec
+from berth.objects.pods.pod_spec import PodSpec
 from berth.objects.steps import Steps
 
 T = TypeVar("T")

@@ -2,9 +2,9 @@
 
 from enum import Enum
 
-from berth.objects.pod_spec import PodSpec
-from berth.objects.pod_template import PodTemplate
-from berth.objects.pod_volumes import UNCOUNTED
+from berth.objects.pods.pod_spec import PodSpec
+from berth.objects.pods.pod_template import PodTemplate
+from berth.objects.pods.pod_volumes import UNCOUNTED
 from berth.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
 
 BASIC = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})

@@ -6,7 +6,7 @@ Source: staging/src/k8s.io/kube-scheduler/framework/types.go HostPortInfo (Kuber
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - the wildcard that a pod's hostIP stands for, nothing is bound here
 

@@ -1,0 +1,1 @@
+"""Devices that drivers publish, and claims of them (dynamic resource allocation)."""

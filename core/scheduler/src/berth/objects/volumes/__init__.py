@@ -1,0 +1,1 @@
+"""Volumes, claims and classes, and the CSI drivers behind them."""
