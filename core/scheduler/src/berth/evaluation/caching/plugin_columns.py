@@ -12,7 +12,7 @@ from typing import NamedTuple
 from berth.evaluation.caching.answer_columns import MAX_REASONS, AnswerColumns
 from berth.evaluation.caching.dirty_rows import ChangedRows
 from berth.evaluation.caching.lru_entries import LruEntries
-from berth.objects.pod import Pod
+from berth.objects.pods.pod import Pod
 from berth.snapshot.columns.row_journal import RowJournal
 from berth.snapshot.snapshot import Snapshot
 
