@@ -5,6 +5,9 @@ those that have one of the words), and what as much of it costs as the API serve
 
 `python -m tests.hostile tenants [--clusters N] [--first SEED] [--jobs J]` plays random clusters with a
 hostile tenant and without it, and measures how long a quiet tenant's pods wait for their nodes.
+
+`python -m tests.hostile rows [ROW ...] --real [--nodes N] [--seconds S]` plays those that were found on a
+real API server, beside Berth and, where `KUBE_SCHEDULER` names it, beside kube-scheduler.
 """
 
 import argparse
@@ -17,10 +20,11 @@ from dataclasses import asdict
 import click
 
 from tests.benchmarks.tables import Table
-from tests.hostile import growth, tenants
+from tests.hostile import api_server_rows, growth, tenants
 from tests.hostile.cases import CASES
 from tests.hostile.growth_rows import ROWS
 from tests.hostile.playing import play
+from tests.kube_scheduler import kube_scheduler
 
 HEADINGS = [
     "row",
@@ -35,6 +39,19 @@ HEADINGS = [
     "log MiB",
     "ends",
     "TERM s",
+    "note",
+]
+
+REPORTED_HEADINGS = [
+    "row",
+    "what",
+    "before",
+    "scheduler",
+    "livez gap / lease gap / longest wait of others, s",
+    "bound",
+    "holders of the lease",
+    "MiB before / peak / after",
+    "namespaces charged",
     "note",
 ]
 
@@ -63,6 +80,9 @@ def main():
         return
     if options.rows == ["tenants"]:
         sys.exit(show_tenants(range(options.first, options.first + options.clusters), options.jobs))
+    if options.rows[:1] == ["rows"]:
+        show_reported_rows(options, options.rows[1:] or api_server_rows.ROWS)
+        return
     if unknown := set(options.rows) - set(CASES):
         parser.error(f"no such row: {', '.join(sorted(unknown))}; see --list")
     if options.list:
@@ -86,6 +106,49 @@ def main():
         sys.stdout.flush()
     if not options.json:
         table.show()
+
+
+def show_reported_rows(options, rows):
+    """Play those rows of api_server_rows.py beside each scheduler that is at hand."""
+    table = Table("rows that were found on a real API server", REPORTED_HEADINGS)
+    for reported in map(api_server_rows.ROWS.__getitem__, rows):
+        for name, program in (("Berth", ()), ("kube-scheduler", (kube_scheduler(),))):
+            if program and not (program[0] and reported.beside_kube_scheduler):
+                continue
+            outcome = asyncio.run(
+                play(
+                    reported.case,
+                    nodes=options.nodes,
+                    seconds=options.seconds,
+                    settle_seconds=options.settle,
+                    each_second=options.rate,
+                    real=options.real,
+                    program=program,
+                )
+            )
+            shown = reported_cells(reported, name, outcome)
+            table.add(*shown)
+            click.echo(f"| {' | '.join(shown)} |")
+            sys.stdout.flush()
+    table.show()
+
+
+def reported_cells(reported, name, outcome):
+    """The table's row."""
+    gaps = (outcome.livez_gap, outcome.lease_gap, outcome.longest_wait)
+    memory = (outcome.mebibytes_before, outcome.mebibytes_peak, outcome.mebibytes_after)
+    return [
+        reported.row,
+        reported.case.what,
+        reported.before if name == "Berth" else "",
+        name,
+        " / ".join(f"{gap:.1f}" for gap in gaps),
+        f"{outcome.bound}/{outcome.submitted}",
+        str(outcome.holders),
+        " / ".join(f"{mebibytes:.0f}" for mebibytes in memory),
+        outcome.charged or "none",
+        outcome.note.replace(" | ", "; "),
+    ]
 
 
 def show_growth(words):

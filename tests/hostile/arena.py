@@ -23,6 +23,8 @@ from tests.suite import PATIENCE_SECONDS
 
 RESTART_SECONDS = 1.0
 ORDINARY = {"written-by": "another-user"}
+OTHERS = "others"
+"""The namespace of ordinary pods; what is hostile is in `default`."""
 CORE = ("", "v1")
 RESOURCES = {
     "ConfigMap": Resource(*CORE, "configmaps", namespaced=True),
@@ -56,14 +58,20 @@ leaderElection: {{leaderElect: true}}
 class Arena:
     """The processes, and what was written."""
 
-    def __init__(self, folder, nodes, *, real=False):
+    def __init__(self, folder, nodes, *, real=False, program=()):
         self.folder, self.nodes, self.real = folder, nodes, real
+        self._program = program
         self.surface = Surface.free()
         self.scheduler = self.sandbox = None
         self.ends = []
         self.written = {}
         self.notes = {}
         self._flags = ()
+
+    @property
+    def is_berth(self):
+        """Whether the scheduler is Berth."""
+        return not self._program
 
     @property
     def kubeconfig(self):
@@ -111,10 +119,21 @@ class Arena:
     async def _start(self):
         self.scheduler = await self._scheduler(self.surface, self.log)
 
-    async def _scheduler(self, surface, log):
+    async def _scheduler(self, surface, log, environment=None):
         port = f"--secure-port={surface.port}"
-        command = [program("berth"), "scheduler", *self._flags, port]
-        return await Child.start("scheduler", command, log, {"OTEL_TRACES_EXPORTER": "none"})
+        command = [*(self._program or (program("berth"), "scheduler")), *self._flags, port]
+        around = {"OTEL_TRACES_EXPORTER": "none", **(environment or {})}
+        return await Child.start("scheduler", command, log, around)
+
+    @asynccontextmanager
+    async def standby(self, environment):
+        """Another scheduler beside the one that leads; where it serves."""
+        surface = Surface.free()
+        child = await self._scheduler(surface, self.standby_log, environment)
+        try:
+            yield surface
+        finally:
+            await child.stop(grace_seconds=1.0)
 
     async def take_over(self):
         """Kill the scheduler and start another one, which has to take over from it."""
@@ -188,9 +207,10 @@ class Arena:
         start, number = loop.time(), 0
         while True:
             document = pod(f"ordinary-{number}", labels=ORDINARY)
+            document["metadata"]["namespace"] = OTHERS
             body = json.dumps(document).encode()
             with suppress(ClientError):
-                await self.api.create(PODS, "default", body)
+                await self.api.create(PODS, OTHERS, body)
             number += 1
             await asyncio.sleep(max(0.0, start + number / each_second - loop.time()))
 
@@ -206,7 +226,7 @@ class Arena:
     async def ordinary_events(self):
         """What a watch says of those pods: their names and nodes."""
         # From a list on: an API server on etcd 3.4 sends no events of what is there already.
-        listed = bounded(json.loads)(await self.api.call("GET", PODS.collection("default")))
+        listed = bounded(json.loads)(await self.api.call("GET", PODS.collection(OTHERS)))
         version = listed["metadata"]["resourceVersion"]
         source = WatchSource(PODS, label_selector="written-by=another-user")
         while True:
@@ -241,11 +261,12 @@ class Arena:
 
 
 @asynccontextmanager
-async def arena(folder, nodes, *, objects=(), configuration="", flags=(), real=False):
-    """A sandbox with so many nodes and these objects, and a scheduler that is ready."""
-    made = Arena(Path(folder), nodes, real=real)
+async def arena(folder, nodes, *, objects=(), configuration="", flags=(), real=False, program=()):
+    """A sandbox with so many nodes and these objects, and a scheduler that is ready, Berth by itself."""
+    made = Arena(Path(folder), nodes, real=real, program=program)
+    others = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OTHERS}}
     try:
-        await made.start_sandbox([*(node(i) for i in range(nodes)), *objects])
+        await made.start_sandbox([others, *(node(i) for i in range(nodes)), *objects])
         await made.start_scheduler(configuration, flags)
         yield made
     finally:

@@ -1,6 +1,7 @@
 """A row played against real processes: what is written, for how long, and what came of it."""
 
 import asyncio
+import re
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
@@ -53,17 +54,25 @@ class Outcome:
     ends: int
     ended_in: float | None
     note: str
+    longest_wait: float
+    holders: int
+    charged: str
 
 
-async def play(case, *, nodes, seconds, settle_seconds, each_second, patience_seconds=0.0, real=False):
-    """Play one row, and what came of it; up to `patience_seconds` more where pods of others wait."""
+async def play(
+    case, *, nodes, seconds, settle_seconds, each_second, patience_seconds=0.0, real=False, program=()
+):
+    """Play one row, and what came of it; up to `patience_seconds` more where pods of others wait.
+
+    `program` is that of another scheduler than Berth, which has no plugins.
+    """
     nodes = min(nodes, case.max_nodes)
     with tempfile.TemporaryDirectory(prefix="hostile-", ignore_cleanup_errors=True) as folder:
         configuration, flags, stop = "", (), None
-        if case.prepare is not None:
+        if case.prepare is not None and not program:
             configuration, flags, stop = await case.prepare(folder)
         try:
-            around = {"configuration": configuration, "flags": flags, "real": real}
+            around = {"configuration": configuration, "flags": flags, "real": real, "program": program}
             async with arena(folder, nodes, objects=case.objects(nodes), **around) as made:
                 return await _measured(case, made, each_second, seconds, patience_seconds, settle_seconds)
         finally:
@@ -94,6 +103,7 @@ async def _measured(case, made, each_second, *seconds):
             made.notes["attack"] = f"{type(error).__name__}: {error}"
     gaps = [each.up_to_now() for each in (probes.health.gaps, probes.lease, probes.bindings, probes.api)]
     bound, logged = len(probes.bound & submitted), made.log_bytes - probes.log_before
+    longest_wait = probes.longest_wait
     with suppress(TimeoutError):
         async with asyncio.timeout(CLEARED_SECONDS):
             await made.remove_written()
@@ -117,4 +127,16 @@ async def _measured(case, made, each_second, *seconds):
         ends=len(made.ends),
         ended_in=ended_in,
         note="; ".join([*made.notes.values(), *made.ends[:1]])[:400],
+        longest_wait=longest_wait,
+        holders=len(probes.holders),
+        charged=", ".join(sorted(charged(made.folder))),
     )
+
+
+CHARGED = re.compile(r"(?:exceeded its budget pod=|more than a cycle's budget namespace=)([^/\s]+)")
+
+
+def charged(folder):
+    """The namespaces that the log says have used more than a cycle's budget."""
+    logs = (file.read_text(errors="replace") for file in folder.glob("scheduler-*.log"))
+    return {namespace for log in logs for namespace in CHARGED.findall(log)}

@@ -63,7 +63,9 @@ class Probes:
         self.arena = arena
         self.health = Health(arena.surface.port)
         self.lease, self.bindings, self.api = Gaps(), Gaps(), Gaps()
-        self.submitted, self.bound = set(), set()
+        self.submitted, self.bound = {}, set()
+        self.slowest = 0.0
+        self.holders = set()
         self.mebibytes_before = resident_mebibytes(arena.scheduler.pid)
         self.mebibytes_peak = 0.0
         self.log_before = arena.log_bytes
@@ -90,14 +92,23 @@ class Probes:
                 if renewed != seen:
                     self.lease.note()
                 seen = renewed
+                self.holders |= {lease["spec"].get("holderIdentity")} - {None, ""}
             await asyncio.sleep(LEASE_EVERY_SECONDS)
 
     async def _pods(self):
         async for name, on in self.arena.ordinary_events():
-            self.submitted.add(name)
+            now = time.monotonic()
+            came = self.submitted.setdefault(name, now)
             if on and name not in self.bound:
                 self.bound.add(name)
+                self.slowest = max(self.slowest, now - came)
                 self.bindings.note()
+
+    @property
+    def longest_wait(self):
+        """How long a pod has waited at most, those that are not bound yet included."""
+        waiting = [came for name, came in self.submitted.items() if name not in self.bound]
+        return max([self.slowest, *(time.monotonic() - came for came in waiting)])
 
     async def _memory(self):
         while True:

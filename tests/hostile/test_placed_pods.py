@@ -3,7 +3,7 @@
 import pytest
 
 from berth.objects.label_selector import LabelSelector, Requirement, Selector
-from berth.objects.pods.host_ports import HostPort
+from berth.objects.pods.host_ports import HostPort, host_ports
 from berth.objects.pods.pod_spec import (
     Affinity,
     Container,
@@ -281,6 +281,14 @@ def test_volumes_of_a_pod_are_one_change():
 
     assert calls(lambda: volumes_of.add(0, info)) < 20
     assert 1 == len(volumes_of.changes.since(0))
+
+
+def test_ports_are_read_once_for_all_pods_of_a_template():
+    """PreFilter, the signature and the hint of each event ask for them."""
+    placed = make_pod("placed", host_ports=range(1, 8_001))
+    host_ports(placed)
+
+    assert calls(lambda: host_ports(placed)) < 10
 
 
 def test_an_image_is_one_volume_whatever_its_monitors():

@@ -85,13 +85,13 @@ def own_address():
         return probe.getsockname()[0]
 
 
-def with_plugin(deed, *, tcp=False):
-    """A plugin that does the deed, in a profile of its own."""
+def with_plugin(deed, *, tcp=False, configuration=PROFILES):
+    """A plugin that does the deed, in a profile of its own unless the configuration says otherwise."""
 
     async def prepare(folder):
         sidecar = Sidecar(deed, folder, tcp=tcp)
         await sidecar.start()
-        return PROFILES, (f"--plugins={sidecar.list}",), sidecar.remove
+        return configuration, (f"--plugins={sidecar.list}",), sidecar.remove
 
     return prepare
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_template import PodTemplate
 
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - the wildcard that a pod's hostIP stands for, nothing is bound here
 
@@ -21,10 +22,14 @@ class HostPort(NamedTuple):
 
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
     """The distinct ports that the pod's containers and sidecars claim, in order."""
-    sidecars = (c for c in pod.spec.init_containers if c.restartable)
+    return pod.template.derived(_host_ports)
+
+
+def _host_ports(template: PodTemplate) -> tuple[HostPort, ...]:
+    sidecars = (c for c in template.spec.init_containers if c.restartable)
     claims = (
         HostPort(port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port)
-        for container in (*pod.spec.containers, *sidecars)
+        for container in (*template.spec.containers, *sidecars)
         for port in container.ports
         if port.host_port > 0
     )
