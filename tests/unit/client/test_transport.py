@@ -10,10 +10,10 @@ from berth.client.connections import pool
 from berth.client.connections.request_counts import RequestCounts
 from berth.client.endpoint import FixedAuthorization, endpoint_of
 from berth.client.errors import CutError, DeadlineError, HeldBackError, NotSentError
-from berth.client.timing import TokenBucket
 from berth.client.transport import Post
 from berth.client.write_guard import Terms, WriteGuard
 from berth.framework.clock import SystemClock
+from berth.framework.pacing import TokenBucket
 from tests.failures.reporting import reports
 from tests.unit.client.conftest import (
     answer,
@@ -276,16 +276,27 @@ async def test_slow_reader_stops_the_server():
 
 def test_rate_limit(clock):
     """A burst passes at once, the rest at the given rate."""
-    bucket = TokenBucket(10, 3, clock)
+    bucket = TokenBucket(10, 3, clock.monotonic)
 
     assert [0, 0, 0, 0.1, 0.2, 0.3] == pytest.approx([bucket.reserve() for _ in range(6)])
 
 
+def test_rate_limit_without_waiting(clock):
+    """A request that may not pass now leaves the rate as it is: the next token comes when it would have."""
+    bucket = TokenBucket(10, 3, clock.monotonic)
+    at_once = [bucket.take() for _ in range(5)]
+    clock.seconds += 0.11
+
+    assert [True, True, True, False, False] == at_once
+    assert [True, False] == [bucket.take(), bucket.take()]
+
+
 def test_no_rate_limit(clock):
     """A negative rate lets everything pass."""
-    bucket = TokenBucket(-1, 0, clock)
+    bucket = TokenBucket(-1, 0, clock.monotonic)
 
     assert {0.0} == {bucket.reserve() for _ in range(1000)}
+    assert bucket.take()
 
 
 async def test_limited_requests_leave_in_order():
@@ -301,7 +312,7 @@ async def test_limited_requests_leave_in_order():
             seen.append(head.split()[1])
             writer.write(answer(200))
 
-    limiter = TokenBucket(1000, 1, SystemClock())
+    limiter = TokenBucket(1000, 1, SystemClock().monotonic)
     async with (
         raw_server(serve) as server,
         transport_to(server.url, limiter=limiter, max_connections=1) as transport,
@@ -313,7 +324,7 @@ async def test_limited_requests_leave_in_order():
 
 async def test_beyond_the_rate_limit():
     """A request whose turn comes after its deadline was certainly not sent."""
-    limiter = TokenBucket(0.001, 1, SystemClock())
+    limiter = TokenBucket(0.001, 1, SystemClock().monotonic)
     async with raw_server(silent) as server, transport_to(server.url, limiter=limiter) as transport:
         limiter.reserve()
         with pytest.raises(NotSentError, match="rate limit"):

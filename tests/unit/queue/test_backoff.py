@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from berth.framework.pacing import Backoff
 from berth.framework.queueing.queued_pod import QueuedPodInfo
-from berth.queue.pools.backoff_queue import BackoffPolicy, backoff_duration
+from berth.queue.pools.backoff_queue import BackoffPolicy
 from tests.unit.queue.kit import NODE_ADD, a_bench, a_pod
 
 
@@ -30,16 +31,16 @@ from tests.unit.queue.kit import NODE_ADD, a_bench, a_pod
 )
 def test_duration(initial, maximum, count, duration):
     """11.2: the duration doubles with each failure up to the maximum, whatever the count."""
-    assert duration == backoff_duration(count, initial, maximum)
+    assert duration == Backoff(initial, maximum).pause(count)
 
 
 @given(st.integers(1, 100), st.integers(0, 1000), st.integers(1, 80))
 def test_duration_is_bounded_and_grows(initial, extra, count):
     """2.4: one more failure never shortens the backoff, and the maximum bounds it."""
     maximum = initial + extra
-    duration = backoff_duration(count, initial, maximum)
+    duration = Backoff(initial, maximum).pause(count)
 
-    assert duration <= backoff_duration(count + 1, initial, maximum) <= maximum
+    assert duration <= Backoff(initial, maximum).pause(count + 1) <= maximum
     assert duration == min(initial * 2 ** (count - 1), maximum)
 
 

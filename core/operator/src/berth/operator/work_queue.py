@@ -9,10 +9,11 @@ Source: k8s.io/client-go/util/workqueue (v1.36).
 import asyncio
 from collections.abc import Callable
 
+from berth.framework.pacing import Backoff
 from berth.operator.kinds import SchedulerKey
 
-FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 60.0
+RETRIES = Backoff(0.2, LONGEST_PAUSE_SECONDS)
 
 
 class WorkQueue:
@@ -65,8 +66,7 @@ class WorkQueue:
     def failed(self, key: SchedulerKey) -> float:
         """Have the key looked at again; gives after how many seconds at the latest, for it may be added."""
         self._done(key)
-        count = self._failures.get(key, 0)
-        self._failures[key] = count + 1
-        pause: float = min(FIRST_PAUSE_SECONDS * 2.0**count, LONGEST_PAUSE_SECONDS)
+        count = self._failures[key] = self._failures.get(key, 0) + 1
+        pause = RETRIES.pause(count)
         self.add_later(key, pause)
         return pause

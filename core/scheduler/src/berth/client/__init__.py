@@ -4,7 +4,7 @@ How the scheduler process uses it:
 
     endpoint = load_endpoint(kubeconfig=path, master=url)        # ConfigurationError: exit code 2
     clock = SystemClock()
-    transport = Transport(endpoint, limiter=TokenBucket(qps, burst, clock))
+    transport = Transport(endpoint, limiter=TokenBucket(qps, burst, clock.monotonic))
     events = EventRecorder(Api(Transport(endpoint, max_connections=4)))
     elector = LeaderElector(Api(Transport(endpoint, max_connections=1)), LeaseSettings(), new_identity())
     pods = PodWrites(transport, may_write=WriteGuard(elector.is_fresh))
@@ -34,7 +34,6 @@ from berth.client.events import EventRecorder, Reference
 from berth.client.leases import LeaderElector, LeaseSettings, new_identity
 from berth.client.pods import Ambiguous, BindOutcome, Bound, Conflict, NotFound, PodWrites, Rejected
 from berth.client.resources import Resource
-from berth.client.timing import TokenBucket
 from berth.client.transport import Transport
 from berth.client.watching.reflector import EventHandler, Reflector
 from berth.client.watching.watch import WatchSource
@@ -59,7 +58,6 @@ __all__ = [
     "Rejected",
     "Resource",
     "SystemClock",
-    "TokenBucket",
     "Transport",
     "WatchSource",
     "endpoint_of",

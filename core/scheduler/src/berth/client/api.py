@@ -5,6 +5,7 @@ What is done for every pod is sent with a callback; coroutines, for the rare cal
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import NamedTuple
@@ -17,6 +18,7 @@ from berth.client.timing import After, after
 from berth.client.transport import JSON, Query, Transport, settle
 from berth.client.wire import error_from
 from berth.client.write_guard import WriteGuard
+from berth.framework.pacing import Backoff
 
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
@@ -27,30 +29,13 @@ BAD = 400
 TRIES = 5
 
 
+@dataclass(frozen=True, slots=True)
 class Retry:
-    """How often to try, how long to pause, and which errors are worth it.
+    """How often to try, how long to pause, and which errors are worth it."""
 
-    Units: initial_seconds.
-    """
-
-    def __init__(
-        self,
-        tries: int,
-        initial_seconds: float,
-        factor: float,
-        jitter: float,
-        worth: Callable[[ClientError], bool],
-    ) -> None:
-        self.tries = tries
-        self.initial_seconds = initial_seconds
-        self.factor = factor
-        self.jitter = jitter
-        self.worth = worth
-
-    def pause(self, failures: int, rng: Random) -> float:
-        """Seconds to wait after this many failures."""
-        growing = self.initial_seconds * self.factor ** (failures - 1)
-        return growing * (1.0 + self.jitter * rng.random())
+    tries: int
+    backoff: Backoff
+    worth: Callable[[ClientError], bool]
 
 
 def never_landed(error: ClientError) -> bool:
@@ -63,8 +48,9 @@ def may_pass(error: ClientError) -> bool:
     return isinstance(error, RetryError)
 
 
-READ = Retry(TRIES, 0.05, 3.0, 0.5, may_pass)
-WRITE = Retry(TRIES, 0.05, 3.0, 0.5, never_landed)
+_BACKOFF = Backoff(0.05, factor=3.0, jitter=0.5)
+READ = Retry(TRIES, _BACKOFF, may_pass)
+WRITE = Retry(TRIES, _BACKOFF, never_landed)
 
 
 Done = Callable[[bytes | ClientError], object]
@@ -127,7 +113,7 @@ class RetriedCall:
             outcome = error_from(outcome)
         self._failures += 1
         asked = outcome.retry_after_seconds if isinstance(outcome, ThrottledError) else 0.0
-        pause = max(self._retry.pause(self._failures, self._rng), asked)
+        pause = max(self._retry.backoff.pause(self._failures, self._rng), asked)
         late = asyncio.get_running_loop().time() + pause >= self._deadline
         if late or self._failures == self._retry.tries or not self._retry.worth(outcome):
             self._done(outcome)

@@ -41,13 +41,14 @@ from berth.client.resources import LEASES
 from berth.client.timing import Sleep, micro_time
 from berth.client.wire import decode_document, encode
 from berth.framework.clock import Clock, SystemClock
+from berth.framework.pacing import Backoff
 
 log = logging.getLogger(__name__)
 
 JITTER_FACTOR = 1.2
 TRIES_A_LINE = 30
 """Of tries that fail alike, one in so many has a line: by default one in two minutes."""
-ONCE = Retry(1, 0.0, 1.0, 0.0, never_landed)
+ONCE = Retry(1, Backoff(0.0), never_landed)
 NEVER = -math.inf
 
 

@@ -26,6 +26,7 @@ from berth.client.timing import After, after
 from berth.client.transport import Transport
 from berth.client.wire import encode
 from berth.client.write_guard import WriteGuard
+from berth.framework.pacing import Backoff
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +97,15 @@ def _status_patch_may_pass(error: ClientError) -> bool:
 
 
 # Core 5.10: up to 4 tries, 10 ms at first, five times longer each, jitter 0.1.
-STATUS_RETRY = Retry(4, 0.01, 5.0, 0.1, _status_patch_may_pass)
+_STATUS_BACKOFF = Backoff(0.01, factor=5.0, jitter=0.1)
+STATUS_RETRY = Retry(4, _STATUS_BACKOFF, _status_patch_may_pass)
 
 
 def _may_pass_on_that_version(error: ClientError) -> bool:
     return not isinstance(error, ConflictError) and _status_patch_may_pass(error)
 
 
-STATUS_OF_VERSION_RETRY = Retry(4, 0.01, 5.0, 0.1, _may_pass_on_that_version)
+STATUS_OF_VERSION_RETRY = Retry(4, _STATUS_BACKOFF, _may_pass_on_that_version)
 
 
 def _outcome_of(error: ClientError) -> BindOutcome:

@@ -27,9 +27,9 @@ from berth.client.connections.pool import ConnectionPool
 from berth.client.connections.request_counts import RequestCounts
 from berth.client.endpoint import Endpoint
 from berth.client.errors import ClientError, NotSentError
-from berth.client.timing import TokenBucket
 from berth.client.write_guard import WriteGuard
 from berth.framework.clock import SystemClock
+from berth.framework.pacing import TokenBucket
 
 JSON = "application/json"
 ACCEPT_JSON = f"Accept: {JSON}\r\n"
@@ -67,7 +67,7 @@ class Transport:
         """How long a request may take that names no time of its own."""
         self.pool = ConnectionPool(endpoint, max_connections)
         self.counts = RequestCounts()
-        self.limiter = limiter or TokenBucket(-1, 0, SystemClock())
+        self.limiter = limiter or TokenBucket(-1, 0, SystemClock().monotonic)
         self.authorization = endpoint.authorization
         self.host = endpoint.address.authority
         """The server's, as metrics and the Host header name it."""

@@ -33,6 +33,7 @@ from math import inf
 from berth.cycle.debts import BETWEEN_TURNS_SECONDS, FOR_CPU, PLACED_PODS, Debts
 from berth.framework.attempts.cycle_budget import CpuTime, CycleMeter
 from berth.framework.clock import Clock
+from berth.framework.pacing import Backoff
 from berth.framework.ports.background import Background
 from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.objects.pods.pod import Pod
@@ -196,9 +197,8 @@ class CycleBudgets:
             return
         info.over_budget_count += 1
         info.over_budget_seconds += meter.used_seconds
-        # Twice as long each time: shifted no further than any limit needs, so that no count overflows.
-        doubled = FOR_CPU * info.over_budget_seconds * 2 ** min(info.over_budget_count - 1, 16)
-        seconds = max(min(doubled, LONGEST_HOLD_SECONDS), self.debts.owed(info.pod.namespace))
+        hold = Backoff(FOR_CPU * info.over_budget_seconds, LONGEST_HOLD_SECONDS)
+        seconds = max(hold.pause(info.over_budget_count), self.debts.owed(info.pod.namespace))
         info.held_until = self.clock.monotonic() + seconds
         log.warning(
             "pod held back pod=%s seconds=%.1f over_budget_attempts=%d over_budget_cpu=%.3fs",

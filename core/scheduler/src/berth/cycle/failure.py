@@ -14,6 +14,7 @@ from berth.framework.attempts.diagnosis import FitError, GroupFitError
 from berth.framework.clock import Clock
 from berth.framework.handle import ApiWriter, EventRecorder, PodGoneError
 from berth.framework.interface import KEEP_NOMINATION, NominatingInfo, NominatingMode
+from berth.framework.pacing import Backoff
 from berth.framework.pod_conditions import changes, unscheduled
 from berth.framework.ports.background import Background
 from berth.framework.queueing.queued_pod import QueuedPodInfo
@@ -27,20 +28,19 @@ log = logging.getLogger(__name__)
 REASON_UNSCHEDULABLE = "Unschedulable"
 REASON_SCHEDULER_ERROR = "SchedulerError"
 
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+STATUS_BACKOFF = Backoff(1.0, longest=60.0)
 """Seconds until a status that could not be written is written again."""
 MAX_TRIES = 10
 """Five minutes: by then the pod is tried again, and what no server takes is not sent for ever."""
 
 
 class _StatusUpdate(NamedTuple):
-    """What is to be written about an attempt, how often that was tried, and the pause until the next time."""
+    """What is to be written about an attempt, and how often that was tried."""
 
     attempts: int
     condition: PodCondition
     nominated_node_name: str | None
     tries: int = 1
-    pause: float = FIRST_PAUSE
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +114,12 @@ class FailureHandler:
         except PodGoneError:
             return
         except Exception as error:  # noqa: BLE001 - the pod is already back in the queue; only its status is stale
-            level = logging.WARNING if saying.pause == FIRST_PAUSE else logging.DEBUG
+            level = logging.WARNING if saying.tries == 1 else logging.DEBUG
             log.log(level, "status not written pod=%s error=%s", pod.key, error)
             if saying.tries < MAX_TRIES:
-                later = saying._replace(tries=saying.tries + 1, pause=min(2 * saying.pause, LONGEST_PAUSE))
-                self.background.call_later(saying.pause, partial(self._write_again, pod, later))
+                later = saying._replace(tries=saying.tries + 1)
+                pause = STATUS_BACKOFF.pause(saying.tries)
+                self.background.call_later(pause, partial(self._write_again, pod, later))
 
     def _write_again(self, pod: Pod, saying: "_StatusUpdate") -> None:
         """Unless the pod is tried again meanwhile: a newer attempt has its own to say."""

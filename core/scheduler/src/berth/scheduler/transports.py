@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from berth.client.endpoint import Endpoint
 from berth.client.events import EventRecorder
-from berth.client.timing import TokenBucket
 from berth.client.transport import Transport
 from berth.framework.clock import SystemClock
+from berth.framework.pacing import TokenBucket
 from berth.scheduler.loop.control_thread import ControlThread
 from berth.scheduler.process_options import ProcessOptions
 
@@ -40,7 +40,7 @@ def open_transports(
     Closed with the stack, each by the loop that owns it.
     """
     connection = options.loaded.configuration.client_connection
-    limiter = TokenBucket(connection.qps, connection.burst, SystemClock())
+    limiter = TokenBucket(connection.qps, connection.burst, SystemClock().monotonic)
     seconds = options.request_seconds
     first, second = endpoints
     requests = Transport(first, max_connections=MAX_CONNECTIONS, limiter=limiter, request_seconds=seconds)

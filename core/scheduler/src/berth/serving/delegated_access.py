@@ -27,6 +27,7 @@ from berth.aggregated_api.users import User
 from berth.client.errors import ClientError
 from berth.client.resources import Resource
 from berth.framework.clock import SYSTEM_CLOCK
+from berth.framework.pacing import TokenBucket
 from berth.serving.access import ANONYMOUS, Access, AccessReview
 from berth.serving.errors import TooManyReviewsError
 
@@ -73,34 +74,11 @@ class _AccessReview(msgspec.Struct):
 
 
 @dataclass(slots=True)
-class Strangers:
-    """How many questions may be put about those who are not known: a rate, and some at once."""
-
-    monotonic: Callable[[], float]
-    per_second: float = STRANGERS_PER_SECOND
-    at_once: int = STRANGERS_AT_ONCE
-    _left: float = field(init=False)
-    _counted_at: float = 0.0
-
-    def __post_init__(self) -> None:
-        self._left = self.at_once
-
-    def admit(self) -> None:
-        """Count one more. Raises: TooManyReviewsError."""
-        now = self.monotonic()
-        earned = (now - self._counted_at) * self.per_second
-        self._left, self._counted_at = min(self.at_once, self._left + earned), now
-        if self._left < 1:
-            raise TooManyReviewsError
-        self._left -= 1
-
-
-@dataclass(slots=True)
 class ReviewCache(Generic[T]):
     """Answers by question; bounded, the oldest of strangers leave before any of those known to be good."""
 
     monotonic: Callable[[], float]
-    strangers: Strangers
+    strangers: TokenBucket
     good: Callable[[T], bool]
     _known: dict[bytes, tuple[float, T]] = field(default_factory=dict)
     _refused: dict[bytes, tuple[float, T]] = field(default_factory=dict)
@@ -114,8 +92,9 @@ class ReviewCache(Generic[T]):
         if kept is not None and now < kept[0] + KEPT_SECONDS:
             return kept[1]
         if (task := self._open.get(key)) is None:
-            if key not in self._known or now >= self._known[key][0] + KNOWN_SECONDS:
-                self.strangers.admit()
+            is_stranger = key not in self._known or now >= self._known[key][0] + KNOWN_SECONDS
+            if is_stranger and not self.strangers.take():
+                raise TooManyReviewsError
             task = self._open[key] = asyncio.create_task(ask())
             task.add_done_callback(lambda done: self._keep(key, done))
         # Others wait for the same answer: it comes even if this client has gone.
@@ -140,10 +119,10 @@ class DelegatedAccess:
 
     def __init__(self, api: Creator, *, monotonic: Callable[[], float] = SYSTEM_CLOCK.monotonic) -> None:
         self._api = api
-        strangers = Strangers(monotonic)
+        strangers = TokenBucket(STRANGERS_PER_SECOND, STRANGERS_AT_ONCE, monotonic)
         self._users = ReviewCache[User | None](monotonic, strangers, lambda user: user is not None)
         self._verdicts = ReviewCache[bool](monotonic, strangers, bool)
-        users = Strangers(monotonic, USERS_PER_SECOND, USERS_AT_ONCE)
+        users = TokenBucket(USERS_PER_SECOND, USERS_AT_ONCE, monotonic)
         self._verdicts_on_certified = ReviewCache[bool](monotonic, users, bool)
 
     async def __call__(self, asked: AccessReview) -> Access | None:

@@ -22,11 +22,12 @@ from berth.client.errors import ClientError, NotFoundError, RejectedError, Throt
 from berth.client.resources import PODS
 from berth.client.wire import bounded, encode
 from berth.descheduling.plan import API_VERSION, DeschedulePlan, Move
+from berth.framework.pacing import Backoff
 from berth.objects.pods.pod_decoding import decode_pod
 
 REQUESTED_BY: Final = "berth"
 LOOK_SECONDS: Final = 1.0
-ONCE: Final = Retry(1, 0.0, 1.0, 0.0, lambda _: False)
+ONCE: Final = Retry(1, Backoff(0.0), lambda _: False)
 
 Sleep = Callable[[float], Awaitable[None]]
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from berth.framework.pacing import Backoff, Pauses
 from berth.sandbox.child_process import tied
 from berth.sandbox.containers.probes import Prober
 from berth.sandbox.meta import new_uid
@@ -62,7 +63,8 @@ class FakeContainer:
 
     async def keep(self, launch: Launch) -> None:
         """Run it, again and again, until it is stopped."""
-        pause = self.restart_seconds
+        pauses = Pauses(Backoff(self.restart_seconds, _LONGEST_PAUSE))
+        pauses.next()
         loop = asyncio.get_running_loop()
         while not self._stopping:
             begun = loop.time()
@@ -70,11 +72,9 @@ class FakeContainer:
             if self._stopping:
                 return
             self.last_state = self.state
-            pause = (
-                self.restart_seconds
-                if loop.time() - begun > _STABLE_SECONDS
-                else min(pause * 2, _LONGEST_PAUSE)
-            )
+            if loop.time() - begun > _STABLE_SECONDS:
+                pauses.reset()
+            pause = pauses.next()
             text = f"back-off {pause:g}s restarting failed container={self.spec['name']}"
             self.wait_for("CrashLoopBackOff", text)
             await asyncio.sleep(pause)

@@ -19,8 +19,8 @@ from berth.client.connections.pool import ConnectionPool
 from berth.client.connections.request_counts import RequestCounts
 from berth.client.endpoint import Authorization
 from berth.client.errors import ClientError, CutError, HeldBackError, NotSentError
-from berth.client.timing import TokenBucket
 from berth.client.write_guard import WriteGuard
+from berth.framework.pacing import TokenBucket
 
 log = logging.getLogger(__name__)
 

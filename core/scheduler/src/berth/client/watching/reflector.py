@@ -35,7 +35,7 @@ from berth.client.errors import (
     VersionTooLargeError,
 )
 from berth.client.legible import UNREADABLE
-from berth.client.timing import Backoff, Sleep
+from berth.client.timing import Sleep
 from berth.client.transport import Transport
 from berth.client.watching.freshness import Absence, covers
 from berth.client.watching.handling import Handling
@@ -45,6 +45,7 @@ from berth.client.watching.watch import PAGE_SIZE, WatchSource, current_version,
 from berth.client.wire import Meta, ObjectKey, bounded, decode_head, decode_watch_event, error_from_event
 from berth.event_handlers.errors import FollowUpError
 from berth.framework.clock import SYSTEM_CLOCK, Clock, SystemClock
+from berth.framework.pacing import Backoff, Pauses
 
 log = logging.getLogger(__name__)
 
@@ -140,9 +141,9 @@ class Reflector(Generic[T]):
         self._clock = clock or SystemClock()
         self._sleep = sleep
         self._rng = rng or Random()
-        self._backoff = Backoff(0.2, cap=30.0, rng=self._rng)
+        self._backoff = Pauses(Backoff(0.2, longest=30.0, jitter=1.0), self._rng)
         # A kind that is not served may be a CustomResourceDefinition away: asking is cheap, and it is wanted.
-        self._absent = Backoff(0.2, cap=0.8, rng=self._rng)
+        self._absent = Pauses(Backoff(0.2, longest=0.8, jitter=1.0), self._rng)
         self._known: KnownObjects[T] = KnownObjects()
         self._relist = True
         self._turn_ends = 0.0
@@ -248,7 +249,7 @@ class Reflector(Generic[T]):
         await self._listed_anew()
 
     async def _caught_up(self) -> bool:
-        backoff = Backoff(0.2, cap=5.0, rng=self._rng)
+        backoff = Pauses(Backoff(0.2, longest=5.0, jitter=1.0), self._rng)
         while True:
             before = self.resource_version
             try:

@@ -10,9 +10,12 @@ Half open, one call is let through as a probe; all others fail at once. Source: 
 from collections.abc import Callable
 from enum import Enum
 
+from berth.framework.pacing import Backoff
+
 FAILURES_IN_A_ROW = 5
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
+PROBES = Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
 
 
 class Circuit(Enum):
@@ -31,7 +34,7 @@ class Breaker:
         self._now = now
         self._on_change = on_change
         self._failures = 0
-        self._pause = FIRST_PAUSE_SECONDS
+        self._failed_probes = 0
         self._opens_at = 0.0
         self._probing = False
 
@@ -57,7 +60,7 @@ class Breaker:
         """A call was answered as it should be."""
         self._failures, self._probing = 0, False
         if self.circuit is not Circuit.CLOSED:
-            self._pause = FIRST_PAUSE_SECONDS
+            self._failed_probes = 0
             self._turn(Circuit.CLOSED)
 
     def failed(self) -> None:
@@ -65,10 +68,10 @@ class Breaker:
         self._failures += 1
         self._probing = False
         if self.circuit is Circuit.HALF_OPEN:
-            self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+            self._failed_probes += 1
         elif self.circuit is Circuit.OPEN or self._failures < FAILURES_IN_A_ROW:
             return
-        self._opens_at = self._now() + self._pause
+        self._opens_at = self._now() + PROBES.pause(self._failed_probes + 1)
         self._turn(Circuit.OPEN)
 
     def gave_up(self) -> None:

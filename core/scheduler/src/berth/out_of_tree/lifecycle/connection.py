@@ -24,6 +24,7 @@ import grpc.aio
 
 from berth.config.out_of_tree.sidecars import SidecarSpec, is_unix, socket_path
 from berth.framework.clock import SYSTEM_CLOCK, Clock
+from berth.framework.pacing import Backoff, Pauses
 from berth.out_of_tree.allowance import Allowance
 from berth.out_of_tree.cluster_state.state_feed import StateFeed
 from berth.out_of_tree.cluster_state.state_stream import StateStream, within
@@ -322,7 +323,8 @@ class PluginConnection:
 
     async def run(self) -> None:
         """Connect, stay connected, connect again."""
-        pause = FIRST_BACKOFF_SECONDS
+        pauses = Pauses(Backoff(FIRST_BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS))
+        late = Pauses(Backoff(FIRST_BACKOFF_SECONDS, LONGEST_BACKOFF_WHEN_LATE_SECONDS))
         while True:
             answered, broke_protocol = self._answered, False
             try:
@@ -332,11 +334,11 @@ class PluginConnection:
                 broke_protocol = isinstance(innermost, ProtocolError)
                 self._broken(innermost)
                 _end_if_cancelled()
-            longest = LONGEST_BACKOFF_WHEN_LATE_SECONDS if self._late else LONGEST_BACKOFF_SECONDS
             # A plugin that breaks the protocol again and again is not dialled ten times a second for it.
-            was_useful = self._answered > answered and not broke_protocol
-            pause = FIRST_BACKOFF_SECONDS if was_useful else min(2 * pause, longest)
-            await asyncio.sleep(pause)
+            if self._answered > answered and not broke_protocol:
+                pauses.reset()
+                late.reset()
+            await asyncio.sleep((late if self._late else pauses).next())
 
     def _broken(self, error: BaseException) -> None:
         match error:

@@ -12,21 +12,11 @@ from dataclasses import dataclass
 from itertools import chain
 from math import floor, inf
 
+from berth.framework.pacing import Backoff
 from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.queue.pools.record_heap import Order, RecordHeap, ShardOf, whole
 
 log = logging.getLogger(__name__)
-
-
-def backoff_duration(count: int, initial: int, maximum: int) -> int:
-    """How long the count-th failure in a row holds a pod back, in the unit of the limits.
-
-    The maximum is shifted, not the initial value, so that no count overflows upstream.
-    """
-    if maximum == 0 or count == 0:
-        return 0
-    shift = count - 1
-    return maximum if initial > maximum >> shift else initial << shift
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +35,7 @@ class BackoffPolicy:
 
     def _expiry(self, record: QueuedPodInfo) -> float:
         count = record.consecutive_errors_count or record.unschedulable_count
-        duration = backoff_duration(count, self.initial_seconds, self.max_seconds)
+        duration = Backoff(self.initial_seconds, self.max_seconds).pause(count)
         expiry = self._window(record.timestamp + duration) if duration else -inf
         return expiry if record.held_until is None else max(expiry, self._window(record.held_until))
 

@@ -14,8 +14,8 @@ import msgspec
 
 from berth.client.errors import ClientError, ConflictError, NotFoundError, ServerError
 from berth.client.pods import Ambiguous, BindOutcome, Bound, Conflict, NotFound, PodWrites, Rejected
-from berth.client.timing import Backoff
 from berth.framework.handle import NO_ANNOTATIONS, OnBound, PodGoneError
+from berth.framework.pacing import Backoff, Pauses
 from berth.framework.pod_conditions import changes, held
 from berth.framework.ports.background import Background
 from berth.objects.pods.pod import Pod, PodCondition
@@ -31,6 +31,7 @@ Failed = Ambiguous | Conflict | NotFound | Rejected
 REFUSALS = 4
 # How many versions of a waiting pod a status is written to, where others change it meanwhile.
 STATUS_VERSIONS = 4
+WRITE_BACKOFF = Backoff(0.05, longest=5.0, jitter=1.0)
 # What a proxy says when it has lost sight of the request: that may still arrive.
 FROM_IN_BETWEEN = frozenset({502, 504})
 
@@ -90,7 +91,7 @@ class PodWriter:
         self, pod: Pod, node_name: str, annotations: Mapping[str, str], outcome: BindOutcome
     ) -> None:
         """Return once the binding landed, of which one try is in doubt. Raises: BindFailedError."""
-        backoff = Backoff(0.05, cap=5.0, rng=self._rng)
+        pauses = Pauses(WRITE_BACKOFF, self._rng)
         refusals = 0
         while not isinstance(outcome, Bound):
             # What an earlier try did is open until a read shows, whatever became of this one.
@@ -100,7 +101,7 @@ class PodWriter:
             if not isinstance(outcome, Ambiguous | Conflict) or refusals == REFUSALS:
                 raise BindFailedError(_words_of(outcome))
             # An unanswered try may yet arrive: the same binding once more is harmless, no other would be.
-            await self._sleep(backoff.next())
+            await self._sleep(pauses.next())
             answer = self._background.outcome()
             self._pods.bind(
                 pod.namespace, pod.name, pod.uid, node_name, answered=answer.set, annotations=annotations
@@ -122,7 +123,7 @@ class PodWriter:
         return current.node_name == node_name
 
     async def _read(self, pod: Pod) -> Pod | None:
-        backoff = Backoff(0.05, cap=5.0, rng=self._rng)
+        pauses = Pauses(WRITE_BACKOFF, self._rng)
         while True:
             try:
                 return self._decode(await self._pods.get(pod.namespace, pod.name))
@@ -130,7 +131,7 @@ class PodWriter:
                 return None
             except ClientError as error:
                 log.info("binding's outcome still unknown pod=%s error=%s", pod.key, error)
-                await self._sleep(backoff.next())
+                await self._sleep(pauses.next())
 
     async def patch_pod_status(
         self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None

@@ -8,6 +8,7 @@ from berth.client.events import EventRecorder, Reference
 from berth.client.watching.quarantined_objects import NotTaken
 from berth.client.watching.reflector import Reflector
 from berth.framework.clock import Clock
+from berth.framework.pacing import TokenBucket
 
 REASON = "NotTakenIn"
 # As many events at once, and then one for so many seconds: objects may be written faster than events.
@@ -45,15 +46,13 @@ class SetAsideEvents:
     def __init__(self, recorder: EventRecorder, controller: str, clock: Clock) -> None:
         self._recorder = recorder
         self._controller = controller
-        self._clock = clock
-        self._left = float(BURST)
-        self._at = clock.monotonic()
+        self._rate = TokenBucket(1 / SECONDS_FOR_EVENT, BURST, clock.monotonic)
 
     def report(self, not_taken: NotTaken) -> None:
         """Record the event, unless there were too many of late."""
         kind = KINDS.get(not_taken.resource)
         meta = not_taken.meta
-        if kind is None or max(len(meta.name), len(meta.namespace)) > LONGEST_NAME or not self._may():
+        if kind is None or max(len(meta.name), len(meta.namespace)) > LONGEST_NAME or not self._rate.take():
             return
         about = Reference(
             not_taken.resource.api_version,
@@ -71,15 +70,6 @@ class SetAsideEvents:
             action="Watching",
             note=f"This version of the object cannot be taken in: {not_taken.problem}",
         )
-
-    def _may(self) -> bool:
-        now = self._clock.monotonic()
-        self._left = min(float(BURST), self._left + (now - self._at) / SECONDS_FOR_EVENT)
-        self._at = now
-        if self._left < 1:
-            return False
-        self._left -= 1
-        return True
 
 
 def set_aside_total(mirrors: Iterable[Reflector[Any]]) -> dict[str, float]:
