@@ -22,7 +22,7 @@ from tests.kube_scheduler import WITHOUT, kube_scheduler
 from tests.scheduler_perf.cluster import Cluster, Scheduler
 from tests.scheduler_perf.errors import NotPlayedError, PerfError
 from tests.scheduler_perf.playing import Play, refused
-from tests.scheduler_perf.report import BERTH, Report, replaced
+from tests.scheduler_perf.report import BERTH, OTHER, Report, replaced
 from tests.scheduler_perf.tree import enabled, read_tree
 
 
@@ -67,7 +67,7 @@ def parse(arguments=None):
     add("--label", default="performance", metavar="FILTER", help="as upstream: a,+b,-c; default performance")
     add("--real", action="store_true", help="on a real kube-apiserver (KUBEBUILDER_ASSETS)")
     add("--waiting", action="store_true", help="measured pods are there before the scheduler starts")
-    add("--only", choices=(BERTH, "kube-scheduler"), help="one scheduler alone")
+    add("--only", choices=(BERTH, OTHER), help="one scheduler alone")
     add("--runs", type=int, default=1, help="runs of each; figures are medians, with their spread")
     add(
         "--scale",
@@ -120,7 +120,7 @@ def schedulers(only):
     """Those that are compared: Berth, and kube-scheduler where its program is at hand."""
     found = [Scheduler(BERTH, ("berth", "scheduler"))]
     if program := kube_scheduler():
-        found.append(Scheduler("kube-scheduler", (program,)))
+        found.append(Scheduler(OTHER, (program,)))
     else:
         click.echo(WITHOUT)
     return [each for each in found if only in (None, each.name)]

@@ -10,12 +10,17 @@ from statistics import median
 from tests.benchmarks.tables import Table, rounded
 from tests.scheduler_perf.collecting import PERCENTS, THROUGHPUT
 
-BERTH = "berth"
+BERTH, OTHER = "berth", "kube-scheduler"
 BUCKETS = ("Average", *(f"Perc{p}" for p in PERCENTS))
 HEADINGS = (
     *("workload", "scheduler", "pods", *BUCKETS, "first to last", "spread", "CPU s", "CPU ms a pod"),
     *("peak MiB", "attempts", "threshold", "x threshold", "x kube-scheduler"),
 )
+COLUMNS = (
+    *("workload", "pods/s", "by kube-scheduler", "threshold", "x kube-scheduler", "x threshold"),
+    *("CPU ms a pod", "by kube-scheduler", "MiB", "by kube-scheduler"),
+)
+"""Those of the Markdown table."""
 WHILE, BEFORE = "created while it runs", "there before it starts"
 BEGIN, END = "<!-- scheduler_perf -->", "<!-- /scheduler_perf -->"
 
@@ -90,8 +95,7 @@ class Report:
         )
         if sum(other[:3] == key[:3] for other in self.rows) > 1:
             name += f" [{collection}]"
-        theirs = self.rows.get((topic, title, "kube-scheduler", collection))
-        against = theirs and theirs is not row and row.rate and theirs.rate and row.rate / theirs.rate
+        against = self._times(row, self.rows.get((topic, title, OTHER, collection)))
         figures = [row.figure(each) for each in ("pods", *BUCKETS, "first to last")]
         used = [row.figure(each) for each in ("CPU s", "CPU ms a pod", "peak MiB", "attempts")]
         ratios = [row.workload.threshold, row.of_threshold, against]
@@ -112,16 +116,30 @@ class Report:
             yield f"not played: {workload.topic}: {workload.title} ({scheduler}): {reason}"
 
     def markdown(self):
-        """The table with its date and command."""
-        lines = [
-            f"{self.date}, `{self.command}`. {self.title}.",
-            "",
-            _line(HEADINGS),
-            _line(["---"] * len(HEADINGS)),
-        ]
-        lines += [_line(self.cells(key)) for key in self.rows]
+        """A line for each workload, with the schedulers beside each other, its date and its command."""
+        workloads = dict.fromkeys((key[0], key[1], key[3]) for key in self.rows)
+        lines = [f"{self.date}, `{self.command}`. {self.title}.", "", _line(COLUMNS)]
+        lines += [_line(["---"] * len(COLUMNS)), *(_line(self._side_by_side(*each)) for each in workloads)]
         refused = [f"- {line}" for line in self.not_played()]
         return "\n".join([*lines, *([""] if refused else []), *refused])
+
+    def _side_by_side(self, topic, title, collection):
+        ours = self.rows.get((topic, title, BERTH, collection))
+        theirs = self.rows.get((topic, title, OTHER, collection))
+        row = ours or theirs
+        name = f"{title} ({row.workload.shortened})" if row.workload.shortened else title
+        times = [self._times(ours, theirs), ours and ours.of_threshold]
+        pairs = [
+            each and each.figure(figure) for figure in ("CPU ms a pod", "peak MiB") for each in (ours, theirs)
+        ]
+        rates = [each and each.rate for each in (ours, theirs)]
+        return [name, *map(_cell, [*rates, row.workload.threshold, *times, *pairs])]
+
+    def _times(self, row, theirs):
+        """How many times kube-scheduler's pods a second; None where that cannot be said."""
+        if not row or not theirs or row is theirs or not row.rate or not theirs.rate:
+            return None
+        return row.rate / theirs.rate
 
     def data_items(self):
         """Every run, as upstream's dashboard reads it, with what was measured besides."""

@@ -75,13 +75,14 @@ def test_too_few_samples(report):
 
 def test_markdown_between_two_marks(report):
     """Date, command, figures, and what was not played; what stands around stays."""
-    report.add(make_workload(), "berth", [("", figures(100.0))])
+    report.add(make_workload(threshold=50.0), "berth", [("", figures(100.0))])
+    report.add(make_workload(threshold=50.0), "kube-scheduler", [("", figures(40.0))])
     report.fail(make_workload(name="other"), "berth", "no end")
     page = replaced(f"before\n{BEGIN}\nold\n{END}\nafter\n", report.markdown())
 
     assert page.startswith(f"before\n{BEGIN}\n2026-01-02, `python -m tests.scheduler_perf`.")
     assert page.endswith(f"\n- not played: misc: Basic/other (berth): no end\n{END}\nafter\n")
-    assert "| Basic/5000Nodes | berth | 10.0 | 100 |" in page
+    assert "| Basic/5000Nodes | 100 | 40.0 | 50.0 | 2.50 | 2.00 | 50.0 | 50.0 | 80.0 | 80.0 |" in page
     assert report.failed
     with pytest.raises(ValueError, match="no place for the table"):
         replaced("nothing", "table")
