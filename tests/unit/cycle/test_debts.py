@@ -3,11 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.cycle.budgets import LEAST_SECONDS, MAX_SECONDS, SEVERAL_NAMESPACES, CycleBudgets
+from berth.cycle.budgets import LEAST_SECONDS, MAX_SECONDS, SEVERAL_NAMESPACES, CycleBudgets, named_by
 from berth.cycle.debts import FOR_CPU, MAX_CAUSES, MAX_DEBTORS, PAUSE_FOR_CPU, PLACED_PODS, Debts
 from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.testing.builders import make_pod
 from berth.testing.handles import ManualClock, Unstarted
+from tests.hostile.growth_rows.row import decoded, thing
+from tests.hostile.whole_core import WholeCore, pod_document
 
 CPU = 0.3
 LITTLE = 0.001
@@ -19,7 +21,7 @@ def owing(*causes, namespace="a"):
     """A namespace that owes for these."""
     debts = Debts(ManualClock(1000.0))
     for cause in causes:
-        debts.charge(namespace, CPU, cause)
+        debts.charge(namespace, CPU, {cause: frozenset()})
     return debts
 
 
@@ -42,7 +44,7 @@ def test_a_pause_is_kept_to_whatever_is_gone():
 def test_a_namespace_that_goes_over_again_owes_what_was_left_and_pays_to_the_end():
     debts = owing("p0")
     debts.cause_gone("a", "p0")
-    debts.charge("a", CPU, "p1")
+    debts.charge("a", CPU, {"p1": frozenset()})
 
     assert not debts.cause_gone("a", "p1")
     assert 2 * FOR_CPU * CPU == debts.owed("a")
@@ -52,10 +54,18 @@ def test_a_debt_that_would_be_paid_by_now_is_forgotten():
     debts = owing("p0")
     debts.cause_gone("a", "p0")
     debts._clock.seconds += FOR_CPU * CPU + 1
-    debts.charge("a", CPU, "p1")
+    debts.charge("a", CPU, {"p1": frozenset()})
 
     assert FOR_CPU * CPU == debts.owed("a")
     assert debts.cause_gone("a", "p1")
+
+
+def test_a_debt_ends_with_the_claims_of_its_causes():
+    """Of a pod that two claims made long, any of them; other claims end nothing."""
+    debts = Debts(ManualClock(1000.0))
+    debts.charge("a", CPU, {"p0": {"a/c0", "a/c1"}, "p1": {"a/c2"}})
+
+    assert [False, False, True] == [debts.claim_gone("a", key) for key in ("a/other", "a/c1", "a/c2")]
 
 
 def test_other_pods_end_no_debt():
@@ -75,7 +85,7 @@ def test_a_debt_of_more_pods_than_are_kept_is_paid_to_the_end():
 def test_a_bounded_number_of_namespaces_owe():
     debts = Debts(ManualClock(1000.0))
     for number in range(MAX_DEBTORS + 50):
-        debts.charge(f"ns{number}", CPU, PLACED_PODS)
+        debts.charge(f"ns{number}", CPU, {PLACED_PODS: frozenset()})
 
     assert len(debts) == MAX_DEBTORS == len(debts.of_placed_pods)
 
@@ -126,6 +136,37 @@ def test_the_pods_of_a_namespace_come_back_when_the_one_that_went_over_is_delete
     office.budgets.pod_gone(info.pod)
 
     assert [{"a"}] == office.released
+
+
+def test_a_groups_debt_names_all_of_its_pods():
+    """It does not end with the first one, as long as others of those are there that made it long together."""
+    office = Office()
+    infos = [QueuedPodInfo(make_pod(name, namespace="a"), office.clock.monotonic()) for name in "xyz"]
+    meter = office.budgets.begin_group(infos, 0)
+    meter.resume()
+    office.clock.seconds += 2 * meter.limit_seconds
+    meter.pause()
+    office.budgets.settle(infos[0])
+    after = []
+    for info in infos:
+        office.budgets.pod_gone(info.pod)
+        after.append(len(office.released))
+
+    assert [0, 0, 1] == after
+
+
+def test_the_pods_of_a_namespace_come_back_when_the_claim_is_gone():
+    """What made the pod's cycle long may be the claim's selectors: the pod stays, and is tried again."""
+    core = WholeCore()
+    pod = decoded(pod_document("p", resourceClaims=[{"name": "c", "resourceClaimName": "claim"}]))
+    claim = decoded(thing("resource.k8s.io/v1", "ResourceClaim", "claim", spec={}))
+    core.bring(claim)
+    debts, causes = core.core.budgets.debts, {pod.uid: named_by(pod)}
+    debts.charge("default", CPU, causes)
+    before = debts.owed("default")
+    core.take(claim)
+
+    assert before > debts.owed("default")
 
 
 CYCLES = st.lists(

@@ -25,18 +25,19 @@ Why, and with which figures: docs/decisions/0020-cycle-budget.md.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from math import inf
 
-from berth.cycle.debts import BETWEEN_TURNS_SECONDS, FOR_CPU, PLACED_PODS, Debts
+from berth.cycle.debts import BETWEEN_TURNS_SECONDS, FOR_CPU, NO_CAUSES, PLACED_PODS, Debts
 from berth.framework.attempts.cycle_budget import CpuTime, CycleMeter
 from berth.framework.clock import Clock
 from berth.framework.pacing import Backoff
 from berth.framework.ports.background import Background
 from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_volumes import named_claims
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +70,10 @@ unless most cycles are long."""
 
 LONGEST_HOLD_SECONDS = 300.0
 
+MAX_CLAIMS = 64
+"""A debt does not end with the claims of a pod that names more."""
+NO_CLAIMS: frozenset[str] = frozenset()
+
 
 def _ignore(profile: str) -> None:
     """Nothing is counted."""
@@ -83,6 +88,14 @@ def _release_none(namespaces: AbstractSet[str]) -> None:
 def _none_held() -> Mapping[str, int]:
     """No pods are placed."""
     return {}
+
+
+def named_by(pod: Pod) -> frozenset[str]:
+    """The claims that the pod names, as `namespace/name`; none where they are too many to remember."""
+    if len(pod.spec.volumes) + len(pod.spec.resource_claims) > MAX_CLAIMS:
+        return NO_CLAIMS
+    names = [*named_claims(pod), *(each.resource_claim_name for each in pod.spec.resource_claims)]
+    return frozenset(f"{pod.namespace}/{name}" for name in names if name)
 
 
 @dataclass(slots=True)
@@ -113,7 +126,7 @@ class CycleBudgets:
     def begin(self, info: QueuedPodInfo, nodes: int) -> CycleMeter:
         """The meter of a cycle for that pod, in a cluster with so many nodes."""
         self._end_debts_of_placed_pods()
-        info.meter = self._meter(self._limit(info.pod.namespace, nodes), self._little(nodes))
+        info.meter = self._meter(self._limit(info.pod.namespace, nodes), self._little(nodes), (info.pod,))
         return info.meter
 
     def begin_group(self, infos: list[QueuedPodInfo], nodes: int) -> CycleMeter:
@@ -122,7 +135,7 @@ class CycleBudgets:
         one = self._limit(infos[0].pod.namespace, nodes)
         least = max(one, len(infos) * ORDINARY_PODS_A_MEMBER * self.ordinary_seconds)
         limit = max(least, min(len(infos) * one, GROUP_SECONDS))
-        meter = self._meter(limit, len(infos) * self._little(nodes), len(infos))
+        meter = self._meter(limit, len(infos) * self._little(nodes), [info.pod for info in infos])
         for info in infos:
             info.meter = meter
         return meter
@@ -139,7 +152,12 @@ class CycleBudgets:
 
     def pod_gone(self, pod: Pod) -> None:
         """End what the namespace of a deleted pod owes for that pod alone; its other pods come back."""
-        self._cause_gone(pod.namespace, pod.uid)
+        self._end(pod.namespace, ended=self.debts.cause_gone(pod.namespace, pod.uid))
+
+    def claim_gone(self, key: str) -> None:
+        """The same for the pods that name a claim that is gone, of devices or of a volume."""
+        namespace = key.partition("/")[0]
+        self._end(namespace, ended=self.debts.claim_gone(namespace, key))
 
     def look(self, namespace: str, nodes: int) -> CycleMeter:
         """The meter of a question about a pod that is no cycle, and is put to no account."""
@@ -153,7 +171,7 @@ class CycleBudgets:
         meter.settled = True
         for namespace, seconds in meter.others_seconds.items():
             if seconds > meter.limit_seconds:
-                self.debts.charge(namespace, seconds, PLACED_PODS)
+                self.debts.charge(namespace, seconds, {PLACED_PODS: NO_CLAIMS})
                 log.warning(
                     "placed pods took more than a cycle's budget namespace=%s pod=%s used=%.3fs owed=%.1fs",
                     namespace,
@@ -167,14 +185,15 @@ class CycleBudgets:
         if meter.used_seconds > meter.little_seconds:
             self.debts.took_long(pod.namespace, meter.used_seconds)
         if not meter.exceeded_in:
-            self._count_as_ordinary(meter.used_seconds / meter.pods)
+            self._count_as_ordinary(meter.used_seconds / len(meter.pods))
             self.exceeding.clear()
             return
         alone = meter.used_seconds > self._usual_seconds
         owes = self.debts.owed(pod.namespace)
         if alone or owes:
-            self.debts.charge(pod.namespace, meter.used_seconds, pod.uid if alone else None)
-            self.exceeding.setdefault(pod.namespace, meter.limit_seconds / meter.pods)
+            causes = {each.uid: named_by(each) for each in meter.pods} if alone else NO_CAUSES
+            self.debts.charge(pod.namespace, meter.used_seconds, causes)
+            self.exceeding.setdefault(pod.namespace, meter.limit_seconds / len(meter.pods))
         self.on_exceeded(pod.spec.scheduler_name)
         log.warning(
             "scheduling cycle exceeded its budget pod=%s profile=%s budget=%.3fs used=%.3fs in=%s owed=%.1fs",
@@ -214,10 +233,10 @@ class CycleBudgets:
             held = self.terms_by_namespace()
             for namespace in self.debts.of_placed_pods - held.keys():
                 self.debts.of_placed_pods.discard(namespace)
-                self._cause_gone(namespace, PLACED_PODS)
+                self._end(namespace, ended=self.debts.cause_gone(namespace, PLACED_PODS))
 
-    def _cause_gone(self, namespace: str, cause: str) -> None:
-        if self.debts.cause_gone(namespace, cause):
+    def _end(self, namespace: str, *, ended: bool) -> None:
+        if ended:
             log.info("what a namespace owed ended with the pods that caused it namespace=%s", namespace)
             self.on_forgiven(frozenset((namespace,)))
 
@@ -240,7 +259,7 @@ class CycleBudgets:
         highest = MAX_TIMES_ORDINARY * max(self.ordinary_seconds, LEAST_SECONDS / ORDINARY_PODS)
         self.ordinary_seconds += WEIGHT * (min(seconds, highest) - self.ordinary_seconds)
 
-    def _meter(self, limit_seconds: float, little_seconds: float, pods: int = 1) -> CycleMeter:
+    def _meter(self, limit_seconds: float, little_seconds: float, pods: Sequence[Pod] = ()) -> CycleMeter:
         return CycleMeter(limit_seconds, self._cpu, self.background.breathe, pods, little_seconds)
 
     def _limit(self, namespace: str, nodes: int) -> float:

@@ -3,13 +3,16 @@
     charge --> owes, and pauses --+--> paid, after a hundred times the CPU
                                   +--> its causes are gone: lifted --> over budget again: owes the rest, too
 
-A debt ends with the pods that caused it, so that others of the namespace do not pay for what is gone. That is
-done once: of a namespace that goes over again within the time in which it would have paid, as one does that
-deletes its pod and makes it anew, the debt is paid to the end.
+A debt ends with the pods that caused it, so that others of the namespace do not pay for what is gone; a pod
+is as good as gone with a claim that it names. That is done once: of a namespace that goes over again within
+the time in which it would have paid, as one does that deletes its pod and makes it anew, the debt is paid to
+the end.
 
     took_long --> yields: its pods go behind those of others that are ready, for ten times the CPU
 """
 
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from berth.framework.clock import Clock
@@ -20,6 +23,9 @@ LONGEST_DEBT_SECONDS = 3600.0
 MAX_DEBTORS = 1024
 MAX_CAUSES = 64
 """A debt that more pods caused does not end with them."""
+Causes = Mapping[str, AbstractSet[str]]
+"""The UIDs of pods, and the claims that each of them names, as `namespace/name`."""
+NO_CAUSES: Causes = {}
 PLACED_PODS = ""
 """Stands among the causes for the affinity terms that placed pods of the namespace hold."""
 PAUSE_FOR_CPU = 10
@@ -36,8 +42,8 @@ class Debt(NamedTuple):
     paused_until: float = 0.0
     last_turn: float = 0.0
     """When the last of the pods that had to wait comes back."""
-    causes: frozenset[str] = frozenset()
-    """The UIDs of the pods that went over budget."""
+    causes: Causes = NO_CAUSES
+    """The pods that went over budget."""
     would_be_paid_at: float = 0.0
     """The same as `paid_at`, of a debt that was lifted."""
     lasting: bool = False
@@ -116,10 +122,10 @@ class Debts:
         self._debts[namespace] = debt._replace(long_until=max(debt.long_until, long_until))
         self._bound()
 
-    def charge(self, namespace: str, used_seconds: float, cause: str | None) -> None:
-        """Have the namespace owe for CPU that was used because of a pod of that UID, or of `PLACED_PODS`.
+    def charge(self, namespace: str, used_seconds: float, causes: Causes) -> None:
+        """Have the namespace owe for CPU that was used because of these pods, or of `PLACED_PODS`.
 
-        None is for a pod that went over nothing but the small budget of a debtor: it causes no debt.
+        None are for pods that went over nothing but the small budget of a debtor: they cause no debt.
         """
         now, debt = self._clock.monotonic(), self._debts.get(namespace, NOTHING)
         left = debt.paying_until - now
@@ -127,17 +133,17 @@ class Debts:
             debt = NOTHING._replace(last_turn=debt.last_turn, long_until=debt.long_until)
         owed = min(max(left, 0.0) + FOR_CPU * used_seconds, LONGEST_DEBT_SECONDS)
         pause = min(PAUSE_FOR_CPU * used_seconds, LONGEST_PAUSE_SECONDS)
-        causes = debt.causes if cause is None else debt.causes | {cause}
-        lasting = debt.lasting or bool(debt.would_be_paid_at) or len(causes) > MAX_CAUSES
+        known = {**debt.causes, **causes}
+        lasting = debt.lasting or bool(debt.would_be_paid_at) or len(known) > MAX_CAUSES
         self._debts[namespace] = Debt(
             now + owed,
             now + pause,
             debt.last_turn,
-            frozenset() if lasting else causes,
+            NO_CAUSES if lasting else known,
             lasting=lasting,
             long_until=debt.long_until,
         )
-        if cause == PLACED_PODS:
+        if PLACED_PODS in causes:
             self.of_placed_pods.add(namespace)
         self._bound()
 
@@ -146,16 +152,22 @@ class Debts:
 
         No pod is tried any sooner after the cycle that went over budget.
         """
-        debt, now = self._debts.get(namespace), self._clock.monotonic()
-        if debt is None or cause not in debt.causes:
-            return False
-        left = debt.causes - {cause}
+        debt = self._debts.get(namespace)
+        return debt is not None and cause in debt.causes and self._without(namespace, debt, {cause})
+
+    def claim_gone(self, namespace: str, claim: str) -> bool:
+        """The same of a claim: a pod that names it has no longer what its cycle went over budget for."""
+        debt = self._debts.get(namespace)
+        gone = {uid for uid, claims in debt.causes.items() if claim in claims} if debt else set()
+        return debt is not None and bool(gone) and self._without(namespace, debt, gone)
+
+    def _without(self, namespace: str, debt: Debt, gone: AbstractSet[str]) -> bool:
+        left = {uid: claims for uid, claims in debt.causes.items() if uid not in gone}
         if left:
             self._debts[namespace] = debt._replace(causes=left)
             return False
-        self._debts[namespace] = debt._replace(
-            paid_at=min(debt.paid_at, max(debt.paused_until, now)), causes=left, would_be_paid_at=debt.paid_at
-        )
+        paid_at = min(debt.paid_at, max(debt.paused_until, self._clock.monotonic()))
+        self._debts[namespace] = debt._replace(paid_at=paid_at, causes=left, would_be_paid_at=debt.paid_at)
         return True
 
     def forgive(self, namespace: str) -> None:

@@ -119,6 +119,8 @@ class Scheduler:
             on_forgiven=self._release_held,
             terms_by_namespace=lambda: self.snapshot.placed.terms.terms_by_namespace,
         )
+        for claims in (self.listers.resource_claims, self.listers.persistent_volume_claims):
+            claims.followers.append(self._end_debts_for(claims))
         self._unassigned_events = UnassignedPodEvents(split=loaded.gates.rules.pod_events_are_split)
         self.queue = self._new_queue(plugins, on_ready, max_in_unschedulable_seconds, shard_of)
         self.waiting_pods = WaitingPods(ports.background, ports.clock)
@@ -142,6 +144,13 @@ class Scheduler:
         self.device_taint_rule_handler = DeviceTaintRuleHandler(
             self.queue, self.listers, clock=ports.clock, handled=self._metrics.event_handled
         )
+
+    def _end_debts_for(self, claims: Store[Any]) -> Callable[[str], None]:
+        def follow(key: str) -> None:
+            if claims.by_key(key) is None:
+                self.budgets.claim_gone(key)
+
+        return follow
 
     def known(self, pod: Pod) -> Pod | None:
         """The latest version of the pod with this UID, on a node or not; None where it is gone."""

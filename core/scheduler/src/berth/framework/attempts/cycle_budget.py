@@ -11,12 +11,13 @@ CPU that other tasks use while the cycle waits for something is not the cycle's.
 cycle/budgets.py; why, in docs/decisions/0020-cycle-budget.md.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import inf
 from typing import Any, Generic, Protocol, TypeVar
 
 from berth.framework.status import SUCCESS, Status, failed
+from berth.objects.pods.pod import Pod
 
 TURN_SECONDS = 0.005
 """After so much work everything else has its turn."""
@@ -99,14 +100,14 @@ class CycleMeter:
         limit_seconds: float,
         cpu: CpuTime,
         breathe: Callable[[], Awaitable[None]],
-        pods: int = 1,
+        pods: Sequence[Pod] = (),
         little_seconds: float = inf,
     ) -> None:
         self.limit_seconds = limit_seconds
         self.little_seconds = little_seconds
         """A cycle that used more than that is a long one."""
         self.pods = pods
-        """How many pods the cycle decides on."""
+        """The pods that the cycle decides on."""
         self.exceeded_in = ""
         """Which plugin was at work when the budget was used up; empty while it is not."""
         self.settled = False
