@@ -1,10 +1,12 @@
 """What evaluations cost: cel-go's figures, worked out by hand from its rules."""
 
+from importlib import import_module
+
 import pytest
 
 from berth.cel import CELError, CostLimitError, metered_program, program
 from berth.cel.metering import COST_LIMIT, WORK_FOR_COST, Evaluation
-from berth.cel.program_cache import ProgramCache
+from berth.snapshot.lru_entries import LruEntries
 
 VARIABLES = {
     "device": {"driver": "gpu.example", "attributes": {"d": {"model": "a100", "on": True}}},
@@ -97,14 +99,15 @@ def test_an_expression_has_at_most_as_many_characters_as_asked_for():
         program("true||true" + " ", max_length=10)
 
 
-def test_the_cache_of_programs_is_bounded_by_the_length_of_texts():
-    cache = ProgramCache(1000)
-    for number in range(100):
-        cache.put((f"{number:0100}", 0, 0), number)
+def test_the_cache_of_programs_is_bounded_by_the_length_of_texts(monkeypatch):
+    """Of many expressions those asked for last stay compiled, as many as the length of their texts allows."""
+    programs = import_module("berth.cel.program")
+    monkeypatch.setattr(programs, "_programs", LruEntries(1000))
+    first, *_, last = (metered_program(f"{number:0100} == 1") for number in range(100))
 
-    assert len(cache) == 1000 // (100 + 64)
-    assert cache.get((f"{99:0100}", 0, 0)) == 99
-    assert cache.get((f"{0:0100}", 0, 0)) is None
+    assert last is metered_program(f"{99:0100} == 1")
+    assert first is not metered_program(f"{0:0100} == 1")
+    assert len(programs._programs) == 1000 // (105 + 64)
 
 
 @pytest.mark.parametrize(

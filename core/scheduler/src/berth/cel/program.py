@@ -8,7 +8,7 @@ optional types), interpreter/runtimecost.go, parser/macro.go.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from berth.cel.costs import FUNCTION_COSTS, LIST_COST, MAP_COST, Charge, one, operator_charge
 from berth.cel.errors import CELError, EvaluationError, SyntaxProblemError
@@ -16,7 +16,6 @@ from berth.cel.functions import FUNCTIONS, METERED, METHODS, NAMESPACED
 from berth.cel.macros import MACROS, Compiled, Compiling, Scope, bind, each, optional_value
 from berth.cel.metering import COST_LIMIT, Evaluation, Look, look_at_nothing
 from berth.cel.operators import OPERATORS, truth
-from berth.cel.program_cache import ProgramCache
 from berth.cel.syntax import (
     MAX_LENGTH,
     CallExpr,
@@ -31,6 +30,7 @@ from berth.cel.syntax import (
     parse,
 )
 from berth.cel.values import BYTES_FOR_WORK, NONE, OptionalValue, is_number, type_name
+from berth.snapshot.lru_entries import LruEntries
 
 Variables = Mapping[str, Any]
 
@@ -78,7 +78,11 @@ class MeteredProgram:
         return run.cost
 
 
-_programs: ProgramCache[MeteredProgram] = ProgramCache()
+CACHED_CHARACTERS: Final = 2**18
+"""Of the texts of all programs that are cached: a program takes a few hundred bytes for each."""
+CHARACTERS_BESIDES_TEXT: Final = 64
+
+_programs: LruEntries[tuple[str, int, int], MeteredProgram] = LruEntries(CACHED_CHARACTERS)
 
 
 def metered_program(
@@ -89,7 +93,7 @@ def metered_program(
     known = _programs.get(key)
     if known is None:
         known = MeteredProgram(parse(text, max_length=max_length), cost_limit)
-        _programs.put(key, known)
+        _programs.put(key, known, len(text) + CHARACTERS_BESIDES_TEXT)
     return known
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from berth.framework.handle import Nominator
 from berth.objects.pods.pod import Pod
 from berth.snapshot.columns.growing import Ints, Mask, Rows
+from berth.snapshot.lru_entries import LruEntries
 from berth.snapshot.on_demand import OnDemand
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.pod_sums import BEFORE_REQUESTS, added_up, places_of
@@ -65,7 +66,7 @@ class NominatedPods:
         self._position = -1
         self._pods: dict[str, list[PodInfo]] = {}
         self._node_of: dict[str, str] = {}
-        self._columns: dict[int, _Columns] = {}
+        self._columns: LruEntries[int, _Columns] = LruEntries(max_entries=PRIORITIES_REMEMBERED)
 
     def any(self) -> bool:
         """Whether any pod is nominated to a node."""
@@ -75,10 +76,9 @@ class NominatedPods:
     def beside(self, pod: Pod, nodes: Snapshot) -> NominatedRows:
         """The nominated pods of the same or a higher priority, the pod itself excluded."""
         self._follow()
-        columns = self._columns.pop(pod.priority, None) or _Columns(pod.priority)
-        if len(self._columns) >= PRIORITIES_REMEMBERED:
-            del self._columns[next(iter(self._columns))]
-        self._columns[pod.priority] = columns
+        columns = self._columns.get(pod.priority)
+        if columns is None:
+            self._columns.put(pod.priority, columns := _Columns(pod.priority))
         columns.follow(self._pods, self._nominator, nodes)
         return columns.without(pod.uid, nodes.row_of.get(self._node_of.get(pod.uid, "")))
 

@@ -1,12 +1,13 @@
 """The last attempts at each pod, for those who ask why a pod is where it is."""
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.attempts.diagnosis import NO_NODES_AVAILABLE, FitError
+from berth.snapshot.lru_entries import LruEntries
 
 MAX_PODS = 20_000
 ATTEMPTS_PER_POD = 5
@@ -44,31 +45,22 @@ class TriedPod:
     key: str
     uid: str
     profile: str
-    attempts: deque[AttemptSummary] = field(default_factory=deque)
+    attempts: deque[AttemptSummary] = field(default_factory=lambda: deque(maxlen=ATTEMPTS_PER_POD))
 
 
 class AttemptLog:
     """Summaries by pod UID, the pods that were tried longest ago forgotten first."""
 
     def __init__(self, max_pods: int = MAX_PODS, max_characters: int = MAX_CHARACTERS) -> None:
-        self._max_pods = max_pods
-        self._max_characters = max_characters
-        self._characters = 0
-        self._by_uid: OrderedDict[str, TriedPod] = OrderedDict()
+        self._by_uid: LruEntries[str, TriedPod] = LruEntries(max_characters, max_pods)
 
     def on_record(self, record: CycleRecord) -> None:
         """Take note of a finished attempt."""
         pod = record.pod
-        tried = self._by_uid.pop(pod.uid, None) or TriedPod(pod.key, pod.uid, record.profile)
+        tried = self._by_uid.peek(pod.uid) or TriedPod(pod.key, pod.uid, record.profile)
         attempts = tried.attempts
         attempts.append(summary(record))
-        self._characters += _characters(attempts[-1])
-        if len(attempts) > ATTEMPTS_PER_POD:
-            self._characters -= _characters(attempts.popleft())
-        self._by_uid[pod.uid] = tried
-        while len(self._by_uid) > self._max_pods or self._characters > self._max_characters:
-            _, forgotten = self._by_uid.popitem(last=False)
-            self._characters -= sum(map(_characters, forgotten.attempts))
+        self._by_uid.put(pod.uid, tried, sum(map(_characters, attempts)))
 
     def of(self, uid: str) -> list[AttemptSummary]:
         """The pod's last attempts, oldest first."""
@@ -77,11 +69,11 @@ class AttemptLog:
 
     def tried(self, uid: str) -> TriedPod | None:
         """The pod of that UID, if it was tried lately."""
-        return self._by_uid.get(uid)
+        return self._by_uid.peek(uid)
 
     def latest(self) -> Iterator[TriedPod]:
         """The pods that were tried, the latest first."""
-        return reversed(self._by_uid.values())
+        return self._by_uid.newest()
 
     def named(self, key: str) -> TriedPod | None:
         """The pod of that `namespace/name` that was tried last. Cost: O(pods)."""

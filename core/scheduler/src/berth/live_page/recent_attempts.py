@@ -3,14 +3,16 @@
 Called by: the scheduling loop, with the record of each attempt; collecting.py reads.
 """
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 
 import msgspec
 
 from berth.framework.attempts.cycle_record import CycleRecord, Interval
 from berth.objects.pods.pod import Pod
+from berth.snapshot.lru_entries import LruEntries
 from berth.telemetry.traces.trace_shape import TraceShape
 
 KEPT_TIMELINES = 12
@@ -56,17 +58,25 @@ class CallDurations(msgspec.Struct, frozen=True, rename="camel", gc=False):
     p99: int
 
 
+@dataclass(slots=True)
+class _Calls:
+    """How often a plugin was called, and how long the last calls took. Units: microseconds."""
+
+    plugin: str
+    count: int = 0
+    durations: deque[int] = field(default_factory=lambda: deque(maxlen=KEPT_CALLS))
+
+
 class RecentAttempts:
     """Counts attempts, and keeps the timeline of one attempt each `BETWEEN_TIMELINES_NS` at most."""
 
     def __init__(self) -> None:
         self.attempts = 0
         self.scheduled = 0
-        self._failed: OrderedDict[str, str] = OrderedDict()
+        self._failed: LruEntries[str, tuple[str, str]] = LruEntries(max_entries=KEPT_FAILED)
         self._timelines: deque[AttemptTimeline] = deque(maxlen=KEPT_TIMELINES)
         self._latest_ns = -BETWEEN_TIMELINES_NS
-        self._calls: dict[str, deque[int]] = {}
-        self._call_counts: dict[str, int] = {}
+        self._calls: LruEntries[str, _Calls] = LruEntries(max_entries=MAX_PLUGINS)
 
     def on_record(self, record: CycleRecord) -> None:
         """Take note of a finished attempt."""
@@ -82,7 +92,7 @@ class RecentAttempts:
 
     def failed(self) -> Iterator[tuple[str, str]]:
         """Pods whose last attempt failed, by `namespace/name` and UID, the latest first."""
-        return reversed(self._failed.items())
+        return self._failed.newest()
 
     def timelines(self) -> list[AttemptTimeline]:
         """The attempts that were kept, the latest first."""
@@ -90,33 +100,26 @@ class RecentAttempts:
 
     def calls(self) -> Iterator[CallDurations]:
         """The latencies of each plugin that was called."""
-        for plugin, taken in self._calls.items():
-            ordered = sorted(taken)
+        for calls in self._calls.values():
+            ordered = sorted(calls.durations)
             p50, p99 = ordered[len(ordered) // 2], ordered[len(ordered) * 99 // 100]
-            yield CallDurations(plugin, self._call_counts[plugin], p50, p99)
+            yield CallDurations(calls.plugin, calls.count, p50, p99)
 
     def _note(self, pod: Pod, *, failed: bool) -> None:
-        if self._failed:
-            self._failed.pop(pod.key, None)
         if failed:
-            self._failed[pod.key] = pod.uid
-            if len(self._failed) > KEPT_FAILED:
-                self._failed.popitem(last=False)
+            self._failed.put(pod.key, (pod.key, pod.uid))
+        else:
+            self._failed.drop(pod.key)
 
     def _called(self, interval: Interval) -> None:
         """Count a call; its name is the plugin's and the method's."""
         plugin = interval.name.partition(" ")[0]
-        taken = self._calls.pop(plugin, None)
-        if taken is None:
-            if len(self._calls) >= MAX_PLUGINS:
-                # Plugins come and go: the one that was called longest ago makes room.
-                oldest = next(iter(self._calls))
-                del self._calls[oldest], self._call_counts[oldest]
-            taken = deque(maxlen=KEPT_CALLS)
-        # Taken out and put back, so that the order is that of the last calls.
-        self._calls[plugin] = taken
-        taken.append(max(0, interval.ended_ns - interval.started_ns) // 1000)
-        self._call_counts[plugin] = self._call_counts.get(plugin, 0) + 1
+        calls = self._calls.get(plugin)
+        if calls is None:
+            # Plugins come and go: the one that was called longest ago makes room.
+            self._calls.put(plugin, calls := _Calls(plugin))
+        calls.count += 1
+        calls.durations.append(max(0, interval.ended_ns - interval.started_ns) // 1000)
 
 
 def timeline(record: CycleRecord) -> AttemptTimeline:

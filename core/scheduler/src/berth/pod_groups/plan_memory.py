@@ -9,7 +9,6 @@ Source: docs/decisions/0033-joint-placement.md.
 """
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +17,7 @@ from berth.framework.group_plans import GroupPlan
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.pod_groups.members import Member
 from berth.snapshot.columns.growing import Rows
+from berth.snapshot.lru_entries import LruEntries
 from berth.snapshot.pod_group_states import GroupKey, PodGroupState
 from berth.snapshot.snapshot import Snapshot
 
@@ -76,7 +76,9 @@ class PlanMemory:
 
     reached: Callable[[], Hashable]
     _at: Hashable = None
-    _kept: "OrderedDict[Place, tuple[Planning, Planned]]" = field(default_factory=OrderedDict)
+    _kept: LruEntries[Place, tuple[Planning, Planned]] = field(
+        default_factory=lambda: LruEntries(max_entries=MAX_GROUPS)
+    )
 
     def __len__(self) -> int:
         """Of how many groups something is remembered."""
@@ -88,21 +90,18 @@ class PlanMemory:
         if at != self._at:
             self._at = at
             self._kept.clear()
-        known = self._kept.get(place)
+        known = self._kept.peek(place)
         return known[1] if known is not None and known[0] == planning else None
 
     def remember(self, place: Place, planning: Planning, planned: Planned) -> None:
         """Keep what came of it, unless something changed since `recall` did not know it."""
         if planning.outside is None or self.reached() != self._at:
             return
-        self._kept.pop(place, None)
-        self._kept[place] = planning, planned
-        if len(self._kept) > MAX_GROUPS:
-            self._kept.popitem(last=False)
+        self._kept.put(place, (planning, planned))
 
     def forget(self, place: Place) -> None:
         """Forget a plan that does not hold."""
-        self._kept.pop(place, None)
+        self._kept.drop(place)
 
 
 def _outside(framework: Framework, nodes: Snapshot) -> tuple[Hashable, ...] | None:

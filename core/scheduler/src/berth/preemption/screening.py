@@ -21,6 +21,7 @@ from berth.plugins.node_resources_fit.filtering import FitRequest
 from berth.preemption.victims import Seniority, by_importance, lower_priority
 from berth.snapshot.columns.growing import Ints, Mask, Rows, grown
 from berth.snapshot.columns.resource_columns import write
+from berth.snapshot.lru_entries import LruEntries
 from berth.snapshot.on_demand import OnDemand
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.pod_sums import BEFORE_REQUESTS, added_up, places_of
@@ -165,14 +166,13 @@ class Screening:
     """Remembers the columns of the priorities that asked last; follows one snapshot."""
 
     def __init__(self) -> None:
-        self._beneath: dict[int, LowerPriorityPods] = {}
+        self._beneath: LruEntries[int, LowerPriorityPods] = LruEntries(max_entries=PRIORITIES_REMEMBERED)
 
     def beneath(self, priority: int, nodes: Snapshot) -> LowerPriorityPods:
         """The pods below that priority as they are now."""
-        known = self._beneath.pop(priority, None) or LowerPriorityPods(priority)
-        if len(self._beneath) >= PRIORITIES_REMEMBERED:
-            del self._beneath[next(iter(self._beneath))]
-        self._beneath[priority] = known
+        known = self._beneath.get(priority)
+        if known is None:
+            self._beneath.put(priority, known := LowerPriorityPods(priority))
         known.follow(nodes)
         return known
 

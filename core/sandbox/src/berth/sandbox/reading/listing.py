@@ -5,7 +5,6 @@ Source: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/get.go, pkg/storage/
 
 import base64
 import secrets
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
@@ -18,6 +17,7 @@ from berth.sandbox.reading.views import ObjectView
 from berth.sandbox.reading.watch import Matches, Watch
 from berth.sandbox.request import JSON, CompleteAnswer, ReceivedRequest
 from berth.sandbox.store import Collection, Compacted, Json, SandboxStore, StoredObject, encode
+from berth.snapshot.lru_entries import LruEntries
 
 _PAGE_GONE: Final = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new "
@@ -33,7 +33,7 @@ class Lists:
     def __init__(self, store: SandboxStore) -> None:
         self._store = store
         # Entries never change, so the rest of a list at its revision is a list of references.
-        self._open: OrderedDict[str, tuple[int, list[StoredObject]]] = OrderedDict()
+        self._open: LruEntries[str, tuple[int, list[StoredObject]]] = LruEntries(max_entries=_MAX_OPEN_LISTS)
 
     def answer_list(
         self, request: ReceivedRequest, resource: ServedResource, namespace: str, view: ObjectView
@@ -103,9 +103,7 @@ class Lists:
 
     def _keep(self, revision: int, rest: list[StoredObject]) -> str:
         handle = secrets.token_urlsafe(12)
-        self._open[handle] = (revision, rest)
-        while len(self._open) > _MAX_OPEN_LISTS:
-            self._open.popitem(last=False)
+        self._open.put(handle, (revision, rest))
         return base64.urlsafe_b64encode(
             encode({"v": "meta.k8s.io/v1", "rv": revision, "start": handle})
         ).decode()
@@ -115,9 +113,9 @@ class Lists:
             handle = msgspec.json.decode(base64.urlsafe_b64decode(token))["start"]
         except (ValueError, KeyError, TypeError):
             raise ApiError.bad_request("continue key is not valid: the token is malformed") from None
-        if handle not in self._open:
+        if (page := self._open.peek(handle)) is None:
             raise ApiError.expired(_PAGE_GONE)
-        return self._open[handle]
+        return page
 
 
 def select(

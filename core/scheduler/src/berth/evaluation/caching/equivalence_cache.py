@@ -14,14 +14,14 @@ is not admitted. So where more classes come in turn than fit, those that are cac
 Source: docs/decisions/0008-equal-pods.md; pkg/scheduler/framework/runtime/batch.go (Kubernetes v1.36).
 """
 
-from collections import Counter, OrderedDict
+from collections import Counter
 
 from berth.evaluation.caching.cached_evaluation import CachedEvaluation
-from berth.evaluation.caching.lru_entries import LruEntries
 from berth.evaluation.caching.plugin_columns import PluginColumns
 from berth.evaluation.caching.signatures import Signature, Signatures
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.runtime import Framework, ProfilePlugins
+from berth.snapshot.lru_entries import LruEntries
 from berth.snapshot.snapshot import Snapshot
 
 MAX_BYTES = 64 << 20
@@ -41,7 +41,7 @@ class EquivalenceCache:
         self.outcomes: Counter[str] = Counter()
         """Cycles by what the lookup found: the label values of berth_equal_pods_total."""
         self._snapshot = snapshot
-        self._last_use: OrderedDict[Key, int] = OrderedDict()
+        self._last_use: LruEntries[Key, int] = LruEntries(max_entries=MAX_REMEMBERED)
         """The last cycle that looked a class up, for classes without an entry."""
         self._cycle = 0
         self._entries: LruEntries[Key, CachedEvaluation] = LruEntries(max_bytes)
@@ -90,11 +90,9 @@ class EquivalenceCache:
 
     def _outcome_of_new(self, key: Key) -> str:
         """Whether the class gets an entry from now on (FIRST), or why not (NEW, FULL)."""
-        before = self._last_use.pop(key, None)
-        self._last_use[key] = self._cycle
+        before = self._last_use.peek(key)
+        self._last_use.put(key, self._cycle)
         if before is None:
-            if len(self._last_use) > MAX_REMEMBERED:
-                self._last_use.popitem(last=False)
             return NEW
         oldest = self._entries.oldest()
         if oldest is not None:

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from berth.evaluation.caching.answer_columns import MAX_REASONS, AnswerColumns
 from berth.evaluation.caching.dirty_rows import ChangedRows
-from berth.evaluation.caching.lru_entries import LruEntries
 from berth.objects.pods.pod import Pod
 from berth.snapshot.columns.row_journal import RowJournal
+from berth.snapshot.lru_entries import LruEntries
 from berth.snapshot.snapshot import Snapshot
 
 ROW_BYTES = 12
@@ -95,7 +95,7 @@ class PluginColumns:
 
     def recent(self, count: int) -> Iterator[tuple[AnswerColumns, Example | None]]:
         """What was used last, with the rows dirty that changed since, and pods to ask with."""
-        for entry in self._entries.newest(count):
+        for entry in list(self._entries.newest(count)):
             yield entry.follow(self._nodes), entry.example
 
 

@@ -4,7 +4,6 @@ Kept only while there are sidecars. Bytes are taken where objects are decoded, a
 says that the object is gone. What an object was before is kept for a while, for hints that compare.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -14,6 +13,7 @@ from berth.event_handlers.handler import ResourceHandler
 from berth.objects.api_object import TypedObject
 from berth.objects.node import Node
 from berth.objects.pods.pod import Pod
+from berth.snapshot.lru_entries import LruEntries
 
 T = TypeVar("T", bound=TypedObject)
 
@@ -33,7 +33,7 @@ class RawObjects(Generic[T]):
         self.keeps_earlier = False
         self._bytes: dict[str, bytes] = {}
         self._versions: dict[str, str] = {}
-        self._earlier: OrderedDict[tuple[str, str], bytes] = OrderedDict()
+        self._earlier: LruEntries[tuple[str, str], bytes] = LruEntries(max_entries=EARLIER_VERSIONS)
 
     def get(self, uid: str) -> bytes:
         """The object as JSON, empty where it is not known."""
@@ -44,7 +44,7 @@ class RawObjects(Generic[T]):
         version = obj.metadata.resource_version
         if self._versions.get(obj.uid) == version:
             return self._bytes.get(obj.uid, b"")
-        return self._earlier.get((obj.uid, version), b"")
+        return self._earlier.peek((obj.uid, version)) or b""
 
     def decoding(self, decode: Callable[[bytes], T]) -> Callable[[bytes], T]:
         """The same decoder, keeping the bytes of what it decodes. Raises for what is no UTF-8."""
@@ -77,9 +77,7 @@ class RawObjects(Generic[T]):
 
     def _replace(self, uid: str) -> None:
         if known := self._bytes.get(uid):
-            self._earlier[uid, self._versions[uid]] = known
-            if len(self._earlier) > EARLIER_VERSIONS:
-                self._earlier.popitem(last=False)
+            self._earlier.put((uid, self._versions[uid]), known)
 
     def merge_metadata(self, uid: str, patch: Mapping[str, Any]) -> Callable[[], None]:
         """Apply a merge patch of labels and annotations to what is kept, ahead of the watch.

@@ -5,13 +5,13 @@ points/answers.py, where a failure policy is applied.
 """
 
 import logging
-from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from berth.config.out_of_tree.sidecars import FailurePolicy
 from berth.framework.clock import SYSTEM_CLOCK
 from berth.out_of_tree.plugin_log import PluginLog
+from berth.snapshot.lru_entries import LruEntries
 
 log = logging.getLogger(__name__)
 
@@ -40,20 +40,20 @@ class LastFailures:
     def __init__(self, plugin: str) -> None:
         self._plugin = plugin
         self._log = PluginLog(log)
-        self._by_kind: OrderedDict[tuple[str, str, FailurePolicy], Failure] = OrderedDict()
+        self._by_kind: LruEntries[tuple[str, str, FailurePolicy], Failure] = LruEntries(
+            max_entries=MAX_FAILURES
+        )
 
     def __iter__(self) -> Iterator[Failure]:
-        return iter(self._by_kind.values())
+        return self._by_kind.values()
 
     def add(self, point: str, text: str, policy: FailurePolicy, pod: str) -> None:
         """Take note of a failure."""
         kind = point, text, policy
-        failure = self._by_kind.setdefault(kind, Failure(point, text, policy))
+        failure = self._by_kind.peek(kind) or Failure(point, text, policy)
         failure.pod, failure.last = pod, SYSTEM_CLOCK.wall()
         failure.count += 1
-        self._by_kind.move_to_end(kind)
-        if len(self._by_kind) > MAX_FAILURES:
-            self._by_kind.popitem(last=False)
+        self._by_kind.put(kind, failure)
         if policy is FailurePolicy.IGNORE:
             line = "plugin failure ignored plugin=%s point=%s pod=%s error=%s"
             self._log.warning(line, self._plugin, point, pod, text)

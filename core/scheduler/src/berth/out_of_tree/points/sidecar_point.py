@@ -3,7 +3,6 @@
 Source: docs/protocol.md "Scheduling calls".
 """
 
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -24,6 +23,7 @@ from berth.out_of_tree.lifecycle.connection import PluginConnection
 from berth.out_of_tree.points.asking_ahead import LookAhead
 from berth.out_of_tree.points.metadata_patch import MetadataPatch
 from berth.out_of_tree.points.response_validity import ResponseValidity
+from berth.snapshot.lru_entries import LruEntries
 from berth_plugin_proto import identity_pb2
 
 FILTER = identity_pb2.EXTENSION_POINT_FILTER
@@ -81,7 +81,7 @@ class SidecarPoint(Plugin):
         self.leaving = False
         """Whether only attempts that began with it are still its business."""
         self._handle = handle
-        self._failed: OrderedDict[str, Pod] = OrderedDict()
+        self._failed: LruEntries[str, Pod] = LruEntries(max_entries=MAX_FAILED_PODS)
         """By UID, the pods that failed for the plugin since it answered last; of too many the latest."""
         self._pinned: dict[tuple[str, int], Caller] = {}
 
@@ -102,21 +102,20 @@ class SidecarPoint(Plugin):
 
     def wake_failed(self) -> None:
         """Requeue the pods that failed because of the plugin: it answers again."""
-        failed_pods, self._failed = self._failed, OrderedDict()
-        if failed_pods:
-            self._handle.activate(failed_pods.values())
+        if failed_pods := self._failed.clear():
+            self._handle.activate(failed_pods)
 
     def wake_probe(self) -> bool:
         """Requeue one of these pods as the probe of an open circuit; False where there is none."""
         if self._failed:
-            self._handle.activate([self._failed.popitem(last=False)[1]])
+            self._handle.activate([self._failed.pop_oldest()])
             return True
         return False
 
     def release(self, record: CycleRecord) -> Caller:
         """End the attempt's use of its version of the plugin, and return that version."""
         if record.result == "scheduled":
-            self._failed.pop(record.pod.uid, None)
+            self._failed.drop(record.pod.uid)
         return self._pinned.pop((record.pod.uid, record.attempt), self.caller)
 
     def serves(self, connection: PluginConnection) -> int:
@@ -145,10 +144,7 @@ class SidecarPoint(Plugin):
             return policy is FailurePolicy.IGNORE
         caller.connection.failures.add(point.value, str(error), policy, pod.key)
         if policy is not FailurePolicy.IGNORE:
-            self._failed[pod.uid] = pod
-            self._failed.move_to_end(pod.uid)
-            if len(self._failed) > MAX_FAILED_PODS:
-                self._failed.popitem(last=False)
+            self._failed.put(pod.uid, pod)
             return False
         caller.around.metrics.ignored(self.name, point.value)
         record = state.get(CycleRecord)
