@@ -54,10 +54,10 @@ endef
 explore: $(STAMP)
 	$(call in_rounds,-m hypothesis --hypothesis-profile=explore --hypothesis-seed=$$seed)
 
-# The files with property tests, as `make test` has them: neither order nor time decides what they find.
+# The property tests, as `make test` has them: neither order nor time decides what they find.
 rounds: ROUNDS = 50
 rounds: $(STAMP)
-	$(call in_rounds,$$(grep -rl --include='test_*.py' '^from hypothesis' tests))
+	$(call in_rounds,-m hypothesis $$(grep -rl --include='test_*.py' '^from hypothesis' tests))
 
 bench: $(STAMP)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
