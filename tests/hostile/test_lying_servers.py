@@ -12,7 +12,7 @@ import pytest
 
 from berth.client.resources import PODS
 from berth.client.watching.reflector import Reflector
-from berth.client.watching.watch import WatchSource
+from berth.client.watching.watch import MAX_EMPTY_PAGES, WatchSource
 from tests.unit.client.conftest import FakeClock, eventually, transport_to
 from tests.unit.client.conftest import raw_server as served
 from tests.unit.client.test_chaos import Folded
@@ -95,6 +95,17 @@ async def test_a_page_that_is_followed_by_itself():
         assert [("add", "p0@9001"), ("synced",)] == handler.story
         assert [None, "t", None, "t", None] == [query.get("continue") for query in wire.queries("list")]
         assert 2 == len(clock.slept)
+
+
+async def test_empty_pages_that_are_followed_by_others_without_end():
+    """Each names another one as the next: the list is an error after so many of them, too."""
+    clock, pages = FakeClock(), [page(7, token=f"t{i}") for i in range(MAX_EMPTY_PAGES + 1)]
+    async with mirrored(clock, [*pages[:MAX_EMPTY_PAGES], page(9, TRUTH[0])]) as (_, handler, wire):
+        await handler.until("synced")
+
+        assert [("add", "p0@9001"), ("synced",)] == handler.story
+        assert MAX_EMPTY_PAGES + 1 == len(wire.queries("list"))
+        assert 1 == len(clock.slept)
 
 
 def test_a_page_whose_items_are_no_objects_leaves_the_others():

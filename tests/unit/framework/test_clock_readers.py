@@ -30,7 +30,7 @@ READERS = {
     "out_of_tree/lifecycle/last_failures.py": SHOWN,
     "out_of_tree/recordings/recording.py": SHOWN,
     "plugins/dynamic_resources/binding.py": WRITTEN,
-    "plugins/dynamic_resources/plugin.py": OF_THE_API,
+    "plugins/dynamic_resources/allocation_ages.py": OF_THE_API,
     "pod_groups/conditions.py": WRITTEN,
     "preemption/eviction.py": WRITTEN,
     "preemption/evaluator.py": OF_THE_API,

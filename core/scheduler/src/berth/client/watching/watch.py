@@ -68,13 +68,22 @@ async def pages(
             yield page
 
 
+MAX_PAGES = 100_000
+MAX_EMPTY_PAGES = 100
+"""So many pages in a row may have nothing: a token that is another one each time is no progress."""
+
+
 async def _paged(transport: Transport, source: WatchSource, query: Query) -> AsyncGenerator[Page, None]:
     upcoming = asyncio.create_task(_page(transport, source, dict(query)))
+    pages = empty = 0
     try:
         while True:
             page = await upcoming
             token = page.metadata.continue_
+            pages, empty = pages + 1, 0 if page.items else empty + 1
             if token:
+                if pages >= MAX_PAGES or empty >= MAX_EMPTY_PAGES:
+                    raise ServerError(HTTPStatus.OK, "", f"a list goes on after {pages} pages, {empty} empty")
                 _check_progress(token, query)
                 query.pop("resourceVersion", None)
                 query["continue"] = token

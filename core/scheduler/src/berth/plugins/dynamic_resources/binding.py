@@ -19,6 +19,7 @@ from berth.framework.ports.claim_writing import ClaimWriter
 from berth.framework.status import PluginError
 from berth.objects.devices.resource_claims import ResourceClaim
 from berth.objects.pods.pod import Pod
+from berth.plugins.dynamic_resources.allocation_ages import AllocationAges
 from berth.plugins.dynamic_resources.binding_conditions import (
     DeviceBindingError,
     DeviceTimeoutError,
@@ -57,6 +58,8 @@ class ClaimBinder:
         self._turns: dict[str, deque[Promise]] = {}
         """By the UID of a claim that is being written, the writes that wait for their turn."""
         self._stamped = stamped
+        self.ages = AllocationAges(handle.clock)
+        """How old allocations are."""
         self._timeout_seconds = timeout_seconds
 
     @property
@@ -117,6 +120,7 @@ class ClaimBinder:
             # In whole seconds, as the API server keeps it.
             moment = datetime.fromtimestamp(int(self._handle.clock.wall()), UTC)
             allocation = msgspec.structs.replace(allocation, allocation_timestamp=moment)
+            self.ages.allocated(claim.uid, moment)
         target = claim
         extended = bool(held.mappings) and claim is held.claims[-1]
         if extended:

@@ -4,8 +4,6 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go isC
 isPodReadyForBinding (Kubernetes v1.36).
 """
 
-from datetime import datetime
-
 from berth.framework.status import PluginError
 from berth.objects.devices.resource_claims import (
     AllocatedDeviceStatus,
@@ -46,19 +44,14 @@ def awaited_drivers(claim: ResourceClaim) -> set[str]:
     return {result.driver for result, _ in _reported(claim) if result.binding_conditions}
 
 
-def given_up(claim: ResourceClaim, now_seconds: float, timeout_seconds: float) -> bool:
+def given_up(claim: ResourceClaim, age_seconds: float | None, timeout_seconds: float) -> bool:
     """Whether the claim's devices failed, or took too long: another node is to be tried."""
     try:
         if ready(claim):
             return False
     except DeviceBindingError:
         return True
-    since = claim.allocation.allocation_timestamp if claim.allocation else None
-    return since is not None and now_seconds - _seconds(since) > timeout_seconds
-
-
-def _seconds(moment: datetime) -> float:
-    return moment.timestamp()
+    return age_seconds is not None and age_seconds > timeout_seconds
 
 
 def _reported(claim: ResourceClaim) -> list[tuple[DeviceResult, tuple[DeviceCondition, ...]]]:

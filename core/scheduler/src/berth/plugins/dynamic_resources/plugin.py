@@ -241,7 +241,7 @@ class DynamicResources(
         for term in selector.node_selector_terms if selector else ():
             check_term(term)
         over = self._features.binding_conditions and given_up(
-            claim, self.handle.clock.wall(), self._binding_seconds
+            claim, self._binder.ages.of(claim), self._binding_seconds
         )
         return Allocated(index, selector, over, preference_of(claim))
 

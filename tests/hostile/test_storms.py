@@ -1,0 +1,163 @@
+"""Storms: thousands of changes while pods wait. What one costs is counted, however many there are.
+
+Each change is brought as the watch brings it, and then taken over into the snapshot; no pod is tried, for
+what that costs is the pod's own.
+"""
+
+import pytest
+
+from tests.hostile.arena import node
+from tests.hostile.growth_rows.groups import group
+from tests.hostile.growth_rows.row import decoded, thing
+from tests.hostile.whole_core import WholeCore, pod_document
+from tests.hostile.work import calls, growth
+
+MANY = 40
+WAITING = 20
+LINEAR = 1.2
+AMOUNTS = {"requests": {"cpu": "1m"}}
+
+
+class Storm:
+    """A whole core in which pods of two kinds wait, and one is placed."""
+
+    def __init__(self):
+        self.core = WholeCore()
+        for i in range(WAITING):
+            fields = {"nodeSelector": {"no": "node"}} if i % 2 else {"container": {"resources": TOO_MUCH}}
+            self.core.schedule(decoded(pod_document(f"waiting-{i}", **fields)))
+        self.placed = decoded(placed())
+        self.core.bring(self.placed)
+        self.core.take_over()
+
+    def update(self, old, new):
+        self.core.handlers[type(new)].on_update(old, new)
+        self.core.take_over()
+        return new
+
+
+TOO_MUCH = {"requests": {"cpu": "1000"}, "limits": {"cpu": "1000"}}
+
+
+def placed(name="placed", status=None, metadata=None, **fields):
+    """A document of a pod that is on a node."""
+    document = pod_document(name, nodeName="node-0", status=status, **fields)
+    document["metadata"] |= metadata or {}
+    return document
+
+
+def changed(storm, documents):
+    """An object of which one version follows the other."""
+    versions = [decoded(each) for each in documents]
+    storm.core.bring(versions[0])
+    storm.core.take_over()
+
+    def run():
+        old = versions[0]
+        for new in versions[1:]:
+            old = storm.update(old, new)
+
+    return run
+
+
+def of_one_pod(version):
+    def storm(there, n):
+        versions = [decoded(placed(**version(i))) for i in range(n)]
+
+        def run():
+            old = there.placed
+            for new in versions:
+                old = there.update(old, new)
+
+        return run
+
+    return storm
+
+
+def come_and_go(document):
+    """Objects that are created one after the other, and deleted so."""
+
+    def storm(there, n):
+        objects = [decoded(document(i)) for i in range(n)]
+
+        def run():
+            for each in objects:
+                there.core.bring(each)
+            there.core.take_over()
+            for each in objects:
+                there.core.take(each)
+            there.core.take_over()
+
+        return run
+
+    return storm
+
+
+def resized(i):
+    resources = {"requests": {"cpu": f"{1 + i % 2}m"}}
+    statuses = [{"name": "main", "allocatedResources": {"cpu": "1m"}, "resources": resources}]
+    pending = [{"type": "PodResizePending", "status": "True", "reason": "Deferred"}]
+    return {"status": {"phase": "Running", "containerStatuses": statuses, "conditions": pending}}
+
+
+def tainted(i):
+    document = node(0)
+    document["metadata"]["uid"] = "node-0"
+    return {**document, "spec": {"taints": [{"key": f"k{i}", "value": "v", "effect": "NoSchedule"}]}}
+
+
+def named_node(i):
+    document = node(100 + i)
+    document["metadata"]["uid"] = document["metadata"]["name"]
+    return document
+
+
+def budget(i):
+    spec = {"selector": {"matchLabels": {"app": f"a{i}"}}, "maxUnavailable": 0}
+    return thing("policy/v1", "PodDisruptionBudget", f"b{i}", spec=spec)
+
+
+def csi_node(i):
+    drivers = [{"name": "csi.example.com", "nodeID": "n", "allocatable": {"count": 1 + i}}]
+    made = thing("storage.k8s.io/v1", "CSINode", "node-0", spec={"drivers": drivers})
+    del made["metadata"]["namespace"]
+    return made
+
+
+STORMS = {
+    "finalizers": of_one_pod(lambda i: {"metadata": {"finalizers": [f"example.com/f{i}"]}}),
+    "resizes": of_one_pod(resized),
+    "deletions": come_and_go(lambda i: placed(f"gone-{i}")),
+    "deletions that have begun": of_one_pod(
+        lambda i: {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "labels": {"n": f"{i}"}}}
+    ),
+    "pods that wait, and go": come_and_go(lambda i: pod_document(f"short-{i}")),
+    "pod groups": come_and_go(lambda i: group(f"g{i}")),
+    "budgets": come_and_go(budget),
+    "nodes": come_and_go(named_node),
+    "taints": lambda storm, n: changed(storm, [tainted(i) for i in range(n + 1)]),
+    "CSI nodes": lambda storm, n: changed(storm, [csi_node(i) for i in range(n + 1)]),
+}
+MAX_CALLS = {
+    "finalizers": 250,
+    "resizes": 650,
+    "deletions": 400,
+    "deletions that have begun": 500,
+    "pods that wait, and go": 330,
+    "pod groups": 200,
+    "budgets": 50,
+    "nodes": 950,
+    "taints": 400,
+    "CSI nodes": 130,
+}
+
+
+@pytest.mark.parametrize("name", STORMS)
+def test_a_change_costs_the_same_however_many_there_are(name):
+    assert growth(lambda n: STORMS[name](Storm(), n), MANY) < LINEAR
+
+
+@pytest.mark.parametrize("name", STORMS)
+def test_a_change_costs_so_many_calls_at_most(name):
+    """With twenty pods waiting: a core makes some millions of calls a second."""
+    assert calls(STORMS[name](Storm(), MANY)) < MANY * MAX_CALLS[name]
