@@ -45,7 +45,6 @@ PARTS = {
         "kind-not-proven": "how new a kind is can't be read when a replica begins to lead",
         "status-not-written": "a pod's status can't be written",
         "group-status-not-written": "a pod group's status can't be written",
-        "tree-status-not-written": "the status of a CompositePodGroup above a pod group can't be written",
         "own-conditions-not-shown": "the conditions of the scheduler's own pod can't be written",
         "cache-refuses": "an event of a node or a pod contradicts the cache",
         "watch-breaks": "a list or watch is refused, or breaks off, later",

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from berth.client.errors import ConflictError, NotFoundError
 from berth.client.pods import Bound, Conflict, NotFound
 from berth.objects.decode import from_document
-from berth.objects.pod_groups import PodGroup
 from berth.objects.pods.pod import Pod
 from berth.objects.pods.pod_decoding import pod_from_document
 from tests.scenarios.kit.watch import Watch
@@ -198,11 +197,11 @@ class MemoryPodGroups:
         await asyncio.sleep(0)
         if self.failure is not None:
             raise self.failure
-        current = self._api.get(PodGroup, group.key)
+        current = self._api.get(type(group), group.key)
         if current is None or current.uid != group.uid:
             raise NotFoundError(404, "NotFound", f'podgroups "{group.key}" not found')
         patch = {"status": {"conditions": [msgspec.to_builtins(condition)]}}
-        self._api.put(from_document(merged(msgspec.to_builtins(current), patch), PodGroup))
+        self._api.put(from_document(merged(msgspec.to_builtins(current), patch), type(group)))
         asyncio.get_running_loop().call_soon(self._api.watch.deliver)
 
 

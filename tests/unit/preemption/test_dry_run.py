@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import assume, given, settings
 
 from berth.framework.interface import PreFilterResult
+from berth.framework.mirrors.group_trees import GroupTrees
 from berth.framework.mirrors.listers import Store
 from berth.framework.preempting import PreemptionRequest
 from berth.framework.status import Code, failed
@@ -251,7 +252,7 @@ def test_units_of_a_group():
         PodInfo(make_pod(name, scheduling_group=SchedulingGroup("g"), priority=3)) for name in ("a", "b")
     ]
 
-    whole = WholeGroups(groups, PodGroupStates())
+    whole = WholeGroups(GroupTrees(groups, Store()), PodGroupStates())
     (unit,) = whole.units(infos, snapshot, known)
     (again,) = whole.units(infos[1:], snapshot, known)
     assert ((infos[0],), 3) == (unit.pods, unit.priority)

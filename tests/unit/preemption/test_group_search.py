@@ -3,6 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from berth.framework.mirrors.group_trees import GroupTrees
 from berth.framework.mirrors.listers import Store
 from berth.framework.status import SUCCESS, unschedulable
 from berth.objects.decode import from_document
@@ -110,7 +111,7 @@ def test_a_unit_counts_with_its_groups_priority():
         metadata = {"name": name, "namespace": "default", "uid": name}
         groups.put(from_document({"metadata": metadata, "spec": spec}, PodGroup))
     placed = [member("a", "w", 50), member("b", "w", 0), member("c", "v", 50), member("d", "u", 3), pod(1, 8)]
-    units = victim_units(placed, groups, groups.get("g", "default"))
+    units = victim_units(placed, GroupTrees(groups, Store()), groups.get("g", "default"))
 
     assert {("a", "b"): 7, ("c",): 3} == {tuple(i.pod.name for i in u.pods): u.priority for u in units}
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
-from berth.framework.mirrors.listers import Store
+from berth.framework.mirrors.listers import Listers, Store
 from berth.framework.queueing.queued_pod import QueuedGroupInfo
 from berth.framework.status import SUCCESS, failed, unresolvable, unschedulable
 from berth.objects.pods.pod_spec import SchedulingGroup
@@ -79,9 +79,10 @@ class Groups:
 
 
 def a_stage(*, is_open=True, **settings):
-    groups, quorum = Store(), Quorum(is_open=is_open)
+    listers, quorum = Listers(), Quorum(is_open=is_open)
     plugins = [Rejector("A", {NODE_ADD: queue_it}), quorum, Gates()]
-    return Groups(a_bench(plugins, groups=groups, generic_workload=True, **settings), groups, quorum)
+    bench = a_bench(plugins, groups=listers.trees, generic_workload=True, **settings)
+    return Groups(bench, listers.pod_groups, quorum)
 
 
 def test_pods_wait_for_their_group():
@@ -329,7 +330,7 @@ def test_a_changed_group_stands_by_its_new_version():
     stage.groups.put(smaller)
     stage.queue.groups.group_updated(smaller)
 
-    assert 2 == stage.queue.pop().pod_group.min_count
+    assert 2 == stage.queue.pop().root.min_count
 
 
 def test_a_pod_that_is_activated_activates_its_group():

@@ -3,8 +3,6 @@
 import aiohttp
 import pytest
 
-from berth.scheduler.writing.pod_group_writer import TREES_ARE_NOT_FOLLOWED
-from tests.failures.reporting import reports
 from tests.unit.scheduler_at_work import eventually, node, scheduling
 
 GATES = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True}
@@ -202,41 +200,35 @@ def tree(name, parent=""):
 
 
 @pytest.mark.parametrize("release", NEWER)
-async def test_a_tree_of_groups_says_that_it_is_not_followed(tmp_path, release):
-    """Each group above the pod group that is scheduled, up to the root; and only with the gate."""
+async def test_a_tree_of_groups(tmp_path, release):
+    """It is bound as one, and each of its groups says so; another tree's pods wait for their root."""
     gates = GATES | {"CompositePodGroup": True}
     documents = (
         node("n1"),
+        node("n2"),
         tree("root"),
         tree("middle", "root"),
-        tree("apart"),
+        tree("apart", "gone"),
         group("g", 1, parentCompositePodGroupName="middle"),
-        member("a", "g"),
+        group("h", 1, parentCompositePodGroupName="root"),
+        group("i", 1, parentCompositePodGroupName="apart"),
+        *(member(name, of) for name, of in (("a", "g"), ("b", "h"), ("c", "i"))),
     )
-    async with scheduling(tmp_path / "k", *documents, release=release, gates=gates) as (sandbox, _):
+    async with scheduling(tmp_path / "k", *documents, release=release, gates=gates) as (sandbox, core):
         trees = sandbox.store.collection("compositepodgroups.scheduling.k8s.io")
 
         def of(name):
             found = trees.get(f"default/{name}").decode().get("status", {}).get("conditions", ())
-            return [(each["type"], each["status"], each["reason"], each["message"]) for each in found]
+            return [(each["type"], each["status"], each["reason"]) for each in found]
 
-        await eventually(lambda: of("root"))
-        expected = ("CompositePodGroupInitiallyScheduled", "False", "SchedulerError", TREES_ARE_NOT_FOLLOWED)
+        await eventually(lambda: of("root") and of("middle") and conditions(sandbox, "h"))
+        await eventually(lambda: 2 == len(nodes_of(sandbox)))
+        waits = core.queue.gate_of(core.queue.record("default", "c")).message
+        expected = ("CompositePodGroupInitiallyScheduled", "True", "Scheduled")
 
-        assert {"a": "n1"} == nodes_of(sandbox)
+        assert {"a", "b"} == set(nodes_of(sandbox))
         assert [[expected], [expected], []] == [of(name) for name in ("root", "middle", "apart")]
-
-
-@reports("tree-status-not-written", log="`composite pod group's status not written`, with group and cause")
-async def test_a_tree_that_is_not_there_is_logged(tmp_path, caplog):
-    """The pod group is scheduled all the same."""
-    gates = GATES | {"CompositePodGroup": True}
-    documents = (node("n1"), group("g", 1, parentCompositePodGroupName="gone"), member("a", "g"))
-    line = "composite pod group's status not written group=default/gone error=404"
-    async with scheduling(tmp_path / "k", *documents, release=(1, 37), gates=gates) as (sandbox, _):
-        await eventually(lambda: line in caplog.text)
-
-        assert {"a": "n1"} == nodes_of(sandbox)
+        assert "waiting for composite pod group default/gone to be created" == waits
 
 
 @pytest.mark.parametrize("release", [(1, 36), *NEWER])

@@ -13,13 +13,13 @@ from berth.config.plugin_args import ARGS_TYPES
 from berth.config.releases.release import DEFAULT, Release, effective
 from berth.framework.handle import NO_ANNOTATIONS, Handle, OnBound, VolumeWriter
 from berth.framework.interface import Plugin
+from berth.framework.mirrors.group_trees import AnyGroup
 from berth.framework.mirrors.listers import Listers
 from berth.framework.ports.background import Promise, Timer
 from berth.framework.ports.claim_writing import ClaimWriter
 from berth.framework.preempting import Preemption
 from berth.framework.runtime import Framework
 from berth.objects.api_object import ObjectMeta
-from berth.objects.pod_groups import PodGroup
 from berth.objects.pods.pod import Pod, PodCondition
 from berth.objects.volumes.storage import PersistentVolume, PersistentVolumeClaim
 from berth.preemption.evaluator import Evaluator
@@ -129,7 +129,7 @@ class RecordingRecorder:
     """An event recorder that remembers its events."""
 
     events: list[tuple[str, str, str, str, str]] = field(default_factory=list)
-    related: list[Pod | PodGroup | None] = field(default_factory=list)
+    related: list[Pod | AnyGroup | None] = field(default_factory=list)
 
     def event(
         self,
@@ -139,7 +139,7 @@ class RecordingRecorder:
         action: str,
         note: str,
         *,
-        related: Pod | PodGroup | None = None,
+        related: Pod | AnyGroup | None = None,
         controller: str = "",
     ) -> None:
         """Remember the event."""

@@ -15,10 +15,12 @@ from berth.event_handlers.handler import (
 )
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
+from berth.framework.mirrors.group_trees import AnyGroup
 from berth.framework.mirrors.listers import Store
-from berth.objects.pod_groups import PodGroup
 from berth.queue.moves.queued_groups import QueuedGroups
 from berth.queue.scheduling_queue import SchedulingQueue
+
+OF_GROUPS = frozenset({EventResource.POD_GROUP, EventResource.COMPOSITE_POD_GROUP})
 
 
 def resource_handler(
@@ -34,9 +36,9 @@ def resource_handler(
 
     `resource` is an EventResource or what a plugin registered, `wanted` what `wanted_actions` found.
     """
-    if resource == EventResource.POD_GROUP and queue.groups is not None:
+    if resource in OF_GROUPS and queue.groups is not None:
         actions = wanted.get(resource, ActionType.NONE)
-        return PodGroupHandler(queue.groups, actions, store, queue, clock=clock, handled=handled)
+        return PodGroupHandler(resource, queue.groups, actions, store, queue, clock=clock, handled=handled)
     if actions := wanted.get(resource, ActionType.NONE):
         return WaitedForHandler(resource, actions, store, queue, clock=clock, handled=handled)
     return StoreHandler(store)
@@ -104,34 +106,39 @@ class WaitedForHandler(MovingHandler):
 
 
 class PodGroupHandler(WaitedForHandler):
-    """Keeps the store of pod groups up to date, and the queue that has their pods wait as one."""
+    """Keeps a store of groups up to date, and the queue that has their pods wait as one."""
 
     def __init__(
         self,
+        resource: str,
         queued: QueuedGroups,
         actions: ActionType,
-        store: Store[PodGroup],
+        store: Store[Any],
         queue: SchedulingQueue,
         *,
         clock: Clock,
         handled: EventHandled = ignore_duration,
     ) -> None:
-        super().__init__(EventResource.POD_GROUP, actions, store, queue, clock=clock, handled=handled)
+        super().__init__(resource, actions, store, queue, clock=clock, handled=handled)
         self._queued = queued
 
-    def on_add(self, obj: PodGroup) -> None:
+    def on_add(self, obj: AnyGroup) -> None:
         """Store a new group; its pods wait with it from now on."""
         self._store.put(obj)
         self._follow_up(self._queued.group_added, obj)
         self._tell(self._added, None, obj)
 
-    def on_update(self, old: PodGroup, new: PodGroup) -> None:
-        """Store the new version."""
+    def on_update(self, old: AnyGroup, new: AnyGroup) -> None:
+        """Store the new version; one of another tree is another group."""
+        if old.spec.parent_composite_pod_group_name != new.spec.parent_composite_pod_group_name:
+            self.on_delete(old)
+            self.on_add(new)
+            return
         self._store.put(new)
         self._follow_up(self._queued.group_updated, new)
         self._tell(self._updated, old, new)
 
-    def on_delete(self, obj: PodGroup) -> None:
+    def on_delete(self, obj: AnyGroup) -> None:
         """Drop the group; its pods wait for another one of its name."""
         self._store.remove(obj)
         self._follow_up(self._queued.group_deleted, obj)

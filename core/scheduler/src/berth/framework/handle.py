@@ -10,12 +10,12 @@ from typing import Any, Protocol
 
 from berth.config.releases.rules import DEFAULT_RULES, Rules
 from berth.framework.clock import Clock
+from berth.framework.mirrors.group_trees import AnyGroup
 from berth.framework.mirrors.listers import Listers
 from berth.framework.ports.background import Background
 from berth.framework.ports.claim_metrics import ClaimMetrics
 from berth.framework.ports.claim_writing import ClaimWriter
 from berth.framework.preempting import Preemption
-from berth.objects.pod_groups import PodGroup
 from berth.objects.pods.pod import Pod, PodCondition
 from berth.objects.volumes.storage import PersistentVolume, PersistentVolumeClaim
 from berth.snapshot.journal import Journal
@@ -84,7 +84,7 @@ class EventRecorder(Protocol):
         action: str,
         note: str,
         *,
-        related: Pod | PodGroup | None = None,
+        related: Pod | AnyGroup | None = None,
         controller: str = "",
     ) -> None:
         """Record an event of that type (Normal, Warning) regarding the pod.

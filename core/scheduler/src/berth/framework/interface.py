@@ -30,13 +30,13 @@ from numpy.typing import NDArray
 
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.cluster_event import ClusterEventWithHint
+from berth.framework.mirrors.group_trees import AnyGroup
 from berth.framework.queueing.queued_pod import QueuedPodInfo, SortKey
 from berth.framework.status import SUCCESS, Code, Status
-from berth.objects.pod_groups import PodGroup
 from berth.objects.pods.pod import Pod
 from berth.objects.pods.pod_features import Features
 from berth.snapshot.columns.growing import Mask, Rows
-from berth.snapshot.pod_group_states import GroupKey
+from berth.snapshot.pod_group_states import AnyKey
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 
@@ -378,7 +378,7 @@ class PodGroupPostFilterPlugin(Plugin):
 
     @abstractmethod
     def pod_group_post_filter(
-        self, group: PodGroup, pods: Sequence[Pod], trial: GroupTrial
+        self, group: AnyGroup, pods: Sequence[Pod], trial: GroupTrial
     ) -> Awaitable[PodGroupPostFilterResult]:
         """Return SUCCESS if victims were chosen and the group may wait for their room, else why not.
 
@@ -567,7 +567,7 @@ class PlacementGeneratePlugin(Plugin):
 
     @abstractmethod
     def generate_placements(
-        self, state: CycleState, group: GroupKey, nodes: Snapshot, parent: Placement
+        self, state: CycleState, group: AnyKey, nodes: Snapshot, parent: Placement
     ) -> MaybeAwaitable[PlacementsResult]:
         """Return the placements within the parent, in the order in which they are tried."""
 
@@ -583,7 +583,7 @@ class PlacementFeasiblePlugin(Plugin):
     """Says whether a group may go with the pods that have a node. Source: KEP-4671."""
 
     @abstractmethod
-    def placement_feasible(self, state: CycleState, group: GroupKey, progress: PlacementProgress) -> Status:
+    def placement_feasible(self, state: CycleState, group: AnyKey, progress: PlacementProgress) -> Status:
         """Return SUCCESS where the group may go as it stands; its other pods are tried all the same.
 
         UNSCHEDULABLE: it may not, however many of the remaining pods find a node; the attempt ends. WAIT: it
@@ -604,7 +604,7 @@ class PlacementScorePlugin(Plugin):
 
     @abstractmethod
     def score_placements(
-        self, state: CycleState, group: GroupKey, nodes: Snapshot, proposed: Sequence[ProposedPlacement]
+        self, state: CycleState, group: AnyKey, nodes: Snapshot, proposed: Sequence[ProposedPlacement]
     ) -> MaybeAwaitable[Scores]:
         """Return a score from 0 to 100 for each placement; the highest total is taken.
 

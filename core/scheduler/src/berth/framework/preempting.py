@@ -11,7 +11,7 @@ from typing import Protocol
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.interface import GroupTrial, PodGroupPostFilterResult, PostFilterResult
-from berth.objects.pod_groups import PodGroup
+from berth.framework.mirrors.group_trees import AnyGroup
 from berth.objects.pods.pod import Pod
 
 
@@ -36,7 +36,7 @@ class GroupPreemptionRequest:
     """A pod group that fits nowhere, its pods that were tried, and the ground to try victims on."""
 
     plugin: str
-    group: PodGroup
+    group: AnyGroup
     pods: Sequence[Pod]
     trial: GroupTrial
 

@@ -3,7 +3,7 @@
 The objects of both versions of the API are read: disruptionMode is a text in v1alpha2, and an object with one
 field in v1beta1.
 
-Source: scheduling.k8s.io/v1alpha2 (Kubernetes v1.36), v1beta1 (v1.37).
+Source: scheduling.k8s.io/v1alpha2 (Kubernetes v1.36), v1beta1 and v1alpha3 (v1.37).
 """
 
 from berth.objects.api_object import ApiObject, Int32, Int64, TypedObject
@@ -17,6 +17,12 @@ class GangPolicy(ApiObject, frozen=True):
     """No pod goes ahead before that many have a node."""
 
     min_count: Int32 = 0
+
+
+class GroupGangPolicy(ApiObject, frozen=True):
+    """No pod below goes ahead before that many groups right below have a place."""
+
+    min_group_count: Int32 = 0
 
 
 class SchedulingPolicy(ApiObject, frozen=True):
@@ -110,7 +116,54 @@ class PodGroup(TypedObject, frozen=True):
     status: PodGroupStatus = PodGroupStatus()
 
     @property
+    def needed(self) -> int:
+        """How many pods have to have a node: of a group that is no gang, one."""
+        return self.min_count or 1
+
+    @property
     def min_count(self) -> int | None:
         """How many pods a gang needs; None where the group is no gang."""
         gang = self.spec.scheduling_policy.gang
         return None if gang is None else gang.min_count
+
+
+class CompositeSchedulingPolicy(ApiObject, frozen=True):
+    """How the groups right below depend on one another: one of the fields is set."""
+
+    basic: BasicPolicy | None = None
+    gang: GroupGangPolicy | None = None
+
+
+class CompositePodGroupSpec(ApiObject, frozen=True):
+    """How the groups below are to be scheduled."""
+
+    scheduling_policy: CompositeSchedulingPolicy = CompositeSchedulingPolicy()
+    scheduling_constraints: SchedulingConstraints | None = None
+    disruption_mode: DisruptionMode | None = None
+    priority: Int32 | None = None
+    preemption_policy: str | None = None
+    parent_composite_pod_group_name: str = ""
+
+    @property
+    def disrupted_as_a_whole(self) -> bool:
+        """Whether one pod's eviction is that of all pods below."""
+        return self.disruption_mode is not None and self.disruption_mode.all is not None
+
+
+class CompositePodGroupStatus(ApiObject, frozen=True):
+    """What became of the group."""
+
+    conditions: tuple[PodGroupCondition, ...] = ()
+
+
+class CompositePodGroup(TypedObject, frozen=True):
+    """A CompositePodGroup of scheduling.k8s.io: a group of groups."""
+
+    spec: CompositePodGroupSpec = CompositePodGroupSpec()
+    status: CompositePodGroupStatus = CompositePodGroupStatus()
+
+    @property
+    def needed(self) -> int:
+        """How many groups right below have to have a place: of a group that is no gang, one."""
+        gang = self.spec.scheduling_policy.gang
+        return 1 if gang is None else max(gang.min_group_count, 1)

@@ -29,11 +29,12 @@ from berth.framework.interface import (
     PostFilterResult,
     PreEnqueuePlugin,
 )
+from berth.framework.mirrors.group_trees import AnyGroup
 from berth.framework.preempting import GroupPreemptionRequest, Preemption, PreemptionRequest
 from berth.framework.status import SUCCESS, Status, unresolvable, unschedulable
-from berth.objects.pod_groups import PodGroup
 from berth.objects.pods.pod import Pod
 from berth.plugins.in_tree import InTreePlugin
+from berth.snapshot.pod_group_states import group_of
 
 POD_GONE = ClusterEvent(EventResource.POD, ActionType.DELETE)
 
@@ -85,7 +86,7 @@ class DefaultPreemption(
         return signed(await self.preemption.preempt(request))
 
     async def pod_group_post_filter(
-        self, group: PodGroup, pods: Sequence[Pod], trial: GroupTrial
+        self, group: AnyGroup, pods: Sequence[Pod], trial: GroupTrial
     ) -> PodGroupPostFilterResult:
         """Have victims evicted so that the whole group fits, or say why not."""
         request = GroupPreemptionRequest(self.name, group, pods, trial)
@@ -107,10 +108,10 @@ class DefaultPreemption(
                 return GROUP_GOES_TO_ONE_PLACE
         return GROUPS_PREEMPT_TOGETHER if self._groups_preempt_together else ""
 
-    def _group(self, pod: Pod) -> PodGroup | None:
-        reference = pod.spec.scheduling_group
-        name = reference.pod_group_name if reference is not None else None
-        return self.handle.listers.pod_groups.get(name, pod.namespace) if name else None
+    def _group(self, pod: Pod) -> AnyGroup | None:
+        """The pod's group, the root of its tree."""
+        key = group_of(pod)
+        return None if key is None else self.handle.listers.trees.root(key)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Pods that go, so that the gate is looked at again; whether the pod is worth it others say."""

@@ -24,13 +24,14 @@ from berth.framework.interface import (
     PlacementProgress,
     PreEnqueuePlugin,
 )
+from berth.framework.mirrors.group_trees import is_complete, key_of
 from berth.framework.status import SUCCESS, Code, PluginError, Status, failed, unresolvable, unschedulable
-from berth.objects.pod_groups import PodGroup
+from berth.objects.pod_groups import CompositePodGroup, PodGroup
 from berth.objects.pods.pod import Pod
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.pod_group_lookup import group_object, group_states, in_trial
 from berth.plugins.queueing import expected, queue_if
-from berth.snapshot.pod_group_states import GroupKey, PodGroupState, group_of
+from berth.snapshot.pod_group_states import AnyKey, PodGroupState, group_of
 
 TOO_FEW_KNOWN = "waiting for minCount pods from a gang to appear in scheduling queue"
 TOO_FEW_PLACED = "waiting for minCount pods from a gang to be scheduled"
@@ -39,6 +40,8 @@ WAIT_SECONDS = 300.0
 POD_ADDED = ClusterEvent(EventResource.POD, ActionType.ADD)
 GROUP_ADDED = ClusterEvent(EventResource.POD_GROUP, ActionType.ADD)
 GROUP_CHANGED = ClusterEvent(EventResource.POD_GROUP, ActionType.UPDATE)
+TREE_ADDED = ClusterEvent(EventResource.COMPOSITE_POD_GROUP, ActionType.ADD)
+TREE_CHANGED = ClusterEvent(EventResource.COMPOSITE_POD_GROUP, ActionType.UPDATE)
 
 
 class GangScheduling(
@@ -55,8 +58,12 @@ class GangScheduling(
         if group is None:
             text = f'waiting for pods\'s pod group "{key.name}" to appear in scheduling queue'
             return unresolvable(text)
-        known = len(group_states(self.handle).known(key).pods)
-        if group.min_count is not None and known < group.min_count:
+        states, trees = group_states(self.handle), self.handle.listers.trees
+        root = trees.root(key)
+        if isinstance(root, CompositePodGroup) and not is_complete(trees, states, root):
+            return unresolvable(f'waiting for composite pod group "{root.name}" tree to meet quorum')
+        known = len(states.known(key).pods)
+        if root is group and group.min_count is not None and known < group.min_count:
             return unresolvable(TOO_FEW_KNOWN)
         return SUCCESS
 
@@ -86,10 +93,10 @@ class GangScheduling(
             self._allow(group)
         return PermitResult()
 
-    def placement_feasible(self, state: CycleState, group: GroupKey, progress: PlacementProgress) -> Status:
-        """Wait until enough pods have a node, one in a group that is no gang, as long as that can be."""
+    def placement_feasible(self, state: CycleState, group: AnyKey, progress: PlacementProgress) -> Status:
+        """Wait until enough pods, or groups right below, are placed: one where the group is no gang."""
         del state
-        needed = group_object(self.handle, group).min_count or 1
+        needed = group_object(self.handle, group).needed
         if progress.scheduled >= needed:
             return SUCCESS
         counts = f"{progress.scheduled} scheduled, {progress.remaining} remaining"
@@ -106,30 +113,43 @@ class GangScheduling(
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Another pod of the group, the group itself, and where that can change, a lower minCount."""
         found = [
-            ClusterEventWithHint(POD_ADDED, after_pod_added),
-            ClusterEventWithHint(GROUP_ADDED, after_group_added),
+            ClusterEventWithHint(POD_ADDED, self.after_pod_added),
+            ClusterEventWithHint(GROUP_ADDED, self.after_group_added),
         ]
         if self.handle.rules.queues_groups:
-            found.append(ClusterEventWithHint(GROUP_CHANGED, after_group_changed))
+            found.append(ClusterEventWithHint(GROUP_CHANGED, self.after_group_changed))
+        if self.handle.listers.trees.follows:
+            found.append(ClusterEventWithHint(TREE_ADDED, self.after_group_added))
+            found.append(ClusterEventWithHint(TREE_CHANGED, self.after_tree_changed))
         return found
 
+    def after_pod_added(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
+        """QUEUE where the pod belongs to the same group, or to one of the same tree."""
+        del old
+        added = group_of(expected(Pod, new))
+        return queue_if(added is not None and self._together(pod, added))
 
-def after_pod_added(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """QUEUE where the pod belongs to the same group."""
-    del old
-    added = group_of(expected(Pod, new))
-    return queue_if(added is not None and added == group_of(pod))
+    def after_group_added(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
+        """QUEUE where it is the pod's group, or one of its tree."""
+        del old
+        assert isinstance(new, PodGroup | CompositePodGroup), f"a group, not {type(new).__name__}"
+        return queue_if(self._together(pod, key_of(new)))
 
+    def after_group_changed(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
+        """QUEUE where it is the pod's group, or one of its tree, a gang that needs fewer pods than before."""
+        before, now = expected(PodGroup, old), expected(PodGroup, new)
+        lowered = (now.min_count or 0) < (before.min_count or 0) and now.min_count is not None
+        return queue_if(lowered and self._together(pod, key_of(now)))
 
-def after_group_added(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """QUEUE where it is the pod's group."""
-    del old
-    group = expected(PodGroup, new)
-    return queue_if(group_of(pod) == GroupKey(group.namespace, group.name))
+    def after_tree_changed(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
+        """QUEUE where it is a group of the pod's tree that needs fewer groups than before."""
+        before, now = expected(CompositePodGroup, old), expected(CompositePodGroup, new)
+        return queue_if(now.needed < before.needed and self._together(pod, key_of(now)))
 
-
-def after_group_changed(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """QUEUE where it is the pod's group, a gang that needs fewer pods than before."""
-    before, now = expected(PodGroup, old), expected(PodGroup, new)
-    lowered = (now.min_count or 0) < (before.min_count or 0) and now.min_count is not None
-    return queue_if(lowered and group_of(pod) == GroupKey(now.namespace, now.name))
+    def _together(self, pod: Pod, other: AnyKey) -> bool:
+        """Whether the pod is of that group, or both are of one tree."""
+        own, trees = group_of(pod), self.handle.listers.trees
+        if own is None or not trees.follows:
+            return own == other
+        root = trees.root_key(own)
+        return own == other or (root is not None and root == trees.root_key(other))

@@ -11,8 +11,8 @@ from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import MAX_NODE_SCORE, PlacementScorePlugin, ProposedPlacement, Scores
 from berth.framework.status import PluginError
 from berth.plugins.in_tree import InTreePlugin
-from berth.plugins.pod_group_lookup import group_states
-from berth.snapshot.pod_group_states import GroupKey
+from berth.plugins.pod_group_lookup import scheduled_pods
+from berth.snapshot.pod_group_states import AnyKey
 from berth.snapshot.snapshot import Snapshot
 
 NONE_PLACED = "no pods from pod group are assigned to any of the candidate placements"
@@ -22,14 +22,14 @@ class PodGroupPodsCount(InTreePlugin, PlacementScorePlugin):
     """Score by how many pods the group would have scheduled."""
 
     def score_placements(
-        self, state: CycleState, group: GroupKey, nodes: Snapshot, proposed: Sequence[ProposedPlacement]
+        self, state: CycleState, group: AnyKey, nodes: Snapshot, proposed: Sequence[ProposedPlacement]
     ) -> Scores:
         """Scheduled and proposed pods, the most becoming 100.
 
         Raises: PluginError where no placement has any.
         """
         del nodes
-        before = len(group_states(self.handle, state).known(group).scheduled)
+        before = len(scheduled_pods(self.handle, state, group))
         counts = np.array([before + len(one.assignments) for one in proposed], dtype=np.int64)
         most = int(counts.max(initial=0))
         if not most:

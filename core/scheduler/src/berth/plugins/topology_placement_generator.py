@@ -9,8 +9,8 @@ from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import Placement, PlacementGeneratePlugin, PlacementsResult
 from berth.framework.status import PluginError, failed
 from berth.plugins.in_tree import InTreePlugin
-from berth.plugins.pod_group_lookup import group_object, group_states
-from berth.snapshot.pod_group_states import GroupKey
+from berth.plugins.pod_group_lookup import group_object, scheduled_pods
+from berth.snapshot.pod_group_states import AnyKey
 from berth.snapshot.snapshot import Snapshot
 
 UNDECIDED = "cannot determine domain for already scheduled pods"
@@ -20,7 +20,7 @@ class TopologyPlacementGenerator(InTreePlugin, PlacementGeneratePlugin):
     """Keep a pod group within one topology domain."""
 
     def generate_placements(
-        self, state: CycleState, group: GroupKey, nodes: Snapshot, parent: Placement
+        self, state: CycleState, group: AnyKey, nodes: Snapshot, parent: Placement
     ) -> PlacementsResult:
         """The parent's domains, only the one that pods of the group are in already if there are such."""
         try:
@@ -33,13 +33,13 @@ class TopologyPlacementGenerator(InTreePlugin, PlacementGeneratePlugin):
             return PlacementsResult(failed(error))
         return PlacementsResult(placements=_domains(nodes, parent, key, taken))
 
-    def _taken(self, state: CycleState, group: GroupKey, nodes: Snapshot, key: str) -> str | None:
+    def _taken(self, state: CycleState, group: AnyKey, nodes: Snapshot, key: str) -> str | None:
         """The domain of the group's scheduled pods, None where it has none.
 
         Raises: PluginError.
         """
         found: dict[str, None] = {}
-        for pod in group_states(self.handle, state).known(group).scheduled:
+        for pod in scheduled_pods(self.handle, state, group):
             row = nodes.row_of.get(pod.node_name)
             if row is None:
                 text = f'getting node for pod {pod.key}: node "{pod.node_name}" not found'

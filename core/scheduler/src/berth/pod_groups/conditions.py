@@ -6,18 +6,22 @@ Source: pkg/scheduler/schedule_one_podgroup.go updatePodGroupCondition (Kubernet
 import logging
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 
 import msgspec
 
 from berth.framework.clock import Clock
+from berth.framework.mirrors.group_trees import AnyGroup
 from berth.framework.mirrors.listers import AssumeCache
 from berth.framework.ports.background import Background
 from berth.framework.ports.pod_group_writing import PodGroupWriter
-from berth.objects.pod_groups import PodGroup, PodGroupCondition
+from berth.objects.pod_groups import CompositePodGroup, PodGroup, PodGroupCondition
 from berth.pod_groups.group_result import GroupResult
-from berth.snapshot.pod_group_states import GroupKey
+from berth.snapshot.pod_group_states import AnyKey, TreeKey
 
 log = logging.getLogger(__name__)
+
+OF_TREES: Final = "CompositePodGroupInitiallyScheduled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,19 +29,20 @@ class GroupConditions:
     """Writes conditions beside the cycles; until the watch brings one back, it is taken as written."""
 
     groups: AssumeCache[PodGroup]
+    composites: AssumeCache[CompositePodGroup]
     writer: PodGroupWriter
     background: Background
     clock: Clock
     type: str
-    """Of the condition, as the release calls it."""
+    """Of a pod group's condition, as the release calls it."""
 
-    def tell(self, key: GroupKey, result: GroupResult) -> None:
+    def tell(self, key: AnyKey, result: GroupResult) -> None:
         """Write what the result says, if that is news; a group once scheduled stays so."""
-        group = self.groups.get(key.name, key.namespace)
+        group, kind = self._found(key)
         if group is None:
             log.error("pod group not found, its condition is not written group=%s", key)
             return
-        condition = changed_condition(self.type, group, result, self.clock.wall())
+        condition = changed_condition(kind, group, result, self.clock.wall())
         if condition is None:
             return
         if condition.status != "True":
@@ -48,19 +53,31 @@ class GroupConditions:
                 condition.message,
             )
         updated = _with_condition(group, condition)
-        self.groups.assume(updated)
+        if isinstance(updated, PodGroup):
+            self.groups.assume(updated)
+        else:
+            self.composites.assume(updated)
         self.background.spawn(self._write(group, updated, condition), f"status of pod group {key}")
 
-    async def _write(self, group: PodGroup, updated: PodGroup, condition: PodGroupCondition) -> None:
+    def _found(self, key: AnyKey) -> tuple[AnyGroup | None, str]:
+        """The group, and the type of its condition."""
+        if isinstance(key, TreeKey):
+            return self.composites.get(key.name, key.namespace), OF_TREES
+        return self.groups.get(key.name, key.namespace), self.type
+
+    async def _write(self, group: AnyGroup, updated: AnyGroup, condition: PodGroupCondition) -> None:
         try:
             await self.writer.write_condition(group, condition)
         except Exception as error:  # noqa: BLE001 - only the status is stale; the next attempt writes again
-            self.groups.restore([updated])
+            if isinstance(updated, PodGroup):
+                self.groups.restore([updated])
+            else:
+                self.composites.restore([updated])
             log.warning("pod group's status not written group=%s error=%s", group.key, error)
 
 
 def changed_condition(
-    condition_type: str, group: PodGroup, result: GroupResult, now: float
+    condition_type: str, group: AnyGroup, result: GroupResult, now: float
 ) -> PodGroupCondition | None:
     """The condition to write; None where the group has it already, or has been scheduled before."""
     old = next((c for c in group.status.conditions if c.type == condition_type), None)
@@ -74,7 +91,7 @@ def changed_condition(
     return None if new == old else new
 
 
-def _condition(condition_type: str, group: PodGroup, result: GroupResult, now: float) -> PodGroupCondition:
+def _condition(condition_type: str, group: AnyGroup, result: GroupResult, now: float) -> PodGroupCondition:
     status = result.status
     reason = "Scheduled" if status.ok else "Unschedulable" if status.rejected else "SchedulerError"
     return PodGroupCondition(
@@ -87,7 +104,7 @@ def _condition(condition_type: str, group: PodGroup, result: GroupResult, now: f
     )
 
 
-def _with_condition(group: PodGroup, condition: PodGroupCondition) -> PodGroup:
+def _with_condition(group: AnyGroup, condition: PodGroupCondition) -> AnyGroup:
     others = [c for c in group.status.conditions if c.type != condition.type]
     status = msgspec.structs.replace(group.status, conditions=(*others, condition))
     return msgspec.structs.replace(group, status=status)

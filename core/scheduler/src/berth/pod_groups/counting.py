@@ -17,7 +17,7 @@ from berth.framework.interface import PlacementProgress
 from berth.framework.runtime import Framework
 from berth.framework.status import Code, Status, failed
 from berth.pod_groups.group_result import GroupResult, group_unschedulable
-from berth.snapshot.pod_group_states import GroupKey
+from berth.snapshot.pod_group_states import AnyKey
 
 NONE_PLACED = "no pods were schedulable"
 
@@ -31,7 +31,7 @@ class Counting:
     """Whether the placement that pods are nominated to is tried before all others, and taken if they fit."""
 
     def verdict(
-        self, framework: Framework, group: GroupKey, progress: PlacementProgress, *, tried: bool
+        self, framework: Framework, group: AnyKey, progress: PlacementProgress, *, tried: bool
     ) -> tuple[Status, bool]:
         """The group's status as things are, and whether more of its pods are to be tried.
 

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from berth.framework.mirrors.listers import Store
-from berth.objects.pod_groups import PodGroup
+from berth.framework.mirrors.group_trees import AnyGroup, GroupTrees, is_complete, key_of
+from berth.objects.pod_groups import CompositePodGroup, PodGroup
 from berth.objects.pods.pod import Pod
 from berth.plugins.gang_scheduling import GangScheduling
 from berth.queue.pools.unschedulable_pods import Group
-from berth.snapshot.pod_group_states import GroupKey, PodGroupStates, group_of
+from berth.snapshot.pod_group_states import AnyKey, GroupKey, PodGroupStates, group_of
 
 GATE = GangScheduling.__name__
 
@@ -23,19 +23,24 @@ class GangGate:
     """Knows which gangs are complete."""
 
     states: PodGroupStates
-    groups: Store[PodGroup]
+    trees: GroupTrees
 
     def leaves_out(self, new: Any) -> Callable[[Group], bool] | None:
         """Which records the coming of that object cannot help; None where it is no concern of gangs."""
         if isinstance(new, Pod):
-            key = group_of(new)
-        elif isinstance(new, PodGroup):
-            key = GroupKey(new.namespace, new.name)
+            key: AnyKey | None = group_of(new)
+        elif isinstance(new, PodGroup | CompositePodGroup):
+            key = key_of(new)
         else:
             return None
-        helped = key if key is not None and self._complete(key) else None
-        return lambda group: group.gating_plugin == GATE and (helped is None or group.pod_group != helped)
+        root = None if key is None else self.trees.root(key)
+        helped = key_of(root) if root is not None and self._complete(root) else None
+        return lambda group: group.gating_plugin == GATE and (helped is None or self._root(group) != helped)
 
-    def _complete(self, key: GroupKey) -> bool:
-        group = self.groups.get(key.name, key.namespace)
-        return group is not None and len(self.states.known(key).pods) >= (group.min_count or 0)
+    def _root(self, group: Group) -> AnyKey | None:
+        return None if group.pod_group is None else self.trees.root_key(group.pod_group)
+
+    def _complete(self, root: AnyGroup) -> bool:
+        if isinstance(root, CompositePodGroup):
+            return is_complete(self.trees, self.states, root)
+        return len(self.states.known(GroupKey(root.namespace, root.name)).pods) >= (root.min_count or 0)

@@ -33,7 +33,7 @@ from berth.pod_groups.members import Member
 from berth.pod_groups.plan_memory import PlanMemory
 from berth.queue.pools.nominator import Nominator
 from berth.snapshot.columns.growing import Rows
-from berth.snapshot.pod_group_states import GroupKey, PodGroupStates
+from berth.snapshot.pod_group_states import AnyKey, PodGroupStates
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 
@@ -66,7 +66,7 @@ class GroupQuestion:
     """
 
     framework: Framework
-    key: GroupKey
+    key: AnyKey
     members: Sequence[Member]
     states: PodGroupStates
     meter: CycleMeter
@@ -74,6 +74,8 @@ class GroupQuestion:
     simulated: bool = False
     thorough: bool = False
     plan: GroupPlan | None = None
+    in_tree: bool = False
+    """Whether the group is tried as one of a tree."""
 
     def record_of(self, member: Member) -> CycleRecord:
         """Where it is noted what is asked about the member; of a simulation nothing stays."""

@@ -21,11 +21,10 @@ from berth.cycle.skip_check import skipped
 from berth.framework.attempts.cycle_budget import OverBudgetError
 from berth.framework.clock import Clock
 from berth.framework.interface import CLEAR_NOMINATION
-from berth.framework.mirrors.listers import Store
+from berth.framework.mirrors.group_trees import GroupTrees, kind_of
 from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.framework.status import SUCCESS, Code, PluginError, Status, failed
-from berth.objects.pod_groups import PodGroup
 from berth.objects.pods.pod import Pod
 from berth.pod_groups.conditions import GroupConditions
 from berth.pod_groups.group_algorithm import GroupQuestion, SchedulingContext
@@ -37,9 +36,11 @@ from berth.pod_groups.planned import try_as_planned
 from berth.pod_groups.pod_group_metrics import PodGroupMetrics
 from berth.pod_groups.releasing import release_for
 from berth.pod_groups.submission import Submission
+from berth.pod_groups.tree_algorithm import TreeTrial, by_group
+from berth.pod_groups.tree_result import TreeResults, of_tree
 from berth.pod_groups.validation import OF_A_GROUP, Words, validate
 from berth.queue.scheduling_queue import SchedulingQueue
-from berth.snapshot.pod_group_states import GroupKey, PodGroupStates
+from berth.snapshot.pod_group_states import AnyKey, GroupKey, PodGroupStates, TreeKey
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ class PodGroupCycle:
     frameworks: Mapping[str, Framework]
     queue: SchedulingQueue
     states: PodGroupStates
-    groups: Store[PodGroup]
+    trees: GroupTrees
     ground: SchedulingContext
     submission: Submission
     conditions: GroupConditions
@@ -104,8 +105,8 @@ class PodGroupCycle:
         except PluginError as error:
             status = failed(error)
             self._fail_all(infos, status.message)
-            if self.groups.get(key.name, key.namespace) is not None:
-                self.conditions.tell(key, GroupResult(status))
+            if self.trees.get(key) is not None:
+                self._tell(key, GroupResult(status))
             return status
         members = self._begun(infos, framework.profile_name)
         group.members[:] = [member.info for member in members]
@@ -113,28 +114,45 @@ class PodGroupCycle:
             return SUCCESS
         return (await self._attempt(framework, key, members, started)).decided
 
-    def validated(self, key: GroupKey, waiting: Sequence[Pod]) -> Framework:
+    def validated(self, key: AnyKey, waiting: Sequence[Pod]) -> Framework:
         """The profile of a queued group's pods. Raises: PluginError where they cannot be tried together."""
-        group = self.groups.get(key.name, key.namespace)
+        group = self.trees.get(key)
         if group is None:
-            raise PluginError(f'podgroup.scheduling.k8s.io "{key.name}" not found')
-        placed = self.states.known(key).scheduled
+            raise PluginError(f'{kind_of(key)}.scheduling.k8s.io "{key.name}" not found')
+        placed = [pod for leaf in self.trees.leaves(key) for pod in self.states.known(leaf).scheduled]
+        below = list(self.trees.every(key))[1:]
         features = self.features
         has_policy = features.preemption_policy
-        return validate(group, waiting, placed, self.frameworks, features.words, group_has_policy=has_policy)
+        return validate(
+            group, waiting, placed, self.frameworks, features.words, below=below, group_has_policy=has_policy
+        )
 
     async def _attempt(
-        self, framework: Framework, key: GroupKey, members: Sequence[Member], started: float
+        self, framework: Framework, key: AnyKey, members: Sequence[Member], started: float
     ) -> GroupResult:
         budgets = self.submission.failure.budgets
         meter = budgets.begin_group([member.info for member in members], len(self.ground.snapshot))
         result = await meter.timed(self.decide(GroupQuestion(framework, key, members, self.states, meter)))
         budgets.settle(members[0].info)
-        await self.submission.submit(framework, members, result)
-        self.conditions.tell(key, result)
+        results = self._results(key, result)
+        for group, of_group in by_group(members).items():
+            await self.submission.submit(framework, of_group, results.get(group, result))
+        for group, of_this in results.items():
+            self.conditions.tell(group, of_this)
         seconds = self.clock.monotonic() - started
         self.metrics.attempted(result.name, framework.profile_name, seconds)
         return result
+
+    def _results(self, key: AnyKey, result: GroupResult) -> dict[AnyKey, GroupResult]:
+        """The result of each group of a tree, of a pod group alone its own."""
+        root = self.trees.get(key)
+        if isinstance(key, GroupKey) or root is None or self.ground.counting is None:
+            return {key: result}
+        return dict(TreeResults(self.trees, self.ground.counting, result).every(root))
+
+    def _tell(self, key: AnyKey, result: GroupResult) -> None:
+        for group in self._results(key, result):
+            self.conditions.tell(group, result)
 
     def _begun(self, infos: Sequence[QueuedPodInfo], profile: str) -> list[Member]:
         """The attempts at those pods that are still to be scheduled."""
@@ -167,7 +185,13 @@ class PodGroupCycle:
             return GroupResult(failed(error))
 
     async def _algorithm(self, question: GroupQuestion) -> GroupResult:
-        if self.features.topology_aware:
+        root, counting = self.trees.get(question.key), self.ground.counting
+        if isinstance(question.key, TreeKey) and root is not None and counting is not None:
+            trial = TreeTrial(
+                self.ground, question, self.trees, counting, self.chance, self.clock, self.metrics
+            )
+            result = of_tree(await trial.run(root))
+        elif self.features.topology_aware:
             result = await try_placements(
                 self.ground, question, self.chance, clock=self.clock, metrics=self.metrics
             )
@@ -194,22 +218,17 @@ class PodGroupCycle:
         unschedulable = result.status.code is Code.UNSCHEDULABLE and not result.waits_on_preemption
         if unschedulable and self.ground.counting is not None:
             released = await release_for(question.framework, result)
-            result = replace(result, status=_because(result.status, released.said))
+            result = result.because(released.said)
             unschedulable = not released.freed
         if not (self.features.preemption and unschedulable):
             return result
-        found = await preempt_for_group(self.ground, question, self.groups, self._algorithm)
+        found = await preempt_for_group(self.ground, question, self.trees, self._algorithm)
         if found is None:
             return result
         status = found.status
         if not (status.ok or status.rejected):
             return replace(result, status=status)
-        said = _because(result.status, [status.message] if status.message else [])
+        said = result.because([status.message] if status.message else [])
         if not status.ok:
-            return replace(result, status=said)
-        return replace(result, status=said, waits_on_preemption=True, nominations=found.nominations)
-
-
-def _because(status: Status, more: Sequence[str]) -> Status:
-    """The status with more reasons."""
-    return replace(status, own_reasons=(*status.own_reasons, *more))
+            return said
+        return replace(said, waits_on_preemption=True, nominations=found.nominations)

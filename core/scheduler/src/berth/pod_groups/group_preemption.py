@@ -11,9 +11,8 @@ import numpy as np
 
 from berth.framework.attempts.cycle_budget import OverBudgetError
 from berth.framework.interface import PodGroupPostFilterPlugin, PodGroupPostFilterResult
-from berth.framework.mirrors.listers import Store
+from berth.framework.mirrors.group_trees import GroupTrees, kind_of
 from berth.framework.status import Status, failed, unschedulable
-from berth.objects.pod_groups import PodGroup
 from berth.pod_groups.group_algorithm import GroupPlacementTrial, GroupQuestion, SchedulingContext
 from berth.pod_groups.group_result import GroupResult
 from berth.pod_groups.members import Member
@@ -30,7 +29,7 @@ GOES_TO_ONE_PLACE = unschedulable(
 
 
 async def preempt_for_group(
-    ground: SchedulingContext, question: GroupQuestion, groups: Store[PodGroup], algorithm: Algorithm
+    ground: SchedulingContext, question: GroupQuestion, trees: GroupTrees, algorithm: Algorithm
 ) -> PodGroupPostFilterResult | None:
     """Success where victims are on their way out, else why not, or what broke; None where nothing is said.
 
@@ -40,9 +39,10 @@ async def preempt_for_group(
     plugin = next((p for p in plugins if isinstance(p, PodGroupPostFilterPlugin)), None)
     if plugin is None:
         return None if ground.counting is not None else PodGroupPostFilterResult(NOT_REGISTERED)
-    group = groups.get(question.key.name, question.key.namespace)
+    group = trees.get(question.key)
     if group is None:
-        text = f'failed to get pod group object: podgroup.scheduling.k8s.io "{question.key.name}" not found'
+        named = f'{kind_of(question.key)}.scheduling.k8s.io "{question.key.name}" not found'
+        text = f"failed to get pod group object: {named}"
         return PodGroupPostFilterResult(failed(text))
     constraints = group.spec.scheduling_constraints
     if constraints is not None and constraints.topology and ground.counting is None:

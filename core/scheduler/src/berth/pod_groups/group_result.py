@@ -3,13 +3,15 @@
 Source: pkg/scheduler/schedule_one_podgroup.go (Kubernetes v1.36).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.interface import NominatingInfo
+from berth.framework.mirrors.group_trees import AnyGroup, key_of
 from berth.framework.status import SUCCESS, Code, PluginError, Status, failed
 from berth.objects.pods.pod import Pod
+from berth.snapshot.pod_group_states import AnyKey, GroupKey
 
 GROUP_IS_UNSCHEDULABLE = "pod group is unschedulable"
 
@@ -60,6 +62,8 @@ class GroupResult:
     """What a pod with a node is rejected with, as its group is; None: what Permit said of it."""
     nominations: Mapping[str, NominatingInfo] = field(default_factory=dict)
     """The nodes that preemption frees for pods, by UID."""
+    branch: "Branch | None" = None
+    """Of a tree: what came of each group of it."""
 
     @property
     def broken(self) -> bool:
@@ -83,6 +87,11 @@ class GroupResult:
             return "waiting_on_preemption"
         return "scheduled" if self.status.ok else "unschedulable" if self.status.rejected else "error"
 
+    def because(self, more: Sequence[str]) -> "GroupResult":
+        """The same result with more reasons."""
+        reasons = (*self.status.own_reasons, *more)
+        return replace(self, status=replace(self.status, own_reasons=reasons))
+
     def permitted(self, *, requires_preemption: bool) -> None:
         """A pod was permitted to go: so may the group, unless victims have to leave first."""
         self.status, self.waits_on_preemption = (WAITING, True) if requires_preemption else (SUCCESS, False)
@@ -91,3 +100,31 @@ class GroupResult:
         """A pod's attempt broke: the whole group's does."""
         self.status = failed(f"failed to schedule other pod from a pod group: {status.message}")
         self.waits_on_preemption = False
+
+
+@dataclass(slots=True)
+class Branch:
+    """What came of a group of the tree, and of those below it as far as they were tried."""
+
+    group: AnyGroup
+    result: GroupResult
+    children: "list[Branch]" = field(default_factory=list)
+
+    @property
+    def key(self) -> AnyKey:
+        """The group's key."""
+        return key_of(self.group)
+
+    def placed(self) -> Iterator["Branch"]:
+        """The pod groups with a place: they and all groups above them succeeded."""
+        if self.result.status.ok:
+            if isinstance(self.key, GroupKey):
+                yield self
+            for child in self.children:
+                yield from child.placed()
+
+    def every(self) -> Iterator["Branch"]:
+        """This group and all below it that were tried."""
+        yield self
+        for child in self.children:
+            yield from child.every()

@@ -42,7 +42,7 @@ async def try_placements(
     state.write(CycleRecord, record)
     state.write(PodGroupStates, question.states.copy_of(question.key))
     phase = record.begin_phase(PLACEMENTS)
-    found = await run_generate(question.framework, state, question.key, ground.snapshot)
+    found = await run_generate(question.framework, state, question.key, ground.snapshot, question.within)
     record.end(phase, found.status)
     if not found.status.ok:
         return GroupResult(found.status)
@@ -71,7 +71,7 @@ def _nominated(
     ground: SchedulingContext, question: GroupQuestion, placements: Sequence[Placement]
 ) -> Placement | None:
     """The one placement with a node that a pod is nominated to; None where there are several, or none."""
-    if ground.counting is None or not ground.counting.nominated_first:
+    if ground.counting is None or not ground.counting.nominated_first or question.in_tree:
         return None
     named = {member.pod.nominated_node_name for member in question.members}
     rows = [ground.snapshot.row_of[name] for name in named if name in ground.snapshot.row_of]

@@ -18,7 +18,7 @@ from berth.framework.runtime import Framework, ProfilePlugins
 from berth.pod_groups.members import Member
 from berth.snapshot.columns.growing import Rows
 from berth.snapshot.lru_entries import LruEntries
-from berth.snapshot.pod_group_states import GroupKey, PodGroupState
+from berth.snapshot.pod_group_states import AnyKey, PodGroupState
 from berth.snapshot.snapshot import Snapshot
 
 MAX_GROUPS = 1024
@@ -58,11 +58,11 @@ class Planned:
     lasts: bool
 
 
-Place = tuple[GroupKey, bytes]
+Place = tuple[AnyKey, bytes]
 """A group, and a digest of the rows that it is planned within."""
 
 
-def place_of(key: GroupKey, within: Rows | None) -> Place:
+def place_of(key: AnyKey, within: Rows | None) -> Place:
     """What a group's planning within these rows (None: anywhere) is known by. Shapes: within intp (k,)."""
     return key, b"" if within is None else hashlib.blake2b(within.tobytes(), digest_size=16).digest()
 

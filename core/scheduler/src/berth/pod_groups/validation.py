@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import chain
 
 from berth.config.go_text import quote
+from berth.framework.mirrors.group_trees import AnyGroup, key_of, named
 from berth.framework.runtime import Framework
 from berth.framework.status import PluginError
-from berth.objects.pod_groups import PodGroup
 from berth.objects.pods.pod import Pod
 
 PREEMPTS = "PreemptLowerPriority"
@@ -21,27 +21,34 @@ class Words:
     """How a release says in what a pod differs from the first of its group, or from the group."""
 
     scheduler: Callable[[Pod, Pod], str]
-    priority: Callable[[Pod, PodGroup], str]
+    priority: Callable[[Pod, AnyGroup], str]
     policy: Callable[[Pod, Pod], str]
-    group_policy: Callable[[Pod, PodGroup], str]
+    group_policy: Callable[[Pod, AnyGroup], str]
+    below_priority: Callable[[AnyGroup, AnyGroup], str] | None = None
+    """Of a group below the root; None where only pods are looked at."""
+    below_policy: Callable[[AnyGroup, AnyGroup], str] | None = None
 
 
 def validate(
-    group: PodGroup,
+    group: AnyGroup,
     waiting: Sequence[Pod],
     placed: Sequence[Pod],
     frameworks: Mapping[str, Framework],
     words: Words,
     *,
+    below: Sequence[AnyGroup] = (),
     group_has_policy: bool = False,
 ) -> Framework:
-    """The profile of a group's pods, at least one of which waits.
+    """The profile of a group's pods, at least one of which waits; `below` are the groups under a tree's root.
 
     `group_has_policy` says whether their preemption policy has to be the group's own, else the first pod's.
     Raises: PluginError where they differ in profile, priority or preemption policy, or there is no such
         profile.
     """
-    for text in _differences(group, waiting, placed, words, group_has_policy=group_has_policy):
+    for text in chain(
+        _groups_that_differ(group, below, words, group_has_policy=group_has_policy),
+        _differences(group, waiting, placed, words, group_has_policy=group_has_policy),
+    ):
         raise PluginError(text)
     name = waiting[0].spec.scheduler_name
     if name not in frameworks:
@@ -49,8 +56,18 @@ def validate(
     return frameworks[name]
 
 
+def _groups_that_differ(
+    root: AnyGroup, below: Sequence[AnyGroup], words: Words, *, group_has_policy: bool
+) -> Iterator[str]:
+    for group in below:
+        if words.below_priority is not None and (group.spec.priority or 0) != (root.spec.priority or 0):
+            yield words.below_priority(group, root)
+        if words.below_policy is not None and group_has_policy and policy_of(group) != policy_of(root):
+            yield words.below_policy(group, root)
+
+
 def _differences(
-    group: PodGroup, waiting: Sequence[Pod], placed: Sequence[Pod], words: Words, *, group_has_policy: bool
+    group: AnyGroup, waiting: Sequence[Pod], placed: Sequence[Pod], words: Words, *, group_has_policy: bool
 ) -> Iterator[str]:
     first = waiting[0]
     for pod in chain(waiting, placed):
@@ -62,7 +79,7 @@ def _differences(
             yield words.group_policy(pod, group) if group_has_policy else words.policy(pod, first)
 
 
-def policy_of(preemptor: Pod | PodGroup) -> str:
+def policy_of(preemptor: Pod | AnyGroup) -> str:
     """Whether the pod or group preempts, in the API's words."""
     return preemptor.spec.preemption_policy or PREEMPTS
 
@@ -92,7 +109,7 @@ OF_A_HIERARCHY = Words(
     ),
     priority=lambda pod, group: (
         "all pods in a pod group hierarchy should have the same priority as the root pod group's priority, "
-        f'got {pod.priority} ("{pod.name}") and {group.spec.priority or 0} ("podgroup/{group.key}")'
+        f'got {pod.priority} ("{pod.name}") and {group.spec.priority or 0} ("{named(key_of(group))}")'
     ),
     policy=lambda pod, first: (
         "all pods in a pod group hierarchy should have the same preemption policy, "
@@ -101,7 +118,17 @@ OF_A_HIERARCHY = Words(
     group_policy=lambda pod, group: (
         "all pods in a pod group hierarchy should have the same preemption policy as the root pod group's "
         f'preemption policy, got {policy_of(pod)} ("{pod.name}") '
-        f'and {policy_of(group)} ("podgroup/{group.key}")'
+        f'and {policy_of(group)} ("{named(key_of(group))}")'
+    ),
+    below_priority=lambda group, root: (
+        "all pod groups in a hierarchy should have the same priority as the root pod group's priority, "
+        f'got {group.spec.priority or 0} ("{named(key_of(group))}") '
+        f'and {root.spec.priority or 0} ("{named(key_of(root))}")'
+    ),
+    below_policy=lambda group, root: (
+        "all pod groups in a hierarchy should have the same preemption policy as the root pod group's "
+        f'preemption policy, got {policy_of(group)} ("{named(key_of(group))}") '
+        f'and {policy_of(root)} ("{named(key_of(root))}")'
     ),
 )
 

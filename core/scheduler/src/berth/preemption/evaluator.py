@@ -161,7 +161,7 @@ class Evaluator:
         handle = self._handle
         if not handle.rules.pods_evict_whole_groups or not handle.feature_enabled(GENERIC_WORKLOAD):
             return None
-        return WholeGroups(handle.listers.pod_groups, handle.pod_groups)
+        return WholeGroups(handle.listers.trees, handle.pod_groups)
 
     def _attempt(self, request: PreemptionRequest) -> Attempt:
         """An attempt with a record of its own, which is dropped: simulations are no part of the cycle's."""

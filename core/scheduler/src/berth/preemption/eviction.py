@@ -25,7 +25,7 @@ from berth.preemption.candidates import Candidate
 from berth.preemption.departures import Departures
 from berth.preemption.eligibility import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
 from berth.preemption.preemption_metrics import PreemptionMetrics
-from berth.preemption.preemptor import PODGROUP, Preemptor
+from berth.preemption.preemptor import Preemptor
 
 log = logging.getLogger(__name__)
 
@@ -218,7 +218,7 @@ class _Eviction:
         await self._handle.writer.delete_pod(victim)
 
     def _kind_in_words(self) -> str:
-        apart = self._handle.rules.groups_keep_the_nodes_found and self.preemptor.kind == PODGROUP
+        apart = self._handle.rules.groups_keep_the_nodes_found and not isinstance(self.preemptor.obj, Pod)
         return "pod group" if apart else self.preemptor.kind
 
     def _tell(self, victim: Pod, *, in_memory: bool) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from berth.framework.handle import Handle
 from berth.framework.interface import NominatingInfo, NominatingMode, PodGroupPostFilterResult
+from berth.framework.mirrors.group_trees import key_of, kind_of
 from berth.framework.preempting import GroupPreemptionRequest
 from berth.framework.status import Code, Status, unschedulable
 from berth.preemption.candidates import Candidate
@@ -18,7 +19,7 @@ from berth.preemption.eligibility import NEVER, leaves_for_another
 from berth.preemption.eviction import PreemptionEvictions
 from berth.preemption.group_search import GroupSearch
 from berth.preemption.preemption_metrics import PreemptionMetrics
-from berth.preemption.preemptor import PODGROUP, Preemptor
+from berth.preemption.preemptor import Preemptor
 from berth.preemption.units import victim_units
 from berth.preemption.victims import CompiledBudgets, Seniority
 
@@ -47,7 +48,9 @@ class GroupPreemption:
         started = self.handle.clock.monotonic()
         found = await self._search(request, whole_units=keeps_nodes)
         code = found.code if isinstance(found, Status) else Code.SUCCESS
-        self.metrics.evaluated(PODGROUP, str(code), self.handle.clock.monotonic() - started)
+        self.metrics.evaluated(
+            kind_of(key_of(request.group)), str(code), self.handle.clock.monotonic() - started
+        )
         if isinstance(found, Status):
             return PodGroupPostFilterResult(found)
         preemptor = Preemptor(request.group, request.pods)
@@ -64,7 +67,7 @@ class GroupPreemption:
 
     async def _search(self, request: GroupPreemptionRequest, *, whole_units: bool) -> Candidate | Status:
         placed = (info for pods in self.handle.snapshot.pods for info in pods.values())
-        units = victim_units(placed, self.handle.listers.pod_groups, request.group)
+        units = victim_units(placed, self.handle.listers.trees, request.group)
         search = GroupSearch(request.trial, self.budgets, self.seniority, whole_units=whole_units)
         return await search.candidate(units)
 

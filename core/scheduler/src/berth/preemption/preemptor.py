@@ -3,17 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from berth.objects.pod_groups import PodGroup
+from berth.framework.mirrors.group_trees import AnyGroup, key_of, kind_of
 from berth.objects.pods.pod import Pod
-
-PODGROUP = "podgroup"
 
 
 @dataclass(frozen=True, slots=True)
 class Preemptor:
     """The object that events and conditions name, and the pods that are to be tried again."""
 
-    obj: Pod | PodGroup
+    obj: Pod | AnyGroup
     pods: Sequence[Pod]
 
     @property
@@ -29,7 +27,7 @@ class Preemptor:
     @property
     def kind(self) -> str:
         """What users read that it is."""
-        return PODGROUP if isinstance(self.obj, PodGroup) else "pod"
+        return "pod" if isinstance(self.obj, Pod) else kind_of(key_of(self.obj))
 
     @property
     def scheduler_name(self) -> str:

@@ -7,11 +7,10 @@ v1.36).
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from berth.framework.mirrors.listers import Store
-from berth.objects.pod_groups import PodGroup
+from berth.framework.mirrors.group_trees import AnyGroup, GroupTrees, key_of
 from berth.preemption.candidates import Candidate
 from berth.preemption.victims import Seniority
-from berth.snapshot.pod_group_states import GroupKey, group_of
+from berth.snapshot.pod_group_states import group_of
 from berth.snapshot.pod_info import PodInfo
 
 
@@ -35,25 +34,28 @@ def candidate_of(name: str, gone: Sequence[Unit], violations: int) -> Candidate:
     return Candidate(name, tuple(info.pod for unit in gone for info in unit.pods), violations, grouped)
 
 
-def victim_units(placed: Iterable[PodInfo], groups: Store[PodGroup], preemptor: PodGroup) -> list[Unit]:
+def victim_units(placed: Iterable[PodInfo], trees: GroupTrees, preemptor: AnyGroup) -> list[Unit]:
     """The units less important than the group that preempts; its own pods are none of them.
+
+    The topmost group that is disrupted as a whole goes with all pods below it; the root's priority counts.
 
     A group's priority counts for its pods, also where these go one by one: upstream v1.36 takes the pod's own
     for those (kubernetes/kubernetes#139030).
     """
-    own, priority = GroupKey(preemptor.namespace, preemptor.name), preemptor.spec.priority or 0
-    together: dict[str, tuple[PodGroup, list[PodInfo]]] = {}
+    own, priority = frozenset(trees.leaves(key_of(preemptor))), preemptor.spec.priority or 0
+    together: dict[str, tuple[int, list[PodInfo]]] = {}
     units: list[Unit] = []
     for info in placed:
         key = group_of(info.pod)
-        if key == own:
+        if key in own:
             continue
-        group = None if key is None else groups.get(key.name, key.namespace)
-        if group is None:
+        path = () if key is None else trees.path(key)
+        whole = next((group for group in reversed(path) if group.spec.disrupted_as_a_whole), None)
+        if not path:
             units.append(Unit((info,), info.pod.priority))
-        elif not group.spec.disrupted_as_a_whole:
-            units.append(Unit((info,), group.spec.priority or 0))
+        elif whole is None:
+            units.append(Unit((info,), path[-1].spec.priority or 0))
         else:
-            together.setdefault(group.uid, (group, []))[1].append(info)
-    units += [Unit(pods, group.spec.priority or 0) for group, pods in together.values()]
+            together.setdefault(whole.uid, (path[-1].spec.priority or 0, []))[1].append(info)
+    units += [Unit(pods, of_root) for of_root, pods in together.values()]
     return [unit for unit in units if unit.priority < priority]

@@ -15,15 +15,14 @@ import numpy as np
 
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.diagnosis import Diagnosis
-from berth.framework.mirrors.listers import Store
+from berth.framework.mirrors.group_trees import GroupTrees, key_of
 from berth.framework.status import PluginError, Status
-from berth.objects.pod_groups import PodGroup
 from berth.preemption.candidates import Candidate
 from berth.preemption.screening import LowerPriorityPods
 from berth.preemption.trial import PreemptionTrial, ReprieveTurns
 from berth.preemption.units import Unit, candidate_of
 from berth.preemption.victims import CompiledBudgets, Seniority
-from berth.snapshot.pod_group_states import GroupKey, PodGroupStates, group_of
+from berth.snapshot.pod_group_states import AnyKey, PodGroupStates, group_of
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 
@@ -34,26 +33,26 @@ ONE_ROW = np.ones(1, dtype=bool)
 class WholeGroups:
     """The groups that are evicted as a whole, and their pods on nodes."""
 
-    groups: Store[PodGroup]
+    trees: GroupTrees
     states: PodGroupStates
 
-    def of(self, info: PodInfo) -> GroupKey | None:
-        """The group as a whole of which the pod is evicted, None for one that goes alone."""
+    def of(self, info: PodInfo) -> AnyKey | None:
+        """The topmost group as a whole of which the pod is evicted, None for a pod that goes alone."""
         key = group_of(info.pod)
-        group = None if key is None else self.groups.get(key.name, key.namespace)
-        return key if group is not None and group.spec.disrupted_as_a_whole else None
+        path = () if key is None else self.trees.path(key)
+        return next((key_of(group) for group in reversed(path) if group.spec.disrupted_as_a_whole), None)
 
     def meet(self, infos: Iterable[PodInfo]) -> bool:
         """Whether one of the pods is of such a group."""
         return any(self.of(info) is not None for info in infos)
 
-    def units(self, infos: Iterable[PodInfo], nodes: Snapshot, known: dict[GroupKey, Unit]) -> Iterator[Unit]:
+    def units(self, infos: Iterable[PodInfo], nodes: Snapshot, known: dict[AnyKey, Unit]) -> Iterator[Unit]:
         """The units that these pods of one node are in, each once, with the pods on other nodes.
 
         `known` keeps those of groups from one node of an attempt to the next. Cost: O(pods of the groups)
         where they are not known.
         """
-        seen: set[GroupKey] = set()
+        seen: set[AnyKey] = set()
         for info in infos:
             key = self.of(info)
             if key is None:
@@ -66,8 +65,9 @@ class WholeGroups:
                     known[key] = Unit(pods, max(each.pod.priority for each in pods))
                 yield known[key]
 
-    def _pods(self, key: GroupKey, nodes: Snapshot) -> Iterator[PodInfo]:
-        for pod in self.states.known(key).scheduled:
+    def _pods(self, key: AnyKey, nodes: Snapshot) -> Iterator[PodInfo]:
+        below = (self.states.known(leaf).scheduled for leaf in self.trees.leaves(key))
+        for pod in (pod for pods in below for pod in pods):
             row = nodes.row_of.get(pod.node_name)
             info = None if row is None else nodes.pods[row].get(pod.uid)
             if info is not None:
@@ -118,7 +118,7 @@ class UnitDryRun:
     beneath: LowerPriorityPods
     budgets: CompiledBudgets
     seniority: Seniority
-    known: dict[GroupKey, Unit] = field(default_factory=dict)
+    known: dict[AnyKey, Unit] = field(default_factory=dict)
     """The units of groups that were met so far, in one attempt."""
 
     async def run(self, trial: PreemptionTrial, attempt: Attempt) -> Candidate | Status | None:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from berth.framework.mirrors.group_trees import COMPOSITE, PODGROUP, kind_of
 from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo
 from berth.objects.pods.pod import Pod
 from berth.queue.moves.queued_groups import QueuedGroups
@@ -60,10 +61,14 @@ class QueueContents:
     def entities_by_queue(self) -> dict[tuple[str, str], int]:
         """How many pods on their own, and how many groups, wait where, by queue and type."""
         members = [each.group for each in self._sub_queues.grouped.copy().values() if each.group is not None]
-        groups, alone = Counter(map(_part, set(members))), self.sizes()._asdict()
+        groups = Counter((_part(group), kind_of(group.group_key)) for group in set(members))
+        alone = self.sizes()._asdict()
         for group in members:
             alone[_part(group)] -= 1
-        of_groups = {(part, "podgroup"): groups[part] for part in alone}
+        kinds = (
+            (PODGROUP, COMPOSITE) if self.groups is not None and self.groups.follows_trees else (PODGROUP,)
+        )
+        of_groups = {(part, kind): groups[part, kind] for part in alone for kind in kinds}
         return {(part, "pod"): max(0, count) for part, count in alone.items()} | of_groups
 
     def pending_pods(self) -> tuple[list[Pod], str]:

@@ -23,12 +23,11 @@ from typing import Any
 
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import FORCE_ACTIVATE, LABEL_POP_FROM_BACKOFF, ClusterEvent
-from berth.framework.mirrors.listers import Store
+from berth.framework.mirrors.group_trees import GroupTrees
 from berth.framework.ports.background import Background
 from berth.framework.queueing.object_events import UNSPLIT, UnassignedPodEvents, pod_events
 from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo, SortKey
 from berth.framework.status import failed
-from berth.objects.pod_groups import PodGroup
 from berth.objects.pods.pod import Pod
 from berth.queue.gating import Gating
 from berth.queue.moves.async_pre_enqueue import AsyncPreEnqueue, Verdicts
@@ -99,7 +98,7 @@ class SchedulingQueue(QueueContents):
         metrics: QueueMetrics | None = None,
         pop_from_backoff: bool = True,
         generic_workload: bool = False,
-        groups: Store[PodGroup] | None = None,
+        groups: GroupTrees | None = None,
         background: Background | None = None,
         on_ready: Callable[[], None] | None = None,
         ask_hints: HintAsker = queue_all,

@@ -189,7 +189,6 @@ class Process:
             self.guard,
             self.background,
             server.served(POD_GROUPS),
-            trees=loaded.gates.enabled("CompositePodGroup"),
         )
         self.plugins = self._new_plugins(
             transports.requests, tracing, lease_events[self._shards[0].name].plugin_condition

@@ -37,6 +37,7 @@ from berth.event_handlers.resources import resource_handler
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.core_ports import CorePorts
 from berth.framework.handle import EventRecorder, Handle
+from berth.framework.mirrors.group_trees import TREES_GATE
 from berth.framework.mirrors.listers import AssumeCache, Listers, Store
 from berth.framework.queueing.object_events import UnassignedPodEvents
 from berth.framework.runtime import Framework
@@ -107,6 +108,7 @@ class Scheduler:
 
         self.pod_groups = PodGroupStates() if enabled(GENERIC_WORKLOAD) else None
         self.listers = Listers()
+        self.listers.trees.follows = loaded.gates.rules.queues_groups and enabled(TREES_GATE)
         self.unassigned: Store[Pod] = Store()
         """The pods that are on no node."""
         self.snapshot = Snapshot()
@@ -189,7 +191,7 @@ class Scheduler:
         shard_of: ShardOf,
     ) -> SchedulingQueue:
         configuration, enabled = self._loaded.configuration, self.feature_enabled
-        gate = None if self.pod_groups is None else GangGate(self.pod_groups, self.listers.pod_groups)
+        gate = None if self.pod_groups is None else GangGate(self.pod_groups, self.listers.trees)
         return SchedulingQueue(
             self.profiles.less,
             self.profiles.queue_profiles,
@@ -202,7 +204,7 @@ class Scheduler:
             metrics=self._metrics.queue,
             pop_from_backoff=enabled("SchedulerPopFromBackoffQ"),
             generic_workload=enabled(GENERIC_WORKLOAD),
-            groups=self.listers.pod_groups if self._queues_groups else None,
+            groups=self.listers.trees if self._queues_groups else None,
             background=self._ports.background,
             on_ready=on_ready,
             ask_hints=plugins.ask_hints,
@@ -353,16 +355,17 @@ class Scheduler:
     def _new_group_cycle(
         self, states: PodGroupStates, ground: SchedulingContext, submission: Submission
     ) -> PodGroupCycle:
-        ports, enabled, groups = self._ports, self.feature_enabled, AssumeCache(self.listers.pod_groups)
+        ports, enabled = self._ports, self.feature_enabled
         return PodGroupCycle(
             frameworks=self.profiles.frameworks,
             queue=self.queue,
             states=states,
-            groups=self.listers.pod_groups,
+            trees=self.listers.trees,
             ground=ground,
             submission=submission,
             conditions=GroupConditions(
-                groups,
+                AssumeCache(self.listers.pod_groups),
+                AssumeCache(self.listers.composite_pod_groups),
                 ports.pod_groups,
                 ports.background,
                 ports.clock,

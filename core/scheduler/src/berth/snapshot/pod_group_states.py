@@ -11,7 +11,7 @@ Source: pkg/scheduler/backend/cache/podgroupstate.go (Kubernetes v1.36).
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from berth.objects.pods.pod import Pod
 
@@ -24,6 +24,20 @@ class GroupKey(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+
+class TreeKey(NamedTuple):
+    """The namespace and name of a CompositePodGroup; it is never equal to the key of a pod group."""
+
+    namespace: str
+    name: str
+    composite: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+AnyKey: TypeAlias = GroupKey | TreeKey
 
 
 def group_of(pod: Pod) -> GroupKey | None:
@@ -77,9 +91,9 @@ class PodGroupStates:
     """All groups that have pods."""
 
     def __init__(self) -> None:
-        self._groups: dict[GroupKey, PodGroupState] = {}
+        self._groups: dict[AnyKey, PodGroupState] = {}
 
-    def get(self, key: GroupKey) -> PodGroupState:
+    def get(self, key: AnyKey) -> PodGroupState:
         """The group's state.
 
         Raises: KeyError with upstream's text where no pod of the group is known.
@@ -89,14 +103,14 @@ class PodGroupStates:
             raise KeyError(f"pod group state not found for pod group {key}")
         return state
 
-    def known(self, key: GroupKey) -> PodGroupState:
+    def known(self, key: AnyKey) -> PodGroupState:
         """The group's state, an empty one where no pod of it is known."""
         return self._groups.get(key) or PodGroupState()
 
-    def __iter__(self) -> Iterator[GroupKey]:
+    def __iter__(self) -> Iterator[AnyKey]:
         return iter(self._groups)
 
-    def copy_of(self, key: GroupKey) -> "PodGroupStates":
+    def copy_of(self, key: AnyKey) -> "PodGroupStates":
         """That group's state, to be changed apart: what its pod-group cycle works on."""
         twin = PodGroupStates()
         if key in self._groups:

@@ -8,10 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from berth.framework.handle import NO_ANNOTATIONS, ApiWriter, OnBound, PodGoneError, VolumeWriter
+from berth.framework.mirrors.group_trees import AnyGroup
 from berth.framework.ports.claim_writing import ClaimWriteError, ClaimWriter
 from berth.framework.ports.pod_group_writing import PodGroupWriter
 from berth.objects.devices.resource_claims import Allocation, Consumer, ResourceClaim
-from berth.objects.pod_groups import PodGroup, PodGroupCondition
+from berth.objects.pod_groups import PodGroupCondition
 from berth.objects.pods.pod import Pod, PodCondition
 from berth.objects.volumes.storage import PersistentVolume, PersistentVolumeClaim
 
@@ -145,7 +146,7 @@ class Claims(_Writer[ClaimWriter]):
 class PodGroups(_Writer[PodGroupWriter]):
     """Implements berth.framework.ports.pod_group_writing.PodGroupWriter."""
 
-    async def write_condition(self, group: PodGroup, condition: PodGroupCondition) -> None:
+    async def write_condition(self, group: AnyGroup, condition: PodGroupCondition) -> None:
         """Put the condition among those of the group."""
         arguments = (group, condition)
         await self._calls.make(

@@ -18,37 +18,43 @@ from berth.framework.interface import (
     Placement,
     PlacementProgress,
     PlacementsResult,
+    Plugin,
     ProposedPlacement,
     Scores,
 )
 from berth.framework.runtime import Framework
 from berth.framework.status import SUCCESS, Code, PluginError, Status, failed, unschedulable
-from berth.snapshot.pod_group_states import GroupKey
+from berth.snapshot.columns.growing import Rows
+from berth.snapshot.pod_group_states import AnyKey, TreeKey
 from berth.snapshot.snapshot import Snapshot
 
 NO_PLACEMENTS = unschedulable("no feasible placements found")
 
 
 async def run_generate(
-    framework: Framework, state: CycleState, group: GroupKey, nodes: Snapshot
+    framework: Framework, state: CycleState, group: AnyKey, nodes: Snapshot, within: Rows | None = None
 ) -> PlacementsResult:
-    """The placements to try; without a PlacementGenerate plugin, one of all nodes."""
+    """The placements to try, parts of these rows; without a PlacementGenerate plugin, one of all of them.
+
+    A plugin of another process is asked about pod groups alone.
+    """
     record = state.read(CycleRecord)
     point = record.begin("PlacementGenerate")
-    result = await _generated(framework, state, group, nodes)
+    result = await _generated(framework, state, group, nodes, within)
     record.end(point, result.status)
     return result
 
 
 async def _generated(
-    framework: Framework, state: CycleState, group: GroupKey, nodes: Snapshot
+    framework: Framework, state: CycleState, group: AnyKey, nodes: Snapshot, within: Rows | None
 ) -> PlacementsResult:
-    everywhere = Placement("", np.arange(len(nodes)))
-    if not framework.plugins.placement_generate:
-        return PlacementsResult(placements=(everywhere,))
-    plugin = framework.plugins.placement_generate[0]
+    parent = Placement("", np.arange(len(nodes)) if within is None else within)
+    plugins = framework.plugins.placement_generate
+    if not plugins or not _knows(plugins[0], group):
+        return PlacementsResult(placements=(parent,))
+    plugin = plugins[0]
     try:
-        answer = plugin.generate_placements(state, group, nodes, everywhere)
+        answer = plugin.generate_placements(state, group, nodes, parent)
         result = await answer if isawaitable(answer) else answer
     except Exception as error:  # noqa: BLE001 - whatever a plugin raises fails this group's attempt
         return PlacementsResult(failed(error).from_plugin(plugin.name))
@@ -58,7 +64,7 @@ async def _generated(
 
 
 def run_placement_feasible(
-    framework: Framework, state: CycleState, group: GroupKey, progress: PlacementProgress
+    framework: Framework, state: CycleState, group: AnyKey, progress: PlacementProgress
 ) -> Status:
     """The plugins' joint status: an error takes precedence over a rejection, and that over Wait."""
     verdict = SUCCESS
@@ -77,7 +83,7 @@ def run_placement_feasible(
 async def run_placement_scores(
     framework: Framework,
     state: CycleState,
-    group: GroupKey,
+    group: AnyKey,
     nodes: Snapshot,
     proposed: Sequence[ProposedPlacement],
 ) -> Scores:
@@ -89,6 +95,8 @@ async def run_placement_scores(
     record = state.read(CycleRecord)
     point = record.begin("PlacementScore")
     for plugin, weight in framework.plugins.placement_score:
+        if not _knows(plugin, group):
+            continue
         mark = record.begin(plugin.name, point)
         try:
             answer = plugin.score_placements(state, group, nodes, proposed)
@@ -101,3 +109,8 @@ async def run_placement_scores(
         record.end(mark)
     record.end(point)
     return totals
+
+
+def _knows(plugin: Plugin, group: AnyKey) -> bool:
+    """Whether the plugin is asked about that group: the protocol of sidecars has no CompositePodGroups."""
+    return plugin.in_process or not isinstance(group, TreeKey)

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Generic, TypeVar
 
 from berth.framework.mirrors.claim_tracker import ClaimTracker
+from berth.framework.mirrors.group_trees import GroupTrees
 from berth.framework.mirrors.slice_tracker import SliceTracker
 from berth.framework.mirrors.store import Store
 from berth.objects.api_object import TypedObject
 from berth.objects.devices.devices import DeviceClass, DeviceTaintRule, ResourceSlice
 from berth.objects.devices.resource_claims import ResourceClaim
-from berth.objects.pod_groups import PodGroup
+from berth.objects.pod_groups import CompositePodGroup, PodGroup
 from berth.objects.volumes.storage import (
     CSIDriver,
     CSINode,
@@ -119,6 +120,8 @@ class Listers:
     device_classes: Store[DeviceClass] = field(default_factory=Store)
     device_taint_rules: Store[DeviceTaintRule] = field(default_factory=Store)
     pod_groups: Store[PodGroup] = field(default_factory=Store)
+    composite_pod_groups: Store[CompositePodGroup] = field(default_factory=Store)
+    trees: GroupTrees = field(init=False)
     assumed_volumes: AssumeCache[PersistentVolume] = field(init=False)
     assumed_claims: AssumeCache[PersistentVolumeClaim] = field(init=False)
     claim_tracker: ClaimTracker = field(init=False)
@@ -127,6 +130,7 @@ class Listers:
     """Stores of further kinds, by plural resource name such as `persistentvolumeclaims`."""
 
     def __post_init__(self) -> None:
+        self.trees = GroupTrees(self.pod_groups, self.composite_pod_groups)
         self.assumed_volumes = AssumeCache(self.persistent_volumes)
         self.assumed_claims = AssumeCache(self.persistent_volume_claims)
         self.claim_tracker = ClaimTracker(self.resource_claims)

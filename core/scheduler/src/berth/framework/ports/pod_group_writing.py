@@ -2,11 +2,12 @@
 
 from typing import Protocol
 
-from berth.objects.pod_groups import PodGroup, PodGroupCondition
+from berth.framework.mirrors.group_trees import AnyGroup
+from berth.objects.pod_groups import PodGroupCondition
 
 
 class PodGroupWriter(Protocol):
     """Writes the status of pod groups."""
 
-    async def write_condition(self, group: PodGroup, condition: PodGroupCondition) -> None:
+    async def write_condition(self, group: AnyGroup, condition: PodGroupCondition) -> None:
         """Put the condition among those of the group. Raises: any exception where it did not land."""

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from berth.framework.attempts.cycle_budget import CycleMeter
 from berth.framework.cluster_event import ClusterEvent
-from berth.objects.pod_groups import PodGroup
+from berth.framework.mirrors.group_trees import AnyGroup, key_of, named
 from berth.objects.pods.pod import Pod
 from berth.objects.pods.pod_template import PodTemplate
-from berth.snapshot.pod_group_states import GroupKey
+from berth.snapshot.pod_group_states import AnyKey
 
 KEY_PARTS = 8
 SortKey = tuple[int, ...]
@@ -102,11 +102,6 @@ class QueuedPodInfo:
         return not self.rejectors
 
 
-def entity_key(key: GroupKey) -> str:
-    """A group's key in the queue; no pod has one of three parts."""
-    return f"podgroup/{key}"
-
-
 def turn_in_group(member: QueuedPodInfo) -> tuple[int, int, float, str]:
     """What sorts the pods of a group: priority, those tried more often, those queued earlier, name."""
     return -member.pod.priority, -member.attempts, member.timestamp, member.pod.name
@@ -122,31 +117,32 @@ class QueuedGroupInfo(QueuedPodInfo):
     Each member has its own rejectors, attempts and times; its backoff is not used. At least one member.
     """
 
-    pod_group: PodGroup = field(kw_only=True)
+    root: AnyGroup = field(kw_only=True)
+    """The group: a pod group without parent, or the root of a tree, with the pods of all its pod groups."""
     place: str = ""
     """The part of the queue that it is in; empty while it is in none."""
     members: list[QueuedPodInfo] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.key = entity_key(self.group_key)
+        self.key = named(self.group_key)
         self.members = []
 
     @classmethod
-    def of(cls, group: PodGroup, first: QueuedPodInfo, now: float) -> "QueuedGroupInfo":
+    def of(cls, group: AnyGroup, first: QueuedPodInfo, now: float) -> "QueuedGroupInfo":
         """A group that was not tried yet, with its first pod."""
-        made = cls(first.pod, now, pod_group=group)
+        made = cls(first.pod, now, root=group)
         made.put(first)
         return made
 
     @property
-    def group_key(self) -> GroupKey:
-        """The group's namespace and name."""
-        return GroupKey(self.pod_group.namespace, self.pod_group.name)
+    def group_key(self) -> AnyKey:
+        """The group's key."""
+        return key_of(self.root)
 
     @property
     def priority(self) -> int:
         """The group's priority, 0 where it has none."""
-        return self.pod_group.spec.priority or 0
+        return self.root.spec.priority or 0
 
     def put(self, member: QueuedPodInfo) -> None:
         """Let a pod wait with the group. Cost: O(pods)."""

@@ -31,7 +31,7 @@ from berth.out_of_tree.plugin_text import bounded
 from berth.out_of_tree.points.packing import bitmap, bits_of, normalized, scores_of, status_of, succeeded
 from berth.out_of_tree.points.sidecar_point import SidecarPoint
 from berth.plugins.pod_group_lookup import group_states
-from berth.snapshot.pod_group_states import GroupKey
+from berth.snapshot.pod_group_states import AnyKey
 from berth.snapshot.snapshot import Snapshot
 from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
 
@@ -47,7 +47,7 @@ class PlacementPoint(SidecarPoint, PlacementGeneratePlugin, PlacementScorePlugin
     """PlacementGenerate and PlacementScore."""
 
     async def generate_placements(
-        self, state: CycleState, group: GroupKey, nodes: Snapshot, parent: Placement
+        self, state: CycleState, group: AnyKey, nodes: Snapshot, parent: Placement
     ) -> PlacementsResult:
         """The plugin's placements within the parent; the parent where it has no opinion."""
         caller, pod = self._answers(state).caller, state.read(CycleRecord).pod
@@ -87,7 +87,7 @@ class PlacementPoint(SidecarPoint, PlacementGeneratePlugin, PlacementScorePlugin
         return PlacementsResult(placements=tuple(placements_of(self.name, response, parent, len(nodes))))
 
     async def score_placements(
-        self, state: CycleState, group: GroupKey, nodes: Snapshot, proposed: Sequence[ProposedPlacement]
+        self, state: CycleState, group: AnyKey, nodes: Snapshot, proposed: Sequence[ProposedPlacement]
     ) -> Scores:
         """The plugin's scores, from 0 to 100; zero where it has no opinion. Shapes: result int64 (k,)."""
         caller, pod = self._answers(state).caller, state.read(CycleRecord).pod
@@ -106,7 +106,7 @@ class PlacementPoint(SidecarPoint, PlacementGeneratePlugin, PlacementScorePlugin
         self,
         caller: Caller,
         state: CycleState,
-        group: GroupKey,
+        group: AnyKey,
         nodes: Snapshot,
         proposed: Sequence[ProposedPlacement],
     ) -> Scores | None:
@@ -142,7 +142,7 @@ class PlacementPoint(SidecarPoint, PlacementGeneratePlugin, PlacementScorePlugin
         raw = scores_of(self.name, response.scores, len(request.proposed))
         return raw, response.scores.normalization
 
-    def _waiting(self, state: CycleState, group: GroupKey) -> list[Pod]:
+    def _waiting(self, state: CycleState, group: AnyKey) -> list[Pod]:
         """The group's pods without a node, as many as are sent."""
         return group_states(self._handle, state).known(group).unscheduled[:PODS_OF_A_GROUP]
 
@@ -171,7 +171,7 @@ def placements_of(
         yield Placement(bounded(each.name), np.flatnonzero(chosen))
 
 
-def _message(group: GroupKey, waiting: Sequence[Pod]) -> scheduling_pb2.PodGroup:
+def _message(group: AnyKey, waiting: Sequence[Pod]) -> scheduling_pb2.PodGroup:
     refs = [common_pb2.PodRef(uid=pod.uid, namespace=pod.namespace, name=pod.name) for pod in waiting]
     return scheduling_pb2.PodGroup(namespace=group.namespace, name=group.name, pods=refs)
 

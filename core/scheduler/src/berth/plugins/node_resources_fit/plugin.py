@@ -39,7 +39,7 @@ from berth.plugins.node_resources_fit.hints import FitHints, delegated_to_device
 from berth.plugins.node_resources_fit.placements import placement_score
 from berth.plugins.node_resources_fit.scoring import scorer
 from berth.snapshot.columns.growing import Mask
-from berth.snapshot.pod_group_states import GroupKey
+from berth.snapshot.pod_group_states import AnyKey
 from berth.snapshot.snapshot import Snapshot
 
 
@@ -139,7 +139,7 @@ class NodeResourcesFit(
         )
 
     def score_placements(
-        self, state: CycleState, group: GroupKey, nodes: Snapshot, proposed: Sequence[ProposedPlacement]
+        self, state: CycleState, group: AnyKey, nodes: Snapshot, proposed: Sequence[ProposedPlacement]
     ) -> Scores:
         """How full each placement would be with the group's pods, whatever the strategy for single pods."""
         del state, group

@@ -16,21 +16,20 @@ workload_forest.go (Kubernetes v1.37).
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import LABEL_SCHEDULE_ATTEMPT_FAILURE
-from berth.framework.mirrors.listers import Store
-from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo, entity_key
+from berth.framework.mirrors.group_trees import AnyGroup, GroupTrees, key_of, named
+from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo
 from berth.framework.status import Status
-from berth.objects.pod_groups import PodGroup
 from berth.objects.pods.pod import Pod
 from berth.queue.errors import GroupAlreadyQueuedError
 from berth.queue.moves.failed_attempts import note_failure
 from berth.queue.requeueing.requeue_strategy import RequeueStrategy
 from berth.queue.sub_queues import SubQueues
-from berth.snapshot.pod_group_states import GroupKey, group_of
+from berth.snapshot.pod_group_states import AnyKey, GroupKey, TreeKey, group_of
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +37,7 @@ Apart = dict[GroupKey, dict[str, QueuedPodInfo]]
 
 
 class QueuedGroups:
-    """The groups' entities, and their pods that are in none; `groups` are those that the watch has shown.
+    """The groups' entities, and their pods that are in none; `trees` are those that the watch has shown.
 
     `notify` is called with whether something is in activeQ or backoffQ now; `pod_added` is the label of the
     event that a pod is new. Cost: at most O(pods of the group).
@@ -47,7 +46,7 @@ class QueuedGroups:
     def __init__(
         self,
         sub_queues: SubQueues,
-        groups: Store[PodGroup],
+        trees: GroupTrees,
         clock: Clock,
         notify: Callable[[bool], None],
         pod_added: str,
@@ -55,12 +54,17 @@ class QueuedGroups:
         self._pod_added = pod_added
         self._notify = notify
         self._sub_queues = sub_queues
-        self._groups = groups
+        self._trees = trees
         self._clock = clock
         self._incomplete: Apart = {}
         self._pending: Apart = {}
-        self._tried: set[GroupKey] = set()
-        """The groups that are being tried."""
+        self._tried: set[AnyKey] = set()
+        """The groups that are being tried: roots of trees, and pod groups without parents."""
+
+    @property
+    def follows_trees(self) -> bool:
+        """Whether pod groups wait with the trees that they are in."""
+        return self._trees.follows
 
     def counts(self) -> tuple[int, int]:
         """How many pods wait for their group to be seen, and how many for an attempt at it to end."""
@@ -77,7 +81,7 @@ class QueuedGroups:
         key = group_of(record.pod)
         if key is None or record.key not in self._incomplete.get(key, ()):
             return ""
-        return f"waiting for pod group {key} to be created"
+        return self._trees.lacks(key)
 
     def without_group(self, seconds: float) -> list[QueuedPodInfo]:
         """The records of pods that have waited longer than that for their group; each says so."""
@@ -97,14 +101,14 @@ class QueuedGroups:
     def _added(self, record: QueuedPodInfo) -> bool:
         key = _group_of(record)
         self._sub_queues.grouped[record.key] = record
-        group = self._find(key)
+        group = self._trees.root(key)
         if group is None:
             self._incomplete.setdefault(key, {})[record.key] = record
             return False
-        entity = self._entity(key)
+        entity = self._entity(key_of(group))
         if entity is not None:
             return self._with_others(entity, partial(entity.put, record))
-        if key in self._tried:
+        if key_of(group) in self._tried:
             self._pending.setdefault(key, {})[record.key] = record
             return False
         entity = QueuedGroupInfo.of(group, record, self._clock.monotonic())
@@ -145,32 +149,35 @@ class QueuedGroups:
 
     # The group's object comes, changes and goes.
 
-    def group_added(self, group: PodGroup) -> None:
-        """Let the pods wait with their group that waited for it."""
-        key = GroupKey(group.namespace, group.name)
+    def group_added(self, group: AnyGroup) -> None:
+        """Let the pods wait with their group, or their tree, that waited for it."""
         moved = False
-        for record in self._incomplete.pop(key, {}).values():
-            moved |= self._added(record)
+        for key in list(self._trees.leaves(key_of(group))):
+            for record in self._incomplete.pop(key, {}).values():
+                moved |= self._added(record)
         self._notify(moved)
 
-    def group_updated(self, group: PodGroup) -> None:
+    def group_updated(self, group: AnyGroup) -> None:
         """Take over a new version of a group."""
-        entity = self._entity(GroupKey(group.namespace, group.name))
+        entity = self._entity(key_of(group))
         if entity is not None:
-            entity.pod_group = group
+            entity.root = group
             self._sub_queues.restore(entity)
 
-    def group_deleted(self, group: PodGroup) -> None:
-        """Let the group's pods wait until there is such a group again."""
-        key = GroupKey(group.namespace, group.name)
-        entity = self._entity(key)
-        records = list(self._pending.pop(key, {}).values())
+    def group_deleted(self, group: AnyGroup) -> None:
+        """Let the pods below wait until there is such a group again; those of other branches go on."""
+        below = set(self._trees.leaves(key_of(group)))
+        records = [record for key in below for record in self._pending.pop(key, {}).values()]
+        above = group.spec.parent_composite_pod_group_name if self._trees.follows else ""
+        root = self._trees.root_key(TreeKey(group.namespace, above)) if above else key_of(group)
+        entity = None if root is None else self._entity(root)
         if entity is not None:
-            self._sub_queues.remove(entity.key)
-            records += entity.members
+            leaving = [member for member in entity.members if _group_of(member) in below]
+            records += leaving
+            self._notify(self._with_others(entity, partial(_take_all, entity, leaving)))
         for record in records:
             record.group = None
-            self._incomplete.setdefault(key, {})[record.key] = record
+            self._incomplete.setdefault(_group_of(record), {})[record.key] = record
 
     # An attempt at the group begins and ends.
 
@@ -196,10 +203,10 @@ class QueuedGroups:
         if self._entity(key) is not None:
             raise GroupAlreadyQueuedError(str(key), self._sub_queues.place_of(entity))
         self._tried.discard(key)
-        left, group = self._pending.pop(key, {}), self._find(key)
+        left, group = self._came_back(key), self._trees.get(key)
         if not left or group is None:
             return
-        entity.pod_group = group
+        entity.root = group
         tried = {member.pod.uid for member in entity.members}
         back = tried & {record.pod.uid for record in left.values()}
         entity.members.clear()
@@ -225,11 +232,13 @@ class QueuedGroups:
         entity.rests, entity.backoff_expiration = strategy is RequeueStrategy.AFTER_BACKOFF, None
         return self._sub_queues.requeue(entity, strategy, LABEL_SCHEDULE_ATTEMPT_FAILURE)
 
-    def _find(self, key: GroupKey) -> PodGroup | None:
-        return self._groups.get(key.name, key.namespace)
+    def _came_back(self, key: AnyKey) -> dict[str, QueuedPodInfo]:
+        """The pending pods below a group, by key: they pend no more."""
+        below = (self._pending.pop(leaf, {}) for leaf in list(self._trees.leaves(key)))
+        return {key: record for records in below for key, record in records.items()}
 
-    def _entity(self, key: GroupKey) -> QueuedGroupInfo | None:
-        found = self._sub_queues.get(entity_key(key))
+    def _entity(self, key: AnyKey) -> QueuedGroupInfo | None:
+        found = self._sub_queues.get(named(key))
         return found if isinstance(found, QueuedGroupInfo) else None
 
 
@@ -237,3 +246,8 @@ def _group_of(record: QueuedPodInfo) -> GroupKey:
     key = group_of(record.pod)
     assert key is not None, "only pods of groups come here"
     return key
+
+
+def _take_all(entity: QueuedGroupInfo, members: Iterable[QueuedPodInfo]) -> None:
+    for member in members:
+        entity.take(member)

@@ -17,13 +17,14 @@ from berth.client.watching.quarantined_objects import Report, ignore
 from berth.client.watching.reflector import Reflector
 from berth.client.watching.watch import WatchSource
 from berth.framework.cluster_event import EventResource
+from berth.framework.mirrors.group_trees import TREES_GATE
 from berth.framework.mirrors.listers import Listers, Store
 from berth.objects.api_object import TypedObject
 from berth.objects.decode import decoder
 from berth.objects.devices.devices import DeviceClass, DeviceTaintRule, ResourceSlice
 from berth.objects.devices.resource_claims import ResourceClaim
 from berth.objects.node_decoding import decode_node
-from berth.objects.pod_groups import PodGroup
+from berth.objects.pod_groups import CompositePodGroup, PodGroup
 from berth.objects.pods.pod_decoding import decode_pod
 from berth.objects.volumes.storage import (
     CSIDriver,
@@ -142,6 +143,13 @@ LOOKED_UP = (
         lambda listers: listers.pod_groups,
         EventResource.POD_GROUP,
         gate="GenericWorkload",
+    ),
+    Watched(
+        resources.COMPOSITE_POD_GROUPS,
+        CompositePodGroup,
+        lambda listers: listers.composite_pod_groups,
+        EventResource.COMPOSITE_POD_GROUP,
+        gate=TREES_GATE,
     ),
 )
 

@@ -1,8 +1,9 @@
 """The core's events about pods, written by the client in the name of a profile."""
 
 from berth.client.events import EventRecorder, Reference
-from berth.client.resources import POD_GROUPS
-from berth.objects.pod_groups import PodGroup
+from berth.client.resources import COMPOSITE_POD_GROUPS, POD_GROUPS
+from berth.framework.mirrors.group_trees import AnyGroup
+from berth.objects.pod_groups import CompositePodGroup, PodGroup
 from berth.objects.pods.pod import Pod
 
 
@@ -21,7 +22,7 @@ class PodEvents:
         action: str,
         note: str,
         *,
-        related: Pod | PodGroup | None = None,
+        related: Pod | AnyGroup | None = None,
         controller: str = "",
     ) -> None:
         """Record an event of that type (Normal, Warning) regarding the pod, done for the related one."""
@@ -35,7 +36,11 @@ class PodEvents:
             note=note,
         )
 
-    def _reference(self, obj: Pod | PodGroup) -> Reference:
+    def _reference(self, obj: Pod | AnyGroup) -> Reference:
         """The object as an event names it."""
-        version, kind = (self._group_api_version, "PodGroup") if isinstance(obj, PodGroup) else ("v1", "Pod")
+        kind, version = type(obj).__name__, "v1"
+        if isinstance(obj, PodGroup):
+            version = self._group_api_version
+        elif isinstance(obj, CompositePodGroup):
+            version = COMPOSITE_POD_GROUPS.api_version
         return Reference(version, kind, obj.namespace, obj.name, obj.uid, obj.metadata.resource_version)

@@ -31,19 +31,16 @@ class Writers:
         may_write: WriteGuard,
         background: Background,
         pod_groups: Resource = POD_GROUPS,
-        *,
-        trees: bool = False,
     ) -> "Writers":
         """Writers that share a transport; what they cannot do at once, they do in the background.
 
-        `pod_groups` are PodGroups in the version that the API server has; with `trees` the owner of a tree of
-        groups learns that it is not followed.
+        `pod_groups` are PodGroups in the version that the API server has.
         """
         api = Api(transport)
         return cls(
             PodWriter(PodWrites(transport, may_write=may_write), background),
             ApiVolumeWriter(api, may_write=may_write),
             ApiClaimWriter(api, may_write=may_write),
-            ApiPodGroupWriter(api, pod_groups, may_write=may_write, trees=trees),
+            ApiPodGroupWriter(api, pod_groups, may_write=may_write),
             may_write,
         )

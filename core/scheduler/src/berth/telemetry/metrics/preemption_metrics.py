@@ -4,9 +4,9 @@ Source: pkg/scheduler/metrics/metrics.go PreemptionVictims, PreemptionAttempts (
 WorkloadPreemptionAttempts and those after it (v1.37); executor.go (v1.37).
 """
 
+from berth.framework.mirrors.group_trees import PODGROUP
 from berth.preemption.candidates import Candidate
 from berth.preemption.preemption_metrics import PreemptionMetrics
-from berth.preemption.preemptor import PODGROUP
 from berth.telemetry.metrics.metric_families import Families
 
 

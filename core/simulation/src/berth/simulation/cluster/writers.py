@@ -15,13 +15,14 @@ from msgspec.structs import replace
 
 from berth.framework.clock import Clock
 from berth.framework.handle import NO_ANNOTATIONS, OnBound, PodGoneError
+from berth.framework.mirrors.group_trees import AnyGroup
 from berth.framework.ports.claim_writing import ClaimWriteError
 from berth.objects.api_object import ObjectMeta
 from berth.objects.devices.resource_claims import Allocation, Consumer, ResourceClaim
 from berth.objects.label_selector import InvalidSelectorError, compile_selector
 from berth.objects.node import Node
 from berth.objects.node_selector import NodeSelector
-from berth.objects.pod_groups import PodGroup, PodGroupCondition
+from berth.objects.pod_groups import PodGroupCondition
 from berth.objects.pods.pod import Pod, PodCondition
 from berth.objects.volumes.storage import (
     AVAILABLE,
@@ -256,9 +257,9 @@ class PodGroupsInMemory:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
 
-    async def write_condition(self, group: PodGroup, condition: PodGroupCondition) -> None:
+    async def write_condition(self, group: AnyGroup, condition: PodGroupCondition) -> None:
         """Put the condition among those of the group; a group that is gone has none."""
-        current = self._state.get(PodGroup, group.key)
+        current = self._state.get(type(group), group.key)
         if current is None or current.uid != group.uid:
             return
         others = tuple(c for c in current.status.conditions if c.type != condition.type)

@@ -22,9 +22,9 @@ from typing import Any, Final, TypeVar
 from berth.config.releases.release import shown
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.core_ports import CorePorts
+from berth.framework.mirrors.group_trees import AnyGroup
 from berth.objects.api_object import TypedObject
 from berth.objects.node import Node
-from berth.objects.pod_groups import PodGroup
 from berth.objects.pods.pod import Pod
 from berth.queue.sub_queues import BACKOFF
 from berth.scheduler.loop.background import AsyncioBackground
@@ -148,7 +148,7 @@ class SimulatedEvents:
         action: str,
         note: str,
         *,
-        related: Pod | PodGroup | None = None,
+        related: Pod | AnyGroup | None = None,
         controller: str = "",
     ) -> None:
         """Pass the event on."""
