@@ -16,7 +16,7 @@ from tests.e2e.faults import BINDING, LEASES, bound_names, decided, faulty_clust
 pytestmark = pytest.mark.e2e
 
 ROOM = 200
-LEASE = {"duration": "8s", "deadline": "6s", "period": "1s"}
+LEASE = {"duration": "15s", "deadline": "10s", "period": "1s"}
 
 
 def takes_lease(entry):
@@ -64,7 +64,7 @@ async def assert_endpoints(cluster, leader, standby):
         verbose = await cluster.show(name, "/readyz?verbose")
         assert "[+]sched-handler-sync ok" in verbose
         shown = json.loads(await cluster.show(name, "/configz"))["componentconfig"]
-        assert ("KubeSchedulerConfiguration", "8s") == (
+        assert ("KubeSchedulerConfiguration", LEASE["duration"]) == (
             shown["kind"],
             shown["leaderElection"]["leaseDuration"],
         )
@@ -94,12 +94,15 @@ async def test_a_leader_that_was_frozen(tmp_path):
         await cluster.create(pod("first-of-all"))
         await election.bound(1)
         await assert_endpoints(cluster, frozen, successor)
-        # Slow answers, so that the freeze finds bindings on their way, and some that wait to be sent.
-        slow = {"fault": Fault.LATE, "via": frozen, "method": "POST", "path": BINDING, "seconds": 1.0}
-        await cluster.proxy.rules(slow)
+        # The freeze finds bindings on their way, and some that wait to be sent.
+        held = {"fault": Fault.HOLD, "via": frozen, "method": "POST", "path": BINDING, "skip": 20}
+        await cluster.proxy.rules(held)
         await cluster.create(*(pod(f"a{i}") for i in range(200)))
         await election.bound(21)
+        await cluster.until(lambda: cluster.proxy.ask("held"), "bindings are on their way")
         cluster.signal(frozen, signal.SIGSTOP)
+        await cluster.proxy.rules()
+        await cluster.proxy.ask("let_go", forward=True)
         before = await election.sent(successor)
         await cluster.create(*(pod(f"b{i}") for i in range(100)))
 
@@ -110,7 +113,6 @@ async def test_a_leader_that_was_frozen(tmp_path):
         sent = await election.sent(frozen)
         assert sent < 200, "it was frozen after its work was done"
         frozen_at = len(await cluster.proxy.ask("log"))
-        await cluster.proxy.rules()
         cluster.signal(frozen, signal.SIGCONT)
         await election.bound(301)
         await cluster.until(lambda: "stepped down" in cluster.log(frozen).read_text(), "it steps down")
