@@ -38,7 +38,14 @@ ALLOCATIONS_BEFORE_A_COLLECTION = 50_000
 ENDS_READ_SECONDS = 0.02
 """How long hosts get to read the ends of their streams before connections close: gRPC passes over what came
 where it writes to a closed one first, and reports an error in place of a good end."""
-OPTIONS = (("grpc.max_receive_message_length", MAX_MESSAGE_BYTES), ("grpc.so_reuseport", 0))
+MAX_STREAMS = 1_000
+"""So many calls of one connection are open at a time, those included that were reset a moment ago: further
+ones wait at the host's side. Without it a client that resets streams has others' calls cancelled."""
+OPTIONS = (
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_concurrent_streams", MAX_STREAMS),
+    ("grpc.so_reuseport", 0),
+)
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Stream = Callable[[Any, Context], AsyncIterator[Message]]
