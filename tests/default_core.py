@@ -5,8 +5,8 @@ import random
 from berth.config.loading import load
 from berth.framework.core_ports import CorePorts
 from berth.plugins.registry import IN_TREE
+from berth.scheduler.plugin_source import InProcessPlugins
 from berth.scheduler.scheduler import Scheduler
-from berth.scheduler.sidecars.plugin_source import InProcessPlugins
 from berth.testing.handles import ManualClock, RecordingRecorder, RecordingVolumeWriter, RememberingWriter
 from tests.fakes import Steps
 

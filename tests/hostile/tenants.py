@@ -25,8 +25,8 @@ from berth.plugins.registry import IN_TREE
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.scheduler.loop.event_loop import collect_seldom, leave_alone_what_there_is
 from berth.scheduler.loop.scheduling_loop import SchedulingLoop
+from berth.scheduler.plugin_source import InProcessPlugins
 from berth.scheduler.scheduler import Scheduler
-from berth.scheduler.sidecars.plugin_source import InProcessPlugins
 from berth.simulation.cluster.state import ClusterState
 from berth.simulation.cluster.virtual_time import LoopClock, VirtualTimeLoop
 from berth.simulation.cluster.writers import ClaimsInMemory, PodGroupsInMemory, PodsInMemory, VolumesInMemory

@@ -11,7 +11,7 @@ from typing import Any, Final
 from berth.operator.definitions.plugin_definition import plugin_definition
 from berth.operator.definitions.scheduler_definition import scheduler_definition
 from berth.operator.definitions.schema import Schema
-from berth.sandbox.bodies import schemas
+from berth.sandbox import schemas
 
 _KINDS: Final = (
     *(f"io.k8s.api.apps.v1.{kind}" for kind in ("Deployment", "DaemonSet", "StatefulSet")),

@@ -17,8 +17,8 @@ from berth.config import load
 from berth.config.flags.feature_gates import FeatureGates
 from berth.operator.certificates import Authorities
 from berth.sandbox import SandboxOptions, serve
-from berth.sandbox.access.attributes import SandboxUser
 from berth.sandbox.access.identity import service_account
+from berth.sandbox.attributes import SandboxUser
 from berth.sandbox.free_port import LOOPBACK, free_port
 from berth.scheduler.process import run
 from berth.scheduler.process_options import ProcessOptions, Serving

@@ -26,8 +26,8 @@ from berth.objects.node import Node
 from berth.objects.pods.pod import Pod
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.scheduler.loop.scheduling_loop import SchedulingLoop
+from berth.scheduler.plugin_source import InProcessPlugins
 from berth.scheduler.scheduler import Scheduler
-from berth.scheduler.sidecars.plugin_source import InProcessPlugins
 from berth.scheduler.watching.watches import LOOKED_UP
 from berth.scheduler.writing.pod_writer import PodWriter
 from berth.simulation.cluster.virtual_time import LoopClock

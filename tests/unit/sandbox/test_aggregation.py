@@ -11,7 +11,7 @@ from berth.aggregated_api.kinds import ROOT
 from berth.aggregated_api.pages import ExplainPages
 from berth.operator.certificates import Authorities
 from berth.sandbox import SandboxOptions, serve
-from berth.sandbox.access.attributes import SandboxUser
+from berth.sandbox.attributes import SandboxUser
 from berth.serving.access import Access
 from berth.serving.endpoints import Endpoints, SecureServer
 from berth.serving.serving_certificate import context_of

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.sandbox.bodies import schemas
+from berth.sandbox import schemas
 from berth.sandbox.patches.json_patch import PatchError, json_patch, merge_patch
 from berth.sandbox.patches.strategic import strategic_merge
 

@@ -3,11 +3,11 @@
 import pytest
 
 from berth.sandbox.access import AccessGate
-from berth.sandbox.access.attributes import SandboxUser
 from berth.sandbox.access.default_roles import default_roles
 from berth.sandbox.access.identity import Tokens, service_account
 from berth.sandbox.access.rbac import Rbac
 from berth.sandbox.api import SandboxApi
+from berth.sandbox.attributes import SandboxUser
 from tests.unit.sandbox.conftest import Server
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

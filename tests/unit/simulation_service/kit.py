@@ -13,7 +13,7 @@ import grpc.aio
 from berth.config.flags.feature_gates import FeatureGates
 from berth.config.loading import load
 from berth.framework.clock import SYSTEM_CLOCK
-from berth.sandbox.bodies import schemas
+from berth.sandbox import schemas
 from berth.sandbox.bodies.protobuf_fields import FIELDS, INLINE
 from berth.simulation.reading.inputs import ClusterInput, read_objects
 from berth.simulation.running.options import SimulationOptions

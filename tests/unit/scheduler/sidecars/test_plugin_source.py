@@ -1,6 +1,6 @@
 """Plugins of this process alone: there is no other process to be asked."""
 
-from berth.scheduler.sidecars.plugin_source import InProcessPlugins
+from berth.scheduler.plugin_source import InProcessPlugins
 
 
 def test_open_hints_are_answered_at_once():

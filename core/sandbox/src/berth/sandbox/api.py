@@ -12,8 +12,8 @@ from typing import Final
 from berth.config.releases.release import DEFAULT, Release
 from berth.sandbox import reviews, subresources
 from berth.sandbox.access import EVERYBODY, RequestAccess
-from berth.sandbox.access.attributes import RequestAttributes, SandboxUser, asked_of
 from berth.sandbox.aggregation import Aggregation, FrontProxy
+from berth.sandbox.attributes import RequestAttributes, SandboxUser, asked_of
 from berth.sandbox.bodies import content
 from berth.sandbox.custom_resources.crd import Definitions
 from berth.sandbox.errors import ApiError

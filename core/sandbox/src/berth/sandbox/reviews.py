@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from berth.sandbox import meta
 from berth.sandbox.access import RequestAccess
-from berth.sandbox.access.attributes import RequestAttributes, SandboxUser
 from berth.sandbox.access.identity import service_account
+from berth.sandbox.attributes import RequestAttributes, SandboxUser
 from berth.sandbox.bodies import content
 from berth.sandbox.errors import ApiError
 from berth.sandbox.kinds.resource import ServedResource

@@ -11,13 +11,13 @@ from typing import Any, Final, Self
 
 from berth.config.releases.release import DEFAULT, Release
 from berth.sandbox.access import EVERYBODY, AccessGate, RequestAccess
-from berth.sandbox.access.attributes import RequestAttributes, SandboxUser
 from berth.sandbox.access.default_roles import default_roles
 from berth.sandbox.access.delegation import trusted
 from berth.sandbox.access.identity import Tokens
 from berth.sandbox.access.rbac import Rbac
 from berth.sandbox.aggregation import FrontProxy
 from berth.sandbox.api import SandboxApi
+from berth.sandbox.attributes import RequestAttributes, SandboxUser
 from berth.sandbox.containers import Images, PodRuns
 from berth.sandbox.controllers.deployments import Deployments
 from berth.sandbox.controllers.garbage_collection import GarbageCollector

@@ -59,8 +59,8 @@ from berth.queue.pools.record_heap import ShardOf, whole
 from berth.queue.requeueing.hints import wanted_actions
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.scheduler.core_metrics import CoreMetrics
+from berth.scheduler.plugin_source import PluginSource, SchedulerParts
 from berth.scheduler.profiles import Profiles
-from berth.scheduler.sidecars.plugin_source import PluginSource, SchedulerParts
 from berth.snapshot.pod_group_states import PodGroupStates
 from berth.snapshot.snapshot import Snapshot
 

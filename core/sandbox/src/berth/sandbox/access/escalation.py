@@ -6,8 +6,8 @@ Source: pkg/registry/rbac/{role,clusterrole,rolebinding,clusterrolebinding}/poli
 from collections.abc import Iterator
 from itertools import product
 
-from berth.sandbox.access.attributes import RequestAttributes, SandboxUser
 from berth.sandbox.access.rbac import Rbac
+from berth.sandbox.attributes import RequestAttributes, SandboxUser
 from berth.sandbox.store import Json
 
 _GROUP = "rbac.authorization.k8s.io"

@@ -6,10 +6,10 @@ Source: staging/src/k8s.io/apiserver/pkg/endpoints/filters/{authentication,autho
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from berth.sandbox.access.attributes import RequestAttributes, SandboxUser
 from berth.sandbox.access.escalation import BINDINGS, ROLES, escalation
 from berth.sandbox.access.identity import ADMINISTRATOR, Tokens
 from berth.sandbox.access.rbac import Rbac
+from berth.sandbox.attributes import RequestAttributes, SandboxUser
 from berth.sandbox.errors import ApiError
 from berth.sandbox.kinds.resource import ServedResource
 from berth.sandbox.store import Json

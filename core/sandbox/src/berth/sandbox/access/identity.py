@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from berth.sandbox.access.attributes import SandboxUser
+from berth.sandbox.attributes import SandboxUser
 
 AUTHENTICATED: Final = "system:authenticated"
 ADMINISTRATOR: Final = SandboxUser("sandbox", ("system:masters", AUTHENTICATED))

@@ -6,7 +6,7 @@ Source: plugin/pkg/auth/authorizer/rbac and pkg/registry/rbac/validation (v1.36)
 from collections.abc import Iterable, Iterator
 
 from berth.objects.selector_text import match_label_selector
-from berth.sandbox.access.attributes import RequestAttributes, SandboxUser
+from berth.sandbox.attributes import RequestAttributes, SandboxUser
 from berth.sandbox.store import Json, SandboxStore
 
 _GROUP = "rbac.authorization.k8s.io"

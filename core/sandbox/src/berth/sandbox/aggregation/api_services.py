@@ -11,10 +11,10 @@ from typing import Any, Final
 import msgspec
 
 from berth.aggregated_api.request_info import resource_of
-from berth.sandbox.access.attributes import RequestAttributes, SandboxUser
 from berth.sandbox.aggregation.backend import Backends
 from berth.sandbox.aggregation.endpoints import FAILED_CHECK, EndpointError
 from berth.sandbox.aggregation.front_proxy import FrontProxy
+from berth.sandbox.attributes import RequestAttributes, SandboxUser
 from berth.sandbox.errors import ApiError
 from berth.sandbox.kinds.resource import ServedResource
 from berth.sandbox.request import CompleteAnswer, Deferred, ReceivedRequest, json_response

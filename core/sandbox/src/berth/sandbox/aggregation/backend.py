@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Final
 
-from berth.sandbox.access.attributes import SandboxUser
 from berth.sandbox.aggregation.endpoints import FAILED_CHECK, EndpointError, addresses
 from berth.sandbox.aggregation.front_proxy import PREFIX, FrontProxy, user_headers
+from berth.sandbox.attributes import SandboxUser
 from berth.sandbox.request import CompleteAnswer, ReceivedRequest
 from berth.sandbox.rest import RestStorage
 from berth.sandbox.store import Json

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from berth.sandbox.access.attributes import SandboxUser
+from berth.sandbox.attributes import SandboxUser
 
 NAME: Final = "front-proxy-client"
 USER_HEADER: Final = "X-Remote-User"

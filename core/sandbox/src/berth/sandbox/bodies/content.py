@@ -8,7 +8,8 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from berth.sandbox.bodies import protobuf, schemas
+from berth.sandbox import schemas
+from berth.sandbox.bodies import protobuf
 from berth.sandbox.errors import ApiError
 from berth.sandbox.kinds.resource import ServedResource
 from berth.sandbox.request import JSON, ReceivedRequest

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Final
 
-from berth.sandbox.bodies import schemas
+from berth.sandbox import schemas
 from berth.sandbox.bodies.protobuf_fields import FIELDS, INLINE
 from berth.sandbox.store import Json
 

@@ -1,1 +1,1 @@
-"""Resources that a CustomResourceDefinition defines: schema, rules, printer columns."""
+"""Resources that a CustomResourceDefinition defines: its REST storage and printer columns."""

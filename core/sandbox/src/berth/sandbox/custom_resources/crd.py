@@ -6,10 +6,8 @@ pkg/controller/{establish,status,finalizer} (v1.36).
 
 from typing import Any, Final
 
-from berth.sandbox.bodies import schemas
+from berth.sandbox import schemas
 from berth.sandbox.bodies.content import report_unknown
-from berth.sandbox.custom_resources import structural_schema
-from berth.sandbox.custom_resources.cel_rules import check_rules
 from berth.sandbox.custom_resources.json_path import find
 from berth.sandbox.errors import Cause
 from berth.sandbox.kinds.resource import ServedResource
@@ -18,6 +16,8 @@ from berth.sandbox.reading.tables import AGE, NAME, Cell, PrinterColumn, Table, 
 from berth.sandbox.request import ReceivedRequest
 from berth.sandbox.rest import Deletion, RestStorage
 from berth.sandbox.store import Json, StoredObject, encode
+from berth.sandbox.structural_schemas import structural_schema
+from berth.sandbox.structural_schemas.cel_rules import check_rules
 
 _PLURAL: Final = "customresourcedefinitions"
 _HEAD: Final = ("apiVersion", "kind", "metadata")

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from berth.sandbox.bodies import schemas
+from berth.sandbox import schemas
 from berth.sandbox.store import Json, StoredObject, encode
 
 ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")

@@ -7,7 +7,6 @@ from base64 import b64encode
 from typing import Final
 
 from berth.sandbox import meta
-from berth.sandbox.custom_resources.cel_definitions import check_definition
 from berth.sandbox.errors import Cause, forbidden_field, invalid_value, not_supported, required
 from berth.sandbox.kinds import pod_defaults
 from berth.sandbox.kinds.claims import ClaimStrategy
@@ -17,6 +16,7 @@ from berth.sandbox.kinds.pods import PodStrategy
 from berth.sandbox.kinds.quantities import canonical_map
 from berth.sandbox.kinds.strategy import Context, RestStrategy
 from berth.sandbox.store import Json
+from berth.sandbox.structural_schemas.cel_definitions import check_definition
 
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _BY_ADMISSION: Final = ("serviceAccountName", "enableServiceLinks")

@@ -8,7 +8,7 @@ Source: sigs.k8s.io/structured-merge-diff/v6/fieldpath, apimachinery/pkg/util/ma
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from berth.sandbox.bodies import schemas
+from berth.sandbox import schemas
 from berth.sandbox.kinds.quantities import canonical
 from berth.sandbox.store import Json, decode, encode
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from berth.sandbox.bodies import schemas
+from berth.sandbox import schemas
 from berth.sandbox.errors import ApiError
 from berth.sandbox.patches import managed_fields as fields
 from berth.sandbox.patches.managed_fields import ITEM, Fields, Path

@@ -7,7 +7,7 @@ Source: staging/src/k8s.io/apimachinery/pkg/util/strategicpatch/patch.go (v1.36)
 
 from typing import Any, Final
 
-from berth.sandbox.bodies import schemas
+from berth.sandbox import schemas
 from berth.sandbox.patches.json_patch import PatchError
 from berth.sandbox.store import Json
 

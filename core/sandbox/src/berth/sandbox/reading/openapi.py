@@ -7,7 +7,7 @@ cli-runtime/pkg/resource/query_param_verifier_v3.go (v1.36).
 import hashlib
 from typing import Any, Final
 
-from berth.sandbox.bodies import schemas
+from berth.sandbox import schemas
 from berth.sandbox.errors import ApiError
 from berth.sandbox.kinds.catalogue import Catalogue
 from berth.sandbox.kinds.resource import ServedResource

@@ -24,8 +24,8 @@ from berth.queue.requeueing.hint_questions import HintQuestion, HintsAnswered, q
 from berth.scheduler.leading.fence import WatchedMirror
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.scheduler.loop.running_tasks import RunningTasks
+from berth.scheduler.plugin_source import SchedulerParts
 from berth.scheduler.process_options import ProcessOptions
-from berth.scheduler.sidecars.plugin_source import SchedulerParts
 from berth.scheduler.writing.writers import Writers
 
 if TYPE_CHECKING:

@@ -32,8 +32,8 @@ from berth.out_of_tree.lifecycle.connection import PluginConnection
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import PluginFactory
 from berth.queue.requeueing.hint_questions import HintQuestion, HintsAnswered
+from berth.scheduler.plugin_source import SchedulerParts
 from berth.scheduler.scheduler import Scheduler
-from berth.scheduler.sidecars.plugin_source import SchedulerParts
 from berth.simulation.cluster.state import ClusterState
 from berth.simulation.cluster.virtual_time import Spawn
 from berth.simulation.errors import PluginsError

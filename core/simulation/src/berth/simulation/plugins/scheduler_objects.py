@@ -17,11 +17,11 @@ from berth.operator.kinds import GROUP, VERSION, key_of
 from berth.operator.rendering.configuration import configuration
 from berth.operator.rendering.names import lease
 from berth.sandbox.custom_resources.crd import CustomStrategy
-from berth.sandbox.custom_resources.structural_schema import prune, set_defaults
 from berth.sandbox.dataset import DatasetError
 from berth.sandbox.dataset.documents import parse_documents
 from berth.sandbox.dataset.field_checks import check_object
 from berth.sandbox.dataset.manifests import taken_apart
+from berth.sandbox.structural_schemas.structural_schema import prune, set_defaults
 from berth.simulation.errors import InputError
 
 Document = dict[str, Any]

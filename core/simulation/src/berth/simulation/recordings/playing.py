@@ -25,8 +25,8 @@ from berth.objects.pods.pod import Pod
 from berth.plugins.registry import IN_TREE
 from berth.queue.pools.record_heap import whole
 from berth.scheduler.leading.leaderships import shard_of_records
+from berth.scheduler.plugin_source import InProcessPlugins
 from berth.scheduler.scheduler import Scheduler
-from berth.scheduler.sidecars.plugin_source import InProcessPlugins
 from berth.simulation.errors import InputError
 from berth.simulation.reading.kinds import KINDS
 from berth.simulation.recordings.tape_file import ReadLine

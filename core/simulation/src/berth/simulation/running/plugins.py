@@ -11,8 +11,8 @@ from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.clock import Clock
 from berth.objects.pods.pod import Pod
 from berth.plugins.registry import IN_TREE
+from berth.scheduler.plugin_source import InProcessPlugins, PluginSource
 from berth.scheduler.scheduler import Scheduler
-from berth.scheduler.sidecars.plugin_source import InProcessPlugins, PluginSource
 from berth.simulation.cluster.virtual_time import Spawn
 from berth.simulation.plugins.plugin_calls import PluginUse
 from berth.simulation.plugins.plugin_settings import check_all_there

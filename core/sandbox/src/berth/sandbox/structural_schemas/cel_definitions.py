@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from berth.cel import CELError, program
 from berth.cel.syntax import CallExpr, IdentExpr, Index, Listing, Mapped, Node, Select, parse
-from berth.sandbox.custom_resources import structural_schema
-from berth.sandbox.custom_resources.cel_rules import RULES
-from berth.sandbox.custom_resources.cel_values import escaped
 from berth.sandbox.errors import Cause, invalid_value
 from berth.sandbox.store import Json
+from berth.sandbox.structural_schemas import structural_schema
+from berth.sandbox.structural_schemas.cel_rules import RULES
+from berth.sandbox.structural_schemas.cel_values import escaped
 
 _MACROS: Final = ("all", "exists", "exists_one", "existsOne", "map", "filter", "transformList")
 _METADATA: Final[Json] = {"type": "object", "properties": {"name": {"type": "string"}, "generateName": {}}}

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from berth.cel import CELError, program
 from berth.cel.values import NONE, OptionalValue
-from berth.sandbox.custom_resources.cel_values import seen
 from berth.sandbox.errors import Cause
 from berth.sandbox.store import Json
+from berth.sandbox.structural_schemas.cel_values import seen
 
 RULES: Final = "x-kubernetes-validations"
 NOT_CHECKED: Final = Cause(

@@ -1,0 +1,1 @@
+"""Structural schemas of CustomResourceDefinitions, and the CEL rules in them."""
