@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from berth.client.resources import POD_GROUPS, PODS
-from berth.config.flags.feature_gates import FeatureGates
+from berth.config.feature_gates import FeatureGates
 from berth.config.loading import load
 from berth.objects.node import Node
 from berth.objects.pods.pod import Pod

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from berth.config.flags.feature_gates import gate_spec, is_known
+from berth.config.feature_gates import gate_spec, is_known
 from berth.config.releases.gate_history import HISTORY, NOT_COVERED
 from berth.config.releases.release import RELEASES, effective, shown
 from berth.demo.processes import Child, program

@@ -3,8 +3,8 @@
 import pytest
 import yaml
 
+from berth.config.command_line import parse_flags, read_settings
 from berth.config.errors import ShardListError
-from berth.config.flags.command_line import parse_flags, read_settings
 from berth.config.shards import Shard
 from tests.unit.config.files import file
 from tests.unit.scheduler.test_process import LEASES, eventually, node, pod, scheduling

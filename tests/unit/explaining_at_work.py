@@ -14,7 +14,7 @@ from berth.aggregated_api import kinds
 from berth.aggregated_api.leaders import ANNOTATION
 from berth.aggregated_api.replicas import AUDIENCE
 from berth.config import load
-from berth.config.flags.feature_gates import FeatureGates
+from berth.config.feature_gates import FeatureGates
 from berth.operator.certificates import Authorities
 from berth.sandbox import SandboxOptions, serve
 from berth.sandbox.access.identity import service_account

@@ -5,7 +5,7 @@ import json
 from contextlib import asynccontextmanager
 
 from berth.config import load
-from berth.config.flags.feature_gates import FeatureGates
+from berth.config.feature_gates import FeatureGates
 from berth.config.out_of_tree.sidecars import SidecarSpec, catalogue_of
 from berth.config.releases.release import DEFAULT, effective
 from berth.sandbox import SandboxOptions, serve

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from berth.cache.cache import Cache
 from berth.commands.deschedule import deschedule
 from berth.commands.simulate import simulate
-from berth.config.flags.feature_gates import FeatureGates
+from berth.config.feature_gates import FeatureGates
 from berth.config.releases.release import RELEASES, effective
 from berth.config.releases.rules import RULES
 from berth.framework.cluster_event import EventResource, QueueingHint

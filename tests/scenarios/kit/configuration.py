@@ -3,7 +3,7 @@
 import json
 
 from berth.config.catalogue import IN_TREE, ExtensionPoint
-from berth.config.flags.feature_gates import FeatureGates
+from berth.config.feature_gates import FeatureGates
 from berth.config.loading import load
 from berth.config.releases.release import DEFAULT, effective
 from berth.framework import interface

@@ -5,7 +5,7 @@ The table of cases has to have each pair that plugins register, and no other.
 
 import pytest
 
-from berth.config.flags.feature_gates import FeatureGates
+from berth.config.feature_gates import FeatureGates
 from berth.config.loading import load
 from berth.config.plugin_args import ARGS_TYPES
 from berth.config.releases.release import effective

@@ -4,8 +4,8 @@ import pytest
 import yaml
 
 from berth.config import load
+from berth.config.command_line import load_with_flags, parse_flags
 from berth.config.dump import to_v1, to_yaml
-from berth.config.flags.command_line import load_with_flags, parse_flags
 from tests.unit.config.files import args_file, file, names, profile_file, shown
 
 HEAD = """\

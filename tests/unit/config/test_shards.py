@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.config import load
+from berth.config.command_line import parse_flags, read_settings
 from berth.config.errors import ShardListError
-from berth.config.flags.command_line import parse_flags, read_settings
 from berth.config.out_of_tree.plugin_list import list_beside
 from berth.config.shards import Shard, check_shards, disjoint, shards_beside
 from tests.unit.config.files import file

@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass, replace
 
 from berth.cache.cache import Cache
-from berth.config.flags.feature_gates import FeatureGates
+from berth.config.feature_gates import FeatureGates
 from berth.config.loading import load
 from berth.cycle.schedule_pod import SchedulePod
 from berth.evaluation.find_nodes import NodeSearch, Rotation

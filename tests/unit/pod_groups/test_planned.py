@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from berth.config.catalogue import ExtensionPoint
-from berth.config.flags.feature_gates import FeatureGates
+from berth.config.feature_gates import FeatureGates
 from berth.config.loading import load
 from berth.framework.attempts.cycle_budget import CpuTime, CycleMeter
 from berth.framework.group_plans import GroupPlan

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 import yaml
 
-from berth.config.flags.command_line import parse_flags
+from berth.config.command_line import parse_flags
 from tests.go_toolchain import ROOT
 
 PAGE = (ROOT / "docs/install.md").read_text(encoding="utf-8")

@@ -7,8 +7,8 @@ import pytest
 
 from berth.client.connections.connection import Response
 from berth.client.errors import NotSentError
+from berth.config.command_line import parse_flags, read_settings
 from berth.config.errors import FeatureGateError
-from berth.config.flags.command_line import parse_flags, read_settings
 from berth.config.releases.release import followed
 from berth.sandbox import SandboxOptions, serve
 from berth.scheduler.server_release import server_version, settings_for_server

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from berth.config.flags.command_line import parse_flags, read_settings
+from berth.config.command_line import parse_flags, read_settings
 from berth.scheduler import start as starting
 from berth.scheduler.start import _end
 

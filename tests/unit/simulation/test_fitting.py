@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from berth.config.flags.feature_gates import FeatureGates
+from berth.config.feature_gates import FeatureGates
 from berth.config.loading import load
 from berth.config.releases.release import DEFAULT, effective
 from berth.objects.node import Node

@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from berth.config.flags.feature_gates import FeatureGates
+from berth.config.feature_gates import FeatureGates
 from berth.config.loading import load
 from berth.framework.clock import SYSTEM_CLOCK
 from berth.sandbox import schemas

@@ -8,7 +8,7 @@ from random import Random
 
 from msgspec.structs import replace
 
-from berth.config.flags.feature_gates import FeatureGates
+from berth.config.feature_gates import FeatureGates
 from berth.config.loading import LoadedConfig, load
 from berth.framework.core_ports import CorePorts
 from berth.objects.node import Node

@@ -3,8 +3,8 @@
 import pytest
 
 from berth.config import Duration, FeatureGateError, FlagError, ValidationError
+from berth.config.command_line import load_with_flags, parse_flags, read_settings, usage
 from berth.config.errors import ReleaseError
-from berth.config.flags.command_line import load_with_flags, parse_flags, read_settings, usage
 from berth.config.flags.flag_table import FLAGS, Effect, Flag, FlagKind
 from tests.unit.config.files import file, names, plugins_file
 

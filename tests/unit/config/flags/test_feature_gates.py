@@ -5,7 +5,7 @@ import re
 import pytest
 
 from berth.config import FeatureGateError, FeatureGates, parse_feature_gates
-from berth.config.flags.feature_gates import gate_spec, is_known, parse_versions
+from berth.config.feature_gates import gate_spec, is_known, parse_versions
 from berth.config.releases.gate_history import FOLDED, HISTORY, NEEDS
 from berth.config.releases.release import RELEASES, effective
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from berth.config.flags.feature_gates import FeatureGates
+from berth.config.feature_gates import FeatureGates
 from berth.config.plugin_args import ARGS_TYPES
 from berth.config.releases.release import DEFAULT, Release, effective
 from berth.framework.handle import NO_ANNOTATIONS, Handle, OnBound, VolumeWriter

@@ -19,10 +19,10 @@ def scheduler(arguments: tuple[str, ...]) -> None:
 
     collect_seldom()
     from berth.client.errors import ConfigurationError  # noqa: PLC0415 (see above)
+    from berth.config.command_line import parse_flags, read_settings, usage  # noqa: PLC0415 (see above)
     from berth.config.complaints import complaint_lines  # noqa: PLC0415 (see above)
     from berth.config.dump import to_yaml  # noqa: PLC0415 (see above)
     from berth.config.errors import ConfigError  # noqa: PLC0415 (see above)
-    from berth.config.flags.command_line import parse_flags, read_settings, usage  # noqa: PLC0415 (see above)
     from berth.config.flags.reported_version import version_text  # noqa: PLC0415 (see above)
     from berth.queue.errors import EventRegistrationError  # noqa: PLC0415 (see above)
     from berth.scheduler.errors import FinishedError  # noqa: PLC0415 (see above)

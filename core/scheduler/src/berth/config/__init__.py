@@ -18,7 +18,7 @@ from berth.config.errors import (
     PluginListError,
     ValidationError,
 )
-from berth.config.flags.feature_gates import FeatureGates, parse_feature_gates
+from berth.config.feature_gates import FeatureGates, parse_feature_gates
 from berth.config.loading import LoadedConfig, load, parse
 from berth.config.profiles import ResolvedProfile
 from berth.config.types import SchedulerConfiguration

@@ -8,7 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeAlias
 
-from berth.config.flags.feature_gates import FeatureGates
+from berth.config.feature_gates import FeatureGates
 from berth.config.types import PluginEntry, Plugins, PluginSet
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from berth.config.catalogue import default_plugins
 from berth.config.duration import Duration
-from berth.config.flags.feature_gates import FeatureGates
+from berth.config.feature_gates import FeatureGates
 from berth.config.plugin_args import ARGS_TYPES, CPU_AND_MEMORY, UtilizationShapePoint
 from berth.config.plugin_sets import merge_plugins
 from berth.config.reading.decoding import WrittenArgs

@@ -18,7 +18,7 @@ from berth.config.extenders import (
     ignore_managed_resources,
     read_file,
 )
-from berth.config.flags.feature_gates import FeatureGates
+from berth.config.feature_gates import FeatureGates
 from berth.config.profiles import ResolvedProfile, resolve_profiles
 from berth.config.reading.decoding import decode
 from berth.config.rules.validation import validate

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated, ClassVar, TypeAlias
 
 from berth.config.duration import Duration
-from berth.config.reading.wire import Flag, GoType, Int32, Int64, Section, Span, Text
+from berth.config.wire import Flag, GoType, Int32, Int64, Section, Span, Text
 
 
 class ResourceSpec(Section, frozen=True):

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from berth.config.duration import Duration
-from berth.config.reading.wire import (
+from berth.config.wire import (
     Data,
     Embedded,
     Flag,

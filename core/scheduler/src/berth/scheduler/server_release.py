@@ -15,7 +15,7 @@ import msgspec
 from berth.client.authentication.credentials import load_endpoint
 from berth.client.errors import ClientError
 from berth.client.transport import Transport
-from berth.config.flags.command_line import StartSettings, ValidatedFlags, read_settings
+from berth.config.command_line import StartSettings, ValidatedFlags, read_settings
 from berth.config.releases.release import DEFAULT, PREVIEWS, Release, followed, shown
 from berth.config.releases.tried import untried
 

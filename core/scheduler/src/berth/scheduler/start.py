@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from contextlib import nullcontext
 from socket import socket
 
-from berth.config.flags.command_line import StartSettings, ValidatedFlags
+from berth.config.command_line import StartSettings, ValidatedFlags
 from berth.config.out_of_tree.sidecars import SidecarSpec, is_unix, socket_path
 from berth.out_of_tree.transport.socket_access import missing_folder
 from berth.scheduler.errors import FinishedError

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from berth.config.dump import to_yaml
-from berth.config.flags.feature_gates import FeatureGates
+from berth.config.feature_gates import FeatureGates
 from berth.config.loading import LoadedConfig, load
 from berth.config.releases.release import DEFAULT, effective
 from berth.config.shards import Shard

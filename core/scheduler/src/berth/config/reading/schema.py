@@ -9,8 +9,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from berth.config.duration import Duration
 from berth.config.plugin_args import ARGS_TYPES
-from berth.config.reading.wire import Embedded, GoType, Section
 from berth.config.types import KIND, SchedulerConfiguration
+from berth.config.wire import Embedded, GoType, Section
 
 
 class Form(Enum):

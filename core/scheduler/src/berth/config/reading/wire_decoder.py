@@ -16,7 +16,7 @@ from berth.config.go_text import float32, quote
 from berth.config.reading.base64_data import decode_base64
 from berth.config.reading.schema import KINDS, FieldSchema, FieldShape, Form, fields_of
 from berth.config.reading.tree import Number, Object, Value, to_plain, type_word
-from berth.config.reading.wire import Section
+from berth.config.wire import Section
 
 Fields: TypeAlias = dict[str, Any]
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from berth.config.duration import Duration
-from berth.config.flags.feature_gates import FeatureGates
+from berth.config.feature_gates import FeatureGates
 from berth.config.plugin_args import (
     DefaultPreemptionArgs,
     DynamicResourcesArgs,

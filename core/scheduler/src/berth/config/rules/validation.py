@@ -10,7 +10,7 @@ import msgspec
 
 from berth.config.catalogue import REMOVED, ExtensionPoint
 from berth.config.errors import ValidationError
-from berth.config.flags.feature_gates import FeatureGates
+from berth.config.feature_gates import FeatureGates
 from berth.config.go_text import json_text, quote
 from berth.config.plugin_sets import plugin_set
 from berth.config.rules.args_validation import args_errors, name_errors

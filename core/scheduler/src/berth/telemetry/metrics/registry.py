@@ -20,7 +20,7 @@ from prometheus_client.openmetrics.exposition import generate_latest as open_met
 from prometheus_client.registry import Collector
 
 from berth.cache.cache import Cache
-from berth.config.flags.feature_gates import FeatureGates
+from berth.config.feature_gates import FeatureGates
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.telemetry.metrics.call_metrics import PrometheusCallMetrics
 from berth.telemetry.metrics.claim_metrics import PrometheusClaimMetrics

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from berth.config.catalogue import IN_TREE, ExtensionPoint
-from berth.config.flags.command_line import StartSettings, parse_flags, read_settings
+from berth.config.command_line import StartSettings, parse_flags, read_settings
 from berth.config.loading import LoadedConfig
 from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.config.reading.own_documents import API_GROUP

@@ -17,7 +17,7 @@ from berth.config.catalogue import Catalogue
 from berth.config.duration import Duration
 from berth.config.errors import FeatureGateError, FlagError
 from berth.config.extenders import ReadFile, read_file
-from berth.config.flags.feature_gates import FeatureGates, is_known, parse_feature_gates, parse_versions
+from berth.config.feature_gates import FeatureGates, is_known, parse_feature_gates, parse_versions
 from berth.config.flags.flag_parsing import ParsedFlags, parse_arguments
 from berth.config.flags.flag_table import FLAGS, Effect, Flag, FlagKind, by_name
 from berth.config.go_text import quote
