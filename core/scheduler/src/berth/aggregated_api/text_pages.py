@@ -142,6 +142,12 @@ def pod_group_page(answer: Json) -> Iterator[str]:
     yield f"Cause:  {answer['cause']}"
     if answer["states"]:
         yield "States: " + ", ".join(f"{kind} {count}" for kind, count in sorted(answer["states"].items()))
+    for one in answer["tree"]:
+        below = "groups" if one["type"] == "compositepodgroup" else "pods"
+        counts = f"{one['there']} of {one['needed']} {below}"
+        placed = f"{one['scheduled']} of {one['pods']} pods with a node"
+        lacks = f": {one['lacks']}" if one["lacks"] else ""
+        yield f"{'  ' * one['level']}{one['type']} {one['group']}: {counts}, {placed}{lacks}"
     for alike in answer["classes"]:
         yield ""
         find = "1 pod finds" if alike["count"] == 1 else f"{alike['count']} pods find"

@@ -25,10 +25,12 @@ from berth.explain.schema import (
     ProfileExplanation,
     QueuedPod,
     QueueOverview,
+    TreeGroup,
 )
+from berth.explain.trees import tree_of
 from berth.explain.trying import PodTrial, Verdict
 from berth.framework.attempts.cycle_budget import CycleMeter, OverBudgetError
-from berth.framework.mirrors.store import Store
+from berth.framework.mirrors.group_trees import AnyGroup, GroupTrees
 from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.objects.pod_groups import PodGroup
@@ -37,7 +39,7 @@ from berth.objects.pods.pod_template import PodTemplate
 from berth.queue.pools.pod_kinds import like
 from berth.queue.scheduling_queue import SchedulingQueue
 from berth.queue.sub_queues import ACTIVE, BACKOFF, UNSCHEDULABLE
-from berth.snapshot.pod_group_states import GroupKey, PodGroupStates, group_of
+from berth.snapshot.pod_group_states import AnyKey, GroupKey, PodGroupStates, TreeKey, group_of
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 
@@ -62,18 +64,20 @@ class Overviews:
     explainer: Explainer
     queue: SchedulingQueue
     attempts: AttemptLog
-    groups: Store[PodGroup]
+    trees: GroupTrees
     group_states: PodGroupStates | None
     watched_pods: Callable[[], Iterable[Pod]]
     """All pods that the watch brought, whichever scheduler they name."""
 
     async def pod_group(self, namespace: str, name: str) -> PodGroupExplanation:
-        """Where the group's pods stand. Raises: UnknownError."""
-        key = GroupKey(namespace, name)
+        """Where the pods of a group, or of a tree's part of that name, stand. Raises: UnknownError."""
+        key: AnyKey = GroupKey(namespace, name)
         async with self.explainer.turn:
-            group = self.groups.get(name, namespace)
-            state = None if self.group_states is None else self.group_states.known(key)
-            pods = [] if state is None else list(state.pods.values())
+            if self.trees.get(key) is None and self.trees.get(TreeKey(namespace, name)) is not None:
+                key = TreeKey(namespace, name)
+            group, states = self.trees.get(key), self.group_states or PodGroupStates()
+            pods = [pod for leaf in self.trees.leaves(key) for pod in states.known(leaf).pods.values()]
+            tree = tree_of(self.trees, states, key)
             if group is None and not pods:
                 raise UnknownError(
                     f"no PodGroup {key} is known, and no pod names it; groups need the feature gate "
@@ -86,10 +90,10 @@ class Overviews:
             meter = self.explainer.meter(namespace, len(fresh))
         scheduled = len(known) - len(left)
         together, lacking, cut_short = await self._together(left, fresh, meter)
-        least = None if group is None else group.min_count
+        least = group.min_count if isinstance(group, PodGroup) else None
         return PodGroupExplanation(
             group=str(key),
-            cause=_cause_of_group(group, len(known), scheduled, together, lacking),
+            cause=_cause_of_group(group, len(known), scheduled, together, lacking, tree=tree),
             min_count=least,
             pods=len(known),
             scheduled=scheduled,
@@ -97,6 +101,7 @@ class Overviews:
             states=dict(kinds),
             classes=lacking,
             cut_short=cut_short,
+            tree=tree,
         )
 
     async def _together(
@@ -393,14 +398,22 @@ def _lacking(alike: Sequence[Pod], found: EngineFindings, proposed: Proposed) ->
 
 
 def _cause_of_group(
-    group: PodGroup | None, pods: int, scheduled: int, together: int, lacking: Sequence[ExplainedClass]
+    group: AnyGroup | None,
+    pods: int,
+    scheduled: int,
+    together: int,
+    lacking: Sequence[ExplainedClass],
+    *,
+    tree: Sequence[TreeGroup],
 ) -> str:
     if group is None:
         return f"Pods name the group ({pods}), and there is no PodGroup of that name: create it."
-    least = group.min_count
+    least = group.min_count if isinstance(group, PodGroup) else None
     if least is not None and pods < least:
         return f"The gang needs {least} pods and has {pods}: {least - pods} more have to be created."
     left = pods - scheduled
+    if tree and tree[0].there < tree[0].needed:
+        return f"The tree {tree[0].group} waits: {tree[0].lacks}."
     if not left:
         return "All pods of the group have a node."
     needed = "" if least is None else f" ({least} are needed at once)"

@@ -218,6 +218,24 @@ class ExplainedClass(Shown, frozen=True, kw_only=True):
     refusals: list[Refusal] = []
 
 
+class TreeGroup(Shown, frozen=True, kw_only=True):
+    """A group of a tree: the root has level 0.
+
+    `needed` are the pods, or the groups right below, that it needs; `there` those that there are, of groups
+    the complete ones. `pods` and `scheduled` count all below it.
+    """
+
+    group: str
+    type: str
+    level: int
+    needed: int
+    there: int
+    pods: int
+    scheduled: int
+    lacks: str = ""
+    """What keeps this branch from being scheduled, empty where nothing is known to."""
+
+
 class PodGroupExplanation(Shown, frozen=True, kw_only=True, tag_field="kind", tag="PodGroupExplanation"):
     """Where the pods of a group stand, and what those lack that have no node."""
 
@@ -234,6 +252,8 @@ class PodGroupExplanation(Shown, frozen=True, kw_only=True, tag_field="kind", ta
     """The pods that would not, by what they ask for; each is tried beside those that would."""
     cut_short: str = ""
     """Why not all of them were tried, empty where they were."""
+    tree: list[TreeGroup] = []
+    """The groups of the tree that the group is in, each before those below it; none of a group alone."""
 
 
 class NodeAmount(Shown, frozen=True, kw_only=True):

@@ -79,7 +79,7 @@ def new_overviews(
         explainer=explainer,
         queue=scheduler.queue,
         attempts=explainer.attempts,
-        groups=scheduler.listers.pod_groups,
+        trees=scheduler.listers.trees,
         group_states=scheduler.pod_groups,
         watched_pods=watched_pods,
     )
