@@ -1,6 +1,7 @@
 """Asking ahead: what a pod finds at its turn is what the plugin would have said then."""
 
 import asyncio
+from contextlib import ExitStack
 from types import SimpleNamespace
 
 import msgspec
@@ -18,6 +19,7 @@ from berth.out_of_tree.errors import CallFailedError
 from berth.out_of_tree.lifecycle.breaker import Circuit
 from berth.out_of_tree.points.asking_ahead import LookAhead
 from berth.out_of_tree.points.filter_score import FilterScorePoint
+from berth.out_of_tree.transport.sent_call import SentCall
 from berth.snapshot.columns.row_journal import RowJournal
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod
@@ -97,18 +99,23 @@ class Plugin:
         filtered = scheduling_pb2.FilterResponse(generation=1, status=SUCCESS, verdicts=verdicts)
         return scheduling_pb2.FilterScoreResponse(filter=filtered, score=score)
 
-    async def ask(self, name, request, _state, read):
+    def ask(self, name, request, _state, read):
         """Answer a pod's own question at once, and those asked ahead later."""
         ahead = request.call.pod.uid not in self.pods
         self.calls.append((name, ahead))
-        if not ahead:
-            answer = self.answer(request)
-            return read(answer.filter if name == "Filter" else answer)
         when_asked, delivered = self.answer(request), asyncio.get_running_loop().create_future()
-        self.pending.append(delivered)
-        if await delivered == "failed":
-            raise CallFailedError(self.plugin, "no answer")
-        return read(self.answer(request) if self.answers_late else when_asked)
+        if ahead:
+            self.pending.append(delivered)
+        else:
+            delivered.set_result("answered")
+
+        async def answered(response):
+            if await response == "failed":
+                raise CallFailedError(self.plugin, "no answer")
+            answer = self.answer(request) if ahead and self.answers_late else when_asked
+            return read(answer.filter if name == "Filter" else answer)
+
+        return SentCall(delivered, ExitStack(), answered)
 
     async def deliver(self, what="answered"):
         """Let the oldest question asked ahead come to an end."""

@@ -7,6 +7,7 @@ Source: docs/protocol.md "Scheduling calls".
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -37,6 +38,7 @@ from berth.out_of_tree.limits import ENVELOPE_BYTES, MESSAGE_BYTES
 from berth.out_of_tree.time_budget import seconds_left
 from berth.out_of_tree.transport.call_attributes import rpc_outcome, rpc_request
 from berth.out_of_tree.transport.rpc import RpcError, late
+from berth.out_of_tree.transport.sent_call import SentCall
 from berth.out_of_tree.transport.traceparent import CallSpan, Metadata
 from berth_plugin_proto import common_pb2
 
@@ -110,15 +112,14 @@ class Caller:
             uid=pod.uid, namespace=pod.namespace, name=pod.name, attempt=attempt, object=data
         )
 
-    async def ask(self, name: str, request: Any, state: CycleState, read: Callable[[Any], R]) -> R:
-        """What is read out of the plugin's response to a request of its scheduling service.
+    def ask(self, name: str, request: Any, state: CycleState, read: Callable[[Any], R]) -> SentCall[R]:
+        """Send a request to the scheduling service; to be awaited for what is read out of the response.
 
-        Raises: NotConnectedError, OutOfTimeError, RequestTooLargeError, CallFailedError, PluginFailedError,
-            ProtocolError.
+        What goes wrong is raised there: NotConnectedError, OutOfTimeError, RequestTooLargeError,
+        CallFailedError, PluginFailedError, ProtocolError.
         """
         seconds = min(self.connection.seconds_for(name), seconds_left(state, name))
-        if seconds <= 0:
-            raise OutOfTimeError(self.plugin, f"{name} was not asked: the cycle's time is used up")
+        ends = asyncio.get_running_loop().time() + seconds
         span = CallSpan(
             state.get(CycleRecord),
             f"{self.plugin} {name}",
@@ -126,13 +127,32 @@ class Caller:
             rpc_request(self.connection.endpoint, name),
             rpc_outcome,
         )
-        with CountedCall(self, name), span:
-            ends = asyncio.get_running_loop().time() + seconds
+
+        async def answer(response: Awaitable[Any]) -> R:
             try:
-                response = await self._asked(name, request, span, seconds)
+                received = await response
             except RpcError as error:
-                response = await self._mended(name, request, span, ends, error)
-            return read(self._received(name, response))
+                received = await self._mended(name, request, span, ends, error)
+            return read(self._received(name, received))
+
+        with ExitStack() as scopes:
+            response = self._begun(name, request, span, seconds, scopes)
+            return SentCall(response, scopes.pop_all(), answer)
+
+    def _begun(
+        self, name: str, request: Any, span: CallSpan, seconds: float, scopes: ExitStack
+    ) -> Awaitable[Any]:
+        """The response to come, within scopes that count the call; the error of one that can't be sent."""
+        try:
+            if seconds <= 0:
+                raise OutOfTimeError(self.plugin, f"{name} was not asked: the cycle's time is used up")
+            scopes.enter_context(CountedCall(self, name))
+            scopes.enter_context(span)
+            return self._asked(name, request, span, seconds)
+        except SidecarError as error:
+            refused = asyncio.get_running_loop().create_future()
+            refused.set_exception(error)
+            return refused
 
     async def ask_queueing(self, name: str, request: Any, read: Callable[[Any], R]) -> R:
         """What is read out of the response to a request of its queueing service; no pod waits for it.

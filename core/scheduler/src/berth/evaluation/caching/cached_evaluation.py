@@ -156,8 +156,6 @@ class CachedEvaluation:
         if self._filter_results is None:
             return self._awaited(self._filter_first(attempt, candidates, point))
         dirty = self._dirty
-        if not dirty:
-            return None
         try:
             later = self._filter_results.ask(attempt, dirty, point)
         except OverBudgetError:
@@ -224,8 +222,7 @@ class CachedEvaluation:
         if self._score_results is None or not self.scored:
             return self._awaited(self._score_first(attempt, fits, point))
         try:
-            moved = self._moved
-            later = self._score_results.ask(attempt, moved, fits, point) if moved else None
+            later = self._score_results.ask(attempt, self._moved, fits, point)
             if later is None:
                 self._scored(attempt, fits)
         except OverBudgetError:

@@ -86,6 +86,8 @@ class FilterResults:
         """
         if dirty.every:
             return self._ask_every(attempt, point)
+        if not dirty.few and dirty.many is None:
+            return None
         forms = None if dirty.many is not None else self._forms_by_row(attempt)
         if forms is None:
             return self._ask_some(attempt, dirty.rows(), point)
@@ -160,7 +162,7 @@ class FilterResults:
             if row not in unasked and number != self.why.item(row):
                 self._set(row, number)
         if forms:
-            attempt.meter.worked(forms[-1][1].name)
+            attempt.state.meter.worked(forms[-1][1].name)
         return unasked
 
     async def _ask_remote_first(self, attempt: Attempt, rows: set[int], point: int) -> None:

@@ -69,6 +69,8 @@ class ScoreResults:
         """
         if dirty.every:
             return self._ask_every(attempt, fits, point)
+        if not dirty.few and dirty.many is None:
+            return None
         forms = None if dirty.many is not None else self._forms_by_row(attempt)
         if forms is None:
             return self._ask_some(attempt, dirty.rows(), fits, point)
@@ -144,7 +146,7 @@ class ScoreResults:
             raws = [score_of(row) for score_of in forms.raw]
             total_scores.put(row, plain, raws, attempt.state, attempt.pod)
         if self._plain:
-            attempt.meter.worked(self._plain[-1][0].name)
+            attempt.state.meter.worked(self._plain[-1][0].name)
         return unasked
 
     def _columns(self, attempt: Attempt) -> list[AnswerColumns]:

@@ -5,9 +5,9 @@ Both are asked in one call where the plugin allows it.
 Source: docs/protocol.md.
 """
 
-from collections.abc import Awaitable, Coroutine, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from berth.out_of_tree.points.node_questions import NodeQuestion, taken_in
 from berth.out_of_tree.points.overlays import OverlaidRows, ask_overlays, differences
 from berth.out_of_tree.points.packing import normalized
 from berth.out_of_tree.points.sidecar_point import FILTER, PERMIT, RESERVE, SidecarPoint
-from berth.out_of_tree.transport.eager_coroutine import begin
+from berth.out_of_tree.transport.sent_call import UnderWay, in_next_turn
 from berth.snapshot.columns.growing import Rows, every_row
 from berth.snapshot.columns.row_journal import RowJournal
 from berth.snapshot.row_view import RowView
@@ -185,44 +185,50 @@ class FilterScorePoint(SidecarPoint, RemotePlugin):
         if not overlaid and not missing:
             return columns.codes(rows)
         first = columns.lasting and missing == len(columns) and columns.ahead is None
-        answer = self._begin(state, self._filter(state, pod, nodes, rows, overlaid=overlaid))
+        answer = self._begin(state, lambda: self._filter(state, pod, nodes, rows, overlaid=overlaid))
         if first:
             self._ask_upcoming(answers.caller)
         return answer
 
-    def _begin(self, state: CycleState, work: Coroutine[Any, Any, Answer]) -> Awaitable[Answer]:
+    def _begin(self, state: CycleState, ask: Callable[[], UnderWay[Answer]]) -> Awaitable[Answer]:
         """Send the request.
 
         It is sent at once, unless Reserve of the previous pod may still have to be sent: that is sent in the
         event loop's next turn, and has to come first.
         """
         caller = self._answers(state).caller
-        holds = self._offers(caller, RESERVE) or self._offers(caller, PERMIT)
-        return begin(work, at_once=not holds)
+        if not (self._offers(caller, RESERVE) or self._offers(caller, PERMIT)):
+            return ask()
+        return in_next_turn(ask)
 
-    async def _filter(
+    def _filter(
         self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows | None, *, overlaid: bool
-    ) -> ReasonCodes:
-        answers, columns = self._answers(state), self.columns(state, pod)
-        try:
-            await self._bring(VERDICTS, state, pod, rows)
-        except SidecarError as error:
-            answers.passes_over = self._ignored(state, ExtensionPoint.FILTER, pod, error)
-            if not answers.passes_over:
-                raise
-            return all_pass(len(nodes))
-        codes = columns.codes(rows)
-        changed = differences(nodes, self._handle.snapshot) if overlaid else None
-        return await self._with_overlays(state, pod, codes, changed) if changed else codes
+    ) -> UnderWay[ReasonCodes]:
+        asked = self._bring(VERDICTS, state, pod, rows)
+
+        async def codes() -> ReasonCodes:
+            answers, columns = self._answers(state), self.columns(state, pod)
+            try:
+                await asked
+            except SidecarError as error:
+                answers.passes_over = self._ignored(state, ExtensionPoint.FILTER, pod, error)
+                if not answers.passes_over:
+                    raise
+                return all_pass(len(nodes))
+            found = columns.codes(rows)
+            changed = differences(nodes, self._handle.snapshot) if overlaid else None
+            return await self._with_overlays(state, pod, found, changed) if changed else found
+
+        return UnderWay(codes(), asked)
 
     def ask(self, state: CycleState, pod: Pod, part: RowAnswers, rows: Rows) -> Awaitable[None]:
         """Ask about those of the rows that the plugin has not answered for. Shapes: rows intp (k,)."""
-        return self._begin(state, self._bring(part, state, pod, rows))
+        return self._begin(state, lambda: self._bring(part, state, pod, rows))
 
-    async def _bring(self, part: RowAnswers, state: CycleState, pod: Pod, rows: Rows | None) -> None:
+    def _bring(self, part: RowAnswers, state: CycleState, pod: Pod, rows: Rows | None) -> UnderWay[None]:
         """Ensure answers for the rows (None: all), awaiting those that are being prefetched.
 
-        Raises: SidecarError.
+        Raises, where it is awaited: SidecarError.
         """
         columns = self.columns(state, pod)
         if not columns.lasting:
@@ -231,29 +237,42 @@ class FilterScorePoint(SidecarPoint, RemotePlugin):
         missing = at_once = columns.missing(part, rows)
         if ahead is not None:
             at_once = ahead.left_out(missing)
-        if at_once.size:
-            await self._ask(part, state, pod, at_once)
-        if ahead is not None and at_once.size < missing.size:
-            await self.asking_ahead.end_of(ahead)
-            missing = columns.missing(part, rows)
-            if missing.size:
-                await self._ask(part, state, pod, missing)
+        asked = self._ask(part, state, pod, at_once) if at_once.size else None
 
-    async def _ask(self, part: RowAnswers, state: CycleState, pod: Pod, rows: Rows) -> None:
+        async def brought() -> None:
+            if asked is not None:
+                await asked
+            if ahead is not None and at_once.size < missing.size:
+                await self.asking_ahead.end_of(ahead)
+                left = columns.missing(part, rows)
+                if left.size:
+                    await self._ask(part, state, pod, left)
+
+        return UnderWay(brought(), asked)
+
+    def _ask(self, part: RowAnswers, state: CycleState, pod: Pod, rows: Rows) -> UnderWay[None]:
+        """Send one question about these rows. Raises, where it is awaited: SidecarError."""
         answers, columns = self._answers(state), self.columns(state, pod)
         caller = answers.caller
         question = NodeQuestion(caller, self._asked_with(caller, part), rows, len(columns))
         missable = caller.connection.spec.policy_at(ExtensionPoint.SCORE, pod) is FailurePolicy.IGNORE
-        try:
-            found = await question.ask(caller.head(state, pod), state, columns.take, missable=missable)
-        except SidecarError as error:
-            answers.failed = True
-            if question.part is BOTH:
-                answers.failure = error
-            columns.forget()
-            raise
-        if found.failure is not None:
-            answers.failure, columns.spoiled = found.failure, True
+        call = caller.head(state, pod)
+        sent = question.send(call, state, columns.take)
+        sent.begin()
+
+        async def answered() -> None:
+            try:
+                found = await question.read(sent, call, state, columns.take, missable=missable)
+            except SidecarError as error:
+                answers.failed = True
+                if question.part is BOTH:
+                    answers.failure = error
+                columns.forget()
+                raise
+            if found.failure is not None:
+                answers.failure, columns.spoiled = found.failure, True
+
+        return UnderWay(answered(), sent)
 
     def _asked_with(self, caller: Caller, part: RowAnswers) -> RowAnswers:
         """Verdicts come with scores where the plugin allows it."""
@@ -315,14 +334,19 @@ class FilterScorePoint(SidecarPoint, RemotePlugin):
         rows, columns = self._rows(nodes), self.columns(state, pod)
         if not columns.misses(SCORES, rows):
             return columns.raw(rows)
-        return self._begin(state, self._score(state, pod, nodes, rows))
+        return self._begin(state, lambda: self._score(state, pod, nodes, rows))
 
-    async def _score(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows | None) -> Scores:
-        try:
-            await self._bring(SCORES, state, pod, rows)
-        except SidecarError as error:
-            return self._without(error, state, pod, len(nodes))
-        return self.columns(state, pod).raw(rows)
+    def _score(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows | None) -> UnderWay[Scores]:
+        asked = self._bring(SCORES, state, pod, rows)
+
+        async def scores() -> Scores:
+            try:
+                await asked
+            except SidecarError as error:
+                return self._without(error, state, pod, len(nodes))
+            return self.columns(state, pod).raw(rows)
+
+        return UnderWay(scores(), asked)
 
     def _without(self, error: SidecarError, state: CycleState, pod: Pod, n: int) -> Scores:
         """Scores of zero where the failure policy ignores the failure; raises it otherwise."""

@@ -3,7 +3,7 @@
 Source: proto/berth/plugin/v1/scheduling.proto; docs/protocol.md "Scheduling calls".
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
@@ -19,9 +19,11 @@ from berth.evaluation.caching.answer_columns import (
 )
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import ReasonCodes, Scores
+from berth.framework.status import Status
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import CallFailedError, LateError, ProtocolError, SidecarError
 from berth.out_of_tree.points.packing import candidates_of, scores_of, status_of, succeeded, verdicts_of
+from berth.out_of_tree.transport.sent_call import SentCall
 from berth.snapshot.columns.growing import Rows
 from berth_plugin_proto import common_pb2, scheduling_pb2
 
@@ -40,6 +42,8 @@ class FilterScoreAnswer(AnsweredRows):
     """A response; `failure` is the error of the scores, where the verdicts are valid."""
 
     failure: SidecarError | None = None
+    generation: int = 0
+    """The generation of the plugin's state that it is about."""
 
 
 @dataclass(slots=True)
@@ -50,6 +54,8 @@ class NodeQuestion:
     part: RowAnswers
     rows: Rows
     n: int
+    generation: int | None = None
+    """The only generation that an answer may be about; one about a later one is not read. None: any."""
     within: Rows | None = None
     """The rows among the entries of the answer; None where there is an entry for each row that is asked."""
 
@@ -58,10 +64,20 @@ class NodeQuestion:
         call: common_pb2.Call,
         state: CycleState,
         take: Callable[[FilterScoreAnswer, Rows], None],
-        *,
-        missable: bool = False,
     ) -> FilterScoreAnswer:
-        """What it answers, once `take` has taken it in.
+        """What it answers, once `take` has taken it in. Raises: SidecarError."""
+        return await self.send(call, state, take)
+
+    async def read(
+        self,
+        sent: SentCall[FilterScoreAnswer],
+        call: common_pb2.Call,
+        state: CycleState,
+        take: Callable[[FilterScoreAnswer, Rows], None],
+        *,
+        missable: bool,
+    ) -> FilterScoreAnswer:
+        """The answer to that call of `send`.
 
         Where scores are `missable`, a plugin that breaks while it filters and scores is asked for verdicts
         alone: what broke may have been its scores. One that is late is not: nothing is left to ask in.
@@ -69,21 +85,22 @@ class NodeQuestion:
         Raises: SidecarError.
         """
         try:
-            return await self._sent(call, state, take)
+            return await sent
         except CallFailedError as error:
             if self.part is not BOTH or not missable or isinstance(error, LateError):
                 raise
             alone = NodeQuestion(self.caller, VERDICTS, self.rows, self.n)
             try:
-                found = await alone._sent(call, state, take)
+                found = await alone.ask(call, state, take)
             except SidecarError:
                 raise error from None
             found.failure = error
             return found
 
-    def _sent(
+    def send(
         self, call: common_pb2.Call, state: CycleState, take: Callable[[FilterScoreAnswer, Rows], None]
-    ) -> Awaitable[FilterScoreAnswer]:
+    ) -> SentCall[FilterScoreAnswer]:
+        """Send the question; `take` takes in what it answers when that is awaited."""
         listed = self.caller.connection.capabilities.listed_candidates
         candidates = candidates_of(self.rows, self.n, listed=listed)
         if candidates is not None and not candidates.HasField("indices"):
@@ -104,30 +121,35 @@ class NodeQuestion:
         return self.rows.size if self.within is None else self.n
 
     def _found(self, request: Any, response: Any) -> FilterScoreAnswer:
-        if self.part is SCORES:
-            self.caller.check_generation(request, response.generation)
-            found = FilterScoreAnswer()
-            self._read_scores(response, found)
+        first = response.filter if self.part is BOTH else response
+        found = FilterScoreAnswer(generation=first.generation)
+        status = None if self.part is SCORES else status_of(self.caller.plugin, first.status)
+        self.caller.check_generation(request, first.generation)
+        if self.generation not in (None, first.generation):
             return found
-        verdicts = response.filter if self.part is BOTH else response
-        found = self._verdicts(request, verdicts)
+        if status is not None:
+            self._read_verdicts(first, status, found)
         if self.part is BOTH:
             self._read_both(response, found)
+        elif self.part is SCORES:
+            self._read_scores(response, found)
         return found
 
-    def _verdicts(self, request: Any, response: scheduling_pb2.FilterResponse) -> FilterScoreAnswer:
+    def _read_verdicts(
+        self, response: scheduling_pb2.FilterResponse, status: Status, found: FilterScoreAnswer
+    ) -> None:
         plugin = self.caller.plugin
-        status = status_of(plugin, response.status)
-        self.caller.check_generation(request, response.generation)
         if status.rejected:
-            return FilterScoreAnswer(np.ones(self.rows.size, dtype=np.uint8), (status,))
+            found.codes, found.reasons = np.ones(self.rows.size, dtype=np.uint8), (status,)
+            return
         if status.skip:
-            return FilterScoreAnswer(np.zeros(self.rows.size, dtype=np.uint8))
+            found.codes = np.zeros(self.rows.size, dtype=np.uint8)
+            return
         succeeded(plugin, "Filter", status)
         if not response.HasField("verdicts"):
             raise ProtocolError(plugin, "Filter says Success and gives no verdicts")
-        codes, reasons = verdicts_of(plugin, response.verdicts, self._entries, self.within)
-        return FilterScoreAnswer(codes if self.within is None else codes[self.within], reasons)
+        codes, found.reasons = verdicts_of(plugin, response.verdicts, self._entries, self.within)
+        found.codes = codes if self.within is None else codes[self.within]
 
     def _read_both(self, response: scheduling_pb2.FilterScoreResponse, found: FilterScoreAnswer) -> None:
         """Take over the scores; what is wrong with them leaves the verdicts as they are."""

@@ -6,6 +6,7 @@ A plugin that uses the clock holds the virtual time by then.
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -17,10 +18,12 @@ from berth.framework.extender import ExtenderVerdicts, Victims
 from berth.objects.node import Node
 from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import Caller
+from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.extender import ExtenderError, HttpExtender
 from berth.out_of_tree.host import PluginHost
 from berth.out_of_tree.lifecycle.connection import PluginConnection
 from berth.out_of_tree.lifecycle.versions import PluginVersion
+from berth.out_of_tree.transport.sent_call import SentCall
 from berth.simulation.plugins.outside import Outside
 from berth.simulation.plugins.plugin_calls import OK, CallCounts
 from berth_plugin_proto import identity_pb2, queueing_pb2
@@ -42,9 +45,18 @@ class OutsideCaller(Caller):
     unix_micros: Callable[[], int]
     """The virtual time."""
 
-    async def ask(self, name: str, request: Any, state: CycleState, read: Callable[[Any], R]) -> R:
-        """As Caller.ask."""
-        return self.outside.run(self._in_time(Caller.ask(self, name, request, state, read)))
+    def ask(self, name: str, request: Any, state: CycleState, read: Callable[[Any], R]) -> SentCall[R]:
+        """As Caller.ask; the answer has arrived when this returns."""
+
+        async def made() -> R:
+            return await Caller.ask(self, name, request, state, read)
+
+        answered = asyncio.get_running_loop().create_future()
+        try:
+            answered.set_result(self.outside.run(self._in_time(made())))
+        except SidecarError as error:
+            answered.set_exception(error)
+        return SentCall(answered, ExitStack(), _given)
 
     async def ask_queueing(self, name: str, request: Any, read: Callable[[Any], R]) -> R:
         """As Caller.ask_queueing."""
@@ -56,6 +68,10 @@ class OutsideCaller(Caller):
         if self.connection.unix_micros != now:
             await self.connection.reach(now)
         return await call
+
+
+async def _given(answered: Awaitable[R]) -> R:
+    return await answered
 
 
 class OutsideHost(PluginHost):

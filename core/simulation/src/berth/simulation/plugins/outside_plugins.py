@@ -341,6 +341,7 @@ class OutsidePlugins:
             self._loaded.profiles,
             cache=parts.cache,
             snapshot=parts.snapshot,
+            answers=parts.answers,
             queue=parts.queue,
             waiting_pods=parts.waiting_pods,
             watch=self._objects.watch,

@@ -1,0 +1,129 @@
+"""Calls to a plugin that leave when they are made, and whose answers are read later.
+
+    made --request written--> under way --awaited--> answered
+                                  +------cancelled--> given up
+
+So requests are on their way while this process works on, in the order in which they were made, and without a
+task for each.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextlib import ExitStack, suppress
+from typing import Any, Generic, Protocol, TypeVar
+
+from berth.out_of_tree.transport.ttrpc import Answer
+
+T = TypeVar("T")
+
+
+class Cancellable(Protocol):
+    """Something that was begun, and may be given up."""
+
+    @property
+    def under_way(self) -> bool:
+        """Whether its request was written, or there is none to be written."""
+
+    @property
+    def answered(self) -> bool:
+        """Whether the response has arrived."""
+
+    def cancel(self) -> None:
+        """Give it up, if it has not ended."""
+
+
+class SentCall(Generic[T]):
+    """One call; `scopes` count it and note its span, and end with it.
+
+    `read` awaits the response and makes something of it. To be awaited once, or cancelled before.
+    """
+
+    __slots__ = ("_read", "_response", "_scopes")
+
+    def __init__(
+        self,
+        response: Awaitable[Any],
+        scopes: ExitStack,
+        read: Callable[[Awaitable[Any]], Coroutine[Any, Any, T]],
+    ) -> None:
+        self._response = response
+        self._scopes = scopes
+        self._read = read
+
+    def begin(self) -> None:
+        """Have the request sent, in the event loop's next turn if it is not written already."""
+        self._response = asyncio.ensure_future(self._response)
+
+    @property
+    def under_way(self) -> bool:
+        """Whether the request was written, or could not be."""
+        return isinstance(self._response, Answer) or self.answered
+
+    @property
+    def answered(self) -> bool:
+        """Whether the response has arrived, or will not."""
+        return isinstance(self._response, asyncio.Future) and self._response.done()
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        """Read the answer."""
+        with self._scopes:
+            return (yield from self._read(self._response).__await__())
+
+    def cancel(self) -> None:
+        """Give the call up, if its answer was not awaited."""
+        if isinstance(self._response, asyncio.Future):
+            self._response.cancel()
+        elif isinstance(self._response, Coroutine):
+            self._response.close()
+        given_up = asyncio.CancelledError()
+        self._scopes.__exit__(type(given_up), given_up, None)
+
+
+class UnderWay(Generic[T]):
+    """Work on the answer to a call; to be awaited once, or cancelled before."""
+
+    __slots__ = ("_call", "_work")
+
+    def __init__(self, work: Coroutine[Any, Any, T], call: Cancellable | None) -> None:
+        self._work = work
+        self._call = call
+
+    @property
+    def under_way(self) -> bool:
+        """Whether the request was written, or there is none."""
+        return self._call is None or self._call.under_way
+
+    @property
+    def answered(self) -> bool:
+        """Whether the response has arrived."""
+        return self._call is None or self._call.answered
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        """Do the work."""
+        return self._work.__await__()
+
+    def cancel(self) -> None:
+        """Give it up. A response that has arrived is still read, so that a failure is counted."""
+        if self._call is not None and self._call.answered:
+            with suppress(StopIteration, Exception):
+                self._work.send(None)
+        self._work.close()
+        if self._call is not None:
+            self._call.cancel()
+
+
+def in_next_turn(ask: Callable[[], UnderWay[T]]) -> "asyncio.Task[T]":
+    """Have a call made in the event loop's next turn; its exception is raised where it is awaited."""
+
+    async def asked() -> T:
+        return await ask()
+
+    task = asyncio.get_running_loop().create_task(asked())
+    task.add_done_callback(_looked_at)
+    return task
+
+
+def _looked_at(task: "asyncio.Future[Any]") -> None:
+    """Retrieve the exception of a cancelled call, so that asyncio does not log it as never retrieved."""
+    if not task.cancelled():
+        task.exception()
