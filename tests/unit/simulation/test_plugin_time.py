@@ -82,7 +82,7 @@ def test_a_gang_gives_up_and_comes_back(tmp_path):
 
 def test_the_same_seed_has_the_same_outcome(tmp_path):
     """What plugins say by their timers comes at a moment of virtual time, whatever the machine's load is."""
-    documents = [pod("a"), pod("b"), arriving("c", 3 * HOUR)]
+    documents = [pod("a"), pod("b"), arriving("c", HOUR)]
 
     first, second = (played(tmp_path, documents, "Gang") for _ in range(2))
 
