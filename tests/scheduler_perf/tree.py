@@ -4,7 +4,7 @@ Source: test/integration/scheduler_perf/scheduler_perf.go testCase, Workload (Ku
 """
 
 from dataclasses import dataclass, field, replace
-from math import ceil
+from math import ceil, floor
 from pathlib import Path
 
 import yaml
@@ -74,17 +74,17 @@ class Workload:
                 yield Operation("createPods", fields, each.place)
 
     def scaled(self, divisor):
-        """The workload with counts of nodes, namespaces, pods and claims divided, none below 1."""
+        """The workload with counts of nodes, namespaces, pods and claims divided, none below 1 but 0."""
         if divisor == 1:
             return self
-        counted = {
-            name
-            for operation in self.operations
-            if operation.opcode in SCALED or (operation.opcode == "createAny" and operation["namespace"])
-            for name in operation.parameters()
-            if isinstance(self.parameters.get(name), int)
-        }
-        smaller = {name: ceil(self.parameters[name] / divisor) for name in counted}
+        smaller = {}
+        for operation in self.operations:
+            # Nodes are rounded up and what is to fit on them down.
+            rounding = ceil if operation.opcode == "createNodes" else floor
+            if operation.opcode in SCALED or (operation.opcode == "createAny" and operation["namespace"]):
+                for name in operation.parameters():
+                    if isinstance(value := self.parameters.get(name), int) and value:
+                        smaller.setdefault(name, max(rounding(value / divisor), 1))
         return replace(self, parameters={**self.parameters, **smaller}, shortened=f"1/{divisor:g}")
 
     def capped(self, pods):

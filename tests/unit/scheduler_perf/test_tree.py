@@ -39,18 +39,20 @@ def test_pod_sets_are_taken_apart(tmp_path):
 
 
 def test_scaled(tmp_path):
-    """Counts of nodes and pods are divided, rounded up; what is on each node is not."""
+    """Nodes are divided and rounded up, pods down; what is on each node stays."""
     driver = operation("createResourceDriver", driverName="d", nodes="*", maxClaimsPerNodeParam="$each")
-    test = a_test(CREATE_NODES, driver, CREATE_PODS, workload={"params": {"nodes": 25, "pods": 9, "each": 7}})
+    test = a_test(
+        CREATE_NODES, driver, CREATE_PODS, workload={"params": {"nodes": 25, "pods": 49, "each": 7}}
+    )
     (found,) = read_tree(written(tmp_path, test))
 
-    assert {"nodes": 3, "pods": 1, "each": 7} == found.scaled(10).parameters
+    assert {"nodes": 3, "pods": 4, "each": 7} == found.scaled(10).parameters
     assert "1/10" == found.scaled(10).shortened
     assert ({"nodes": 25, "pods": 4, "each": 7}, "at most 4 pods") == (
         found.capped(4).parameters,
         found.capped(4).shortened,
     )
-    assert "" == found.capped(9).shortened
+    assert "" == found.capped(49).shortened
 
 
 @pytest.mark.parametrize(
