@@ -6,6 +6,7 @@ any more) is a ghost: it keeps its pods and never appears in a snapshot.
 Source: pkg/scheduler/framework/types.go NodeInfo (Kubernetes v1.36).
 """
 
+from collections.abc import Collection
 from typing import TypeVar
 
 from berth.objects.node import Node
@@ -85,11 +86,18 @@ class NodeInfo:
             _tally(self.requested, name, sign * amount)
         self.non_zero[0] += sign * counted.non_zero[0]
         self.non_zero[1] += sign * counted.non_zero[1]
-        for port in counted.ports:
-            _tally(self.ports, port, sign)
-        for claim in counted.claims:
-            _tally(self.claims, claim, sign)
+        _tally_each(self.ports, counted.ports, sign)
+        _tally_each(self.claims, counted.claims, sign)
         self.unseen.append((sign, info))
+
+
+def _tally_each(counts: dict[K, int], keys: Collection[K], sign: int) -> None:
+    """Count each of the keys once; nearly always those of a pod are its alone, and there may be many."""
+    if sign > 0 and counts.keys().isdisjoint(keys):
+        counts.update(dict.fromkeys(keys, 1))
+        return
+    for key in keys:
+        _tally(counts, key, sign)
 
 
 def _tally(counts: dict[K, int], key: K, more: int) -> None:

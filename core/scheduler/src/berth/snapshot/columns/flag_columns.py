@@ -149,11 +149,14 @@ class FlagColumns(Generic[T]):
         self._discard([thing for thing in before if thing not in after], row)
 
     def _add(self, came: Collection[T], row: int) -> None:
-        known = self._rows.keys() & came
-        for thing in known:
-            self._more_than_one(thing, self._rows[thing]).add(row, self._capacity)
-        if len(known) < len(came):
-            self._rows.update(dict.fromkeys([thing for thing in came if thing not in known], row))
+        known = self._rows
+        before = len(known)
+        for thing in came:
+            if thing in known:
+                self._more_than_one(thing, known[thing]).add(row, self._capacity)
+            else:
+                known[thing] = row
+        if len(known) > before:
             self.things_version += 1
 
     def _more_than_one(self, thing: T, rows: RowSet | int) -> RowSet:

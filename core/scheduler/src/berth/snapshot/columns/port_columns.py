@@ -16,11 +16,12 @@ class PortColumns:
 
     def set_row(self, row: int, ports: Collection[HostPort]) -> None:
         """Say what one node's pods claim."""
-        before = self._taken.on(row)
-        self._taken.set_row(row, tuple(ports))
-        for port in ports:
-            self._distinct.add(port)
-        self._forget(before)
+        before, now = dict.fromkeys(self._taken.on(row)), dict.fromkeys(ports)
+        self._taken.set_row(row, tuple(now))
+        for port in now:
+            if port not in before:
+                self._distinct.add(port)
+        self._forget([port for port in before if port not in now])
 
     def on(self, row: int) -> Collection[HostPort]:
         """The ports that one node's pods claim."""
