@@ -15,7 +15,7 @@ from berth.objects.volumes.storage import SELECTED_NODE, PersistentVolume, Persi
 from berth.plugins.volume_binding.candidates import VolumeCandidates
 from berth.plugins.volume_binding.matching import NONE, Match, match
 from berth.plugins.volume_binding.node_places import MigratedPlugins, NodePlaces
-from berth.plugins.volume_binding.pod_claims import PodClaims
+from berth.plugins.volume_binding.pod_claims import PodVolumeClaims
 from berth.plugins.volume_binding.provisioning import Provision, Provisioner
 from berth.snapshot.columns.growing import Mask
 from berth.snapshot.snapshot import Snapshot
@@ -61,7 +61,7 @@ class VolumeFinder:
         self._migrated = MigratedPlugins(listers.csi_nodes)
         self._places: NodePlaces | None = None
 
-    def find(self, claims: PodClaims, nodes: Snapshot) -> Steps[FoundVolumes]:
+    def find(self, claims: PodVolumeClaims, nodes: Snapshot) -> Steps[FoundVolumes]:
         """The answer over the whole snapshot, in steps between which the snapshot stays as it is.
 
         Raises: PluginError, InvalidSelectorError where a claim cannot be judged.

@@ -45,7 +45,7 @@ from berth.plugins.volume_binding.finding import (
     VolumeFinder,
 )
 from berth.plugins.volume_binding.hints import registrations
-from berth.plugins.volume_binding.pod_claims import PodClaims, RejectedClaimError, pod_claims
+from berth.plugins.volume_binding.pod_claims import PodVolumeClaims, RejectedClaimError, pod_claims
 from berth.plugins.volume_binding.scoring import DEFAULT_SHAPE, CapacityScorer
 from berth.snapshot.columns.growing import Mask
 from berth.snapshot.snapshot import Snapshot
@@ -65,7 +65,7 @@ class PodClaimVolumes:
     No pod on any node matters to that, so simulations share it.
     """
 
-    claims: PodClaims
+    claims: PodVolumeClaims
     found: FoundVolumes | None = None
 
 

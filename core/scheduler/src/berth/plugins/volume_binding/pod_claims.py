@@ -18,14 +18,14 @@ class RejectedClaimError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class PodClaims:
+class PodVolumeClaims:
     """Claims with a volume, and claims that get one once the pod has a node."""
 
     bound: tuple[PersistentVolumeClaim, ...]
     delayed: tuple[PersistentVolumeClaim, ...]
 
 
-def pod_claims(pod: Pod, listers: Listers) -> PodClaims | None:
+def pod_claims(pod: Pod, listers: Listers) -> PodVolumeClaims | None:
     """The pod's claims as they are assumed to be; None where it has none.
 
     Raises: RejectedClaimError; PluginError where a class does not say when to bind.
@@ -44,7 +44,7 @@ def pod_claims(pod: Pod, listers: Listers) -> PodClaims | None:
             immediate = True
     if immediate:
         raise RejectedClaimError(UNBOUND)
-    return PodClaims(tuple(bound), tuple(delayed))
+    return PodVolumeClaims(tuple(bound), tuple(delayed))
 
 
 def _usable_claims(pod: Pod, listers: Listers) -> Iterator[PersistentVolumeClaim]:
