@@ -25,9 +25,9 @@ from berth.framework.interface import FilterPlugin, Reason, ScorePlugin
 from berth.objects.node import Node
 from berth.objects.pods.pod import Pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
+from berth.out_of_tree.enabling import Roster
 from berth.out_of_tree.extender import ExtenderContext, HttpExtenders
 from berth.out_of_tree.host import PluginHost
-from berth.out_of_tree.lifecycle.enabling import Roster
 from berth.plugins.priority_sort import PrioritySort
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import build_frameworks

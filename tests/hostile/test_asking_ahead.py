@@ -6,7 +6,7 @@ import pytest
 
 from berth.evaluation.caching import plugin_columns
 from berth.framework.attempts.cycle_state import CycleState
-from berth.out_of_tree.lifecycle.breaker import FAILURES_IN_A_ROW
+from berth.out_of_tree.connections.breaker import FAILURES_IN_A_ROW
 from berth.out_of_tree.points import filter_score
 from berth.out_of_tree.points.asking_ahead import CLASSES_AHEAD
 from berth.snapshot.journal import KEPT

@@ -16,8 +16,8 @@ import pytest
 from berth.config.catalogue import ExtensionPoint
 from berth.config.out_of_tree.sidecars import FailurePolicy
 from berth.framework.status import Code
+from berth.out_of_tree.connections import connection
 from berth.out_of_tree.errors import SidecarError
-from berth.out_of_tree.lifecycle import connection
 from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
 from tests.suite import PATIENCE_SECONDS
 from tests.unit.out_of_tree.scripted import SUCCESS, Harness, Scripted, cycle, passing, running, until

@@ -2,8 +2,8 @@
 
 import pytest
 
+from berth.out_of_tree.connections.breaker import FAILURES_IN_A_ROW, Circuit
 from berth.out_of_tree.errors import RequestTooLargeError
-from berth.out_of_tree.lifecycle.breaker import FAILURES_IN_A_ROW, Circuit
 from berth.out_of_tree.limits import MESSAGE_BYTES
 from tests.failures.reporting import reports
 from tests.unit.out_of_tree.scripted import Scripted, hosted, until

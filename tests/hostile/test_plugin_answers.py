@@ -12,11 +12,11 @@ import pytest
 from berth.evaluation.caching.answer_columns import MAX_REASONS, AnswerColumns, TooManyReasonsError
 from berth.framework.status import Code, Status
 from berth.out_of_tree.cluster_state import state_stream
+from berth.out_of_tree.connections import connection
+from berth.out_of_tree.connections.conditions import ConditionType
 from berth.out_of_tree.errors import ProtocolError, SidecarError
 from berth.out_of_tree.extender import wire
 from berth.out_of_tree.extender.errors import ReplyError
-from berth.out_of_tree.lifecycle import connection
-from berth.out_of_tree.lifecycle.conditions import ConditionType
 from berth.out_of_tree.lifecycle.report import description
 from berth.out_of_tree.limits import (
     LINES_AT_ONCE,
@@ -25,7 +25,7 @@ from berth.out_of_tree.limits import (
     TABLE_BYTES,
     TRANSFERS_AT_ONCE,
 )
-from berth.out_of_tree.points.packing import hints_of
+from berth.out_of_tree.packing import hints_of
 from berth.out_of_tree.transport.conversation import Conversation
 from berth.out_of_tree.transport.rpc import RpcError
 from berth_plugin_proto import common_pb2, identity_pb2, queueing_pb2, scheduling_pb2, state_pb2

@@ -7,10 +7,10 @@ import pytest
 
 from berth.framework.queueing.queued_pod import NO_KEY, QueuedPodInfo
 from berth.out_of_tree.allowance import Allowance
+from berth.out_of_tree.connections.requeue_stream import paced
 from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.limits import KEYS_A_MESSAGE, MESSAGES_A_SECOND, MESSAGES_AT_ONCE, SORT_KEYS
 from berth.out_of_tree.plugin_log import PluginLog
-from berth.out_of_tree.queueing.requeue_stream import paced
 from berth.plugins.priority_sort import priority_order
 from berth.queue.pools.record_heap import SPARE, RecordHeap
 from berth.testing.builders import make_pod

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.out_of_tree.errors import ProtocolError
-from berth.out_of_tree.points.packing import normalized, scores_of
+from berth.out_of_tree.packing import normalized, scores_of
 from berth_plugin_proto import scheduling_pb2
 
 LIMITS = [-(2**63), -(2**63) + 1, -(2**62), -1, 0, 1, 100, 101, 2**31, 2**53, 2**62, 2**63 - 1]

@@ -16,7 +16,7 @@ from berth.objects.label_selector import LabelSelector
 from berth.objects.pods.pod import Pod
 from berth.objects.pods.pod_decoding import decode_pod
 from berth.objects.pods.pod_spec import Container, TopologySpreadConstraint
-from berth.out_of_tree.queueing.event_interest import happened
+from berth.out_of_tree.connections.event_interest import happened
 from berth.plugins.image_locality import ImageLocality
 from berth.plugins.node_resources_fit import NodeResourcesFit
 from berth.plugins.pod_topology_spread import PodTopologySpread

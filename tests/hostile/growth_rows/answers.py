@@ -6,9 +6,9 @@ Each is read as far as its bound (berth.out_of_tree.limits); what is more is ref
 from contextlib import suppress
 
 from berth.out_of_tree.errors import ProtocolError
-from berth.out_of_tree.lifecycle.introduction import problems_of
+from berth.out_of_tree.introduction import problems_of
 from berth.out_of_tree.limits import EVENTS, KINDS, POD_FIELDS, SORT_KEYS
-from berth.out_of_tree.points.packing import hints_of, normalized, scores_of, sort_keys_of, verdicts_of
+from berth.out_of_tree.packing import hints_of, normalized, scores_of, sort_keys_of, verdicts_of
 from berth.out_of_tree.queueing.hint_asker import MAX_EVENTS
 from berth_plugin_proto import common_pb2, identity_pb2, queueing_pb2, scheduling_pb2
 from tests.hostile.growth_rows.row import Row

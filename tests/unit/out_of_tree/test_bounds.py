@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from berth.config.out_of_tree.pod_metadata import key_problem, may_write
 from berth.config.out_of_tree.sidecars import PluginTls, is_loopback, unprotected
 from berth.out_of_tree.allowance import Allowance
+from berth.out_of_tree.connections.requeue_stream import paced
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError
-from berth.out_of_tree.lifecycle.introduction import kind_problems, problems_of
+from berth.out_of_tree.introduction import kind_problems, problems_of
 from berth.out_of_tree.limits import LINES_AT_ONCE, NAMED_PODS
 from berth.out_of_tree.plugin_log import PluginLog
 from berth.out_of_tree.plugin_text import bounded
-from berth.out_of_tree.queueing.requeue_stream import paced
 from berth.out_of_tree.transport.socket_access import check_socket, held_socket, shared_folder
 from berth_plugin_proto import identity_pb2, queueing_pb2
 from tests.failures.reporting import reports

@@ -12,7 +12,7 @@ from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pods.pod import PodCondition
 from berth.out_of_tree.errors import ProtocolError
-from berth.out_of_tree.points.packing import hints_of
+from berth.out_of_tree.packing import hints_of
 from berth.out_of_tree.queueing import hint_asker
 from berth.out_of_tree.queueing.waiting_hints import news_from
 from berth_plugin_proto import identity_pb2, queueing_pb2

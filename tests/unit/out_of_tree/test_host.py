@@ -10,7 +10,7 @@ from berth.framework.status import Code, Status, failed
 from berth.objects.node import Node
 from berth.objects.pods.pod_decoding import decode_pod
 from berth.out_of_tree.cluster_state import state_feed
-from berth.out_of_tree.queueing.event_interest import compiled
+from berth.out_of_tree.connections.event_interest import compiled
 from berth.snapshot.pod_info import PodInfo
 from berth.testing.builders import make_node, make_pod
 from berth_plugin_proto import identity_pb2, queueing_pb2, scheduling_pb2, state_pb2

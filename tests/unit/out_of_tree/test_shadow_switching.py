@@ -7,7 +7,7 @@ import pytest
 
 from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.framework.runtime import Framework, ProfilePlugins
-from berth.out_of_tree.lifecycle.enabling import Roster
+from berth.out_of_tree.enabling import Roster
 from berth.out_of_tree.lifecycle.wanted import AttachError
 from berth.scheduler.sidecars.plugin_list_file import PluginListFile
 from berth_sdk import ArgumentError

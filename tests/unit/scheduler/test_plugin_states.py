@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from berth.out_of_tree.lifecycle import connection, versions
+from berth.out_of_tree import versions
+from berth.out_of_tree.connections import connection
 from berth.replay import read_recording
 from tests.failures.reporting import reports
 from tests.sockets import served

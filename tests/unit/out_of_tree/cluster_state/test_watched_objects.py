@@ -8,7 +8,7 @@ from berth.out_of_tree.cluster_state.watched_objects import (
     WatchedObjects,
     decode_object,
 )
-from berth.out_of_tree.lifecycle.conditions import ConditionType
+from berth.out_of_tree.connections.conditions import ConditionType
 from berth.queue.requeueing.hints import build_hint_map
 from berth.queue.requeueing.queue_profile import QueueProfile
 from berth_plugin_proto import identity_pb2, queueing_pb2

@@ -22,13 +22,14 @@ from berth.framework.runtime import Framework, ProfilePlugins
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pods.pod_decoding import decode_pod
+from berth.out_of_tree import versions
+from berth.out_of_tree.connections import connection as connection_module
+from berth.out_of_tree.connections.breaker import FAILURES_IN_A_ROW
+from berth.out_of_tree.connections.connection import LATE_CALLS
 from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.host import PluginHost
-from berth.out_of_tree.lifecycle import attaching, versions
-from berth.out_of_tree.lifecycle import connection as connection_module
+from berth.out_of_tree.lifecycle import attaching
 from berth.out_of_tree.lifecycle.attaching import Attaching
-from berth.out_of_tree.lifecycle.breaker import FAILURES_IN_A_ROW
-from berth.out_of_tree.lifecycle.connection import LATE_CALLS
 from berth.out_of_tree.lifecycle.wanted import AttachError, DesiredPlugin
 from berth.out_of_tree.recordings.recording import Extent
 from berth.snapshot.snapshot import Snapshot
@@ -259,7 +260,7 @@ async def test_replace(folder):
 @reports("version-cut-off", log="`plugin cut off with attempts at work`, with their number")
 async def test_an_attempt_that_does_not_end_is_cut_off(folder, monkeypatch, caplog):
     """An old version is waited for only so long; the log says how many attempts lost it."""
-    monkeypatch.setattr("berth.out_of_tree.lifecycle.versions.DRAIN_SECONDS", 0.0)
+    monkeypatch.setattr("berth.out_of_tree.versions.DRAIN_SECONDS", 0.0)
     async with at_work(folder, Colours("v1"), Colours("v2")) as harness:
         await harness.attaching.attach(wanted(folder, "v1", PROFILE))
         await harness.fitting(cycle())

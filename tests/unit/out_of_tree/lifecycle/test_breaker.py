@@ -4,9 +4,9 @@ import pytest
 
 from berth.config.out_of_tree.sidecars import ExemptPods, SidecarSpec
 from berth.out_of_tree import time_budget
+from berth.out_of_tree.connections.breaker import FAILURES_IN_A_ROW, FIRST_PAUSE_SECONDS, Breaker, Circuit
+from berth.out_of_tree.connections.conditions import ConditionType
 from berth.out_of_tree.errors import NotConnectedError, OutOfTimeError, ProtocolError
-from berth.out_of_tree.lifecycle.breaker import FAILURES_IN_A_ROW, FIRST_PAUSE_SECONDS, Breaker, Circuit
-from berth.out_of_tree.lifecycle.conditions import ConditionType
 from berth.out_of_tree.time_budget import CYCLE_SECONDS, LONGEST_SECONDS, wanted_seconds
 from berth.testing.builders import make_pod
 from berth_plugin_proto import identity_pb2

@@ -9,10 +9,10 @@ from pathlib import Path
 import grpc
 import pytest
 
+from berth.out_of_tree.connections import connection
+from berth.out_of_tree.connections.conditions import ConditionType
+from berth.out_of_tree.connections.connection import LATE_CALLS, Phase
 from berth.out_of_tree.errors import CallFailedError, NotConnectedError, SidecarError
-from berth.out_of_tree.lifecycle import connection
-from berth.out_of_tree.lifecycle.conditions import ConditionType
-from berth.out_of_tree.lifecycle.connection import LATE_CALLS, Phase
 from berth.out_of_tree.transport.socket_access import check_socket, missing_folder
 from berth_plugin_proto import identity_pb2, scheduling_pb2, state_pb2
 from berth_sdk import Plugin

@@ -11,10 +11,10 @@ from berth.config.out_of_tree.sidecars import FailurePolicy
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.ports.plugin_metrics import PluginMetrics
 from berth.framework.status import Code
+from berth.out_of_tree.connections.last_failures import MAX_FAILURES, LastFailures
 from berth.out_of_tree.errors import SidecarError
-from berth.out_of_tree.lifecycle.last_failures import MAX_FAILURES, LastFailures
 from berth.out_of_tree.lifecycle.report import description
-from berth.out_of_tree.points.packing import MAX_NODE_SCORE, normalized
+from berth.out_of_tree.packing import MAX_NODE_SCORE, normalized
 from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
 from tests.failures.reporting import reports
 from tests.unit.out_of_tree.scripted import NAME, SUCCESS, Scripted, cycle, hosted, passing

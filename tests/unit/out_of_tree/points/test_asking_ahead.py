@@ -15,8 +15,8 @@ from berth.config.out_of_tree.sidecars import DEFAULT_POLICY
 from berth.evaluation.caching.answer_columns import VERDICTS
 from berth.evaluation.caching.plugin_columns import PluginColumns
 from berth.framework.attempts.cycle_state import CycleState
+from berth.out_of_tree.connections.breaker import Circuit
 from berth.out_of_tree.errors import CallFailedError
-from berth.out_of_tree.lifecycle.breaker import Circuit
 from berth.out_of_tree.points.asking_ahead import LookAhead
 from berth.out_of_tree.points.filter_score import FilterScorePoint
 from berth.out_of_tree.transport.sent_call import SentCall

@@ -14,8 +14,8 @@ from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.framework.ports.plugin_metrics import PluginMetrics
 from berth.framework.queueing.queued_pod import NO_KEY
 from berth.framework.runtime import Framework, ProfilePlugins
+from berth.out_of_tree.enabling import Roster
 from berth.out_of_tree.lifecycle.attaching import Attaching
-from berth.out_of_tree.lifecycle.enabling import Roster
 from berth.out_of_tree.lifecycle.wanted import AttachError, DesiredPlugin
 from berth.out_of_tree.queueing import sort_key_asker
 from berth.scheduler.loop.background import AsyncioBackground

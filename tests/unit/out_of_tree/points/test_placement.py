@@ -16,8 +16,8 @@ from berth.framework.runtime import Framework, ProfilePlugins
 from berth.framework.status import Code, PluginError
 from berth.objects.pods.pod_decoding import decode_pod
 from berth.out_of_tree.limits import PLACEMENTS
+from berth.out_of_tree.packing import bitmap
 from berth.out_of_tree.points import placement
-from berth.out_of_tree.points.packing import bitmap
 from berth.snapshot.pod_group_states import GroupKey, PodGroupStates
 from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
 from berth_sdk import SKIP, Normalization, Plugin, Scores

@@ -18,7 +18,7 @@ from berth.framework.interface import PostFilterResult
 from berth.framework.node_scores import NodeScores
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.framework.status import Code, Status
-from berth.out_of_tree.lifecycle.enabling import Roster
+from berth.out_of_tree.enabling import Roster
 from berth.out_of_tree.shadowing import shadow
 from berth.snapshot.pod_group_states import PodGroupStates
 from berth.telemetry.traces.spans import EndedCycle, spans_of

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from berth.objects.label_selector import InvalidSelectorError, is_qualified_name
-from berth.out_of_tree.queueing.event_interest import parse_selector
+from berth.out_of_tree.connections.event_interest import parse_selector
 from berth_plugin_proto import identity_pb2
 
 BUILT_IN_RESOURCES = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})

@@ -12,7 +12,7 @@ from berth.conformance.host_state import HostState
 from berth.conformance.samples import Document
 from berth.framework.status import Status
 from berth.out_of_tree.errors import PluginFailedError, ProtocolError
-from berth.out_of_tree.points.packing import scores_of, status_of, verdicts_of
+from berth.out_of_tree.packing import scores_of, status_of, verdicts_of
 from berth.snapshot.columns.growing import Rows
 from berth_plugin_proto import common_pb2, scheduling_pb2
 

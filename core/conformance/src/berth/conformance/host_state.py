@@ -14,7 +14,7 @@ from berth.conformance.check import expect
 from berth.conformance.errors import UnmetError
 from berth.conformance.samples import Document
 from berth.conformance.subject import PluginUnderTest, brief, readable
-from berth.out_of_tree.points.packing import bitmap
+from berth.out_of_tree.packing import bitmap
 from berth_plugin_proto import common_pb2, scheduling_pb2, state_pb2, state_pb2_grpc
 
 CHUNK_CHANGES = 500

@@ -14,7 +14,7 @@ import grpc.aio
 
 from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.out_of_tree.errors import SidecarError
-from berth.out_of_tree.lifecycle.greeting import readable, shake_hands
+from berth.out_of_tree.greeting import readable, shake_hands
 from berth.out_of_tree.transport.channels import open_channel
 from berth.out_of_tree.transport.services import open_services
 from berth.replay.errors import ReplayError

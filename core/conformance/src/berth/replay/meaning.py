@@ -14,7 +14,7 @@ import numpy as np
 
 from berth.framework.status import Status
 from berth.out_of_tree.errors import ProtocolError
-from berth.out_of_tree.points.packing import bits_of, hints_of, scores_of, status_of, verdicts_of
+from berth.out_of_tree.packing import bits_of, hints_of, scores_of, status_of, verdicts_of
 from berth.replay.rows import listed_rows
 from berth.snapshot.columns.growing import Rows
 from berth_plugin_proto import queueing_pb2, scheduling_pb2

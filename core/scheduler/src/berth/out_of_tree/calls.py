@@ -23,6 +23,7 @@ from berth.framework.queueing.queued_pod import SortKey
 from berth.objects.pods.pod import Pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.cluster_state.state_feed import StateFeed
+from berth.out_of_tree.connections.connection import PluginConnection
 from berth.out_of_tree.errors import (
     CallFailedError,
     LateError,
@@ -33,7 +34,6 @@ from berth.out_of_tree.errors import (
     RequestTooLargeError,
     SidecarError,
 )
-from berth.out_of_tree.lifecycle.connection import PluginConnection
 from berth.out_of_tree.limits import ENVELOPE_BYTES, MESSAGE_BYTES
 from berth.out_of_tree.time_budget import seconds_left
 from berth.out_of_tree.transport.call_attributes import rpc_outcome, rpc_request

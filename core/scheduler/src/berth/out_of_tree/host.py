@@ -29,18 +29,18 @@ from berth.out_of_tree.cluster_state.nominations import Nominations
 from berth.out_of_tree.cluster_state.raw_objects import KeptObjects, RawObjects
 from berth.out_of_tree.cluster_state.state_feed import StateFeed
 from berth.out_of_tree.cluster_state.watched_objects import StartWatch, WatchedObject, WatchedObjects
+from berth.out_of_tree.connections.conditions import PluginCondition
+from berth.out_of_tree.connections.connection import Listeners, PluginConnection
 from berth.out_of_tree.errors import SidecarError
-from berth.out_of_tree.lifecycle.conditions import PluginCondition
-from berth.out_of_tree.lifecycle.connection import Listeners, PluginConnection
-from berth.out_of_tree.lifecycle.versions import PluginVersion
+from berth.out_of_tree.packing import sort_keys_of
 from berth.out_of_tree.plugin_text import bounded
 from berth.out_of_tree.points.asking_ahead import CLASSES_AHEAD, LookAhead
-from berth.out_of_tree.points.packing import sort_keys_of
 from berth.out_of_tree.points.sidecar_plugin import SidecarPlugin
 from berth.out_of_tree.points.sidecar_point import PRE_ENQUEUE
 from berth.out_of_tree.queueing.hint_asker import HintAsker
 from berth.out_of_tree.queueing.waiting_hints import HINTS, WaitingHints, news_from
 from berth.out_of_tree.shadowing.shadows import Shadows
+from berth.out_of_tree.versions import PluginVersion
 from berth.profiles.profile_builder import PluginFactory
 from berth.queue.requeueing.hint_questions import HintQuestion
 from berth.queue.scheduling_queue import SchedulingQueue

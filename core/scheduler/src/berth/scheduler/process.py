@@ -42,7 +42,7 @@ from berth.live_page.collecting import Collector
 from berth.live_page.history import History
 from berth.live_page.node_map import NodeMap
 from berth.live_page.recent_attempts import RecentAttempts
-from berth.out_of_tree.lifecycle.conditions import PluginCondition
+from berth.out_of_tree.connections.conditions import PluginCondition
 from berth.scheduler.core_metrics import CoreMetrics
 from berth.scheduler.identity import identity_of
 from berth.scheduler.leading.campaign import Campaign

@@ -9,8 +9,8 @@ from berth.conformance.check import check, expect
 from berth.conformance.checks.reserving import Hold, reservable
 from berth.conformance.host_state import HostState, shown
 from berth.conformance.subject import PluginUnderTest, brief
+from berth.out_of_tree.packing import status_of
 from berth.out_of_tree.points.metadata_patch import read_patch
-from berth.out_of_tree.points.packing import status_of
 from berth_plugin_proto import common_pb2 as pb
 from berth_plugin_proto import scheduling_pb2
 

@@ -17,8 +17,8 @@ from berth.conformance.subject import PluginUnderTest, brief, readable, skip
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pods.pod_decoding import decode_pod
-from berth.out_of_tree.points.packing import bits_of, hints_of
-from berth.out_of_tree.queueing.event_interest import compiled, happened
+from berth.out_of_tree.connections.event_interest import compiled, happened
+from berth.out_of_tree.packing import bits_of, hints_of
 from berth.snapshot.columns.growing import Mask
 from berth_plugin_proto import identity_pb2, queueing_pb2
 

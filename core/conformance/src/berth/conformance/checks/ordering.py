@@ -8,7 +8,7 @@ from berth.conformance.host_state import HostState, shown
 from berth.conformance.samples import Document, renamed
 from berth.conformance.subject import PluginUnderTest, readable
 from berth.framework.queueing.queued_pod import SortKey
-from berth.out_of_tree.points.packing import sort_keys_of
+from berth.out_of_tree.packing import sort_keys_of
 from berth_plugin_proto import queueing_pb2
 
 CLAUSE = "Queue order"

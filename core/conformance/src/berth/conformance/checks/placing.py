@@ -9,7 +9,7 @@ from berth.conformance.check import check, expect
 from berth.conformance.host_state import HostState, shown
 from berth.conformance.subject import PluginUnderTest
 from berth.framework.interface import Placement
-from berth.out_of_tree.points.packing import normalized, scores_of, status_of
+from berth.out_of_tree.packing import normalized, scores_of, status_of
 from berth.out_of_tree.points.placement import placements_of
 from berth_plugin_proto import common_pb2, scheduling_pb2
 

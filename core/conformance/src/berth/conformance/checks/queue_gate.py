@@ -8,7 +8,7 @@ import grpc.aio
 from berth.conformance.check import check, expect
 from berth.conformance.host_state import HostState, configured, shown
 from berth.conformance.subject import PluginUnderTest, brief
-from berth.out_of_tree.points.packing import status_of
+from berth.out_of_tree.packing import status_of
 from berth_plugin_proto import common_pb2 as pb
 from berth_plugin_proto import queueing_pb2
 

@@ -11,7 +11,7 @@ from berth.conformance.check import check, expect
 from berth.conformance.host_state import HostState, shown
 from berth.conformance.samples import Document
 from berth.conformance.subject import PluginUnderTest, brief, skip
-from berth.out_of_tree.points.packing import status_of
+from berth.out_of_tree.packing import status_of
 from berth_plugin_proto import common_pb2
 
 CLAUSE = "Scheduling calls"

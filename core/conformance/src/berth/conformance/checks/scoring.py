@@ -4,7 +4,7 @@ from berth.conformance.answers import decided, filtered, passing, same, scored, 
 from berth.conformance.check import check, expect
 from berth.conformance.host_state import shown
 from berth.conformance.subject import PluginUnderTest, brief, skip
-from berth.out_of_tree.points.packing import normalized, scores_of
+from berth.out_of_tree.packing import normalized, scores_of
 from berth_plugin_proto import common_pb2, scheduling_pb2
 
 CLAUSE = "Vectors"

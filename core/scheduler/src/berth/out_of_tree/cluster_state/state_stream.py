@@ -20,7 +20,7 @@ import grpc.aio
 from berth.out_of_tree.allowance import Allowance
 from berth.out_of_tree.cluster_state.state_feed import CHUNK_BYTES, StateFeed
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError
-from berth.out_of_tree.lifecycle.greeting import readable
+from berth.out_of_tree.greeting import readable
 from berth.out_of_tree.limits import (
     ACK_SECONDS,
     MESSAGES_A_SECOND,

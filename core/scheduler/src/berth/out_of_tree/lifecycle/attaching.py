@@ -21,15 +21,15 @@ from berth.config.catalogue import IN_TREE
 from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.framework.handle import Handle
 from berth.framework.runtime import Framework
+from berth.out_of_tree.connections.connection import PluginConnection
+from berth.out_of_tree.enabling import Roster
 from berth.out_of_tree.errors import CallFailedError, RefusedError, SidecarError
 from berth.out_of_tree.host import PluginHost
-from berth.out_of_tree.lifecycle.connection import PluginConnection
-from berth.out_of_tree.lifecycle.enabling import Roster
 from berth.out_of_tree.lifecycle.report import description, leaves, summary
-from berth.out_of_tree.lifecycle.versions import PluginVersion, drained
 from berth.out_of_tree.lifecycle.wanted import AttachError, DesiredPlugin
 from berth.out_of_tree.points.sidecar_plugin import SidecarPlugin
 from berth.out_of_tree.recordings.recording import STOPPED, CallRecording, Extent
+from berth.out_of_tree.versions import PluginVersion, drained
 
 log = logging.getLogger(__name__)
 

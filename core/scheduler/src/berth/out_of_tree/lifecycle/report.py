@@ -9,11 +9,11 @@ from enum import StrEnum
 from typing import Any
 
 from berth.config.catalogue import ExtensionPoint
-from berth.out_of_tree.lifecycle.breaker import Circuit
-from berth.out_of_tree.lifecycle.connection import PluginConnection
-from berth.out_of_tree.lifecycle.last_failures import Failure
-from berth.out_of_tree.lifecycle.versions import PluginVersion
+from berth.out_of_tree.connections.breaker import Circuit
+from berth.out_of_tree.connections.connection import PluginConnection
+from berth.out_of_tree.connections.last_failures import Failure
 from berth.out_of_tree.points.sidecar_plugin import SidecarPlugin
+from berth.out_of_tree.versions import PluginVersion
 from berth_plugin_proto import identity_pb2
 
 _PREFIX = "EXTENSION_POINT_"

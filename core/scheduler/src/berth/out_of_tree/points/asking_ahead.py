@@ -21,8 +21,8 @@ from berth.evaluation.caching.plugin_columns import Example
 from berth.framework.attempts.cycle_state import CycleState
 from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import Caller
+from berth.out_of_tree.connections.breaker import Circuit
 from berth.out_of_tree.errors import SidecarError
-from berth.out_of_tree.lifecycle.breaker import Circuit
 from berth.out_of_tree.points.node_questions import FilterScoreAnswer, NodeQuestion
 from berth.snapshot.columns.growing import Rows
 

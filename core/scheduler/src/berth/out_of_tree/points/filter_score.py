@@ -24,10 +24,10 @@ from berth.framework.status import Status
 from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import CallFailedError, SidecarError
+from berth.out_of_tree.packing import normalized
 from berth.out_of_tree.points.asking_ahead import ROWS_AHEAD, AskingAhead, LookAhead, example_of
 from berth.out_of_tree.points.node_questions import NodeQuestion, taken_in
 from berth.out_of_tree.points.overlays import OverlaidRows, ask_overlays, differences
-from berth.out_of_tree.points.packing import normalized
 from berth.out_of_tree.points.sidecar_point import FILTER, PERMIT, RESERVE, SidecarPoint
 from berth.out_of_tree.transport.sent_call import UnderWay, in_next_turn
 from berth.snapshot.columns.growing import Rows, every_row

@@ -22,7 +22,7 @@ from berth.framework.interface import ReasonCodes, Scores
 from berth.framework.status import Status
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import CallFailedError, LateError, ProtocolError, SidecarError
-from berth.out_of_tree.points.packing import candidates_of, scores_of, status_of, succeeded, verdicts_of
+from berth.out_of_tree.packing import candidates_of, scores_of, status_of, succeeded, verdicts_of
 from berth.out_of_tree.transport.sent_call import SentCall
 from berth.snapshot.columns.growing import Rows
 from berth_plugin_proto import common_pb2, scheduling_pb2

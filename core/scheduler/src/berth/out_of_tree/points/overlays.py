@@ -17,7 +17,7 @@ from berth.framework.status import Status
 from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import ProtocolError
-from berth.out_of_tree.points.packing import ReasonBytes, status_of, succeeded, verdicts_of
+from berth.out_of_tree.packing import ReasonBytes, status_of, succeeded, verdicts_of
 from berth.snapshot.columns.growing import Rows
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot

@@ -27,8 +27,8 @@ from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import ProtocolError, SidecarError
 from berth.out_of_tree.limits import NAME_BYTES, PLACEMENT_NAME_BYTES, PLACEMENTS
+from berth.out_of_tree.packing import bitmap, bits_of, normalized, scores_of, status_of, succeeded
 from berth.out_of_tree.plugin_text import bounded
-from berth.out_of_tree.points.packing import bitmap, bits_of, normalized, scores_of, status_of, succeeded
 from berth.out_of_tree.points.sidecar_point import SidecarPoint
 from berth.plugins.pod_group_lookup import group_states
 from berth.snapshot.pod_group_states import AnyKey

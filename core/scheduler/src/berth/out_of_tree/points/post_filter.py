@@ -17,7 +17,7 @@ from berth.framework.interface import NominatingInfo, NominatingMode, PostFilter
 from berth.framework.status import Code, Status, failed, unschedulable
 from berth.objects.pods.pod import Pod
 from berth.out_of_tree.errors import ProtocolError, SidecarError
-from berth.out_of_tree.points.packing import status_of
+from berth.out_of_tree.packing import status_of
 from berth.out_of_tree.points.sidecar_point import SidecarPoint
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot

@@ -15,8 +15,8 @@ from berth.framework.status import SUCCESS, Code, Status, failed, unresolvable
 from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import ProtocolError, SidecarError
+from berth.out_of_tree.packing import status_of
 from berth.out_of_tree.points.asking_ahead import LookAhead
-from berth.out_of_tree.points.packing import status_of
 from berth.out_of_tree.points.sidecar_point import PRE_ENQUEUE, SidecarPoint
 from berth.out_of_tree.queueing.waiting_hints import WaitingHints
 from berth_plugin_proto import scheduling_pb2

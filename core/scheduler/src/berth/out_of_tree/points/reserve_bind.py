@@ -25,8 +25,8 @@ from berth.framework.status import SKIP, SUCCESS, Code, Status, failed
 from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import Caller, attempt_of
 from berth.out_of_tree.errors import NotConnectedError, PluginFailedError, ProtocolError, SidecarError
+from berth.out_of_tree.packing import status_of
 from berth.out_of_tree.points.metadata_patch import MetadataPatch, metadata_patch
-from berth.out_of_tree.points.packing import status_of
 from berth.out_of_tree.points.sidecar_point import PERMIT, RESERVE, SidecarCycleState, SidecarPoint
 from berth_plugin_proto import identity_pb2, scheduling_pb2
 

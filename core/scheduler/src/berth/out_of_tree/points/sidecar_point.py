@@ -18,8 +18,8 @@ from berth.framework.interface import Plugin
 from berth.framework.status import SUCCESS, Status, failed
 from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import Caller
+from berth.out_of_tree.connections.connection import PluginConnection
 from berth.out_of_tree.errors import SidecarError
-from berth.out_of_tree.lifecycle.connection import PluginConnection
 from berth.out_of_tree.points.asking_ahead import LookAhead
 from berth.out_of_tree.points.metadata_patch import MetadataPatch
 from berth.out_of_tree.points.response_validity import ResponseValidity

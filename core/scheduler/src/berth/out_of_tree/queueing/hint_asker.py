@@ -24,9 +24,9 @@ from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.objects.node import Node
 from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import Caller
+from berth.out_of_tree.connections.event_interest import ACTIONS, Bytes, happened
 from berth.out_of_tree.errors import SidecarError
-from berth.out_of_tree.points.packing import bits_of, hints_of
-from berth.out_of_tree.queueing.event_interest import ACTIONS, Bytes, happened
+from berth.out_of_tree.packing import bits_of, hints_of
 from berth.queue.requeueing.hint_questions import HintQuestion
 from berth.snapshot.columns.growing import Mask, Rows
 from berth_plugin_proto import queueing_pb2

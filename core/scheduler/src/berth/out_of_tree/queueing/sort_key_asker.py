@@ -19,7 +19,7 @@ from berth.framework.queueing.queued_pod import NO_KEY, SortKey
 from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import SidecarError
-from berth.out_of_tree.points.packing import sort_keys_of
+from berth.out_of_tree.packing import sort_keys_of
 from berth_plugin_proto import identity_pb2, queueing_pb2
 
 QUEUE_SORT = identity_pb2.EXTENSION_POINT_QUEUE_SORT

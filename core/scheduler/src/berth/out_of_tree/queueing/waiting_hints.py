@@ -19,8 +19,8 @@ from berth.framework.cluster_event import (
     QueueingHint,
 )
 from berth.objects.pods.pod import Pod
-from berth.out_of_tree.lifecycle.connection import PluginConnection
-from berth.out_of_tree.queueing.event_interest import Bytes, Interest, happened
+from berth.out_of_tree.connections.connection import PluginConnection
+from berth.out_of_tree.connections.event_interest import Bytes, Interest, happened
 from berth.out_of_tree.queueing.requeue_events import REQUEUE_EVENT_SUFFIX
 from berth_plugin_proto import identity_pb2
 

@@ -28,10 +28,10 @@ from berth.framework.interface import PostFilterResult
 from berth.framework.node_scores import NodeScores
 from berth.framework.status import Code, Status
 from berth.out_of_tree.calls import Caller
+from berth.out_of_tree.enabling import Roster
 from berth.out_of_tree.errors import SidecarError
-from berth.out_of_tree.lifecycle.enabling import Roster
+from berth.out_of_tree.packing import normalized, status_of, succeeded
 from berth.out_of_tree.plugin_text import bounded
-from berth.out_of_tree.points.packing import normalized, status_of, succeeded
 from berth.out_of_tree.points.post_filter import POST_FILTER, packed
 from berth.out_of_tree.points.sidecar_plugin import SidecarPlugin
 from berth.out_of_tree.points.sidecar_point import FILTER, PRE_ENQUEUE, RESERVE

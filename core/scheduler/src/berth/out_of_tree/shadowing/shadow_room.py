@@ -12,7 +12,7 @@ from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.status import Code, Status
 from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import Caller
-from berth.out_of_tree.points.packing import succeeded
+from berth.out_of_tree.packing import succeeded
 from berth.out_of_tree.points.post_filter import MAX_REASONS, reason_of, room_of
 from berth.out_of_tree.shadowing.comparison import ObservedChoice, ShadowOutcome, Verdict
 from berth.out_of_tree.shadowing.opinion import ShadowOpinion

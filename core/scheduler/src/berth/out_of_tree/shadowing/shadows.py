@@ -18,7 +18,7 @@ from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.interface import PostFilterResult
 from berth.framework.node_scores import NodeScores
 from berth.framework.runtime import Framework
-from berth.out_of_tree.lifecycle.enabling import Roster
+from berth.out_of_tree.enabling import Roster
 from berth.out_of_tree.points.sidecar_plugin import SidecarPlugin
 from berth.out_of_tree.shadowing.shadow import Shadow
 

@@ -12,7 +12,7 @@ from berth.client.leases import LeaderElector, LeaseSettings, LeaseSpread
 from berth.client.write_guard import WriteGuard
 from berth.config.loading import LoadedConfig
 from berth.config.types import LeaderElection
-from berth.out_of_tree.lifecycle.conditions import ConditionType, PluginCondition
+from berth.out_of_tree.connections.conditions import ConditionType, PluginCondition
 from berth.scheduler.leading.campaign import Campaign
 from berth.scheduler.leading.leaderships import lease_name
 from berth.scheduler.loop.control_thread import ControlThread

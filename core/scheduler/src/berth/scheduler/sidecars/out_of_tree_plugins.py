@@ -17,7 +17,7 @@ from berth.framework.ports.plugin_metrics import PluginMetrics
 from berth.objects.node import Node
 from berth.objects.pods.pod import Pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
-from berth.out_of_tree.lifecycle.conditions import PluginCondition
+from berth.out_of_tree.connections.conditions import PluginCondition
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import PluginFactory
 from berth.queue.requeueing.hint_questions import HintQuestion, HintsAnswered, queue_all

@@ -6,8 +6,8 @@ Called by: plugin_upkeep.py, which has it written (own_pod_conditions.py).
 from collections.abc import Iterator
 
 from berth.config.out_of_tree.sidecars import arguments_digest
+from berth.out_of_tree.connections.conditions import ConditionType
 from berth.out_of_tree.lifecycle.attaching import Attaching
-from berth.out_of_tree.lifecycle.conditions import ConditionType
 from berth.scheduler.writing.own_pod_conditions import Json
 
 TYPE_PREFIX = "plugin.berth.dev/"

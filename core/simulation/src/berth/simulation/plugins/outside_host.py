@@ -18,12 +18,12 @@ from berth.framework.extender import ExtenderVerdicts, Victims
 from berth.objects.node import Node
 from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import Caller
+from berth.out_of_tree.connections.connection import PluginConnection
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.extender import ExtenderError, HttpExtender
 from berth.out_of_tree.host import PluginHost
-from berth.out_of_tree.lifecycle.connection import PluginConnection
-from berth.out_of_tree.lifecycle.versions import PluginVersion
 from berth.out_of_tree.transport.sent_call import SentCall
+from berth.out_of_tree.versions import PluginVersion
 from berth.simulation.plugins.outside import Outside
 from berth.simulation.plugins.plugin_calls import OK, CallCounts
 from berth_plugin_proto import identity_pb2, queueing_pb2

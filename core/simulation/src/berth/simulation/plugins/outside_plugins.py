@@ -25,10 +25,10 @@ from berth.framework.attempts.diagnosis import FitError
 from berth.framework.clock import SYSTEM_CLOCK, Clock
 from berth.framework.extender import Extender
 from berth.objects.pods.pod import Pod
+from berth.out_of_tree.connections.connection import PluginConnection
 from berth.out_of_tree.extender import ExtenderContext, HttpExtenders
 from berth.out_of_tree.host import rejectors
 from berth.out_of_tree.lifecycle.attaching import Attaching
-from berth.out_of_tree.lifecycle.connection import PluginConnection
 from berth.plugins.registry import IN_TREE
 from berth.profiles.profile_builder import PluginFactory
 from berth.queue.requeueing.hint_questions import HintQuestion, HintsAnswered

@@ -11,7 +11,7 @@ import msgspec
 
 from berth.config.out_of_tree.sidecars import SidecarSpec, is_unix
 from berth.out_of_tree.errors import ProtocolError
-from berth.out_of_tree.lifecycle.introduction import problems_of
+from berth.out_of_tree.introduction import problems_of
 from berth.out_of_tree.limits import NAME_BYTES, REFUSALS
 from berth.out_of_tree.plugin_text import bounded
 from berth.version import version

@@ -28,17 +28,17 @@ from berth.framework.pacing import Backoff, Pauses
 from berth.out_of_tree.allowance import Allowance
 from berth.out_of_tree.cluster_state.state_feed import StateFeed
 from berth.out_of_tree.cluster_state.state_stream import StateStream, within
+from berth.out_of_tree.connections.breaker import Breaker, Circuit
+from berth.out_of_tree.connections.conditions import Conditions, ConditionType, OnChange
+from berth.out_of_tree.connections.event_interest import Interest, compiled
+from berth.out_of_tree.connections.last_failures import LastFailures
+from berth.out_of_tree.connections.profile_arguments import ProfileArguments
+from berth.out_of_tree.connections.requeue_stream import paced
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError, RefusedError, SidecarError
-from berth.out_of_tree.lifecycle.breaker import Breaker, Circuit
-from berth.out_of_tree.lifecycle.conditions import Conditions, ConditionType, OnChange
-from berth.out_of_tree.lifecycle.greeting import configure, release, shake_hands
-from berth.out_of_tree.lifecycle.last_failures import LastFailures
-from berth.out_of_tree.lifecycle.profile_arguments import ProfileArguments
+from berth.out_of_tree.greeting import configure, release, shake_hands
 from berth.out_of_tree.limits import MESSAGES_A_SECOND, MESSAGES_AT_ONCE, REFUSAL_BYTES
 from berth.out_of_tree.plugin_log import PluginLog
 from berth.out_of_tree.plugin_text import bounded
-from berth.out_of_tree.queueing.event_interest import Interest, compiled
-from berth.out_of_tree.queueing.requeue_stream import paced
 from berth.out_of_tree.recordings.recorded_stub import RecordedStub
 from berth.out_of_tree.recordings.recording import CallRecording
 from berth.out_of_tree.time_budget import wanted_seconds
