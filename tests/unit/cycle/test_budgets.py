@@ -56,6 +56,11 @@ class Office:
         return 0.0 if info.held_until is None else info.held_until - self.clock.monotonic()
 
 
+def no_others(_most):
+    """No other pod is ready."""
+    return ()
+
+
 @pytest.fixture
 def office():
     return Office()
@@ -125,12 +130,12 @@ def test_a_namespace_yields_after_a_long_cycle(office):
         office.cycle(office.info(namespace=namespace), LEAST_SECONDS / 4)
     own, other, yielding = (make_pod("p", namespace=each) for each in ("long", "quiet", "longer"))
 
-    assert 0.0 == office.budgets.wait_seconds(own, ())
-    assert 0.0 == office.budgets.wait_seconds(own, (own, yielding))
-    assert BETWEEN_TURNS_SECONDS == office.budgets.wait_seconds(own, (own, other))
-    assert 0.0 == office.budgets.wait_seconds(other, (own,))
+    assert 0.0 == office.budgets.wait_seconds(own, lambda _: ())
+    assert 0.0 == office.budgets.wait_seconds(own, lambda _: (own, yielding))
+    assert BETWEEN_TURNS_SECONDS == office.budgets.wait_seconds(own, lambda _: (own, other))
+    assert 0.0 == office.budgets.wait_seconds(other, lambda _: (own,))
     office.clock.seconds += PAUSE_FOR_CPU * LEAST_SECONDS / 4
-    assert 0.0 == office.budgets.wait_seconds(own, (other,))
+    assert 0.0 == office.budgets.wait_seconds(own, lambda _: (other,))
 
 
 def test_a_group_has_the_budgets_of_its_pods_up_to_a_limit(office):
@@ -242,22 +247,24 @@ def test_a_namespace_that_went_over_has_no_turn_for_a_while(office):
     office.cycle(office.info("other", "within"), 0.05)
     office.cycle(office.info(), 0.3)
 
-    waits = [office.budgets.wait_seconds(make_pod("p", namespace=ns), ()) for ns in ("within", "default")]
+    waits = [
+        office.budgets.wait_seconds(make_pod("p", namespace=ns), no_others) for ns in ("within", "default")
+    ]
     assert [0.0, pytest.approx(PAUSE_FOR_CPU * 0.3)] == waits
     office.clock.seconds += PAUSE_FOR_CPU * 0.3
-    assert 0.0 == office.budgets.wait_seconds(make_pod("p"), ())
+    assert 0.0 == office.budgets.wait_seconds(make_pod("p"), no_others)
 
 
 def test_no_cycle_keeps_its_namespace_waiting_for_longer_than_a_bound(office):
     office.cycle(office.info(), 60.0)
 
-    assert LONGEST_PAUSE_SECONDS == pytest.approx(office.budgets.wait_seconds(make_pod("p"), ()))
+    assert LONGEST_PAUSE_SECONDS == pytest.approx(office.budgets.wait_seconds(make_pod("p"), no_others))
 
 
 def test_pods_that_had_to_wait_come_back_one_after_the_other(office):
     """Of ten thousand of them only so many a second are looked at and put off again."""
     office.cycle(office.info(), 0.3)
-    waits = [office.budgets.wait_seconds(make_pod(f"p{i}"), ()) for i in range(100)]
+    waits = [office.budgets.wait_seconds(make_pod(f"p{i}"), no_others) for i in range(100)]
 
     assert [BETWEEN_TURNS_SECONDS] * 99 == pytest.approx([b - a for a, b in pairwise(waits)])
 

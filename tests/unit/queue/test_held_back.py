@@ -132,7 +132,12 @@ def test_a_pod_that_has_to_wait_is_put_off_and_the_next_one_popped():
 def test_who_has_to_wait_hears_which_pods_come_next():
     """The pods behind it, in the order of their turns."""
     heard = []
-    bench = a_bench(wait_seconds=lambda pod, ready: heard.append([pod.name, *(p.name for p in ready)]) or 0.0)
+
+    def wait_seconds(pod, upcoming):
+        heard.append([pod.name, *(each.name for each in upcoming(10))])
+        return 0.0
+
+    bench = a_bench(wait_seconds=wait_seconds)
     for name in ("first", "second", "third"):
         bench.add(name)
     bench.pop_names()

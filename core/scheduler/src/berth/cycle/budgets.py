@@ -56,6 +56,8 @@ ORDINARY_PODS_A_MEMBER = 10
 """A group's cycle may cost at least that for each of its pods."""
 
 MAX_HALVINGS = 16
+MAX_LOOKED_AT = 64
+"""So many entries of the queue are looked at to see whether others are ready behind a pod."""
 
 SEVERAL_NAMESPACES = 4
 """Where so many go over budget with no cycle within its budget between them, the budget is too small."""
@@ -140,15 +142,18 @@ class CycleBudgets:
             info.meter = meter
         return meter
 
-    def wait_seconds(self, pod: Pod, ready: Iterable[Pod]) -> float:
+    def wait_seconds(self, pod: Pod, upcoming: Callable[[int], Iterable[Pod]]) -> float:
         """How much later the pod may be tried, because of what its namespace just used; 0 for now.
 
-        `ready` are the pods whose turn comes next, to which a namespace yields after a long cycle.
+        `upcoming` gives the pods whose turn comes next, to which a namespace yields after a long cycle.
         """
+        if not self.debts.by_namespace:
+            return 0.0
         seconds, yields = self.debts.wait_seconds(pod.namespace), self.debts.yields
-        if seconds or not yields(pod.namespace) or all(yields(each.namespace) for each in ready):
+        if seconds or not yields(pod.namespace):
             return seconds
-        return BETWEEN_TURNS_SECONDS
+        others = (each for each in upcoming(MAX_LOOKED_AT) if not yields(each.namespace))
+        return 0.0 if next(others, None) is None else BETWEEN_TURNS_SECONDS
 
     def pod_gone(self, pod: Pod) -> None:
         """End what the namespace of a deleted pod owes for that pod alone; its other pods come back."""

@@ -70,18 +70,19 @@ class Debts:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._debts: dict[str, Debt] = {}
+        self.by_namespace: dict[str, Debt] = {}
+        """What is known, by namespace."""
         self._busy: dict[str, float] = {}
         """Until when namespaces yield that had a long cycle."""
         self.of_placed_pods: set[str] = set()
         """Namespaces that owe something for the affinity terms that their placed pods hold."""
 
     def __len__(self) -> int:
-        return len(self._debts)
+        return len(self.by_namespace)
 
     def owed(self, namespace: str) -> float:
         """How long the namespace has still to pay."""
-        debt, now = self._debts.get(namespace), self._clock.monotonic()
+        debt, now = self.by_namespace.get(namespace), self._clock.monotonic()
         if debt is None:
             return 0.0
         if debt.known_until <= now:
@@ -90,16 +91,16 @@ class Debts:
 
     def wait_seconds(self, namespace: str) -> float:
         """How much later a pod may be tried, because its namespace just went over budget; 0 for now."""
-        debt, now = self._debts.get(namespace), self._clock.monotonic()
+        debt, now = self.by_namespace.get(namespace), self._clock.monotonic()
         if debt is None or debt.paused_until <= now:
             return 0.0
         turn = max(debt.paused_until, debt.last_turn + BETWEEN_TURNS_SECONDS)
-        self._debts[namespace] = debt._replace(last_turn=turn)
+        self.by_namespace[namespace] = debt._replace(last_turn=turn)
         return turn - now
 
     def knows(self, namespace: str) -> bool:
         """Whether the namespace went over budget, or had a long cycle, not long ago."""
-        debt = self._debts.get(namespace)
+        debt = self.by_namespace.get(namespace)
         return debt is not None and debt.known_until > self._clock.monotonic()
 
     def yields(self, namespace: str) -> bool:
@@ -116,10 +117,10 @@ class Debts:
 
     def took_long(self, namespace: str, used_seconds: float) -> None:
         """Have the namespace yield to others for ten times the CPU of a long cycle."""
-        now, debt = self._clock.monotonic(), self._debts.get(namespace, NOTHING)
+        now, debt = self._clock.monotonic(), self.by_namespace.get(namespace, NOTHING)
         self._busy[namespace] = now + min(PAUSE_FOR_CPU * used_seconds, LONGEST_PAUSE_SECONDS)
         long_until = now + min(FOR_CPU * used_seconds, LONGEST_DEBT_SECONDS)
-        self._debts[namespace] = debt._replace(long_until=max(debt.long_until, long_until))
+        self.by_namespace[namespace] = debt._replace(long_until=max(debt.long_until, long_until))
         self._bound()
 
     def charge(self, namespace: str, used_seconds: float, causes: Causes) -> None:
@@ -127,7 +128,7 @@ class Debts:
 
         None are for pods that went over nothing but the small budget of a debtor: they cause no debt.
         """
-        now, debt = self._clock.monotonic(), self._debts.get(namespace, NOTHING)
+        now, debt = self._clock.monotonic(), self.by_namespace.get(namespace, NOTHING)
         left = debt.paying_until - now
         if left <= 0:
             debt = NOTHING._replace(last_turn=debt.last_turn, long_until=debt.long_until)
@@ -135,7 +136,7 @@ class Debts:
         pause = min(PAUSE_FOR_CPU * used_seconds, LONGEST_PAUSE_SECONDS)
         known = {**debt.causes, **causes}
         lasting = debt.lasting or bool(debt.would_be_paid_at) or len(known) > MAX_CAUSES
-        self._debts[namespace] = Debt(
+        self.by_namespace[namespace] = Debt(
             now + owed,
             now + pause,
             debt.last_turn,
@@ -152,39 +153,43 @@ class Debts:
 
         No pod is tried any sooner after the cycle that went over budget.
         """
-        debt = self._debts.get(namespace)
+        debt = self.by_namespace.get(namespace)
         return debt is not None and cause in debt.causes and self._without(namespace, debt, {cause})
 
     def claim_gone(self, namespace: str, claim: str) -> bool:
         """The same of a claim: a pod that names it has no longer what its cycle went over budget for."""
-        debt = self._debts.get(namespace)
+        debt = self.by_namespace.get(namespace)
         gone = {uid for uid, claims in debt.causes.items() if claim in claims} if debt else set()
         return debt is not None and bool(gone) and self._without(namespace, debt, gone)
 
     def _without(self, namespace: str, debt: Debt, gone: AbstractSet[str]) -> bool:
         left = {uid: claims for uid, claims in debt.causes.items() if uid not in gone}
         if left:
-            self._debts[namespace] = debt._replace(causes=left)
+            self.by_namespace[namespace] = debt._replace(causes=left)
             return False
         paid_at = min(debt.paid_at, max(debt.paused_until, self._clock.monotonic()))
-        self._debts[namespace] = debt._replace(paid_at=paid_at, causes=left, would_be_paid_at=debt.paid_at)
+        self.by_namespace[namespace] = debt._replace(
+            paid_at=paid_at, causes=left, would_be_paid_at=debt.paid_at
+        )
         return True
 
     def forgive(self, namespace: str) -> None:
         """End the namespace's debt and its pause."""
-        if namespace in self._debts:
+        if namespace in self.by_namespace:
             self._forget(namespace)
 
     def _forget(self, namespace: str) -> None:
-        del self._debts[namespace]
+        del self.by_namespace[namespace]
         self._busy.pop(namespace, None)
         self.of_placed_pods.discard(namespace)
 
     def _bound(self) -> None:
         """Forget those of whom there is nothing to know; if there are none, the one that owes least."""
-        if len(self._debts) <= MAX_DEBTORS:
+        if len(self.by_namespace) <= MAX_DEBTORS:
             return
         now = self._clock.monotonic()
-        over = [namespace for namespace, debt in self._debts.items() if debt.known_until <= now]
-        for namespace in over or [min(self._debts, key=lambda each: self._debts[each].known_until)]:
+        over = [namespace for namespace, debt in self.by_namespace.items() if debt.known_until <= now]
+        for namespace in over or [
+            min(self.by_namespace, key=lambda each: self.by_namespace[each].known_until)
+        ]:
             self._forget(namespace)

@@ -53,16 +53,13 @@ from berth.snapshot.pod_group_states import group_of
 log = logging.getLogger(__name__)
 
 
-MAX_LOOKED_AT = 64
-"""So many entries are looked at to see whether others are ready behind a pod."""
-
-WaitSeconds = Callable[[Pod, Iterable[Pod]], float]
-"""How much longer a pod has to wait because of its namespace, and of those pods, which come next."""
+WaitSeconds = Callable[[Pod, Callable[[int], Iterable[Pod]]], float]
+"""How much longer a pod has to wait because of its namespace, and of so many pods that come next."""
 
 
-def at_once(pod: Pod, ready: Iterable[Pod]) -> float:
+def at_once(pod: Pod, upcoming: Callable[[int], Iterable[Pod]]) -> float:
     """No pod has to wait."""
-    del pod, ready
+    del pod, upcoming
     return 0.0
 
 
@@ -243,7 +240,7 @@ class SchedulingQueue(QueueContents):
         A pod is in flight until `done`, a group until all of its pods are, and until `groups.ended`.
         """
         while (record := self._take(shard)) is not None:
-            seconds = self._wait_seconds(record.pod, self.upcoming(MAX_LOOKED_AT))
+            seconds = self._wait_seconds(record.pod, self.upcoming)
             if seconds:
                 self._sub_queues.put_off(record, seconds)
             elif self._begin(record):
