@@ -21,6 +21,7 @@ NAMES = (
     "preemption",
     "proving",
     "requeueing",
+    "waiting_groups",
     "hints",
     "grpc_calls",
     "transports",

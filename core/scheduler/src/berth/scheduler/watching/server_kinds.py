@@ -24,6 +24,7 @@ NEWER = (
     resources.DEVICE_CLASSES,
     resources.DEVICE_TAINT_RULES,
     resources.POD_GROUPS,
+    resources.COMPOSITE_POD_GROUPS,
 )
 """The kinds that some version since Kubernetes 1.33 does not serve, or not by default."""
 _WITHOUT: Final[Mapping[str, str]] = MappingProxyType(
@@ -31,6 +32,7 @@ _WITHOUT: Final[Mapping[str, str]] = MappingProxyType(
         resources.RESOURCE_CLAIMS.api_version: "pods with resource claims wait",
         resources.DEVICE_TAINT_RULES.api_version: "DeviceTaintRules taint no device",
         resources.POD_GROUPS.api_version: "no pod is in a pod group",
+        resources.COMPOSITE_POD_GROUPS.api_version: "pods whose group is in a tree wait",
     }
 )
 """What is off without each of their versions."""

@@ -37,6 +37,7 @@ KINDS = {
     resources.DEVICE_CLASSES: "DeviceClass",
     resources.DEVICE_TAINT_RULES: "DeviceTaintRule",
     resources.POD_GROUPS: "PodGroup",
+    resources.COMPOSITE_POD_GROUPS: "CompositePodGroup",
 }
 
 
