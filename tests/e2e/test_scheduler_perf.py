@@ -157,3 +157,13 @@ def test_pods_that_are_never_bound(tmp_path):
     assert (
         "0 of 1 pods of namespace namespace-1 were scheduled after 2 s; not namespace-1/pod-" in done.stdout
     )
+
+
+def test_a_scheduler_that_ends(tmp_path):
+    """The workload ends with the scheduler's last words, not with the time that pods are waited for."""
+    config = "{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration, profiles: 7}"
+    tree = written(tmp_path / "tree", a_test(schedulerConfigPath="wrong.yaml"), wrong=config)
+    done = play(tree, "--only=berth")
+
+    assert 1 == done.returncode
+    assert "not played: misc: Basic/2Nodes (berth): ChildFailedError: berth ended with code" in done.stdout

@@ -104,9 +104,14 @@ class Cluster:
             await self._child.stop()
             self._child = None
 
+    def check(self):
+        """Raises: ChildFailedError where the scheduler has ended by itself."""
+        if self._child is not None:
+            self._child.check()
+
     def usage(self):
         """What the scheduler has used. Raises: ChildFailedError where it has ended."""
-        self._child.check()
+        self.check()
         return self._child.usage()
 
     def metrics(self):

@@ -67,14 +67,14 @@ class Collection:
         self._began = 0.0
         self._sampling = None
 
-    async def start(self):
-        """Begin."""
+    async def start(self, background):
+        """Begin; samples are taken by a task of that group."""
         if not self._from_first_binding:
             self._metrics = await asyncio.to_thread(self._cluster.metrics)
             self._cpu = self._cluster.usage().cpu_seconds
         self._began = time.monotonic()
         self._watch.followers.append(self._follow)
-        self._sampling = asyncio.create_task(self._sample())
+        self._sampling = background.create_task(self._sample())
 
     def _follow(self, before, after):
         if after is None or not after.scheduled or (before is not None and before.scheduled):

@@ -60,10 +60,9 @@ class Play:
             raise NotPlayedError(reason)
         try:
             async with asyncio.TaskGroup() as self.background:
-                started = [self.background.create_task(self.watch.run())]
+                self.background.create_task(self.watch.run())
                 if self.workload.gates.get(CLAIMS_GATE):
-                    controller = ClaimController(self.requests, self.watch)
-                    started.append(self.background.create_task(controller.run()))
+                    self.background.create_task(ClaimController(self.requests, self.watch).run())
                 await self.cluster.start_scheduler()
                 for index, operation in enumerate(self.workload.resolved()):
                     await OPERATIONS[operation.opcode](self, index, operation)
@@ -76,12 +75,22 @@ class Play:
         """End what runs beside the operations."""
         raise _Finished
 
-    async def namespace(self, name):
+    async def namespace(self, name, template=None):
         """See to it that a namespace is there and known."""
         if name not in self._namespaces:
             self._namespaces.add(name)
             self.unmet[name] += 0
-            await self.requests.namespace(name)
+            await self.requests.namespace(name, template)
+
+    async def wait(self, namespace, count, **selection):
+        """Wait for so many of a namespace's pods. Raises: PerfError; ChildFailedError as `check`."""
+        await self.watch.wait(
+            namespace,
+            count,
+            check=self.cluster.check,
+            timeout_seconds=self.timeout_seconds,
+            **selection,
+        )
 
     async def collect(self, namespaces, labels=None, name=""):
         """Begin to collect. Raises: PerfError where it has begun already."""
@@ -92,7 +101,7 @@ class Play:
         self._collection = Collection(
             self.cluster, self.watch, namespaces, labels, name=name, from_first_binding=self.waiting
         )
-        await self._collection.start()
+        await self._collection.start(self.background)
 
     async def collected(self, place):
         """End the collection and keep its figures."""
@@ -122,9 +131,7 @@ async def _create_namespaces(play, _, operation):
     template = ObjectTemplate(path) if path else None
     for i in range(operation["count"] or 0):
         name = f"{operation['prefix']}-{i}"
-        await play.requests.namespace(name, template.document() if template else None)
-        play.unmet[name] += 0
-        play._namespaces.add(name)
+        await play.namespace(name, template.document() if template else None)
 
 
 async def _create_pods(play, index, operation):
@@ -146,7 +153,7 @@ async def _create_pods(play, index, operation):
     if operation["skipWaitToCompletion"]:
         play.unmet[namespace] += batch.count
     elif not operation["steadyState"]:
-        await play.watch.wait(namespace, batch.count, timeout_seconds=play.timeout_seconds)
+        await play.wait(namespace, batch.count)
     if operation["collectMetrics"]:
         await play.collected(operation.place)
 
@@ -159,13 +166,8 @@ async def _barrier(play, _, operation):
             raise PerfError(
                 f"{operation.place}: namespaces: unknown namespace {namespace}: no operation made it"
             )
-        await play.watch.wait(
-            namespace,
-            play.unmet[namespace],
-            labels=operation["labelSelector"],
-            stage=stage,
-            timeout_seconds=play.timeout_seconds,
-        )
+        count = play.unmet[namespace]
+        await play.wait(namespace, count, labels=operation["labelSelector"], stage=stage)
     if stage == "Scheduled":
         for namespace in wanted:
             del play.unmet[namespace]

@@ -113,12 +113,16 @@ class PodWatch:
         """The pods of a namespace that have these labels."""
         return [pod for pod in self.pods[namespace].values() if pod.has(labels)]
 
-    async def wait(self, namespace, count, *, labels=None, stage="Scheduled", timeout_seconds=600.0):
-        """Wait until so many pods of a namespace have been scheduled, or attempted. Raises: PerfError."""
+    async def wait(self, namespace, count, *, check, timeout_seconds, labels=None, stage="Scheduled"):
+        """Wait until so many pods of a namespace have been scheduled, or attempted.
+
+        Raises: PerfError where it takes too long; what `check`, which is called at each look, raises.
+        """
         try:
             async with asyncio.timeout(timeout_seconds):
                 # Counted now and then: at each event it would cost as much as there are pods.
-                while count > len(self._reached(namespace, labels, stage)):  # noqa: ASYNC110 (see above)
+                while count > len(self._reached(namespace, labels, stage)):
+                    check()
                     await asyncio.sleep(LOOK_SECONDS)
         except TimeoutError:
             done = {pod.metadata.name for pod in self._reached(namespace, labels, stage)}
