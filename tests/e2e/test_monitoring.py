@@ -11,7 +11,9 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from berth.operator.conditions import (
+from berth.operator.kinds import SchedulerKey
+from berth.operator.metrics import OperatorMetrics
+from berth.operator.reporting.conditions import (
     ARGUMENTS_ACCEPTED,
     AVAILABLE,
     DEGRADED,
@@ -22,8 +24,6 @@ from berth.operator.conditions import (
     PROGRESSING,
     StatusCondition,
 )
-from berth.operator.kinds import SchedulerKey
-from berth.operator.metrics import OperatorMetrics
 from berth.sandbox.free_port import free_port
 from berth.telemetry.metrics.metric_families import COUNTERS, HISTOGRAMS
 from berth_sdk.metrics import Held, Meter

@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.operator.conditions import Problem, StatusCondition, conditions, plugin_states, written
+from berth.operator.reporting.conditions import Problem, StatusCondition, conditions, plugin_states, written
 from tests.failures.reporting import reports
 from tests.unit.operator import kit
 

@@ -5,9 +5,9 @@ import yaml
 from click.testing import CliRunner
 
 from berth.commands.deschedule import deschedule
-from berth.operator.descheduling_condition import descheduling
 from berth.operator.errors import ConfigurationProblemError
 from berth.operator.rendering import SchedulerDefaults
+from berth.operator.reporting.descheduling_condition import descheduling
 from tests.failures.reporting import reports
 from tests.unit.descheduling.kit import policy
 from tests.unit.operator import kit

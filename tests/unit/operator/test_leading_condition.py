@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.operator.leading_condition import OF_POD, LeadingConditions, leading
+from berth.operator.reporting.leading_condition import OF_POD, LeadingConditions, leading
 from tests.failures.reporting import reports
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from berth.operator.conditions import conditions
 from berth.operator.mounts import mount_failure
+from berth.operator.reporting.conditions import conditions
 from tests.failures.reporting import reports
 from tests.unit.operator import kit
 from tests.unit.operator.at_work import SCHEDULERS, SYSTEM, operating

@@ -3,10 +3,10 @@
 import asyncio
 
 from berth.client.errors import ClientError, RejectedError
-from berth.operator.conditions import StatusCondition
 from berth.operator.failure_log import FailureLog
 from berth.operator.kinds import SchedulerKey
 from berth.operator.metrics import OperatorMetrics
+from berth.operator.reporting.conditions import StatusCondition
 from berth.operator.work_queue import LONGEST_PAUSE_SECONDS, WorkQueue
 from tests.failures.reporting import reports
 

@@ -4,8 +4,8 @@ import pytest
 
 from berth.config.releases.release import PREVIEWS, RELEASES, shown
 from berth.config.releases.tried import NEWEST, OLDEST, untried
-from berth.operator.conditions import KUBERNETES_TESTED
-from berth.operator.kubernetes_condition import kubernetes_tested
+from berth.operator.reporting.conditions import KUBERNETES_TESTED
+from berth.operator.reporting.kubernetes_condition import kubernetes_tested
 from tests.go_toolchain import ROOT
 
 PAGE = (ROOT / "docs/versions.md").read_text()

@@ -13,7 +13,6 @@ import msgspec
 from berth.client.api import APPLY_PATCH, Api
 from berth.client.errors import AnsweredError, ClientError, ConflictError, NotFoundError
 from berth.client.resources import Resource
-from berth.operator.conditions import is_rolled_out
 from berth.operator.drift import differs
 from berth.operator.errors import NotControlledError
 from berth.operator.kinds import (
@@ -32,6 +31,7 @@ from berth.operator.rendering import SchedulerPlan
 from berth.operator.rendering.names import base_name
 from berth.operator.rendering.plan import APPLIED
 from berth.operator.rendering.pod import HASH
+from berth.operator.reporting.conditions import is_rolled_out
 
 # An apply from this version creates an object where there is none, and conflicts with any that is there: no
 # object has it, for etcd counts from the empty store. Without it an apply would merge into what others made.

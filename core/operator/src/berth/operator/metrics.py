@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
 
-from berth.operator.conditions import StatusCondition
 from berth.operator.kinds import EXPLAIN_API, SchedulerKey
+from berth.operator.reporting.conditions import StatusCondition
 from berth.version import version
 
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)

@@ -44,12 +44,12 @@ from berth.operator.kinds import (
     Json,
     SchedulerKey,
 )
-from berth.operator.leading_condition import LeadingConditions
 from berth.operator.metrics import OperatorMetrics
 from berth.operator.mounts import FAILED_MOUNT
 from berth.operator.observed import ClusterView, KindCache
 from berth.operator.reconciler import Reconciler, ReconcileResult
 from berth.operator.rendering import SchedulerDefaults
+from berth.operator.reporting.leading_condition import LeadingConditions
 from berth.operator.work_queue import WorkQueue
 from berth.serving.delegated_access import DelegatedAccess
 from berth.serving.endpoints import Endpoints, SecureServer

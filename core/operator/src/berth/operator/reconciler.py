@@ -12,24 +12,24 @@ from berth.client.errors import ClientError, NotFoundError
 from berth.client.events import EventRecorder
 from berth.client.resources import SCHEDULER_PLUGINS, SCHEDULERS, Resource
 from berth.framework.clock import SYSTEM_CLOCK, Clock
-from berth.operator.announcements import Announcements
-from berth.operator.arguments_condition import accepted, arguments_accepted
-from berth.operator.conditions import Problem, conditions, plugin_states
-from berth.operator.descheduling_condition import descheduling
 from berth.operator.errors import NotControlledError, PlanError, ServedTwiceError
 from berth.operator.issuing import Issuing
 from berth.operator.kinds import VERSION, Json, SchedulerKey, key_of
 from berth.operator.kube_scheduler import KubeSchedulerLease
-from berth.operator.kubernetes_condition import kubernetes_tested
-from berth.operator.leading_condition import LeadingConditions
 from berth.operator.managed_objects import Applied, ManagedObjects, apply
 from berth.operator.metrics import OperatorMetrics
 from berth.operator.observed import ClusterView
 from berth.operator.profile_names import profile_problem, unknown_profiles
 from berth.operator.rendering import SchedulerDefaults, SchedulerPlan, plan
 from berth.operator.rendering.names import base_name, descheduler_name
+from berth.operator.reporting.announcements import Announcements
+from berth.operator.reporting.arguments_condition import accepted, arguments_accepted
+from berth.operator.reporting.conditions import Problem, conditions, plugin_states
+from berth.operator.reporting.descheduling_condition import descheduling
+from berth.operator.reporting.kubernetes_condition import kubernetes_tested
+from berth.operator.reporting.leading_condition import LeadingConditions
+from berth.operator.reporting.status import plugin_status, ready, scheduler_status
 from berth.operator.rivals import yields_to
-from berth.operator.status import plugin_status, ready, scheduler_status
 
 
 class ReconcileResult(Enum):

@@ -4,8 +4,8 @@ no CronJob --> NotDeployed    suspended --> Suspended    no time yet --> Schedul
 the last one at work --> Running    ended well --> Succeeded    otherwise --> JobFailed
 """
 
-from berth.operator.conditions import DESCHEDULING, StatusCondition
 from berth.operator.kinds import Json
+from berth.operator.reporting.conditions import DESCHEDULING, StatusCondition
 
 
 def descheduling(chosen: Json | None, cron_job: Json | None) -> list[StatusCondition]:

@@ -1,7 +1,7 @@
 """Condition KubernetesTested: whether Berth was tried with the API server's release."""
 
 from berth.config.releases.tried import untried
-from berth.operator.conditions import KUBERNETES_TESTED, StatusCondition
+from berth.operator.reporting.conditions import KUBERNETES_TESTED, StatusCondition
 
 
 def kubernetes_tested(git_version: str) -> list[StatusCondition]:

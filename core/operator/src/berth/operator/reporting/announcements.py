@@ -6,14 +6,14 @@ Called by: reconciler, with all conditions at each look; what was announced befo
 import logging
 
 from berth.client.events import EventRecorder, Reference
-from berth.operator.conditions import (
+from berth.operator.kinds import VERSION, Json, key_of
+from berth.operator.reporting.conditions import (
     ARGUMENTS_ACCEPTED,
     DEGRADED,
     KUBERNETES_TESTED,
     LEADING,
     StatusCondition,
 )
-from berth.operator.kinds import VERSION, Json, key_of
 
 log = logging.getLogger(__name__)
 

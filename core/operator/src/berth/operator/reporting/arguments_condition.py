@@ -7,8 +7,8 @@ ones, a pod of the scheduler that starts then has these to go on with.
 from collections.abc import Iterable, Iterator, Sequence
 
 from berth.config.out_of_tree.sidecars import arguments_digest
-from berth.operator.conditions import ARGUMENTS_ACCEPTED, PLUGIN, StatusCondition, pod_conditions
 from berth.operator.kinds import Json
+from berth.operator.reporting.conditions import ARGUMENTS_ACCEPTED, PLUGIN, StatusCondition, pod_conditions
 
 ARGUMENTS = f"arguments.{PLUGIN}"
 """How the types of conditions begin by which a scheduler reports what its plugins make of their arguments."""

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from berth.config.duration import parse_duration
-from berth.operator.conditions import LEADING, StatusCondition, pod_conditions
 from berth.operator.kinds import Json, SchedulerKey, key_of
+from berth.operator.reporting.conditions import LEADING, StatusCondition, pod_conditions
 
 OF_POD: Final = "berth.dev/Leading"
 """The condition by which a scheduler reports it on its pod."""

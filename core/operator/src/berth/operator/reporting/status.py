@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from berth.operator.conditions import StatusCondition, written
 from berth.operator.kinds import Json, SchedulerKey, key_of
 from berth.operator.rendering.names import selector
+from berth.operator.reporting.conditions import StatusCondition, written
 
 
 def scheduler_status(
