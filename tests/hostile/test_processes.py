@@ -6,6 +6,7 @@ import pytest
 
 from berth.client.resources import PODS
 from tests.e2e.api_servers import api_server_called
+from tests.hostile import api_server_rows
 from tests.hostile.arena import arena, pod
 from tests.hostile.cases import CASES
 from tests.hostile.playing import play
@@ -41,6 +42,17 @@ async def test_what_only_a_real_api_server_takes(row):
     outcome = await play(CASES[row], nodes=10, seconds=6, settle_seconds=0, each_second=2, real=True)
 
     assert outcome.ends == 0, outcome
+
+
+@pytest.mark.usefixtures("real_api_server")
+async def test_a_lease_that_names_another_server_sends_nothing_there():
+    """Nor the token by which replicas know each other: no pod has that address."""
+    outcome = await play(
+        api_server_rows.ROWS["H3"].case, nodes=3, seconds=15, settle_seconds=0, each_second=2, real=True
+    )
+
+    assert "0 connections to it" in outcome.note, outcome
+    assert "{503: " in outcome.note, outcome
 
 
 @pytest.mark.usefixtures("real_api_server")
