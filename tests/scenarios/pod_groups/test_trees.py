@@ -2,6 +2,7 @@
 
 import pytest
 
+from berth.framework.mirrors.group_trees import GroupTrees
 from berth.objects.decode import from_document
 from berth.objects.pod_groups import CompositePodGroup
 from berth.objects.pods.pod_spec import SchedulingGroup
@@ -121,6 +122,21 @@ async def test_quorum(release):
     await cluster.run()
 
     assert {"g0", "g1", "h0"} == set(cluster.bound)
+
+
+async def test_quorum_is_counted_once_for_all_pods(monkeypatch):
+    """A hundred pods that go through the gate together cost one look at their tree."""
+    cluster, looks = Trees((1, 37)), []
+    children = GroupTrees.children
+    monkeypatch.setattr(GroupTrees, "children", lambda self, key: looks.append(key) or children(self, key))
+    cluster.add_tree("root", 2)
+    for name in ("g", "h"):
+        cluster.add_below(name, 50)
+        cluster.add_members(*(f"{name}{i}" for i in range(50)), group=name)
+    looks.clear()
+    cluster.add_member("last", group="h")
+
+    assert 0 < len(looks) <= 4
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -144,6 +144,8 @@ class TreeTrial:
                 branch.result.status = failed(text)
                 break
             scheduled += below.result.status.ok
+            if self.question.meter.worked("a tree of groups"):
+                await self.question.meter.breathe()
             left = len(children) - number - 1
             branch.result.status, goes_on = self._verdict(key, left, scheduled, tried=True)
         if not branch.result.status.ok:

@@ -92,6 +92,8 @@ class PodGroupStates:
 
     def __init__(self) -> None:
         self._groups: dict[AnyKey, PodGroupState] = {}
+        self.generation = 0
+        """How often a pod came to a group, or went."""
 
     def get(self, key: AnyKey) -> PodGroupState:
         """The group's state.
@@ -123,6 +125,7 @@ class PodGroupStates:
         if key is None:
             return
         state = self._groups.setdefault(key, PodGroupState())
+        self.generation += pod.uid not in state.pods
         state.pods[pod.uid] = pod
         state.assumed.pop(pod.uid, None)
         if pod.node_name:
@@ -144,6 +147,7 @@ class PodGroupStates:
         state = self._groups.get(key)
         if state is None:
             state = self._groups[key] = PodGroupState({pod.uid: pod.placed_on("")})
+            self.generation += 1
         if pod.uid in state.pods and pod.uid not in state.assigned:
             state.assumed[pod.uid] = pod
 
@@ -160,7 +164,7 @@ class PodGroupStates:
         key, state = group_of(pod), self._of(pod)
         if key is None or state is None:
             return
-        state.pods.pop(pod.uid, None)
+        self.generation += state.pods.pop(pod.uid, None) is not None
         state.assumed.pop(pod.uid, None)
         state.assigned.discard(pod.uid)
         if not state.pods:

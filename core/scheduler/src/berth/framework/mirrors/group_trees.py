@@ -62,6 +62,11 @@ class GroupTrees:
         groups.followers.append(lambda key: self._changed(_parted(key)))
         composites.followers.append(lambda key: self._changed(TreeKey(*_parted(key))))
 
+    @property
+    def generation(self) -> int:
+        """How many changes there were of groups."""
+        return self._groups.generation + self._composites.generation
+
     def get(self, key: AnyKey) -> AnyGroup | None:
         """The group of that key, None where there is none."""
         if isinstance(key, TreeKey):
