@@ -17,9 +17,7 @@ from berth.evaluation import find_nodes
 from berth.evaluation.caching import dirty_rows
 from berth.evaluation.caching.cached_evaluation import CachedEvaluation
 from berth.evaluation.caching.equivalence_cache import EquivalenceCache
-from berth.evaluation.caching.filter_results import FilterResults
 from berth.evaluation.caching.remote_plugin import RemotePlugin
-from berth.evaluation.caching.score_results import ScoreResults
 from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.evaluation.select_host import score_nodes
 from berth.framework.attempts.attempt import Attempt
@@ -53,20 +51,24 @@ def asked_in(way):
     with ExitStack() as stack:
         stack.enter_context(patch.multiple(dirty_rows, **(TOGETHER if way is None else way)))
         if way is None:
-            for kind in (FilterResults, ScoreResults):
-                stack.enter_context(patch.object(kind, "_forms_by_row", without_forms(kind)))
+            stack.enter_context(without_forms())
         yield
 
 
-def without_forms(kind):
-    """Dirty rows of these results have no form but the vector form."""
-    make = kind._forms_by_row
+@contextmanager
+def without_forms():
+    """No plugin has another form than the vector form for some rows."""
+    with ExitStack() as stack:
+        for kind in IN_TREE.values():
+            for name in ("filter_by_row", "score_by_row"):
+                if name in vars(kind):
+                    make = getattr(kind, name)
+                    stack.enter_context(patch.object(kind, name, with_one_row_alone(make)))
+        yield
 
-    def made(results, attempt):
-        make(results, attempt)
-        results._forms = dict.fromkeys(results._forms, NO_ROW_FORM)
 
-    return made
+def with_one_row_alone(make):
+    return lambda *asked: make(*asked)._replace(some=None)
 
 
 class Dice:

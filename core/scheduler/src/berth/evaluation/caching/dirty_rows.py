@@ -74,7 +74,7 @@ class DirtyRows:
 
     def take(self, others: "DirtyRows", n: int) -> None:
         """Move all rows of `others` here; n is the number of rows of the table."""
-        if not self.few and self.many is None and not self.every:
+        if not self:
             self.few, self.many, self.every = others.few, others.many, others.every
         elif others.every:
             self.all_of()

@@ -1,12 +1,12 @@
 """Filter results of one class of pods: for each row the rejection's reason, refreshed where rows changed."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from berth.evaluation.caching.answer_columns import VERDICTS, AnswerColumns
 from berth.evaluation.caching.dirty_rows import DirtyRows, rows_of
-from berth.evaluation.caching.remote_plugin import RemotePlugin, ask_side_by_side, zero
+from berth.evaluation.caching.remote_plugin import RemotePlugin, ask_side_by_side, unanswered, zero
 from berth.evaluation.points.filter_accumulator import FilterAccumulator, OrderedFilter, rejected_by
 from berth.evaluation.points.filtering import ask_filters, codes_on
 from berth.evaluation.points.reasons import Numbers, Reasons, filter_error
@@ -30,6 +30,7 @@ class FilterResults:
     __slots__ = (
         "_by_row",
         "_fixed",
+        "_formless",
         "_forms",
         "_names",
         "_plugins",
@@ -48,6 +49,7 @@ class FilterResults:
         self._remote: Sequence[RemotePlugin] = ()
         self._fixed: Mask | None = None
         self._forms: dict[str, RowForm[ReasonCodes]] = {}
+        self._formless: Sequence[FilterPlugin] = ()
         self._by_row: ByRow | None = None
         self._names: tuple[str, ...] | None = None
         self._rejections: Rejections | None = None
@@ -132,6 +134,11 @@ class FilterResults:
         self._forms = {
             plugin.name: plugin.filter_by_row(state, pod, nodes) for _, plugin in self._row_plugins
         }
+        self._formless = [
+            plugin
+            for _, plugin in self._row_plugins
+            if self._forms[plugin.name].some is None and not isinstance(plugin, RemotePlugin)
+        ]
         self._names = nodes.resource_names
         self._by_row = []
         for place, plugin in self._row_plugins:
@@ -174,31 +181,34 @@ class FilterResults:
     async def _ask_remote(self, attempt: Attempt, rows: Rows, point: int) -> None:
         await ask_side_by_side(self._remote, attempt, VERDICTS, rows, point=point, error=filter_error)
 
-    async def _ask_some(self, attempt: Attempt, rows: Rows, point: int) -> None:
+    def _ask_some(self, attempt: Attempt, rows: Rows, point: int) -> Awaitable[None] | None:
         """Refresh some rows together. Shapes: rows intp (k,)."""
         self._forms_by_row(attempt)
         if self._fixed is not None:
             rows = rows[~self._fixed[rows]]
-        unasked = await self._ask_together(attempt, rows, point, asked=not self._remote)
+        unasked = unanswered(self._remote, attempt, VERDICTS, rows) if self._remote else NO_ROWS
+        if unasked.size or self._formless:
+            return self._ask_first(attempt, rows, unasked, point)
+        self._ask_together(attempt, rows, {})
+        return None
+
+    async def _ask_first(self, attempt: Attempt, rows: Rows, unasked: Rows, point: int) -> None:
+        """The same, after remote plugins have answered for those, and others for a table of the rows."""
         if unasked.size:
             await self._ask_remote(attempt, unasked, point)
-            await self._ask_together(attempt, unasked, point, asked=True)
+        tables = {plugin.name: await self._asked(plugin, attempt, rows, point) for plugin in self._formless}
+        self._ask_together(attempt, rows, tables)
 
-    async def _ask_together(self, attempt: Attempt, rows: Rows, point: int, *, asked: bool) -> Rows:
-        """The same; returns the rows that a remote plugin is to be asked about first.
-
-        Shapes: rows intp (k,); result intp (j,).
-        """
+    def _ask_together(self, attempt: Attempt, rows: Rows, tables: Mapping[str, ReasonCodes]) -> None:
         why: Numbers = np.zeros(rows.size, dtype=np.uint32)
-        unasked = NO_ROWS
         for place, plugin in self._row_plugins:
-            if isinstance(plugin, RemotePlugin) and not asked:
-                dirty = plugin.unanswered(attempt, VERDICTS, rows)
-                if dirty is not None:
-                    dirty &= why == 0
-                    unasked = np.concatenate((unasked, rows[dirty]))
-                    rows, why = rows[~dirty], why[~dirty]
-            codes = await self._codes(plugin, attempt, rows, why, point)
+            codes_of = self._forms[plugin.name].some
+            if codes_of is not None:
+                codes = codes_of(rows)
+            elif isinstance(plugin, RemotePlugin):
+                codes = plugin.codes_of(attempt, rows)
+            else:
+                codes = tables[plugin.name]
             if np.count_nonzero(codes):
                 rejected = ((codes != 0) & (why == 0)).nonzero()[0]
                 if rejected.size:
@@ -206,24 +216,6 @@ class FilterResults:
         self._put(rows, why)
         if self._row_plugins:
             attempt.meter.worked(self._row_plugins[-1][1].name)
-        return unasked
-
-    async def _codes(
-        self, plugin: FilterPlugin, attempt: Attempt, rows: Rows, why: Numbers, point: int
-    ) -> ReasonCodes:
-        """The plugin's codes for these rows, 0 where it need not be asked any more. Shapes: result (k,)."""
-        if isinstance(plugin, RemotePlugin):
-            return plugin.codes_of(attempt, rows)
-        codes_of = self._forms[plugin.name].some
-        if codes_of is not None:
-            return codes_of(rows)
-        left = (why == 0).nonzero()[0]
-        if left.size == rows.size:
-            return await self._asked(plugin, attempt, rows, point)
-        found: ReasonCodes = np.zeros(rows.size, dtype=np.uint64)
-        if left.size:
-            found[left] = await self._asked(plugin, attempt, rows[left], point)
-        return found
 
     async def _asked(self, plugin: FilterPlugin, attempt: Attempt, rows: Rows, point: int) -> ReasonCodes:
         part = attempt.on(RowView(attempt.nodes, rows), attempt.state)

@@ -56,7 +56,7 @@ class _Entry:
 
 
 class PluginColumns:
-    """The columns of one plugin in one profile over one snapshot; `touched` are rows that it was told of."""
+    """The columns of one plugin in one profile, over the rows of one snapshot."""
 
     def __init__(self, nodes: Snapshot, max_bytes: int = MAX_BYTES) -> None:
         self._nodes = nodes

@@ -65,11 +65,6 @@ class RemotePlugin(FilterPlugin, NormalizeScorePlugin):
         """The columns that this part is read from; None where all of it is 0."""
         return self.columns(attempt.state, attempt.pod) if self.answers(attempt.state, part) else None
 
-    def unanswered(self, attempt: Attempt, part: RowAnswers, rows: Rows) -> Mask | None:
-        """Which of the rows are dirty, None for none. Shapes: rows intp (k,); result bool (k,)."""
-        columns = self.read(attempt, part)
-        return None if columns is None else columns.are_dirty(part, rows)
-
     def codes_of(self, attempt: Attempt, rows: Rows) -> ReasonCodes:
         """The codes of rows that are answered. Shapes: rows intp (k,); result (k,)."""
         columns = self.read(attempt, VERDICTS)
@@ -79,6 +74,17 @@ class RemotePlugin(FilterPlugin, NormalizeScorePlugin):
         """The raw scores of rows that are answered. Shapes: rows intp (k,); result (k,)."""
         columns = self.read(attempt, SCORES)
         return np.zeros(rows.size, dtype=np.int64) if columns is None else columns.raw(rows)
+
+
+def unanswered(plugins: Sequence[RemotePlugin], attempt: Attempt, part: RowAnswers, rows: Rows) -> Rows:
+    """The rows that are dirty for some of these plugins. Shapes: rows and result intp (k,)."""
+    dirty: Mask = np.zeros(rows.size, dtype=bool)
+    for plugin in plugins:
+        columns = plugin.read(attempt, part)
+        more = None if columns is None else columns.are_dirty(part, rows)
+        if more is not None:
+            dirty |= more
+    return rows[dirty]
 
 
 async def ask_side_by_side(

@@ -7,7 +7,7 @@ import numpy as np
 
 from berth.evaluation.caching.answer_columns import SCORES, AnswerColumns
 from berth.evaluation.caching.dirty_rows import DirtyRows, rows_of
-from berth.evaluation.caching.remote_plugin import RemotePlugin, ask_side_by_side, zero
+from berth.evaluation.caching.remote_plugin import RemotePlugin, ask_side_by_side, unanswered, zero
 from berth.evaluation.caching.total_scores import TotalScores
 from berth.evaluation.points.scoring import Weighed, ask_scores, check_range, check_score, score_error
 from berth.framework.attempts.attempt import Attempt
@@ -32,14 +32,26 @@ class ScoreResults:
     are those that `total_scores` has as its `own`.
     """
 
-    __slots__ = ("_by_row", "_forms", "_names", "_plain", "_plugins", "_remote", "total_scores")
+    __slots__ = (
+        "_by_row",
+        "_formless",
+        "_forms",
+        "_names",
+        "_plain",
+        "_plugins",
+        "_remote",
+        "_row_plugins",
+        "total_scores",
+    )
 
     def __init__(self, plugins: Sequence[Weighed], total_scores: TotalScores) -> None:
         self._plugins = plugins
         self.total_scores = total_scores
         self._plain: list[Weighed] = []
+        self._row_plugins: Sequence[Weighed] = ()
         self._remote: Sequence[RemotePlugin] = ()
         self._forms: dict[str, RowForm[Scores]] = {}
+        self._formless: Sequence[Weighed] = ()
         self._by_row: _ScoresByRow | None = None
         self._names: tuple[str, ...] | None = None
 
@@ -55,12 +67,8 @@ class ScoreResults:
                 self._plain.append((plugin, weight))
 
         await ask_scores(self._plugins, attempt, point, take)
+        self._row_plugins = [*self._plain, *((part.plugin, part.weight) for part in total_scores.own)]
         self._remote = [plugin for plugin, _ in self._row_plugins if isinstance(plugin, RemotePlugin)]
-
-    @property
-    def _row_plugins(self) -> list[Weighed]:
-        """The plugins that are run on dirty rows."""
-        return [*self._plain, *((part.plugin, part.weight) for part in self.total_scores.own)]
 
     def ask(self, attempt: Attempt, dirty: DirtyRows, fits: Mask, point: int) -> Awaitable[None] | None:
         """Score the dirty rows on which the pod fits: now (None), or once the result is awaited.
@@ -91,6 +99,11 @@ class ScoreResults:
             state, pod, nodes = attempt.state, attempt.pod, attempt.nodes
             row_plugins = self._row_plugins
             self._forms = {plugin.name: plugin.score_by_row(state, pod, nodes) for plugin, _ in row_plugins}
+            self._formless = [
+                weighed
+                for weighed in row_plugins
+                if self._forms[weighed[0].name].some is None and not isinstance(weighed[0], RemotePlugin)
+            ]
             self._by_row = self._divided([self._forms[plugin.name].one for plugin, _ in row_plugins])
             self._names = nodes.resource_names
         if not self._remote or self._by_row is None:
@@ -160,33 +173,35 @@ class ScoreResults:
         assert forms is not None, "there were forms before"
         self._ask_each(attempt, rows, fits, forms, asked=True)
 
-    async def _ask_some(self, attempt: Attempt, rows: Rows, fits: Mask, point: int) -> None:
+    def _ask_some(self, attempt: Attempt, rows: Rows, fits: Mask, point: int) -> Awaitable[None] | None:
         """Score some rows together. Shapes: rows intp (k,); fits bool (n,)."""
         self._forms_by_row(attempt)
-        rows, unasked = self.total_scores.left_of(rows, fits), NO_ROWS
-        if self._remote and rows.size:
-            dirty = np.zeros(rows.size, dtype=bool)
-            for columns in self._columns(attempt):
-                more = columns.are_dirty(SCORES, rows)
-                dirty = dirty if more is None else dirty | more
-            unasked = rows[dirty]
+        rows = self.total_scores.left_of(rows, fits)
+        if not rows.size:
+            return None
+        unasked = unanswered(self._remote, attempt, SCORES, rows) if self._remote else NO_ROWS
+        if unasked.size or self._formless:
+            return self._ask_first(attempt, rows, unasked, point)
+        self._ask_together(attempt, rows, {})
+        return None
+
+    async def _ask_first(self, attempt: Attempt, rows: Rows, unasked: Rows, point: int) -> None:
+        """The same, after remote plugins have answered for those, and others for a table of the rows."""
         if unasked.size:
             await ask_side_by_side(self._remote, attempt, SCORES, unasked, point=point, error=score_error)
-        if rows.size:
-            await self._ask_together(attempt, rows, point)
-
-    async def _ask_together(self, attempt: Attempt, rows: Rows, point: int) -> None:
-        """Score rows on which the pod fits. Shapes: rows intp (k,)."""
-        found: dict[str, Scores] = {}
-        for plugin, _ in self._row_plugins:
-            if isinstance(plugin, RemotePlugin):
-                found[plugin.name] = plugin.scores_of(attempt, rows)
-            elif scores_of := self._forms[plugin.name].some:
-                found[plugin.name] = scores_of(rows)
-        others = [weighed for weighed in self._row_plugins if weighed[0].name not in found]
-        if others:
+        tables: dict[str, Scores] = {}
+        if self._formless:
             part = attempt.on(RowView(attempt.nodes, rows), attempt.state)
-            found |= await self._asked(others, part, point)
+            tables = await self._asked(self._formless, part, point)
+        self._ask_together(attempt, rows, tables)
+
+    def _ask_together(self, attempt: Attempt, rows: Rows, tables: dict[str, Scores]) -> None:
+        found = tables
+        for plugin, _ in self._row_plugins:
+            if scores_of := self._forms[plugin.name].some:
+                found[plugin.name] = scores_of(rows)
+            elif isinstance(plugin, RemotePlugin):
+                found[plugin.name] = plugin.scores_of(attempt, rows)
         of_objects = self.total_scores.of_objects
         plains = np.zeros(rows.size, dtype=np.int64) if of_objects is None else of_objects.take(rows)
         self._add_final(plains, found)
