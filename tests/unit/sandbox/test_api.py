@@ -1,5 +1,6 @@
 import pytest
 
+from berth.sandbox import meta
 from tests.unit.sandbox.conftest import PODS, events
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -57,6 +58,16 @@ def test_generated_name(server):
 
     assert created["metadata"]["name"].startswith("a-")
     assert len("a-") + 5 == len(created["metadata"]["name"])
+
+
+def test_a_generated_name_is_free(server, monkeypatch):
+    """A name that an object has already is not taken; after eight tries the client is told."""
+    names = iter(["a-1", "a-1", "a-2", *["a-1"] * 8])
+    monkeypatch.setattr(meta, "generated_name", lambda _: next(names))
+    created = [server.post(CONFIG_MAPS, {"metadata": {"generateName": "a-"}}) for _ in range(3)]
+
+    assert ["a-1", "a-2"] == [answer["metadata"]["name"] for _, answer in created[:2]]
+    assert (409, "AlreadyExists") == (created[2][0], created[2][1]["reason"])
 
 
 def test_optimistic_concurrency(server):

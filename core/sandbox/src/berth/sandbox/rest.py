@@ -20,6 +20,7 @@ from berth.sandbox.kinds.strategy import Context, RestStrategy
 from berth.sandbox.store import Collection, Json, SandboxStore, StoredObject, encode
 
 MODIFIED_TEXT = "the object has been modified; please apply your changes to the latest version and try again"
+_NAME_TRIES = 8
 # What an update may not change, whatever it sends.
 _FIXED = (
     "name",
@@ -239,7 +240,7 @@ class RestStorage:
             raise ApiError.bad_request("resourceVersion should not be set on objects to be created")
         self._place(resource, metadata, namespace)
         if not metadata.get("name") and metadata.get("generateName"):
-            metadata["name"] = meta.generated_name(metadata["generateName"])
+            metadata["name"] = self._free_name(resource, namespace, metadata["generateName"])
         for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
             metadata.pop(field, None)
         metadata["uid"] = meta.new_uid()
@@ -248,6 +249,18 @@ class RestStorage:
         # Where resourceVersion stands among the fields; the store sets its value.
         metadata["resourceVersion"] = "0"
         return metadata
+
+    def _free_name(self, resource: ServedResource, namespace: str, prefix: str) -> str:
+        """Make a name that no object has; after as many tries as a real API server's the last one.
+
+        Source: apiserver pkg/registry/generic/registry/store.go createWithGenerateNameRetries (v1.36).
+        """
+        collection, name = self.collection(resource), ""
+        for _ in range(_NAME_TRIES):
+            name = meta.generated_name(prefix)
+            if collection.get(resource.key(namespace, name)) is None:
+                break
+        return name
 
     def _place(self, resource: ServedResource, metadata: Json, namespace: str) -> None:
         if not resource.namespaced:
