@@ -8,7 +8,7 @@ that it just created.
 import uuid
 
 from berth.client.resources import CSI_NODES, NODES
-from tests.scheduler_perf.requests import generated, many
+from tests.scheduler_perf.requests import many
 from tests.scheduler_perf.templates import ObjectTemplate
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -24,7 +24,7 @@ async def create_nodes(requests, operation, prefix, declared=()):
 
     async def create(index):
         node = template.document(index, count) if template else base_node(prefix)
-        node = prepared(node, index, operation)
+        node = prepared(node, index, operation, requests.generated)
         if declared:
             node["status"]["declaredFeatures"] = sorted(declared)
         await requests.create(NODES, "", node)
@@ -47,7 +47,7 @@ def base_node(prefix):
     }
 
 
-def prepared(node, index, operation):
+def prepared(node, index, operation, generated):
     """The node with a name, its hostname, and what the operation's strategy adds."""
     metadata, status = dict(node["metadata"]), dict(node.get("status") or {})
     name = metadata.setdefault("name", generated(metadata.pop("generateName", "node-")))

@@ -25,6 +25,7 @@ class Requests:
         self.api = Api(transport)
         self._kinds = {}
         self._priorities = {}
+        self._names = set()
 
     async def kind(self, document):
         """Where the document's kind lives; its apiVersion is changed where only a later one is served.
@@ -54,6 +55,13 @@ class Requests:
             for each in listed["resources"]
             if "/" not in each["name"]
         }
+
+    def generated(self, prefix):
+        """A name as an API server makes one of generateName, and none that was given before."""
+        while (name := prefix + "".join(random.choices(SUFFIX, k=5))) in self._names:
+            pass
+        self._names.add(name)
+        return name
 
     async def create(self, resource, namespace, document):
         """Create the object, and give it as it is stored."""
@@ -128,8 +136,3 @@ async def many(count, create, at_once=AT_ONCE):
     async with asyncio.TaskGroup() as group:
         for _ in range(min(count, at_once)):
             group.create_task(work())
-
-
-def generated(prefix, chance=random):
-    """A name as an API server makes one of generateName."""
-    return prefix + "".join(chance.choices(SUFFIX, k=5))

@@ -2,10 +2,12 @@
 
 from tests.scheduler_perf.nodes import HOSTNAME, base_node, csi_node, prepared
 from tests.scheduler_perf.operations import Operation
+from tests.scheduler_perf.requests import Requests
 
 
 def make(index=0, node=None, **fields):
-    return prepared(node or base_node("node-0-"), index, Operation("createNodes", fields, "here"))
+    operation = Operation("createNodes", fields, "here")
+    return prepared(node or base_node("node-0-"), index, operation, Requests(None).generated)
 
 
 def test_a_plain_node():
