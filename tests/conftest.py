@@ -2,7 +2,9 @@
 
 import gc
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -14,6 +16,7 @@ from tests.suite import (
     ORDER_SEED,
     filtered_too_much,
     loop_of,
+    own_share_first,
     reasons_of_skips,
     slow_ones_first,
 )
@@ -27,6 +30,8 @@ settings.register_profile("explore", deadline=None, database=None, print_blob=Tr
 settings.register_profile("suite", settings.get_profile("explore"), derandomize=True)
 settings.load_profile("suite")
 
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
@@ -38,11 +43,23 @@ def pytest_configure(config):
         config.option.randomly_seed = ORDER_SEED
 
 
+def import_before_others():
+    """Import the modules of tests, so that each is compiled by one worker; what fails is reported later."""
+    root = Path(__file__).parents[1]
+    files = sorted(root.glob("tests/**/test_*.py"))
+    names = [".".join(path.relative_to(root).with_suffix("").parts) for path in files]
+    for name in own_share_first(names, os.environ.get("PYTEST_XDIST_WORKER", "gw0"), WORKERS):
+        with suppress(Exception, pytest.skip.Exception):
+            import_module(name)
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_collection():
+def pytest_collection(session):
     """Leave modules and tests out of what is collected as garbage: looking at them takes 0.25 s each time."""
     gc.disable()
     try:
+        if WORKERS > 1 and session.config.args == session.config.getini("testpaths"):
+            import_before_others()
         return (yield)
     finally:
         gc.enable()
@@ -53,7 +70,7 @@ def pytest_collection():
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
     """Begin with what takes longest."""
-    items[:] = slow_ones_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+    items[:] = slow_ones_first(items, WORKERS)
 
 
 def pytest_asyncio_loop_factories(item):

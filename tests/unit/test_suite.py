@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.statistics import collector, describe_statistics
 
-from tests.suite import filtered_too_much, reasons_of_skips, slow_ones_first
+from tests.suite import filtered_too_much, own_share_first, reasons_of_skips, slow_ones_first
 
 
 @pytest.mark.parametrize(("kept", "too_much"), [(40, True), (60, False)])
@@ -49,6 +49,13 @@ def test_slow_ones_come_first(workers):
         third = size // 3
         assert all(item in compiled for item in part[:third])
         assert all(item in waiting for item in part[third : 2 * third])
+
+
+def test_each_worker_begins_with_its_own_share():
+    """And takes what is the others' afterwards, so that all have the same modules."""
+    taken = [own_share_first("abcdefgh", f"gw{worker}", 3) for worker in range(3)]
+
+    assert ["abcdefgh", "cdefghab", "fghabcde"] == ["".join(each) for each in taken]
 
 
 def test_reasons_of_skips():
