@@ -7,8 +7,8 @@ import msgspec
 
 from berth.client.resources import PODS
 from berth.framework.clock import SYSTEM_CLOCK
-from berth.observer.files import FileBounds, RotatingFiles
 from berth.observer.observing import Observer
+from berth.recordings.cluster.files import FileBounds, RotatingFiles
 from tests.e2e.default_cluster import CONFIGURATION, default_cluster
 from tests.unit.observer.kit import a_node
 from tests.unit.simulation.kit import pod

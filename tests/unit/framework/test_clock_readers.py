@@ -23,12 +23,12 @@ READERS = {
     "cycle/failure.py": WRITTEN,
     "cycle/gated_pods.py": WRITTEN,
     "framework/clock.py": SHOWN,
-    "observer/files.py": SHOWN,
+    "recordings/cluster/files.py": SHOWN,
     "operator/kube_scheduler.py": OF_THE_API,
     "operator/process.py": WRITTEN,
     "out_of_tree/connections/connection.py": SHOWN,
     "out_of_tree/connections/last_failures.py": SHOWN,
-    "out_of_tree/recordings/recording.py": SHOWN,
+    "recordings/calls/recording.py": SHOWN,
     "plugins/dynamic_resources/binding.py": WRITTEN,
     "plugins/dynamic_resources/allocation_ages.py": OF_THE_API,
     "pod_groups/conditions.py": WRITTEN,
@@ -41,8 +41,8 @@ READERS = {
     "simulation/plugins/outside_host.py": VIRTUAL,
     "simulation/plugins/outside_plugins.py": VIRTUAL,
     "simulation/cluster/writers.py": VIRTUAL,
-    "tape/recording.py": SHOWN,
-    "tape/spans.py": SHOWN,
+    "recordings/core/recording.py": SHOWN,
+    "recordings/core/spans.py": SHOWN,
 }
 
 

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import zstandard
 
-from berth.observer.events import END, End, EndOfFile, ObserverHeader
+from berth.recordings.cluster.events import END, End, ObserverHeader
+from berth.recordings.formats import EndReason
 from tests.unit.simulation.kit import node, pod, thing
 
 BEGAN = datetime(2026, 11, 23, 8, 44, 41, 214_360, tzinfo=UTC)
@@ -61,7 +62,7 @@ def simulator_file(path, *events):
     return path
 
 
-def observer_file(path, *events, reason=EndOfFile.STOPPED):
+def observer_file(path, *events, reason=EndReason.STOPPED):
     """A file of an observer; without a reason it is cut off."""
     head = msgspec.json.encode(ObserverHeader(version="test", began=BEGAN, objects=0))
     end = [msgspec.json.encode(End(END, reason))] if reason else []

@@ -6,10 +6,10 @@ from random import Random
 import msgspec
 import pytest
 
-from berth.observer.errors import RecordingEndedError
-from berth.observer.events import Verb
-from berth.observer.files import FileBounds, RotatingFiles
 from berth.observer.reading import open_recording
+from berth.recordings.cluster.events import Verb
+from berth.recordings.cluster.files import FileBounds, RotatingFiles
+from berth.recordings.errors import RecordingEndedError
 from tests.unit.observer.kit import BEGAN, a_node
 
 
@@ -83,7 +83,7 @@ def test_files_of_earlier_runs_count(tmp_path):
     files.begin()
     files.close()
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == ["20200103.cluster.zst", "20261123T084442.214360Z.cluster.zst", "another"]
+    assert names == ["20200103.cluster.zst", "20261123T084442.214360Z.cluster.gz", "another"]
 
 
 def test_a_file_can_be_read_while_it_grows(tmp_path):

@@ -5,16 +5,16 @@ import json
 from contextlib import asynccontextmanager
 
 import pytest
-import zstandard
 
 from berth.client.api import Api
 from berth.demo.submission import create_all
 from berth.framework.clock import SYSTEM_CLOCK
-from berth.observer.errors import RecordingEndedError
-from berth.observer.files import FileBounds, RotatingFiles
 from berth.observer.observing import Observer
 from berth.observer.reading import open_recording
+from berth.recordings.cluster.files import FileBounds, RotatingFiles
+from berth.recordings.errors import RecordingEndedError
 from berth.simulation.reading.anonymize import Anonymizer
+from berth.simulation.reading.packed_lines import unpacked
 from tests.unit.observer.kit import a_node, a_pod
 from tests.unit.scheduler_at_work import eventually
 
@@ -58,7 +58,7 @@ KINDS = {"Node", "Pod"}
 
 def text(path):
     with path.open("rb") as file:
-        return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True).read()
+        return unpacked(file).read()
 
 
 async def test_a_file_begins_with_what_is_there_and_goes_on_with_what_happens(transport, tmp_path):
@@ -121,7 +121,7 @@ async def test_a_full_disk_ends_the_observer(transport, tmp_path):
     )
     running = asyncio.create_task(observer.run(files))
     await eventually(lambda: files.files)
-    files._out = Full()
+    files._file._out = Full()
     await create_all(Api(transport), [a_node("n0")])
     await asyncio.wait([running])
     assert "No space left on device" in str(running.exception())
@@ -136,7 +136,7 @@ class Full:
     def write(self, data):
         raise OSError(28, "No space left on device", len(data))
 
-    def flush(self, how):
+    def flush(self):
         """Nothing waits."""
 
 

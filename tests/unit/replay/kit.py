@@ -4,7 +4,7 @@ import tempfile
 from contextlib import asynccontextmanager, suppress
 
 from berth.out_of_tree.errors import SidecarError
-from berth.out_of_tree.recordings.recording import Extent
+from berth.recordings.calls.recording import Extent
 from berth.replay import ReplayOptions, replay
 from berth_sdk import Plugin, Server
 from tests.unit.out_of_tree.scripted import Harness, cycle, running

@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.out_of_tree.recordings.frames import framed
+from berth.recordings.calls.frames import framed
 from berth.replay import ReplayOptions, UnusableRecordingError, read_recording, replay
 from berth_plugin_proto import recording_pb2, scheduling_pb2
 from tests.unit.conformance.broken import Fault, served

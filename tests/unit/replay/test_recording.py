@@ -8,9 +8,9 @@ import pytest
 from berth.config.catalogue import ExtensionPoint
 from berth.config.out_of_tree.sidecars import FailurePolicy
 from berth.out_of_tree.errors import SidecarError
-from berth.out_of_tree.recordings import recording as recordings
-from berth.out_of_tree.recordings.frames import RecordingFrameError, RecordingFrames, framed
-from berth.out_of_tree.recordings.recorded_stub import RecordedStub
+from berth.out_of_tree.transport.recorded_stub import RecordedStub
+from berth.recordings.calls import recording as recordings
+from berth.recordings.calls.frames import RecordingFrameError, RecordingFrames, framed
 from berth.replay import UnusableRecordingError, read_recording
 from berth.replay.writing import RecordingWriter
 from berth_plugin_proto import identity_pb2, queueing_pb2, recording_pb2, state_pb2

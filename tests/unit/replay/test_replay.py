@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from berth.cli.main import main
-from berth.out_of_tree.recordings.frames import framed
+from berth.recordings.calls.frames import framed
 from berth.replay import (
     AnswerChange,
     ReplayError,

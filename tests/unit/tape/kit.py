@@ -14,6 +14,10 @@ from berth.framework.core_ports import CorePorts
 from berth.objects.node import Node
 from berth.objects.pods.pod import Pod
 from berth.plugins.registry import IN_TREE
+from berth.recordings.core.files import TapeFile
+from berth.recordings.core.header import TapeHeader
+from berth.recordings.core.recorder import CoreRecorder
+from berth.recordings.line_files import LineFile
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.scheduler.loop.scheduling_loop import SchedulingLoop, follow
 from berth.scheduler.plugin_source import InProcessPlugins
@@ -32,9 +36,6 @@ from berth.simulation.reading.kinds import KINDS, document_of
 from berth.simulation.running.engine import SimulatedEvents
 from berth.simulation.running.handlers import handlers_of
 from berth.simulation.running.scores import node_scores
-from berth.tape.files import TapeFile
-from berth.tape.header import TapeHeader
-from berth.tape.recorder import CoreRecorder
 from tests.chance.cluster import draw
 from tests.unit.simulation.kit import written
 
@@ -147,7 +148,7 @@ def record(path, subject, seed, *, faults=0.1, seconds=DAY_SECONDS, gates=None, 
     loaded = load(text, gates=FeatureGates(gates or {}))
     cluster = read_cluster([written(path.with_suffix(".json"), *drawn.objects, *drawn.pods)])
     header = TapeHeader.of(loaded, version="test", began=BEGAN, seed=seed, max_in_unschedulable_seconds=20.0)
-    tape = TapeFile(path, header, MAX_BYTES)
+    tape = TapeFile(LineFile(path, header), MAX_BYTES)
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         day = Day(cluster, loaded, tape, Dice(f"{subject}-{seed}"), seed, faults, seconds)
         core = runner.run(_live(day))

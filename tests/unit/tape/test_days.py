@@ -9,10 +9,10 @@ from click.testing import CliRunner
 
 from berth.commands.simulate import simulate as command
 from berth.config.loading import load
+from berth.recordings.core.header import FORMAT
 from berth.simulation.errors import InputError, PluginsError
 from berth.simulation.recordings.replay import replay
 from berth.simulation.recordings.tape_file import open_tape
-from berth.tape.header import FORMAT
 from tests.unit.simulation.kit import profiles, written
 from tests.unit.tape.kit import record
 

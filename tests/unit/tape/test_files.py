@@ -11,11 +11,11 @@ import pytest
 
 from berth.config.loading import load
 from berth.objects.pods.pod import Pod
+from berth.recordings.core.files import TapeFile
+from berth.recordings.core.header import TapeHeader
+from berth.recordings.core.spans import EVENT, FLUSH, TapeSpan
+from berth.recordings.line_files import LineFile, remove_oldest
 from berth.simulation.recordings.tape_file import open_tape
-from berth.tape.files import TapeFile
-from berth.tape.header import TapeHeader
-from berth.tape.recording import make_room
-from berth.tape.spans import EVENT, FLUSH, TapeSpan
 from tests.failures.reporting import reports
 from tests.unit.simulation.kit import cluster, pod
 
@@ -38,7 +38,7 @@ def reason(path):
 
 def test_a_file_has_every_span(tmp_path, header):
     path = tmp_path / "a"
-    file = TapeFile(path, header, 1 << 20)
+    file = TapeFile(LineFile(path, header), 1 << 20)
     for _ in range(100):
         file(TapeSpan(FLUSH, ()))
     file.close()
@@ -49,14 +49,14 @@ def test_a_file_has_every_span(tmp_path, header):
 
 def test_only_its_owner_reads_a_recording(tmp_path, header):
     path = tmp_path / "a"
-    TapeFile(path, header, 1 << 20).close()
+    TapeFile(LineFile(path, header), 1 << 20).close()
 
     assert 0o600 == path.stat().st_mode & 0o777
 
 
 def test_readings_are_read_as_they_were_written(tmp_path, header):
     path = tmp_path / "a"
-    file = TapeFile(path, header, 1 << 20)
+    file = TapeFile(LineFile(path, header), 1 << 20)
     for reading in (5, 3, 9):
         span = TapeSpan(FLUSH, ())
         span.now, span.monotonic, span.cpu = [reading, reading + 1], [10 * reading], []
@@ -70,7 +70,7 @@ def test_readings_are_read_as_they_were_written(tmp_path, header):
 @reports("recording-ends", log="`recording ended`, with the reason")
 def test_a_file_ends_at_its_size(tmp_path, header, caplog):
     path, least = tmp_path / "a", 4096
-    file = TapeFile(path, header, least)
+    file = TapeFile(LineFile(path, header), least)
     chance = Random(1)
     for _ in range(20_000):
         file(TapeSpan(EVENT, (chance.randbytes(40).hex(),)))
@@ -83,7 +83,7 @@ def test_a_file_ends_at_its_size(tmp_path, header, caplog):
 
 
 def test_what_came_after_the_end_is_dropped(tmp_path, header):
-    file = TapeFile(tmp_path / "a", header, 1 << 20)
+    file = TapeFile(LineFile(tmp_path / "a", header), 1 << 20)
     file.close()
     file(TapeSpan(FLUSH, ()))
     assert file.dropped == 1
@@ -97,8 +97,9 @@ def test_a_disk_that_does_not_write_ends_the_recording_and_blocks_nothing(tmp_pa
         held.wait()
         return real(self, data)
 
+    begun = LineFile(tmp_path / "a", header)
     monkeypatch.setattr(gzip.GzipFile, "write", slow)
-    file = TapeFile(tmp_path / "a", header, 1 << 20, max_waiting=100)
+    file = TapeFile(begun, 1 << 20, max_waiting=100)
     for _ in range(1_000):
         file(TapeSpan(FLUSH, ()))
     assert file.dropped == 900
@@ -114,7 +115,7 @@ def test_a_disk_that_does_not_write_ends_the_recording_and_blocks_nothing(tmp_pa
     log="`recording ended`, with the system's words, such as `No space left on device`",
 )
 def test_a_full_disk_ends_the_recording(header, caplog):
-    file = TapeFile(Path("/dev/full"), header, 1 << 20)
+    file = TapeFile(LineFile(Path("/dev/full"), header), 1 << 20)
     for _ in range(10):
         file(TapeSpan(FLUSH, ()))
     file.close()
@@ -127,7 +128,7 @@ def test_the_oldest_recordings_go_first(tmp_path):
     for name in "abcd":
         (tmp_path / f"{name}.tape.gz").write_bytes(bytes(100))
     (tmp_path / "another").write_bytes(bytes(1000))
-    make_room(tmp_path, 250)
+    remove_oldest(tmp_path, ["*.tape.gz"], max_bytes=250)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["another", "c.tape.gz", "d.tape.gz"]
 
 
@@ -136,7 +137,7 @@ def test_objects_are_recorded_without_what_no_decision_reads(tmp_path, header):
     document["spec"]["containers"][0] |= {"env": [{"name": "KEY", "value": "secret"}], "command": ["secret"]}
     (obj,) = cluster(tmp_path, document).of(Pod).values()
     path = tmp_path / "a"
-    file = TapeFile(path, header, 1 << 20)
+    file = TapeFile(LineFile(path, header), 1 << 20)
     file(TapeSpan(EVENT, ("add", "Pod", obj)))
     file.close()
     recorded = gzip.decompress(path.read_bytes())

@@ -7,8 +7,8 @@ import pytest
 
 from berth.framework.clock import SYSTEM_CLOCK
 from berth.framework.core_ports import CorePorts
+from berth.recordings.core.recorder import CoreRecorder
 from berth.scheduler.loop.background import AsyncioBackground
-from berth.tape.recorder import CoreRecorder
 from tests.suite import PATIENCE_SECONDS
 
 WRITERS = dict.fromkeys(("pods", "volumes", "claims", "pod_groups"))

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from berth.tape.tasks import Tasks
+from berth.recordings.core.tasks import Tasks
 
 
 class Pace:

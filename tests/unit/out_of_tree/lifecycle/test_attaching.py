@@ -31,7 +31,7 @@ from berth.out_of_tree.host import PluginHost
 from berth.out_of_tree.lifecycle import attaching
 from berth.out_of_tree.lifecycle.attaching import Attaching
 from berth.out_of_tree.lifecycle.wanted import AttachError, DesiredPlugin
-from berth.out_of_tree.recordings.recording import Extent
+from berth.recordings.calls.recording import Extent
 from berth.snapshot.snapshot import Snapshot
 from berth.telemetry.metrics.registry import SchedulerMetrics
 from berth.testing.handles import make_handle

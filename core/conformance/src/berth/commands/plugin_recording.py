@@ -111,7 +111,7 @@ def replay(file: Path, address: str, *, output: str, show: int, **given: Any) ->
     Exit code 0: every answer is the same; 1: some differ; 2: there was nothing to compare.
     """
     from berth.commands.verification import tls_of  # noqa: PLC0415 (as below)
-    from berth.replay import ReplayError, ReplayOptions, as_json, as_text  # noqa: PLC0415 (the other verbs start quickly)
+    from berth.replay import RecordingError, ReplayError, ReplayOptions, as_json, as_text  # noqa: PLC0415 (the other verbs start quickly)
     from berth.replay import replay as run  # noqa: PLC0415 (as above)
 
     options = ReplayOptions(
@@ -123,7 +123,7 @@ def replay(file: Path, address: str, *, output: str, show: int, **given: Any) ->
     )
     try:
         outcome = asyncio.run(run(file, options))
-    except ReplayError as error:
+    except (RecordingError, ReplayError) as error:
         fail(error)
     click.echo(as_json(outcome) if output == "json" else as_text(outcome, show))
     if outcome.differences:

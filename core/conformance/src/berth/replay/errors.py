@@ -1,13 +1,5 @@
-"""Why nothing could be replayed.
-
-ReplayError           the plugin is not there, is another one, or does not take what was recorded
-└── RecordingError    the file is no recording, or not one that can be used
-"""
+"""Why nothing could be replayed, besides what is wrong with the recording (berth.recordings.errors)."""
 
 
 class ReplayError(Exception):
-    """There is nothing to compare; the text says why, and what to do."""
-
-
-class UnusableRecordingError(ReplayError):
-    """The file can't be used."""
+    """The plugin can't be asked, or does not take what was recorded; the text says why, and what to do."""

@@ -20,11 +20,12 @@ import grpc
 
 from berth.config.out_of_tree.sidecars import PluginTls, SidecarSpec
 from berth.out_of_tree.transport.rpc import RpcError
+from berth.recordings.calls.reading import RecordingFile, read_recording
+from berth.recordings.errors import UnusableRecordingError
 from berth.replay.comparing import changes, failure
-from berth.replay.errors import ReplayError, UnusableRecordingError
+from berth.replay.errors import ReplayError
 from berth.replay.guest import Guest, connected
 from berth.replay.meaning import STATUS, AnswerPart, Meaning, hints_meaning, meaning_of
-from berth.replay.recording_file import RecordingFile, read_recording
 from berth.replay.replay_result import ReplayResult, Timing
 from berth.replay.rows import by_bitmap, lists
 from berth.replay.steps import Steps, head_of

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from berth.out_of_tree.packing import bitmap
-from berth.replay.errors import UnusableRecordingError
+from berth.recordings.errors import UnusableRecordingError
 from berth.snapshot.columns.growing import Rows
 from berth_plugin_proto import scheduling_pb2, state_pb2
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from google.protobuf.message import DecodeError
 
-from berth.out_of_tree.recordings.frames import RecordingFrameError, RecordingFrames, framed
-from berth.out_of_tree.recordings.recording import STOPPED
-from berth.replay.errors import UnusableRecordingError
+from berth.recordings.calls.frames import RecordingFrameError, RecordingFrames, framed
+from berth.recordings.calls.recording import STOPPED
+from berth.recordings.errors import UnusableRecordingError
 from berth_plugin_proto import recording_pb2
 
 _PREFIX = "RECORDING_END_REASON_"

@@ -9,7 +9,7 @@ from berth.serving.errors import StartError
 from berth.version import version
 
 if TYPE_CHECKING:
-    from berth.tape.recording import TapeRecording
+    from berth.recordings.core.recording import TapeRecording
 
 
 CAUSE = "sidecars and extenders cannot be replayed"
@@ -32,7 +32,7 @@ def new_recording(options: ProcessOptions, real: CorePorts) -> "TapeRecording | 
     if options.has_sidecars or options.loaded.extenders:
         raise StartError(f"--record-to: {CAUSE}: take them out, or record them with `berth plugin record`")
     # Imported here so that a scheduler without a recording starts quickly.
-    from berth.tape.recording import TapeRecording  # noqa: PLC0415 (see above)
+    from berth.recordings.core.recording import TapeRecording  # noqa: PLC0415 (see above)
 
     try:
         return TapeRecording(

@@ -15,7 +15,7 @@ from berth.commands.snapshot import anonymizer_of
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from berth.observer.files import FileBounds
+    from berth.recordings.cluster.files import FileBounds
     from berth.simulation.reading.anonymize import Anonymizer
 
 MEBIBYTE = 1 << 20
@@ -66,7 +66,8 @@ def record(
     not be written.
     """
     # Imported here so that the other verbs start quickly.
-    from berth.observer.files import FileBounds  # noqa: PLC0415 (see above)
+    from berth.recordings.cluster.files import FileBounds  # noqa: PLC0415 (see above)
+    from berth.recordings.errors import RecordingError  # noqa: PLC0415 (see above)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (see above)
 
     if key_file is not None and not anonymize:
@@ -76,7 +77,7 @@ def record(
     try:
         with cluster.asked():
             asyncio.run(_record(folder, cluster, bounds, seconds, anonymizer))
-    except SimulationError as error:
+    except (SimulationError, RecordingError) as error:
         fail(error)
 
 
@@ -89,8 +90,8 @@ async def _record(
 ) -> None:
     from berth.client.transport import Transport  # noqa: PLC0415 (quick start)
     from berth.framework.clock import SYSTEM_CLOCK  # noqa: PLC0415 (quick start)
-    from berth.observer.files import RotatingFiles  # noqa: PLC0415 (quick start)
     from berth.observer.observing import Observer  # noqa: PLC0415 (quick start)
+    from berth.recordings.cluster.files import RotatingFiles  # noqa: PLC0415 (quick start)
     from berth.version import version  # noqa: PLC0415 (quick start)
 
     transport = Transport(await asyncio.to_thread(cluster.endpoint))

@@ -22,8 +22,8 @@ from berth.objects.devices.resource_claims import ResourceClaim
 from berth.objects.pods.pod import Pod, PodCondition
 from berth.objects.pods.pod_volumes import claim_uses
 from berth.objects.volumes.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim, StorageClass
-from berth.observer.events import Verb
 from berth.observer.reading import Happened
+from berth.recordings.cluster.events import Verb
 
 UNSCHEDULABLE: Final = "Unschedulable"
 

@@ -14,9 +14,9 @@ from berth.client.transport import Transport
 from berth.client.watching.reflector import Reflector
 from berth.client.watching.watch import WatchSource
 from berth.objects.api_object import TypedObject
-from berth.observer.errors import RecordingEndedError
-from berth.observer.events import Verb
-from berth.observer.files import RotatingFiles
+from berth.recordings.cluster.events import Verb
+from berth.recordings.cluster.files import RotatingFiles
+from berth.recordings.errors import RecordingEndedError
 from berth.scheduler.watching.server_kinds import server_kinds
 from berth.simulation.reading.anonymize import Anonymizer
 from berth.simulation.reading.kinds import KINDS, SimulatedKind, document_of

@@ -13,7 +13,8 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import msgspec
 
 from berth.objects.api_object import TypedObject
-from berth.observer.events import END, FORMAT, KIND, ObservedEvent, ObserverHeader, Verb
+from berth.recordings.cluster.events import END, FORMAT, KIND, ObservedEvent, ObserverHeader, Verb
+from berth.recordings.formats import cut_off, format_problem
 from berth.sandbox.dataset import DatasetError
 from berth.sandbox.dataset.documents import Place
 from berth.sandbox.dataset.field_checks import check_object
@@ -71,7 +72,7 @@ class ClusterRecording:
             seen.add(event.kind.name)
             yield event
         if self.header is not None:
-            self.warnings.append(f"{self.path} is cut off: what is there was replayed")
+            self.warnings.append(cut_off(self.path))
         else:
             lacking = ", ".join(kind.resource.plural for kind in KINDS if kind.name not in seen)
             self.warnings.append(f"{self.path} has no event of {lacking}: decisions were made without them")
@@ -145,9 +146,8 @@ def _recording(path: Path, stream: BinaryIO, first: bytes) -> ClusterRecording |
         return ClusterRecording(path, None, stream, first) if _is_event(first) else None
     if header.kind != KIND:
         return None
-    if header.format > FORMAT:
-        text = f"{path} has format {header.format}, and formats up to {FORMAT} can be read here"
-        raise InputError(f"{text}: replay it with berth {header.version} or newer")
+    if problem := format_problem(path, header.format, range(FORMAT + 1), header.version):
+        raise InputError(problem)
     return ClusterRecording(path, header, stream, first)
 
 

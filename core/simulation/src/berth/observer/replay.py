@@ -26,8 +26,8 @@ from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.objects.node import Node
 from berth.objects.pods.pod import Pod
 from berth.observer.decisions import ObservedDecision, decisions_of
-from berth.observer.events import Verb
 from berth.observer.reading import ClusterRecording, Happened, open_recording
+from berth.recordings.cluster.events import Verb
 from berth.simulation.cluster.virtual_time import VirtualTimeLoop
 from berth.simulation.errors import InputError
 from berth.simulation.plugins.plugin_settings import check_in_process

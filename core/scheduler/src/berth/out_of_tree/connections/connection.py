@@ -39,14 +39,14 @@ from berth.out_of_tree.greeting import configure, release, shake_hands
 from berth.out_of_tree.limits import MESSAGES_A_SECOND, MESSAGES_AT_ONCE, REFUSAL_BYTES
 from berth.out_of_tree.plugin_log import PluginLog
 from berth.out_of_tree.plugin_text import bounded
-from berth.out_of_tree.recordings.recorded_stub import RecordedStub
-from berth.out_of_tree.recordings.recording import CallRecording
 from berth.out_of_tree.time_budget import wanted_seconds
 from berth.out_of_tree.transport.call_attributes import PluginEndpoint
 from berth.out_of_tree.transport.channels import open_channel
+from berth.out_of_tree.transport.recorded_stub import RecordedStub
 from berth.out_of_tree.transport.rpc import RpcError
 from berth.out_of_tree.transport.services import Services, open_services
 from berth.out_of_tree.transport.socket_access import shared_folder
+from berth.recordings.calls.recording import CallRecording
 from berth_plugin_proto import (
     identity_pb2,
     identity_pb2_grpc,

@@ -28,8 +28,8 @@ from berth.out_of_tree.host import PluginHost
 from berth.out_of_tree.lifecycle.report import description, leaves, summary
 from berth.out_of_tree.lifecycle.wanted import AttachError, DesiredPlugin
 from berth.out_of_tree.points.sidecar_plugin import SidecarPlugin
-from berth.out_of_tree.recordings.recording import STOPPED, CallRecording, Extent
 from berth.out_of_tree.versions import PluginVersion, drained
+from berth.recordings.calls.recording import STOPPED, CallRecording, Extent
 
 log = logging.getLogger(__name__)
 

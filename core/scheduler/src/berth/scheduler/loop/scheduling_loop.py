@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Callable
 
 from berth.framework.clock import Clock
+from berth.recordings.core.recorded_scheduler import RecordedScheduler
 from berth.scheduler.scheduler import Scheduler
-from berth.tape.recorded_scheduler import RecordedScheduler
 
 LONGEST_WAIT_SECONDS = 30.0
 FOLLOW_SECONDS = 5.0

@@ -14,7 +14,7 @@ from aiohttp import web
 from berth.aggregated_api.status import http_status
 from berth.out_of_tree.lifecycle.attaching import Attaching
 from berth.out_of_tree.lifecycle.wanted import AttachError
-from berth.out_of_tree.recordings.recording import MAX_BYTES, CallRecording, Extent
+from berth.recordings.calls.recording import MAX_BYTES, CallRecording, Extent
 from berth.scheduler.loop.loop_turns import LoopTurns
 from berth.serving.errors import LoopBusyError
 from berth.serving.request_bounds import within_write_time

@@ -45,10 +45,10 @@ from berth.objects.workloads import (
 )
 from berth.out_of_tree.cluster_state.raw_objects import KeptObjects
 from berth.out_of_tree.queueing.requeue_events import REQUEUE_EVENT_SUFFIX
+from berth.recordings.core.recorded_scheduler import RecordedScheduler
 from berth.scheduler.scheduler import Scheduler
 from berth.scheduler.watching.needed_kinds import is_needed
 from berth.scheduler.watching.server_kinds import EVERY_KIND, ServerKinds, consequences
-from berth.tape.recorded_scheduler import RecordedScheduler
 
 log = logging.getLogger(__name__)
 

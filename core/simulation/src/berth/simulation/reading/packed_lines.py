@@ -3,11 +3,10 @@
 Called by: snapshot_file, tape_file, observer.reading, inputs.
 """
 
-import gzip
 import io
 import zlib
 from collections.abc import Iterator
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 import msgspec
 import zstandard
@@ -22,6 +21,8 @@ NO_JSON: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _BLOCK_BYTES: Final = 1 << 20
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _GZIP_MAGIC: Final = b"\x1f\x8b"
+_GZIP_WINDOW: Final = 31
+"""zlib's largest window, in gzip's form."""
 
 
 def unpacked(stream: BinaryIO) -> BinaryIO:
@@ -32,8 +33,33 @@ def unpacked(stream: BinaryIO) -> BinaryIO:
         reader = zstandard.ZstdDecompressor().stream_reader(buffered, read_across_frames=True)
         return io.BufferedReader(reader)
     if start.startswith(_GZIP_MAGIC):
-        return io.BufferedReader(gzip.GzipFile(fileobj=buffered))
+        return io.BufferedReader(_Gunzipped(buffered))
     return buffered
+
+
+class _Gunzipped(io.RawIOBase):
+    """A gzip stream, read as far as it goes: one that is cut off, or still grows, ends where it ends."""
+
+    def __init__(self, packed: BinaryIO) -> None:
+        self._packed = packed
+        self._member = zlib.decompressobj(_GZIP_WINDOW)
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer as far as the next block does. Raises: zlib.error."""
+        while True:
+            if self._member.eof:
+                block, self._member = self._member.unused_data, zlib.decompressobj(_GZIP_WINDOW)
+            else:
+                block = self._member.unconsumed_tail
+            block = block or self._packed.read(_BLOCK_BYTES)
+            data = self._member.decompress(block, len(buffer))
+            if data or not block:
+                buffer[: len(data)] = data
+                return len(data)
 
 
 def bounded_rest(stream: BinaryIO, max_bytes: int) -> bytes:

@@ -24,19 +24,11 @@ from berth.objects.decode import UndecodableObjectError
 from berth.objects.pods.pod import Pod
 from berth.plugins.registry import IN_TREE
 from berth.queue.pools.record_heap import whole
-from berth.scheduler.leading.leaderships import shard_of_records
-from berth.scheduler.plugin_source import InProcessPlugins
-from berth.scheduler.scheduler import Scheduler
-from berth.simulation.errors import InputError
-from berth.simulation.reading.kinds import KINDS
-from berth.simulation.recordings.tape_file import ReadLine
-from berth.simulation.running.engine import SimulatedEvents
-from berth.simulation.running.handlers import handlers_of
-from berth.tape import spans
-from berth.tape.calls import Claims, PodGroups, TapedPodWrites, Volumes, error_of
-from berth.tape.header import TapeHeader
-from berth.tape.recorded_scheduler import cycle_of
-from berth.tape.spans import (
+from berth.recordings.core import spans
+from berth.recordings.core.calls import Claims, PodGroups, TapedPodWrites, Volumes, error_of
+from berth.recordings.core.header import TapeHeader
+from berth.recordings.core.recorded_scheduler import cycle_of
+from berth.recordings.core.spans import (
     ANSWER,
     CALL,
     CYCLE,
@@ -48,8 +40,16 @@ from berth.tape.spans import (
     STEP,
     TIMER,
 )
-from berth.tape.tape import DRAWS, seed_of
-from berth.tape.tasks import TapedPromise, TapedTask, Tasks
+from berth.recordings.core.tape import DRAWS, seed_of
+from berth.recordings.core.tasks import TapedPromise, TapedTask, Tasks
+from berth.scheduler.leading.leaderships import shard_of_records
+from berth.scheduler.plugin_source import InProcessPlugins
+from berth.scheduler.scheduler import Scheduler
+from berth.simulation.errors import InputError
+from berth.simulation.reading.kinds import KINDS
+from berth.simulation.recordings.tape_file import ReadLine
+from berth.simulation.running.engine import SimulatedEvents
+from berth.simulation.running.handlers import handlers_of
 
 T = TypeVar("T")
 
@@ -130,7 +130,7 @@ class _Timer:
 
 
 class _Pace:
-    """Notes what is ready, and waits for the tape. Implements berth.tape.tasks.Pace."""
+    """Notes what is ready, and waits for the tape. Implements berth.recordings.core.tasks.Pace."""
 
     def __init__(self) -> None:
         self.ready_tasks: dict[int, TapedTask] = {}
@@ -146,7 +146,7 @@ class _Pace:
 
 
 class _Calls:
-    """Notes calls; the tape answers. Implements berth.tape.calls.Calls."""
+    """Notes calls; the tape answers. Implements berth.recordings.core.calls.Calls."""
 
     def __init__(self, note: Callable[..., None]) -> None:
         self._note = note

@@ -18,6 +18,9 @@ import msgspec
 
 from berth.config.errors import ConfigError
 from berth.config.loading import LoadedConfig
+from berth.recordings.core.calls import BIND
+from berth.recordings.core.header import TapeHeader
+from berth.recordings.core.spans import CALL, CYCLE, DECIDED, EVENT, MICROSECONDS
 from berth.simulation.errors import InputError
 from berth.simulation.plugins.plugin_settings import check_in_process
 from berth.simulation.recordings.playing import DivergedError, Output, PlayedCore, at_once
@@ -25,9 +28,6 @@ from berth.simulation.recordings.second_opinion import SecondOpinion
 from berth.simulation.recordings.tape_file import ReadLine, open_tape
 from berth.simulation.running.outcome import API_VERSION
 from berth.simulation.running.scores import NodeScore, node_scores
-from berth.tape.calls import BIND
-from berth.tape.header import TapeHeader
-from berth.tape.spans import CALL, CYCLE, DECIDED, EVENT, MICROSECONDS
 
 MAX_SHOWN: Final = 10
 

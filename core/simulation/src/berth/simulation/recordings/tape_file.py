@@ -8,6 +8,10 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
+from berth.recordings.core import calls, spans
+from berth.recordings.core.header import FORMAT, KIND, TapeHeader
+from berth.recordings.core.spans import END, MICROSECONDS, DeltaEncoding
+from berth.recordings.formats import cut_off, ended_early, format_problem
 from berth.simulation.errors import InputError
 from berth.simulation.reading.packed_lines import (
     LONGEST_LINE_BYTES,
@@ -17,16 +21,13 @@ from berth.simulation.reading.packed_lines import (
     whole_lines,
 )
 from berth.simulation.reading.simkube import is_trace
-from berth.tape import calls, spans
-from berth.tape.header import FORMAT, KIND, TapeHeader
-from berth.tape.spans import END, MICROSECONDS, DeltaEncoding
 
 MAX_SPANS: Final = 100_000_000
 """No recording comes near; a small file that unpacks for ever ends here."""
 
 
 class ReadLine(msgspec.Struct):
-    """A span as it is read (berth.tape.spans.Line)."""
+    """A span as it is read (berth.recordings.core.spans.Line)."""
 
     i: str
     a: list[msgspec.Raw] = []
@@ -66,16 +67,10 @@ class TapeReading:
             except (ValueError, RecursionError) as error:
                 raise InputError(f"{self.path}:{number}: {error}; record anew") from None
             if reason is not None:
-                self._say(reason)
+                self.warnings += filter(None, [ended_early(reason)])
                 return
             yield span
-        self.warnings.append(f"{self.path} is cut off: what is there was replayed")
-
-    def _say(self, reason: str) -> None:
-        if reason == "size":
-            self.warnings.append("the recording ended early: the file had the size that was allowed")
-        elif reason == "behind":
-            self.warnings.append("the recording ended early: more came than could be written in time")
+        self.warnings.append(cut_off(self.path))
 
 
 def _reason(end: ReadLine) -> str:
@@ -135,8 +130,6 @@ def _header_of(path: Path, stream: BinaryIO) -> TapeHeader:
     if header is None or header.kind != KIND:
         remedy = "make one with `berth scheduler --record-to DIR` or `berth record DIR`"
         raise InputError(f"{path} is no recording: {remedy}")
-    if header.format != FORMAT:
-        text = f"{path} has format {header.format}, and format {FORMAT} can be read here"
-        newer = " or newer" if header.format > FORMAT else ", or record anew"
-        raise InputError(f"{text}: replay it with berth {header.version}{newer}")
+    if problem := format_problem(path, header.format, range(FORMAT, FORMAT + 1), header.version):
+        raise InputError(problem)
     return header

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
-from berth.out_of_tree.recordings.frames import RecordingFrameError, RecordingFrames
-from berth.out_of_tree.recordings.recording import FORMAT
-from berth.replay.errors import UnusableRecordingError
+from berth.recordings.calls.frames import RecordingFrameError, RecordingFrames
+from berth.recordings.calls.recording import FORMAT
+from berth.recordings.errors import UnusableRecordingError
+from berth.recordings.formats import EndReason, ended_early, format_problem
 from berth_plugin_proto import recording_pb2
 
 BLOCK_BYTES = 1 << 20
@@ -38,9 +39,9 @@ def read_recording(path: Path) -> RecordingFile:
         raise UnusableRecordingError(
             f"{path} is no recording of a plugin: make one with `berth plugin record`"
         )
-    if first.header.format > FORMAT:
-        text = f"{path} has format {first.header.format}, and formats up to {FORMAT} can be read here"
-        raise UnusableRecordingError(f"{text}: replay it with berth {first.header.host_version} or newer")
+    readable = range(FORMAT + 1)
+    if problem := format_problem(path, first.header.format, readable, first.header.host_version):
+        raise UnusableRecordingError(problem)
     if entries and entries[-1].HasField("end"):
         warnings += _said_at_the_end(entries.pop().end)
     elif not warnings:
@@ -71,9 +72,9 @@ def _said_at_the_end(end: recording_pb2.RecordingEnd) -> Iterator[str]:
         case recording_pb2.RECORDING_END_REASON_COMPLETE:
             return
         case recording_pb2.RECORDING_END_REASON_SIZE:
-            yield "the recording ended early: the file had the size that was allowed (--max-size)"
+            yield f"{ended_early(EndReason.SIZE)} (--max-size)"
         case recording_pb2.RECORDING_END_REASON_BEHIND:
-            yield "the recording ended early: more came than could be written in time"
+            yield ended_early(EndReason.BEHIND)
         case recording_pb2.RECORDING_END_REASON_PLUGIN_GONE:
             yield "the recording ended early: the plugin was detached or replaced"
         case recording_pb2.RECORDING_END_REASON_STOPPED:

@@ -14,10 +14,11 @@ from typing import Final
 from berth.config.loading import LoadedConfig
 from berth.config.shards import Shard
 from berth.framework.core_ports import CorePorts
-from berth.tape.files import SUFFIX, TapeFile
-from berth.tape.header import TapeHeader
-from berth.tape.recorded_scheduler import Core, RecordedScheduler
-from berth.tape.recorder import CoreRecorder
+from berth.recordings.core.files import SUFFIX, TapeFile
+from berth.recordings.core.header import TapeHeader
+from berth.recordings.core.recorded_scheduler import Core, RecordedScheduler
+from berth.recordings.core.recorder import CoreRecorder
+from berth.recordings.line_files import LineFile, remove_oldest
 
 log = logging.getLogger(__name__)
 
@@ -49,14 +50,13 @@ class TapeRecording:
             max_in_unschedulable_seconds=max_in_unschedulable_seconds,
             shards=shards,
         )
-        folder.mkdir(parents=True, exist_ok=True)
         # Earlier runs keep what this one may not need: half of all.
-        make_room(folder, max_bytes // 2)
-        path = folder / f"{began:%Y%m%dT%H%M%S}.{began.microsecond:06}Z{SUFFIX}"
-        self._file = TapeFile(path, header, max_bytes // 2)
+        remove_oldest(folder, [f"*{SUFFIX}"], max_bytes=max_bytes // 2)
+        file = LineFile.begun(folder, began, SUFFIX, header)
+        self._file = TapeFile(file, max_bytes // 2)
         self._recorder = CoreRecorder(real, seed=header.seed, sink=self._file)
         self.ports = self._recorder.ports
-        log.info("Recording: file=%s", path)
+        log.info("recording: file=%s", file.path)
 
     def recorded(self, core: Core) -> RecordedScheduler:
         """The core as watches and scheduling loops are to drive it; it was made with `ports`."""
@@ -73,15 +73,3 @@ class TapeRecording:
     def close(self) -> None:
         """Write what waits, and end the file; blocks, for some seconds at most."""
         self._file.close()
-
-
-def make_room(folder: Path, max_bytes: int) -> None:
-    """Remove the oldest recordings until the rest has at most so many bytes. Raises: OSError."""
-    files = sorted(folder.glob(f"*{SUFFIX}"))
-    sizes = [file.stat().st_size for file in files]
-    total = sum(sizes)
-    for file, size in zip(files, sizes, strict=True):
-        if total <= max_bytes:
-            return
-        file.unlink()
-        total -= size

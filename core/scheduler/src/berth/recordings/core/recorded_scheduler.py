@@ -18,10 +18,10 @@ from berth.framework.cluster_event import ActionType
 from berth.framework.mirrors.listers import Listers, Store
 from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.queue.scheduling_queue import SchedulingQueue
+from berth.recordings.core.spans import CYCLE, DECIDED, EVENT, FLUSH, POP, kind_of
+from berth.recordings.core.tape import Tape
+from berth.recordings.core.tasks import Tasks
 from berth.snapshot.snapshot import Snapshot
-from berth.tape.spans import CYCLE, DECIDED, EVENT, FLUSH, POP, kind_of
-from berth.tape.tape import Tape
-from berth.tape.tasks import Tasks
 
 
 class Core(Protocol):

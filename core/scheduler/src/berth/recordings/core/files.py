@@ -6,21 +6,16 @@ A disk that is too slow, full or gone costs the recording, and nothing else: wha
 line says why it ends, and everything after it is counted as dropped.
 """
 
-import gzip
 import logging
-import os
 import queue
 import threading
 from contextlib import suppress
-from enum import Enum
-from pathlib import Path
-from typing import BinaryIO, Final
-
-import msgspec
+from typing import Final
 
 from berth.framework.clock import SYSTEM_CLOCK
-from berth.tape.header import TapeHeader
-from berth.tape.spans import END, DeltaEncoding, SpanLine, TapeSpan, line_of
+from berth.recordings.core.spans import END, DeltaEncoding, SpanLine, TapeSpan, line_of
+from berth.recordings.formats import EndReason
+from berth.recordings.line_files import LineFile
 
 log = logging.getLogger(__name__)
 
@@ -28,37 +23,22 @@ SUFFIX: Final = ".tape.gz"
 MAX_WAITING: Final = 200_000
 """So many spans may wait for the disk: they are small, and refer to objects that the cluster has."""
 FLUSH_SECONDS: Final = 1.0
-LEVEL: Final = 3
-PRIVATE: Final = 0o600
-"""Only its owner reads a recording: pods' annotations are in it."""
-
-
-class EndOfRecording(Enum):
-    """Why a recording ended."""
-
-    COMPLETE = "complete"
-    SIZE = "size"
-    BEHIND = "behind"
 
 
 class TapeFile:
     """A sink (recorder.Sink) that writes a file of at most so many bytes."""
 
-    def __init__(
-        self, path: Path, header: TapeHeader, max_bytes: int, max_waiting: int = MAX_WAITING
-    ) -> None:
-        """Begin the file. Raises: OSError."""
-        self.path = path
+    def __init__(self, file: LineFile, max_bytes: int, max_waiting: int = MAX_WAITING) -> None:
+        """Write to the file, which has its header and nothing else."""
         self.written = 0
         """Spans that are in the file."""
         # Each counter has one thread that moves it: those two are the event loop's.
         self._taken = self._refused = 0
         self._max_bytes = max_bytes
         self._max_waiting = max_waiting
-        self._header = header
-        self._queue: queue.SimpleQueue[TapeSpan | EndOfRecording] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[TapeSpan | EndReason] = queue.SimpleQueue()
         self._ended = self._over = False
-        self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE), "wb")
+        self._file = file
         self._thread = threading.Thread(target=self._run, name="tape", daemon=True)
         self._thread.start()
 
@@ -69,7 +49,7 @@ class TapeFile:
             self._refused += 1
         elif self._queue.qsize() >= self._max_waiting:
             self._refused += 1
-            self._end(EndOfRecording.BEHIND)
+            self._end(EndReason.BEHIND)
         else:
             self._queue.put(span)
 
@@ -81,10 +61,10 @@ class TapeFile:
     def close(self, seconds: float = 5.0) -> None:
         """Write what waits, for that long, and end the file."""
         if not self._ended:
-            self._end(EndOfRecording.COMPLETE)
+            self._end(EndReason.COMPLETE)
         self._thread.join(seconds)
 
-    def _end(self, reason: EndOfRecording) -> None:
+    def _end(self, reason: EndReason) -> None:
         self._ended = True
         self._queue.put(reason)
 
@@ -92,35 +72,33 @@ class TapeFile:
 
     def _run(self) -> None:
         try:
-            with self._file as file:
-                self._write_all(file)
+            self._write_all(self._file)
         except OSError as error:
-            log.warning("recording ended: file=%s error=%s", self.path, error)
+            log.warning("recording ended: file=%s error=%s", self._file.path, error)
         finally:
             self._ended = self._over = True
+            with suppress(OSError):
+                self._file.close()
             self._forget_left()
 
-    def _write_all(self, file: BinaryIO) -> None:
-        differences, reason = DeltaEncoding(), EndOfRecording.SIZE
-        with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=LEVEL) as out:
-            out.write(msgspec.json.encode(self._header) + b"\n")
-            due = SYSTEM_CLOCK.monotonic() + FLUSH_SECONDS
-            while file.tell() < self._max_bytes:
-                with suppress(queue.Empty):
-                    item = self._queue.get(timeout=FLUSH_SECONDS)
-                    if isinstance(item, EndOfRecording):
-                        reason = item
-                        break
-                    out.write(line_of(item, differences) + b"\n")
-                    self.written += 1
-                if SYSTEM_CLOCK.monotonic() > due:
-                    out.flush()
-                    file.flush()
-                    due = SYSTEM_CLOCK.monotonic() + FLUSH_SECONDS
-            self._ended = True
-            out.write(msgspec.json.encode(SpanLine(END, [reason.value])) + b"\n")
-        if reason is not EndOfRecording.COMPLETE:
-            log.warning("recording ended: file=%s reason=%s", self.path, reason.value)
+    def _write_all(self, file: LineFile) -> None:
+        differences, reason = DeltaEncoding(), EndReason.SIZE
+        due = SYSTEM_CLOCK.monotonic() + FLUSH_SECONDS
+        while file.size_bytes < self._max_bytes:
+            with suppress(queue.Empty):
+                item = self._queue.get(timeout=FLUSH_SECONDS)
+                if isinstance(item, EndReason):
+                    reason = item
+                    break
+                file.write(line_of(item, differences))
+                self.written += 1
+            if SYSTEM_CLOCK.monotonic() > due:
+                file.flush()
+                due = SYSTEM_CLOCK.monotonic() + FLUSH_SECONDS
+        self._ended = True
+        file.close(SpanLine(END, [reason]))
+        if reason is not EndReason.COMPLETE:
+            log.warning("recording ended: file=%s reason=%s", file.path, reason)
 
     def _forget_left(self) -> None:
         with suppress(queue.Empty):

@@ -17,9 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from berth.framework.clock import SYSTEM_CLOCK
-from berth.out_of_tree.recordings.frames import framed
-from berth.out_of_tree.transport.conversation import TRACEPARENT, field_of
-from berth.out_of_tree.transport.traceparent import Metadata
+from berth.recordings.calls.frames import framed
 from berth.version import version
 from berth_plugin_proto import (
     identity_pb2,
@@ -106,12 +104,12 @@ class CallRecording:
         if self._attempts == self._extent.attempts:
             asyncio.get_running_loop().call_later(LAST_WORDS_SECONDS, self._close)
 
-    def asked(self, name: str, request: Any, seconds: float, metadata: Metadata) -> int:
-        """A call was sent; its number."""
+    def asked(self, field: str, request: Any, seconds: float, traceparent: str | None) -> int:
+        """A call was sent, by the field of a ConverseRequest; its number."""
         number = self.opened()
-        call = scheduling_pb2.ConverseRequest(id=number, traceparent=dict(metadata).get(TRACEPARENT))
+        call = scheduling_pb2.ConverseRequest(id=number, traceparent=traceparent)
         call.timeout.FromNanoseconds(int(seconds * 1e9))
-        getattr(call, field_of(name)).CopyFrom(request)
+        getattr(call, field).CopyFrom(request)
         self._put(call=call)
         return number
 

@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 from berth.framework.core_ports import CorePorts
 from berth.framework.handle import OnBound
 from berth.framework.ports.background import Background, Promise, Timer
-from berth.tape.calls import Claims, PodGroups, TapedPodWrites, Volumes
-from berth.tape.recorded_scheduler import Core, RecordedScheduler
-from berth.tape.spans import ANSWER, CALL, STEP, TIMER, kind_of
-from berth.tape.tape import Sink, Tape
-from berth.tape.tasks import TapedPromise, TapedTask, Tasks
+from berth.recordings.core.calls import Claims, PodGroups, TapedPodWrites, Volumes
+from berth.recordings.core.recorded_scheduler import Core, RecordedScheduler
+from berth.recordings.core.spans import ANSWER, CALL, STEP, TIMER, kind_of
+from berth.recordings.core.tape import Sink, Tape
+from berth.recordings.core.tasks import TapedPromise, TapedTask, Tasks
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""What an observer's file is made of: a JSON object a line, compressed by zstd.
+"""What an observer's file is made of: a JSON object a line, compressed by gzip (up to 0.1 by zstd).
 
     {"apiVersion": "simulation.berth.dev/v1alpha1", "kind": "ClusterRecording", ...}   what it is
     {"time": "2026-11-23T08:44:41.214360Z", "event": "Add", "resource": {...}}         what is there
@@ -16,12 +16,13 @@ from typing import Final
 
 import msgspec
 
-from berth.simulation.reading.snapshot_file import API_VERSION
+from berth.recordings.core.header import API_VERSION
+from berth.recordings.formats import EndReason
 
 KIND: Final = "ClusterRecording"
 END: Final = "ClusterRecordingEnd"
 FORMAT: Final = 1
-SUFFIX: Final = ".cluster.zst"
+SUFFIX: Final = ".cluster.gz"
 
 
 class ObserverHeader(msgspec.Struct, rename="camel", kw_only=True):
@@ -54,21 +55,14 @@ class ObservedEvent(msgspec.Struct):
     resource: msgspec.Raw
 
 
-class EndOfFile(StrEnum):
-    """Why a file ended."""
-
-    SIZE = "size"
-    STOPPED = "stopped"
-
-
 class End(msgspec.Struct):
     """The last line of a file."""
 
     kind: str
-    reason: EndOfFile
+    reason: EndReason
 
 
 def line_of(seconds: float, verb: Verb, document: bytes) -> bytes:
     """An event as it is written. Units: seconds since the epoch."""
     event = ObservedEvent(datetime.fromtimestamp(seconds, UTC), verb, msgspec.Raw(document))
-    return msgspec.json.encode(event) + b"\n"
+    return msgspec.json.encode(event)

@@ -10,10 +10,10 @@ from typing import Any
 import grpc
 
 from berth.framework.clock import SYSTEM_CLOCK
-from berth.out_of_tree.recordings.recording import CallRecording
-from berth.out_of_tree.transport.conversation import field_of
+from berth.out_of_tree.transport.conversation import TRACEPARENT, field_of
 from berth.out_of_tree.transport.rpc import RpcError
 from berth.out_of_tree.transport.traceparent import Metadata
+from berth.recordings.calls.recording import CallRecording
 from berth_plugin_proto import scheduling_pb2
 
 
@@ -46,7 +46,7 @@ class RecordedStub:
             return response
 
         async def scheduling(request: Any, *, timeout: float, metadata: Metadata = ()) -> Any:  # noqa: ASYNC109 - as a stub
-            number = recording.asked(name, request, timeout, metadata)
+            number = recording.asked(field_of(name), request, timeout, dict(metadata).get(TRACEPARENT))
             try:
                 response = await call(request, timeout=timeout, metadata=metadata)
             except BaseException as error:

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from berth.framework.clock import Clock
+from berth.recordings.core.spans import CYCLE, FOLLOW, POP, STEP, RecordingClock, TapeSpan
 from berth.snapshot.snapshot import Snapshot
-from berth.tape.spans import CYCLE, FOLLOW, POP, STEP, RecordingClock, TapeSpan
 
 Sink = Callable[[TapeSpan], None]
 """Takes a span that is over. It returns at once, and does not raise."""

@@ -1,1 +1,0 @@
-"""What passes between the host and a plugin, written down while it happens."""

@@ -1,0 +1,1 @@
+"""What passes between the host and a sidecar, recorded while it happens, and read again."""
