@@ -141,6 +141,7 @@ class NodeSearch:
         diagnosis_builder: DiagnosisBuilder,
     ) -> Feasible | Status:
         if attempt.pod.nominated_node_name:
+            evaluation.note_wait()
             alone = await self._own_nomination(framework, attempt, diagnosis_builder)
             if alone is not None:
                 attempt.record.evaluated_count = attempt.record.feasible_count = 1
@@ -149,11 +150,13 @@ class NodeSearch:
         asked = len(attempt.nodes) if candidates is None else int(np.count_nonzero(candidates))
         left = candidates
         if self.nominated.any():
+            evaluation.note_wait()
             left = await self._beside_nominated(framework, attempt, candidates, diagnosis_builder)
         feasible = await _passed(attempt, evaluation, left, diagnosis_builder)
         self._sample(framework, feasible, candidates, asked, attempt.nodes)
         attempt.record.evaluated_count = feasible.evaluated
         if framework.extenders:
+            evaluation.note_wait()
             await _leave_to_extenders(framework, attempt, feasible, diagnosis_builder)
         attempt.record.feasible_count = feasible.count
         return feasible if feasible.count else does_not_fit(diagnosis_builder.diagnosis())

@@ -57,6 +57,7 @@ class CachedEvaluation:
         self.asked_in = 0
         """The number of the last cycle that looked the class up."""
         self._detailed = detailed
+        self._waited = False
         self.clear()
 
     def clear(self) -> None:
@@ -99,6 +100,7 @@ class CachedEvaluation:
 
     def begin(self, attempt: Attempt) -> None:
         """Begin a cycle: find the dirty rows, and copy the plugins' cycle state of the first cycle."""
+        self._waited = False
         if self.known and not self._follow(attempt):
             self.clear()
         if self._invalidation is None:
@@ -106,7 +108,7 @@ class CachedEvaluation:
                 self._invalidation = CacheInvalidation(self.plugins, attempt.nodes)
             return
         attempt.state.take_over(self._values)
-        self.check(attempt)
+        self._check_keys(attempt)
 
     def _follow(self, attempt: Attempt) -> bool:
         assert self._invalidation is not None, "a known class has its invalidation"
@@ -181,6 +183,7 @@ class CachedEvaluation:
         self._moved.take(self._dirty, len(attempt.nodes))
 
     async def _awaited(self, later: Awaitable[None]) -> None:
+        self._waited = True
         try:
             await later
         except OverBudgetError:
@@ -255,9 +258,17 @@ class CachedEvaluation:
 
     def check(self, attempt: Attempt) -> None:
         """Check that no sidecar changed its cache key during the cycle. Raises: StartOverError."""
+        if self._waited or self.uncacheable is not None:
+            self._check_keys(attempt)
+
+    def _check_keys(self, attempt: Attempt) -> None:
         invalidation = self._invalidation
         if invalidation is not None and invalidation.remote_keys and not invalidation.holds(attempt):
             raise StartOverError
+
+    def note_wait(self) -> None:
+        """Something else is awaited in this cycle, during which sidecars may change."""
+        self._waited = True
 
     def end(self, attempt: Attempt) -> None:
         """End a cycle that evaluated all nodes: keep the results for further pods of the class."""

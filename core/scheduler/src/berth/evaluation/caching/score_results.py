@@ -23,6 +23,8 @@ class _ScoresByRow(NamedTuple):
 
     final: list[tuple[int, ScoreOf]]
     raw: list[ScoreOf]
+    columns: Sequence[AnswerColumns]
+    """Those that scores are read from: a row that is dirty there has to be asked about first."""
 
 
 class ScoreResults:
@@ -108,32 +110,35 @@ class ScoreResults:
             self._names = nodes.resource_names
         if not self._remote or self._by_row is None:
             return self._by_row
-        return self._divided(
-            [
-                self._read_from_columns(plugin, attempt)
-                if isinstance(plugin, RemotePlugin)
-                else self._forms[plugin.name].one
-                for plugin, _ in self._row_plugins
-            ]
-        )
+        columns = {plugin.name: plugin.read(attempt, SCORES) for plugin in self._remote}
+        forms = [
+            self._read_from(columns[plugin.name], plugin, final=i < len(self._plain))
+            if plugin.name in columns
+            else self._forms[plugin.name].one
+            for i, (plugin, _) in enumerate(self._row_plugins)
+        ]
+        return self._divided(forms, [each for each in columns.values() if each is not None])
 
-    def _divided(self, forms: Sequence[ScoreOf | None]) -> _ScoresByRow | None:
+    def _divided(
+        self, forms: Sequence[ScoreOf | None], columns: Sequence[AnswerColumns] = ()
+    ) -> _ScoresByRow | None:
         there = [form for form in forms if form is not None]
         if len(there) < len(forms):
             return None
         weights = [weight for _, weight in self._plain]
-        return _ScoresByRow(list(zip(weights, there, strict=False)), there[len(weights) :])
+        return _ScoresByRow(list(zip(weights, there, strict=False)), there[len(weights) :], columns)
 
-    def _read_from_columns(self, plugin: RemotePlugin, attempt: Attempt) -> ScoreOf:
+    @staticmethod
+    def _read_from(columns: AnswerColumns | None, plugin: ScorePlugin, *, final: bool) -> ScoreOf:
         """The plugin's raw score of a row, which is checked where it is final."""
-        columns = plugin.read(attempt, SCORES)
         if columns is None:
             return zero
-        if all(plugin is not final for final, _ in self._plain):
+        if not final:
             return columns.raw_score
+        raw_score = columns.raw_score
 
         def checked(row: int) -> int:
-            score = columns.raw_score(row)
+            score = raw_score(row)
             check_score(plugin.name, score)
             return score
 
@@ -144,7 +149,7 @@ class ScoreResults:
     ) -> set[int]:
         """Score a few rows, one at a time; returns those that a remote plugin has to answer for first."""
         total_scores, of_objects = self.total_scores, self.total_scores.of_objects
-        columns = self._columns(attempt) if self._remote and not asked else ()
+        columns = () if asked else forms.columns
         unasked: set[int] = set()
         for row in rows:
             if not fits.item(row):
@@ -161,11 +166,6 @@ class ScoreResults:
         if self._plain:
             attempt.state.meter.worked(self._plain[-1][0].name)
         return unasked
-
-    def _columns(self, attempt: Attempt) -> list[AnswerColumns]:
-        """The columns of the remote plugins."""
-        found = (plugin.read(attempt, SCORES) for plugin in self._remote)
-        return [columns for columns in found if columns is not None]
 
     async def _ask_remote_first(self, attempt: Attempt, rows: set[int], fits: Mask, point: int) -> None:
         await ask_side_by_side(self._remote, attempt, SCORES, rows_of(rows), point=point, error=score_error)
