@@ -33,6 +33,7 @@ def lines(files):
             [file for file in OPERATOR.rglob("*.py") if "definitions" not in file.parts],
             id="the operator",
         ),
+        pytest.param("0041-cel", [*(CLIENT.parent / "cel").glob("*.py")], id="CEL"),
     ],
 )
 def test_a_size_that_a_decision_names_is_that_of_the_code(decision, files):
