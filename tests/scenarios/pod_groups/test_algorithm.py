@@ -187,5 +187,5 @@ async def test_a_group_ends_with_its_budget():
     await cluster.run()
 
     assert not cluster.bound
-    error = "scheduling cycle exceeded its budget of 1s of CPU in TurnsDown"
+    error = "scheduling cycle exceeded its budget of 0.4s of CPU in TurnsDown"
     assert all(cluster.message(name).endswith(error) for name in "abcd")

@@ -236,7 +236,8 @@ async def test_metrics_of_informers(tmp_path, release):
     """From 1.37 on, by client-go's names (kubernetes/kubernetes#140511)."""
     async with scheduling(tmp_path / "k", node("n1"), member("a"), release=release) as (sandbox, core):
         await eventually(lambda: nodes_of(sandbox))
-        text = core._metrics.text().decode()
+        shown = core._metrics.event_handled.__self__
+        text = shown.text().decode()
     of_pods = 'informer_processing_latency_seconds_count{group="",name="kube-scheduler",resource="pods"'
 
     assert (release in NEWER) == (of_pods in text)
