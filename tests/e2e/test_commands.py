@@ -95,7 +95,7 @@ class Inputs:
         return self.scheduler(configuration=CONFIGURATION + profile)
 
     def no_kubeconfig(self):
-        return self.with_kubeconfig(name="absent")
+        return self.with_kubeconfig("--secure-port=0", name="absent")
 
     def no_configuration(self):
         return "berth", "scheduler", f"--config={self.folder / 'absent'}"
@@ -108,7 +108,7 @@ class Inputs:
 
     def no_socket_folder(self):
         plugins = self.file("plugins.yaml", f"{PLUGINS}{self.folder}/absent/gpu-share/gpu-share.sock\n")
-        return self.with_kubeconfig(f"--plugins={plugins}")
+        return self.with_kubeconfig(f"--plugins={plugins}", "--secure-port=0")
 
     def broken_line(self):
         self.file("openb_node_list_all_node.csv", NODES_CSV)

@@ -21,7 +21,7 @@ async def test_the_live_page_is_served_where_a_flag_says_so(monkeypatch, flags, 
 
     monkeypatch.setattr(starting, "run", run)
     monkeypatch.setattr(starting, "configure_logs", lambda **_: None)
-    options = parse_flags([*flags, "--release=1.36"])
+    options = parse_flags([*flags, "--release=1.36", "--secure-port=0"])
     try:
         await starting.start(options, read_settings(options))
     finally:
