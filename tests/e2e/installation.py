@@ -115,10 +115,11 @@ class Installation:
         return [pod for pod in found if not pod["metadata"].get("deletionTimestamp")]
 
     def leader(self, instance="main"):
-        """Give the pod that leads, by what the replicas log; None while none does."""
-        for pod in self.pods(instance):
+        """Give the pod that holds the lease, by what the replicas log; None while none does."""
+        holder = self.get("lease", f"berth-{instance}").get("spec", {}).get("holderIdentity")
+        for pod in self.pods(instance) if holder else ():
             log = self.kubectl("logs", "-n", SYSTEM, pod["metadata"]["name"], "-c", "scheduler")
-            if log.rfind("became leader") > log.rfind("stopped leading"):
+            if f"became leader: identity={holder} " in log:
                 return pod
         return None
 

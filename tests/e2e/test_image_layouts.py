@@ -42,14 +42,15 @@ def test_the_scheduler_starts(program):
 
 
 PROBE = """
-import berth, json, os, ssl
+import json, os, ssl
+import berth.version
 from pathlib import Path
 print(os.getuid(), os.getgid())
 try:
     open("/written", "w")
 except OSError as error:
     print(error.strerror)
-print(Path(json.__cached__).is_file(), Path(berth.__cached__).is_file())
+print(Path(json.__cached__).is_file(), Path(berth.version.__cached__).is_file())
 print(len(ssl.create_default_context().get_ca_certs()) > 100)
 """
 

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.clock import nanoseconds
 from berth.framework.status import failed
 
 SPAN_ID_BYTES = 8
@@ -17,7 +18,7 @@ _random_bytes = random.Random().randbytes
 
 Metadata = tuple[tuple[str, str], ...]
 
-W = TypeVar("W", bound=Awaitable[object])
+R = TypeVar("R")
 
 Outcome = Callable[[BaseException | None], Mapping[str, str | int]]
 """The attributes that say how a call ended."""
@@ -27,10 +28,20 @@ class CallSpan:
     """A call as a stretch of the cycle, for as long as it is entered.
 
     Entering gives the metadata that makes the plugin's spans its children. `attributes` say what is called,
-    `outcome` what came of it. A call whose answer says when it came ended then, however late it is awaited.
+    `outcome` what came of it. It ends when the answer comes, however late that is awaited.
     """
 
-    __slots__ = ("_answer", "_attributes", "_index", "_name", "_outcome", "_record", "_sampled", "metadata")
+    __slots__ = (
+        "_answer",
+        "_answered_ns",
+        "_attributes",
+        "_index",
+        "_name",
+        "_outcome",
+        "_record",
+        "_sampled",
+        "metadata",
+    )
 
     def __init__(
         self,
@@ -46,6 +57,7 @@ class CallSpan:
         self._attributes = attributes
         self._outcome = outcome
         self._answer: object = None
+        self._answered_ns = 0
         self.metadata: Metadata = ()
 
     def __enter__(self) -> Metadata:
@@ -60,10 +72,18 @@ class CallSpan:
         self.metadata = (("traceparent", f"00-{record.trace_id.hex()}-{span_id.hex()}-{flags}"),)
         return self.metadata
 
-    def until(self, answer: W) -> W:
-        """The answer to the call, or to its repetition."""
-        self._answer = answer
-        return answer
+    def until(self, answer: Awaitable[R]) -> Awaitable[R]:
+        """The answer to the call, or to its repetition, at which the span ends."""
+        if self._record is None or hasattr(answer, "answered_ns"):
+            self._answer = answer
+            return answer
+        return self._timed(answer)
+
+    async def _timed(self, answer: Awaitable[R]) -> R:
+        try:
+            return await answer
+        finally:
+            self._answered_ns = nanoseconds()
 
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
         if self._record is None:
@@ -71,5 +91,5 @@ class CallSpan:
         # An exception that ends a coroutine or a task has no text.
         status = None if error is None else failed(str(error) or "cancelled")
         self._record.end(self._index, status, **self._outcome(error))
-        if answered_ns := getattr(self._answer, "answered_ns", 0):
+        if answered_ns := getattr(self._answer, "answered_ns", self._answered_ns):
             self._record.intervals[self._index].ended_ns = answered_ns
