@@ -48,7 +48,10 @@ def named(key: AnyKey) -> str:
 class GroupTrees:
     """The groups as the watches have shown them; `follows` says whether parents count.
 
-    Cost: `path` O(depth); `children` and `leaves` O(groups below, sorted).
+    A walk down by `children` ends at MAX_DEPTH, whatever users wrote: deeper groups, and those of a circle,
+    have no parent.
+
+    Cost: `path` O(MAX_DEPTH); `children` and `leaves` O(groups below, sorted).
     """
 
     __slots__ = ("_above", "_below", "_composites", "_groups", "follows")
@@ -110,8 +113,8 @@ class GroupTrees:
         return "" if at is None else deep
 
     def children(self, key: TreeKey) -> list[AnyGroup]:
-        """The groups right below, those created first first, and then by name."""
-        found = [group for group in map(self.get, self._below.get(key, ())) if group is not None]
+        """The groups right below that have a root, those created first first, and then by name."""
+        found = [path[0] for path in map(self.path, self._below.get(key, ())) if path]
         return sorted(found, key=lambda one: (one.metadata.creation_timestamp or _FIRST, one.name))
 
     def every(self, key: AnyKey) -> Iterator[AnyGroup]:
