@@ -16,7 +16,7 @@ from berth.objects.label_selector import LabelSelector
 from berth.objects.pods.pod import Pod
 from berth.objects.pods.pod_decoding import decode_pod
 from berth.objects.pods.pod_spec import Container, TopologySpreadConstraint
-from berth.out_of_tree.connections.event_interest import happened
+from berth.out_of_tree.connections.event_interest import actions_of_change
 from berth.plugins.image_locality import ImageLocality
 from berth.plugins.node_resources_fit import NodeResourcesFit
 from berth.plugins.pod_topology_spread import PodTopologySpread
@@ -103,7 +103,7 @@ def test_a_resize_that_is_done(release, event, hint):
     (found,) = pod_events(before, after, resizes_count_by_pod=rules.resizes_count_by_pod)
 
     assert event == found.label
-    assert found.action == happened(before, after, resizes_count_by_pod=rules.resizes_count_by_pod)
+    assert found.action == actions_of_change(before, after, resizes_count_by_pod=rules.resizes_count_by_pod)
     assert hint is of_pods.hint(make_pod("waiting", requests={"cpu": "1"}), before, after)
 
 

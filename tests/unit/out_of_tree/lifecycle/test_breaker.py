@@ -6,7 +6,7 @@ from berth.config.out_of_tree.sidecars import ExemptPods, SidecarSpec
 from berth.out_of_tree import time_budget
 from berth.out_of_tree.connections.breaker import FAILURES_IN_A_ROW, FIRST_PAUSE_SECONDS, Breaker, Circuit
 from berth.out_of_tree.connections.conditions import ConditionType
-from berth.out_of_tree.errors import NotConnectedError, OutOfTimeError, ProtocolError
+from berth.out_of_tree.errors import CycleTimeUsedUpError, NotConnectedError, ProtocolError
 from berth.out_of_tree.time_budget import CYCLE_SECONDS, LONGEST_SECONDS, wanted_seconds
 from berth.testing.builders import make_pod
 from berth_plugin_proto import identity_pb2
@@ -175,7 +175,7 @@ async def test_cycle_budget():
         time_budget.seconds_left(state, "Filter")
         key = (time_budget._Deadline, False)
         state.write(key, time_budget._Deadline(state.get(key).at - CYCLE_SECONDS))
-        with pytest.raises(OutOfTimeError, match="the cycle's time is used up"):
+        with pytest.raises(CycleTimeUsedUpError, match="the cycle's time is used up"):
             await harness.filter(state=state)
         assert harness.connection.breaker.circuit is Circuit.CLOSED
 

@@ -141,7 +141,7 @@ class NodeSearch:
         diagnosis_builder: DiagnosisBuilder,
     ) -> Feasible | Status:
         if attempt.pod.nominated_node_name:
-            evaluation.note_wait()
+            evaluation.keys_may_change()
             alone = await self._own_nomination(framework, attempt, diagnosis_builder)
             if alone is not None:
                 attempt.record.evaluated_count = attempt.record.feasible_count = 1
@@ -150,13 +150,13 @@ class NodeSearch:
         asked = len(attempt.nodes) if candidates is None else int(np.count_nonzero(candidates))
         left = candidates
         if self.nominated.any():
-            evaluation.note_wait()
+            evaluation.keys_may_change()
             left = await self._beside_nominated(framework, attempt, candidates, diagnosis_builder)
         feasible = await _passed(attempt, evaluation, left, diagnosis_builder)
         self._sample(framework, feasible, candidates, asked, attempt.nodes)
         attempt.record.evaluated_count = feasible.evaluated
         if framework.extenders:
-            evaluation.note_wait()
+            evaluation.keys_may_change()
             await _leave_to_extenders(framework, attempt, feasible, diagnosis_builder)
         attempt.record.feasible_count = feasible.count
         return feasible if feasible.count else does_not_fit(diagnosis_builder.diagnosis())
@@ -294,7 +294,7 @@ async def _passed(
     """The candidates that all Filter plugins let pass. Shapes: candidates bool (n,), None for all rows."""
     point = attempt.record.begin("Filter")
     try:
-        later = evaluation.refresh(attempt, candidates, point)
+        later = evaluation.refresh_filters(attempt, candidates, point)
         if later is not None:
             await later
         filter_results = evaluation.filter_results

@@ -12,7 +12,7 @@ import numpy as np
 from berth.evaluation.caching.cached_evaluation import CachedEvaluation
 from berth.evaluation.caching.top_scores import highest_of
 from berth.evaluation.find_nodes import Feasible
-from berth.evaluation.points.extending import add_priorities
+from berth.evaluation.points.extending import add_extender_scores
 from berth.evaluation.points.scoring import ask_scores, final_scores
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.interface import ScorePlugin, Scores
@@ -60,7 +60,7 @@ async def select_host(
     finally:
         attempt.record.end(point)
     if framework.extenders:
-        await add_priorities(framework.extenders, attempt, scores)
+        await add_extender_scores(framework.extenders, attempt, scores)
     best, places = highest_of(scores.totals)
     row = int(scores.rows[drawn(places, chance)])
     for observer in framework.decision_observers:

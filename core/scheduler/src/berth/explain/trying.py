@@ -14,7 +14,7 @@ import numpy as np
 from berth.evaluation.caching.cached_evaluation import CachedEvaluation
 from berth.evaluation.caching.node_plugins import NodePlugins
 from berth.evaluation.find_nodes import Feasible, NodeSearch, Rotation
-from berth.evaluation.points.extending import add_priorities, run_extender_filters
+from berth.evaluation.points.extending import add_extender_scores, run_extender_filters
 from berth.evaluation.select_host import score_nodes
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.cycle_budget import CycleMeter
@@ -252,7 +252,7 @@ async def _scored(framework: Framework, tried: PodTrial, answers: CachedEvaluati
     feasible = replace(tried.feasible, mask=tried.fits, count=count, matches_cache=whole)
     try:
         scores = await score_nodes(tried.attempt, answers, feasible)
-        await add_priorities(framework.extenders, tried.attempt, scores)
+        await add_extender_scores(framework.extenders, tried.attempt, scores)
     except PluginError as error:
         rows = np.flatnonzero(tried.fits)
         return replace(

@@ -26,9 +26,9 @@ from berth.out_of_tree.cluster_state.state_feed import StateFeed
 from berth.out_of_tree.connections.connection import PluginConnection
 from berth.out_of_tree.errors import (
     CallFailedError,
+    CycleTimeUsedUpError,
     LateError,
     NotConnectedError,
-    OutOfTimeError,
     PluginFailedError,
     ProtocolError,
     RequestTooLargeError,
@@ -115,7 +115,7 @@ class Caller:
     def ask(self, name: str, request: Any, state: CycleState, read: Callable[[Any], R]) -> SentCall[R]:
         """Send a request to the scheduling service; to be awaited for what is read out of the response.
 
-        What goes wrong is raised there: NotConnectedError, OutOfTimeError, RequestTooLargeError,
+        What goes wrong is raised there: NotConnectedError, CycleTimeUsedUpError, RequestTooLargeError,
         CallFailedError, PluginFailedError, ProtocolError.
         """
         seconds = min(self.connection.seconds_for(name), seconds_left(state, name))
@@ -145,7 +145,7 @@ class Caller:
         """The response to come, within scopes that count the call; the error of one that can't be sent."""
         try:
             if seconds <= 0:
-                raise OutOfTimeError(self.plugin, f"{name} was not asked: the cycle's time is used up")
+                raise CycleTimeUsedUpError(self.plugin, f"{name} was not asked: the cycle's time is used up")
             scopes.enter_context(CountedCall(self, name))
             scopes.enter_context(span)
             return self._asked(name, request, span, seconds)

@@ -5,7 +5,7 @@ SidecarError               the call has failed; the extension point's failure po
 ├── CallFailedError        the plugin answered with a gRPC error, or was cut off
 │   └── LateError          it did not answer in time
 ├── PluginFailedError      the plugin answered that something broke on its side
-├── OutOfTimeError         the cycle's time was used up before the plugin could be asked
+├── CycleTimeUsedUpError   the cycle's time was used up before the plugin could be asked
 ├── RequestTooLargeError   the pod makes the request larger than any message may be; nothing was sent
 └── ProtocolError          the plugin answered what the protocol does not allow
     └── RefusedError       it refused its arguments
@@ -39,7 +39,7 @@ class PluginFailedError(SidecarError):
     """The plugin says that something broke."""
 
 
-class OutOfTimeError(SidecarError):
+class CycleTimeUsedUpError(SidecarError):
     """The cycle has no time left for the call."""
 
 

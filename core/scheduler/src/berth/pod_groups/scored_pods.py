@@ -12,7 +12,7 @@ from berth.evaluation.caching.cached_evaluation import CachedEvaluation
 from berth.evaluation.caching.node_plugins import NodePlugins
 from berth.evaluation.caching.top_scores import highest_of
 from berth.evaluation.find_nodes import NodeSearch, Rotation
-from berth.evaluation.points.extending import add_priorities
+from berth.evaluation.points.extending import add_extender_scores
 from berth.evaluation.select_host import drawn, score_nodes
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.group_plans import GroupPlan
@@ -70,5 +70,5 @@ class ScoredPods:
         except PluginError as error:
             return failed(error)
         if framework.extenders:
-            await add_priorities(framework.extenders, attempt, scores)
+            await add_extender_scores(framework.extenders, attempt, scores)
         return scores

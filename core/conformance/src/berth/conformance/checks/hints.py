@@ -17,7 +17,7 @@ from berth.conformance.subject import PluginUnderTest, brief, readable, skip
 from berth.objects.decode import decoder
 from berth.objects.node import Node
 from berth.objects.pods.pod_decoding import decode_pod
-from berth.out_of_tree.connections.event_interest import compiled, happened
+from berth.out_of_tree.connections.event_interest import actions_of_change, compiled
 from berth.out_of_tree.packing import bits_of, hints_of
 from berth.snapshot.columns.growing import Mask
 from berth_plugin_proto import identity_pb2, queueing_pb2
@@ -228,7 +228,7 @@ async def _is_queued(host: HostState, pod: Document, old: Document, new: Documen
         _node(msgspec.json.encode(new)),
         _pod(msgspec.json.encode(pod)),
     )
-    actions = happened(before, after)
+    actions = actions_of_change(before, after)
     covering = [
         each
         for each in compiled(host.subject.capabilities.events)

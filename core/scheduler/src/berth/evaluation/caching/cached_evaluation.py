@@ -4,7 +4,7 @@ A row is dirty if it changed since the plugins were last run on it. All rows of 
 the first cycle only rows that changed are. A change of the node set, or of a plugin's cache key, invalidates
 the whole entry: all rows are dirty again.
 
-    begin --> pre_filter --> refresh --> (uncacheable filters, sampling, extenders)
+    begin --> pre_filter --> refresh_filters --> (uncacheable filters, sampling, extenders)
                                 |
                                 +--> pre_score --> refresh_scores --> total scores --> the highest --> end
 
@@ -83,7 +83,7 @@ class CachedEvaluation:
     @property
     def filter_results(self) -> FilterResults:
         """The filter results of the cacheable plugins."""
-        assert self._filter_results is not None, "refresh comes first"
+        assert self._filter_results is not None, "refresh_filters comes first"
         return self._filter_results
 
     @property
@@ -150,10 +150,13 @@ class CachedEvaluation:
         attempt.state.skip_filter |= self._skip_filter
         return outcome
 
-    def refresh(self, attempt: Attempt, candidates: Mask | None, point: int) -> Awaitable[None] | None:
+    def refresh_filters(
+        self, attempt: Attempt, candidates: Mask | None, point: int
+    ) -> Awaitable[None] | None:
         """Run Filter plugins on the dirty rows: now (None), or once the result is awaited.
 
-        Of a new class all candidates are dirty (None: all rows). Shapes: candidates bool (n,).
+        Of a class that is not kept only candidates are evaluated (None: all rows); of a kept one all dirty
+        rows are, and the caller masks the result. Shapes: candidates bool (n,).
         """
         if self._filter_results is None:
             return self._awaited(self._filter_first(attempt, candidates, point))
@@ -266,8 +269,8 @@ class CachedEvaluation:
         if invalidation is not None and invalidation.remote_keys and not invalidation.holds(attempt):
             raise StartOverError
 
-    def note_wait(self) -> None:
-        """Something else is awaited in this cycle, during which sidecars may change."""
+    def keys_may_change(self) -> None:
+        """Note that the cycle awaits something else, during which sidecars may change their cache keys."""
         self._waited = True
 
     def end(self, attempt: Attempt) -> None:

@@ -71,7 +71,7 @@ def _explain(verdicts: ExtenderVerdicts, attempt: Attempt, diagnosis: Diagnosis)
                 diagnosis.single[row_of[name]] = Status(code, (text,))
 
 
-async def add_priorities(extenders: Sequence[Extender], attempt: Attempt, scores: NodeScores) -> None:
+async def add_extender_scores(extenders: Sequence[Extender], attempt: Attempt, scores: NodeScores) -> None:
     """Add the weighted scores of the extenders interested in the pod; one that fails adds nothing."""
     asked = interested(extenders, attempt.pod, lambda extender: extender.prioritizes)
     if not asked:

@@ -164,7 +164,7 @@ class PluginConnection:
 
     @property
     def ready(self) -> bool:
-        """Whether the plugin can be asked."""
+        """Whether the plugin is connected and in sync; its circuit may still be open."""
         return self.phase is Phase.READY
 
     @property

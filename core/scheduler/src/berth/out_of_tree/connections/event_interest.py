@@ -73,7 +73,7 @@ class Interest:
         return self.same_namespace or bool(self.equal_labels or self.naming_label)
 
     def covers(self, actions: ActionType, old: Any, new: Any, data: Bytes) -> bool:
-        """Whether what happened to the object (see `happened`) is of interest, to whichever pod."""
+        """Whether what happened to the object (see `actions_of_change`) is of interest, to whichever pod."""
         obj = new if new is not None else old
         return (
             bool(self.actions & actions)
@@ -129,8 +129,10 @@ def _compile(declared: identity_pb2.EventInterest) -> Interest:
     )
 
 
-def happened(old: Any, new: Any, *, resizes_count_by_pod: bool = False) -> ActionType:
-    """What happened to the object; anything about a kind that only plugins know is an update.
+def actions_of_change(old: Any, new: Any, *, resizes_count_by_pod: bool = False) -> ActionType:
+    """The actions that lead from the old object to the new one.
+
+    ADD without an old one, DELETE without a new one; of kinds other than nodes and pods, UPDATE otherwise.
 
     `resizes_count_by_pod` is the rule of the release (berth.config.releases).
     """

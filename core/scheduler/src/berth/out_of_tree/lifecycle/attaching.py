@@ -78,7 +78,7 @@ class Attaching:
         return name in self._host.versions
 
     def ready(self, name: str) -> bool:
-        """Whether that plugin can be asked. Raises: KeyError."""
+        """Whether that plugin is connected and in sync. Raises: KeyError."""
         return self._host.versions[name].connection.ready
 
     def entry_arguments(self, name: str) -> Any:

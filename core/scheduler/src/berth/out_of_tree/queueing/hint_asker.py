@@ -24,7 +24,7 @@ from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.objects.node import Node
 from berth.objects.pods.pod import Pod
 from berth.out_of_tree.calls import Caller
-from berth.out_of_tree.connections.event_interest import ACTIONS, Bytes, happened
+from berth.out_of_tree.connections.event_interest import ACTIONS, Bytes, actions_of_change
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.packing import bits_of, hints_of
 from berth.queue.requeueing.hint_questions import HintQuestion
@@ -189,7 +189,7 @@ class HintAsker:
         declared = ActionType.NONE
         for interest in self._caller().connection.interests:
             declared |= interest.actions
-        wanted = declared & happened(old, new, resizes_count_by_pod=self._by_pod)
+        wanted = declared & actions_of_change(old, new, resizes_count_by_pod=self._by_pod)
         if question.event.action & wanted and question.event.action in _BY_ACTION:
             return _BY_ACTION[question.event.action]
         return next((number for action, number in _BY_ACTION.items() if action & wanted), None)

@@ -20,7 +20,7 @@ from berth.framework.cluster_event import (
 )
 from berth.objects.pods.pod import Pod
 from berth.out_of_tree.connections.connection import PluginConnection
-from berth.out_of_tree.connections.event_interest import Bytes, Interest, happened
+from berth.out_of_tree.connections.event_interest import Bytes, Interest, actions_of_change
 from berth.out_of_tree.queueing.requeue_events import REQUEUE_EVENT_SUFFIX
 from berth_plugin_proto import identity_pb2
 
@@ -69,7 +69,7 @@ class WaitingHints:
             and known[2] is declared
         ):
             return known[3]
-        actions = happened(old, new, resizes_count_by_pod=self._by_pod)
+        actions = actions_of_change(old, new, resizes_count_by_pod=self._by_pod)
         found = tuple(
             interest
             for interest in declared

@@ -27,7 +27,7 @@ MAX_SPANS: Final = 100_000_000
 
 
 class ReadLine(msgspec.Struct):
-    """A span as it is read (berth.recordings.core.spans.Line)."""
+    """A span as it is read (berth.recordings.core.spans.SpanLine)."""
 
     i: str
     a: list[msgspec.Raw] = []
