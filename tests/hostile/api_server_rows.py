@@ -112,7 +112,7 @@ async def escapes(arena):
     child = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=STDOUT)
     said = (await child.communicate())[0].decode()
     found = sum(said.count(character) for character in "\x1b\u202e")
-    shown = "the name shown as text" if "[31mred" in said else "the name not shown"
+    shown = "the name shown as text" if r"red\u202edlrow" in said else "the name not shown"
     arena.notes["explain"] = f"{found} control characters of it printed, {shown}"
 
 
