@@ -23,7 +23,7 @@ from berth.snapshot.snapshot import Snapshot
 
 
 class RemotePlugin(FilterPlugin, NormalizeScorePlugin):
-    """A plugin in another process. `cache_key` may be another one once the plugin has answered."""
+    """A sidecar, as evaluation asks it. `cache_key` may change once the plugin has answered."""
 
     in_process = False
 
