@@ -45,6 +45,7 @@ NAMES = (
     "cpu_shares",
     "joint",
     "fill",
+    "fair_shares",
     "deschedule",
     "deschedule_speed",
     "would_fit",
@@ -92,7 +93,10 @@ def main():
     sharing.add_argument("--at-once", type=int, default=1, help="runs side by side")
     sharing.add_argument("--results", type=Path, help="a file for the runs, a line each; those in it stand")
     parser.add_argument(
-        "--random", type=int, default=0, help="clusters by chance, by fill, would_fit and deschedule"
+        "--random",
+        type=int,
+        default=0,
+        help="clusters by chance, by fill, would_fit and deschedule; trees, by fair_shares",
     )
     options = parser.parse_args()
     unknown = set(options.names) - {*NAMES, *BY_NAME_ONLY}
