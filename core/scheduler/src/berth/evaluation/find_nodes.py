@@ -30,6 +30,7 @@ from berth.snapshot.snapshot import Snapshot
 log = logging.getLogger(__name__)
 
 MIN_FEASIBLE_NODES = 100
+MANY = 1 << 30
 
 
 @dataclass(slots=True)
@@ -241,6 +242,10 @@ class NodeSearch:
             feasible.mask, feasible.count, feasible.matches_cache = mask, wanted, False
         feasible.evaluated = scanned
         self.rotation.start = (self.rotation.start + scanned) % len(nodes)
+
+    def samples(self, framework: Framework) -> bool:
+        """Whether a search may end before all nodes were looked at."""
+        return self._wanted(framework, MANY) < MANY
 
     def _wanted(self, framework: Framework, candidates: int) -> int:
         """How many feasible nodes are enough: one where no plugin or extender scores."""

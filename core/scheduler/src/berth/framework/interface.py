@@ -35,7 +35,7 @@ from berth.framework.queueing.queued_pod import QueuedPodInfo, SortKey
 from berth.framework.status import SUCCESS, Code, Status
 from berth.objects.pods.pod import Pod
 from berth.objects.pods.pod_features import Features
-from berth.snapshot.columns.growing import Mask, Rows
+from berth.snapshot.columns.growing import Ints, Mask, Rows
 from berth.snapshot.pod_group_states import AnyKey
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
@@ -278,6 +278,17 @@ class FilterPlugin(Plugin):
         """
         del state, pod, nodes
         return NO_ROW_FORM
+
+    def room(self, state: CycleState, pod: Pod, nodes: Snapshot, most: int) -> Ints | int | None:
+        """How many pods of this class fit beside each other on each node that passes, `most` if more do.
+
+        None where other nodes' pods count, or where only trying one after the other tells. By it groups of
+        equal pods are counted in all placements at once.
+
+        Shapes: result int64 (n,), or one number for all nodes; without meaning where `filter` rejects.
+        """
+        del state, pod, nodes
+        return most if self.depends is Depends.OBJECT else None
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         """The status that a code of this cycle stands for."""
@@ -601,6 +612,10 @@ class ProposedPlacement:
 
 class PlacementScorePlugin(Plugin):
     """Ranks placements."""
+
+    reads_nodes: ClassVar[bool] = True
+    """Whether scores depend on which nodes of a placement pods go to. Where they depend only on the pods and
+    the placement, assignments may leave the nodes' names empty."""
 
     @abstractmethod
     def score_placements(

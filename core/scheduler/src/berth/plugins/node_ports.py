@@ -69,6 +69,11 @@ class NodePorts(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         conflicting = HostPorts(state.read(WantedPorts).ports).conflicting
         return RowForm(lambda row: int(any(map(conflicting, nodes.ports_on(row)))))
 
+    def room(self, state: CycleState, pod: Pod, nodes: Snapshot, most: int) -> int:
+        """One pod that claims these ports."""
+        del state, pod, nodes
+        return min(1, most)
+
     def sign_pod(self, pod: Pod) -> Hashable:
         """The distinct ports, in any order."""
         return frozenset(host_ports(pod))

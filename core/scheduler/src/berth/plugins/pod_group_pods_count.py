@@ -21,6 +21,8 @@ NONE_PLACED = "no pods from pod group are assigned to any of the candidate place
 class PodGroupPodsCount(InTreePlugin, PlacementScorePlugin):
     """Score by how many pods the group would have scheduled."""
 
+    reads_nodes = False
+
     def score_placements(
         self, state: CycleState, group: AnyKey, nodes: Snapshot, proposed: Sequence[ProposedPlacement]
     ) -> Scores:

@@ -3,6 +3,8 @@
 Source: pkg/scheduler/framework/plugins/topologyaware (Kubernetes v1.36).
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from berth.framework.attempts.cycle_state import CycleState
@@ -10,8 +12,11 @@ from berth.framework.interface import Placement, PlacementGeneratePlugin, Placem
 from berth.framework.status import PluginError, failed
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.pod_group_lookup import group_object, scheduled_pods
+from berth.snapshot.columns.growing import Rows
 from berth.snapshot.pod_group_states import AnyKey
 from berth.snapshot.snapshot import Snapshot
+
+BYTES_APIECE = 200
 
 UNDECIDED = "cannot determine domain for already scheduled pods"
 
@@ -54,11 +59,34 @@ class TopologyPlacementGenerator(InTreePlugin, PlacementGeneratePlugin):
         return next(iter(found), None)
 
 
-def _domains(nodes: Snapshot, parent: Placement, key: str, only: str | None) -> list[Placement]:
-    ids = nodes.label_ids(key)[parent.rows]
+class _Domains(tuple[Placement, ...]):
+    """The domains of a label over the whole snapshot, remembered as long as no node changes."""
+
+    __slots__ = ()
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory these take."""
+        return sum(each.rows.nbytes + BYTES_APIECE for each in self)
+
+
+def _domains(nodes: Snapshot, parent: Placement, key: str, only: str | None) -> Sequence[Placement]:
+    if parent.rows.size == len(nodes):
+        found = nodes.fact((TopologyPlacementGenerator, key), lambda whole: _divided(whole, parent.rows, key))
+    else:
+        found = _divided(nodes, parent.rows, key)
+    return found if only is None else [each for each in found if each.name == only]
+
+
+def _divided(nodes: Snapshot, rows: Rows, key: str) -> _Domains:
+    """The rows by their values of the label, in the order in which the values were first seen."""
+    ids = nodes.label_ids(key)[rows]
+    order = np.argsort(ids, kind="stable")
+    order = order[np.searchsorted(ids[order], 0) :]
+    labelled = ids[order]
+    starts = np.flatnonzero(np.diff(labelled, prepend=-1))
     values = nodes.label(key).values
-    return [
-        Placement(values[number], parent.rows[ids == number])
-        for number in np.unique(ids[ids >= 0]).tolist()
-        if only is None or values[number] == only
-    ]
+    parts = np.split(rows[order], starts[1:]) if starts.size else []
+    return _Domains(
+        Placement(values[number], part) for number, part in zip(labelled[starts].tolist(), parts, strict=True)
+    )

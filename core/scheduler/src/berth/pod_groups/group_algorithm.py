@@ -16,6 +16,7 @@ from berth.binding.binding_cycle import rejected_on
 from berth.cache.cache import Cache
 from berth.cycle.schedule_one import SCHEDULING_CYCLE
 from berth.cycle.schedule_pod import Decision, PodAlgorithm, guarded_decision
+from berth.evaluation.equal_pods import EqualPods
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.cycle_budget import CycleMeter
 from berth.framework.attempts.cycle_record import CycleRecord
@@ -46,6 +47,7 @@ class SchedulingContext:
     """What groups are tried on: the snapshot of the cycle, who is nominated where, and known plans.
 
     With `counting` a group is judged by how many of its pods are placed, else by what Permit says of each.
+    With `equal_pods` the equal pods of a group are counted in all placements, and tried in one.
     """
 
     cache: Cache
@@ -54,6 +56,7 @@ class SchedulingContext:
     algorithm: PodAlgorithm
     plans: PlanMemory
     counting: Counting | None = None
+    equal_pods: EqualPods | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ class GroupResult:
         return not (self.status.ok or self.status.rejected)
 
     @property
-    def successful(self) -> bool:
+    def fits(self) -> bool:
         """Whether the group has a place, now or once others have left."""
         return self.status.ok or self.waits_on_preemption
 

@@ -16,5 +16,5 @@ class PodGroupMetrics:
     def generated(self, placements: int, profile: str) -> None:
         """So many placements are to be tried: generated_placements_total."""
 
-    def evaluated(self, seconds: float, profile: str, *, feasible: bool) -> None:
-        """One was tried: placement_evaluations_total and placement_evaluation_duration_seconds."""
+    def evaluated(self, seconds: float, profile: str, *, feasible: bool, placements: int = 1) -> None:
+        """So many were tried, each for so long: placement_evaluations_total and ..._duration_seconds."""

@@ -28,6 +28,7 @@ from berth.cycle.gated_pods import GatedPods
 from berth.cycle.schedule_one import ScheduleOne
 from berth.cycle.schedule_pod import SchedulePod
 from berth.evaluation.caching.equivalence_cache import EquivalenceCache
+from berth.evaluation.equal_pods import EqualPods
 from berth.evaluation.find_nodes import NodeSearch, Rotation
 from berth.event_handlers.device_taints import DeviceTaintRuleHandler
 from berth.event_handlers.handler import ResourceHandler
@@ -307,7 +308,13 @@ class Scheduler:
             if self._queues_groups:
                 judge = Counting(rules.rejected_groups_name_plugins, rules.tries_nominated_placements_first)
             ground = SchedulingContext(
-                self.cache, self.snapshot, self.queue.nominator, algorithm, plans, judge
+                self.cache,
+                self.snapshot,
+                self.queue.nominator,
+                algorithm,
+                plans,
+                judge,
+                EqualPods(search, self.equivalence_cache),
             )
             groups = self._new_group_cycle(self.pod_groups, ground, Submission(commit, failure, attempts))
         return ScheduleOne(

@@ -15,12 +15,14 @@ Source: docs/decisions/0008-equal-pods.md; pkg/scheduler/framework/runtime/batch
 """
 
 from collections import Counter
+from collections.abc import Iterable
 
 from berth.evaluation.caching.cached_evaluation import CachedEvaluation
 from berth.evaluation.caching.plugin_columns import PluginColumns
 from berth.evaluation.caching.signatures import Signature, Signatures
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.runtime import Framework, ProfilePlugins
+from berth.objects.pods.pod import Pod
 from berth.snapshot.lru_entries import LruEntries
 from berth.snapshot.snapshot import Snapshot
 
@@ -67,7 +69,7 @@ class EquivalenceCache:
     def lookup(self, framework: Framework, attempt: Attempt) -> tuple[Key | None, CachedEvaluation]:
         """The evaluation to use for the pod, and its key; a None key means that it is not to be cached."""
         signatures = self._profile(framework)
-        if attempt.nodes is not self._snapshot or attempt.within is not None or not len(attempt.nodes):
+        if attempt.nodes is not self._snapshot or not len(attempt.nodes) or _of_a_part(attempt, signatures):
             self.outcomes[ANOTHER_TABLE] += 1
             return None, CachedEvaluation(signatures.plugins(attempt.pod))
         signature = signatures.of(attempt.pod)
@@ -87,6 +89,12 @@ class EquivalenceCache:
         evaluation = CachedEvaluation(signature.plugins, kept=True)
         evaluation.asked_in = self._cycle
         return key, evaluation
+
+    def alike(self, framework: Framework, pods: Iterable[Pod]) -> bool:
+        """Whether all of them are of one class."""
+        signatures = self._profile(framework)
+        found = {signatures.of(pod) for pod in pods}
+        return len(found) == 1 and None not in found
 
     def _outcome_of_new(self, key: Key) -> str:
         """Whether the class gets an entry from now on (FIRST), or why not (NEW, FULL)."""
@@ -131,3 +139,8 @@ class EquivalenceCache:
     def drop(self, key: Key) -> None:
         """Drop the class's entry, if it has one."""
         self._entries.drop(key)
+
+
+def _of_a_part(attempt: Attempt, signatures: Signatures) -> bool:
+    """Whether the answers for all rows are no use to the attempt: sidecars are asked about its own alone."""
+    return attempt.within is not None and bool(signatures.plugins(attempt.pod).in_sidecars)

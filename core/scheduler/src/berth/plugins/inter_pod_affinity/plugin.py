@@ -99,6 +99,11 @@ class InterPodAffinity(
         neighbours = state.read(Neighbours)
         return RowForm(neighbours.unwilling_at(nodes), neighbours.unwilling_on(nodes))
 
+    def room(self, state: CycleState, pod: Pod, nodes: Snapshot, most: int) -> int | None:
+        """No limit for pods without terms of their own, whom other such pods do not concern."""
+        del state, nodes
+        return None if has_terms(pod) else most
+
     def pre_score(
         self, state: CycleState, pod: Pod, nodes: Snapshot, feasible: Mask
     ) -> MaybeAwaitable[Status]:

@@ -128,6 +128,19 @@ class FitRequest:
 
         return codes
 
+    def room(self, nodes: Snapshot, most: int) -> Ints | None:
+        """How many such pods each node has room for, at most so many; None where devices serve some of it.
+
+        Shapes: result int64 (n,).
+        """
+        if self._delegated:
+            return None
+        room: Ints = np.minimum(nodes.allowed_pods - nodes.pod_count, most)
+        for name, amount in self.wanted.items():
+            offered, used = _columns(nodes, name)
+            np.minimum(room, (offered - used) // amount, out=room)
+        return room
+
     def _missing(self, nodes: Snapshot, name: str) -> Mask:
         """Where there is too little of a resource. Shapes: result bool (n,)."""
         offered, used = _columns(nodes, name)

@@ -1,10 +1,7 @@
 """The plugin itself: its extension points, wired to filtering, scoring and hints."""
 
-from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from berth.config.plugin_args import NodeResourcesFitArgs
 from berth.framework.attempts.cycle_state import CycleState
@@ -36,9 +33,9 @@ from berth.plugins.device_offers import DeviceOffers
 from berth.plugins.in_tree import InTreePlugin
 from berth.plugins.node_resources_fit.filtering import FitRequest, IgnoredResources, checked
 from berth.plugins.node_resources_fit.hints import FitHints, delegated_to_devices
-from berth.plugins.node_resources_fit.placements import placement_score
+from berth.plugins.node_resources_fit.placements import placement_scores
 from berth.plugins.node_resources_fit.scoring import scorer
-from berth.snapshot.columns.growing import Mask
+from berth.snapshot.columns.growing import Ints, Mask
 from berth.snapshot.pod_group_states import AnyKey
 from berth.snapshot.snapshot import Snapshot
 
@@ -63,6 +60,7 @@ class NodeResourcesFit(
     """Turn down nodes with too little of anything; score by the profile's strategy."""
 
     depends = Depends.NODE
+    reads_nodes = False
 
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -104,6 +102,11 @@ class NodeResourcesFit(
         request = state.read(FitRequest)
         return RowForm(request.code_of_row(nodes), request.codes_of_rows(nodes))
 
+    def room(self, state: CycleState, pod: Pod, nodes: Snapshot, most: int) -> Ints | None:
+        """As many as requests and the number of pods allow; not known where devices serve requests."""
+        del pod
+        return state.read(FitRequest).room(nodes, most)
+
     def filter_status(self, state: CycleState, code: int) -> Status:
         """All reasons at once; unresolvable where the empty node would be too small."""
         reasons, hopeless = state.read(FitRequest).reasons(code)
@@ -143,10 +146,7 @@ class NodeResourcesFit(
     ) -> Scores:
         """How full each placement would be with the group's pods, whatever the strategy for single pods."""
         del state, group
-        scores = [
-            placement_score(nodes, one.placement.rows, _together(one), self._weights) for one in proposed
-        ]
-        return np.array(scores, dtype=np.int64)
+        return placement_scores(nodes, proposed, self._weights)
 
     def sign_pod(self, pod: Pod) -> Hashable:
         """Both views of the pod's requests."""
@@ -169,11 +169,3 @@ class NodeResourcesFit(
         """Pods that leave or shrink, nodes that come or grow."""
         by_pod = self.handle.rules.resizes_count_by_pod
         return FitHints(self._names, resizes_count_by_pod=by_pod).registrations()
-
-
-def _together(proposed: ProposedPlacement) -> Units:
-    """What all pods of a proposal request."""
-    total: Counter[str] = Counter()
-    for pod, _ in proposed.assignments:
-        total.update(scored_requests(pod))
-    return total

@@ -7,7 +7,7 @@ from berth.pod_groups.pod_group_metrics import PodGroupMetrics
 from berth.telemetry.metrics.metric_families import Families
 
 POD_GROUP = "podgroup"
-"""The type of all groups that are tried: there are no trees of groups yet."""
+"""The type of the groups whose placements are counted: those of CompositePodGroups are not."""
 
 
 class PrometheusPodGroupMetrics(PodGroupMetrics):
@@ -37,15 +37,14 @@ class PrometheusPodGroupMetrics(PodGroupMetrics):
         if counter := self._families.counters.get("scheduler_generated_placements_total"):
             counter.labels(profile, *self._types()).inc(placements)
 
-    def evaluated(self, seconds: float, profile: str, *, feasible: bool) -> None:
-        """Count a placement that was tried."""
+    def evaluated(self, seconds: float, profile: str, *, feasible: bool, placements: int = 1) -> None:
+        """Count placements that were tried."""
         families = self._families
         if counter := families.counters.get("scheduler_placement_evaluations_total"):
             labels = ("feasible" if feasible else "infeasible", profile, *self._types())
-            counter.labels(*labels).inc()
-            families.histograms["scheduler_placement_evaluation_duration_seconds"].labels(*labels).observe(
-                seconds
-            )
+            counter.labels(*labels).inc(placements)
+            series = families.histograms["scheduler_placement_evaluation_duration_seconds"].labels(*labels)
+            series.observe(seconds, placements)
 
     def _types(self) -> tuple[str, ...]:
         return (POD_GROUP,) if self._families.placement_labels else ()

@@ -1,0 +1,123 @@
+"""How many pods of a group find a node in each of its placements, without trying it in each.
+
+Equal pods that plugins look at node by node fill a placement up to the sum of what its nodes take, whichever
+of them each pod goes to. So such a group is tried in the placement that it goes to, and nowhere else; the
+decision is the one that comes of trying it in each.
+
+    room of each node --summed by placement--> pods placed --PlacementFeasible, Permit--> where the group fits
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.cycle_record import CycleRecord
+from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.group_plans import PodGroupPlanPlugin
+from berth.framework.interface import Placement, PlacementProgress
+from berth.objects.pods.pod import Pod
+from berth.plugins.gang_scheduling import GangScheduling
+from berth.plugins.in_tree import InTreePlugin
+from berth.pod_groups.group_algorithm import GroupQuestion, SchedulingContext
+from berth.snapshot.columns.growing import Ints
+from berth.snapshot.pod_group_states import PodGroupStates
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What trying the group in one placement would come to: whether it fits, and with which pods placed.
+
+    Of the pods' nodes nothing is known: their names are empty.
+    """
+
+    fits: bool
+    assignments: Sequence[tuple[Pod, str]]
+
+
+async def counted(
+    ground: SchedulingContext, question: GroupQuestion, placements: Sequence[Placement]
+) -> list[Counted | None] | None:
+    """One for each placement, None for a placement that has to be tried; None where all have to be."""
+    equal, pods = ground.equal_pods, [member.pod for member in question.members]
+    if equal is None or len(placements) < 2 or not _depends_on_counts(question):  # noqa: PLR2004 - of one there is nothing to choose
+        return None
+    if not equal.countable(question.framework, pods):
+        return None
+    state, record = CycleState(question.meter), replace(question.members[0].record, intervals=[])
+    state.skip_post_filter = True
+    state.write(CycleRecord, record)
+    state.write(PodGroupStates, question.states)
+    attempt = Attempt(pods[0], ground.snapshot, state, record)
+    room = await equal.room(question.framework, attempt, len(pods))
+    if room is None or not _reserve_has_no_say(question, state):
+        return None
+    known: dict[int, Counted | None] = {}
+    for many in set(placed := np.minimum(_sums(room, placements), len(pods)).tolist()):
+        known[many] = _judged(ground, question, pods, many)
+    return [known[many] for many in placed]
+
+
+def _depends_on_counts(question: GroupQuestion) -> bool:
+    """Whether what plugins say of groups and placements depends on no more than how many pods are placed."""
+    plugins = question.framework.plugins
+    planned = any(isinstance(plugin, PodGroupPlanPlugin) for plugin in plugins.pre_filter)
+    return (
+        not planned and question.plan is None and not any(p.reads_nodes for p, _ in plugins.placement_score)
+    )
+
+
+def _reserve_has_no_say(question: GroupQuestion, state: CycleState) -> bool:
+    """Whether all Reserve plugins are upstream's, and skipped the pods before they were filtered."""
+    plugins = question.framework.plugins.reserve
+    return all(isinstance(plugin, InTreePlugin) and plugin.name in state.skip_filter for plugin in plugins)
+
+
+def _sums(room: Ints, placements: Sequence[Placement]) -> Ints:
+    """The room in each placement. Shapes: room int64 (n,); result int64 (k,)."""
+    sizes = np.array([each.rows.size for each in placements], dtype=np.intp)
+    some = sizes > 0
+    sums = np.zeros(sizes.size, dtype=np.int64)
+    if some.any():
+        rows = np.concatenate([each.rows for each in placements])
+        sums[some] = np.add.reduceat(room[rows], (np.cumsum(sizes) - sizes)[some])
+    return sums
+
+
+def _judged(
+    ground: SchedulingContext, question: GroupQuestion, pods: Sequence[Pod], many: int
+) -> Counted | None:
+    """The group with its first so many pods placed, and no other."""
+    assignments = [(pod, "") for pod in pods[:many]]
+    scheduled = question.states.known(question.key).scheduled_count
+    counting = ground.counting
+    if counting is None:
+        return _permitted(question, assignments, scheduled)
+    status, goes_on, tried = (
+        *counting.verdict(
+            question.framework, question.key, PlacementProgress(len(pods), scheduled), tried=False
+        ),
+        0,
+    )
+    while tried < len(pods) and (goes_on or question.thorough):
+        tried += 1
+        progress = PlacementProgress(len(pods) - tried, scheduled + min(tried, many))
+        status, goes_on = counting.verdict(question.framework, question.key, progress, tried=True)
+    return Counted(status.ok, assignments[:tried])
+
+
+def _permitted(
+    question: GroupQuestion, assignments: Sequence[tuple[Pod, str]], scheduled: int
+) -> Counted | None:
+    """Up to 1.36: what Permit says of the last pod. A pod that fits nowhere may preempt, so it is tried."""
+    every = question.framework.plugins.permit
+    plugins = [plugin for plugin in every if isinstance(plugin, GangScheduling)]
+    if len(assignments) < len(question.members) or len(plugins) < len(every):
+        return None
+    if not plugins:
+        return Counted(fits=True, assignments=assignments)
+    group = plugins[0].handle.listers.trees.get(question.key)
+    if group is None:
+        return None
+    return Counted(scheduled + len(assignments) >= group.needed, assignments)
