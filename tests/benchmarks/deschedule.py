@@ -223,7 +223,7 @@ def drawn(seed, folder):
             _own(each, each["metadata"]["name"])
     file = written(folder / f"d{seed}.json", *found.objects, *pods)
     read = read_policy(json.dumps(policy).encode(), "policy")
-    return read_files([file]), read, SimulationOptions(load(json.dumps(found.configuration)), seed=seed)
+    return read_files([file], read), read, SimulationOptions(load(json.dumps(found.configuration)), seed=seed)
 
 
 def _pack(configuration):

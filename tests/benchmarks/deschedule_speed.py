@@ -81,7 +81,7 @@ def planned(name, nodes, pods, folder):
     """The plan and its CPU seconds; reading files does not count."""
     args, spec = STRATEGIES[name]
     chosen = read_policy(json.dumps(policy((name, args))).encode(), "policy")
-    cluster = read_files([written(folder / "cluster.json", *documents(nodes, pods, spec))])
+    cluster = read_files([written(folder / "cluster.json", *documents(nodes, pods, spec))], chosen)
     started = time.process_time()
     found = plan(cluster, chosen, SimulationOptions(load(None)), NOW)
     return found, time.process_time() - started

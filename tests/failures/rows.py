@@ -114,6 +114,7 @@ PARTS = {
     },
     "Descheduler": {
         "deschedule-input": "files, flags or a policy of `berth deschedule` are wrong",
+        "deschedule-metrics": "metrics that a policy goes by cannot be had, or not of all nodes",
         "descheduling-fails": "a Job of a Scheduler's descheduler fails",
         "eviction-refused": "an eviction is refused, by a budget or otherwise",
     },

@@ -63,16 +63,16 @@ def budget(name, allowed, **labels):
     return {**head, "spec": spec, "status": {"disruptionsAllowed": allowed, "observedGeneration": 1}}
 
 
-def cluster(tmp_path, *documents):
-    """The documents, read as a file."""
-    return read_files([written(tmp_path / "cluster.json", *documents)])
+def cluster(tmp_path, policy, *documents):
+    """The documents, read as a file, to be descheduled by that policy."""
+    return read_files([written(tmp_path / "cluster.json", *documents)], policy)
 
 
 def planned(tmp_path, written_policy, *documents, configuration=None):
     """The plan for these documents."""
     loaded = load(None if configuration is None else json.dumps(configuration))
     found = read_policy(json.dumps(written_policy).encode(), "policy.yaml")
-    return plan(cluster(tmp_path, *documents), found, SimulationOptions(loaded), NOW)
+    return plan(cluster(tmp_path, found, *documents), found, SimulationOptions(loaded), NOW)
 
 
 def moves(found):

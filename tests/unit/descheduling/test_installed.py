@@ -17,6 +17,7 @@ from berth.descheduling.cluster import read_live
 from berth.descheduling.eviction import Evicting, MoveResult
 from berth.descheduling.planner import plan
 from berth.simulation.running.options import SimulationOptions
+from tests.node_metrics import KIND, POD_KIND
 from tests.unit.client.conftest import transport_to
 from tests.unit.descheduling.kit import NOW, policy
 from tests.unit.operator.rights import documents, granted, guarded
@@ -24,6 +25,12 @@ from tests.unit.scheduler_at_work import node
 
 KUSTOMIZE = Path(__file__).parents[3] / "kustomize"
 KUBECTL = Path(sys.executable).with_name("kubectl")
+CPU = {"thresholds": {"cpu": 20}, "targetThresholds": {"cpu": 50}}
+POLICY = policy(
+    "RemovePodsViolatingNodeTaints",
+    ("LowNodeUtilization", {**CPU, "metricsUtilization": {"source": "KubernetesMetrics"}}),
+    metricsProviders=[{"source": "KubernetesMetrics"}],
+)
 OLD = [{"key": "old", "value": "x", "effect": "NoSchedule"}]
 
 
@@ -43,13 +50,13 @@ async def test_rights(tmp_path):
     account = documents("../components/descheduler/cron_job.yaml")
     rights = [*documents("descheduler_rights.yaml"), *account]
     (role,) = [one for one in rights if one["kind"] == "ClusterRole"]
-    chosen = read_policy(json.dumps(policy("RemovePodsViolatingNodeTaints")).encode(), "policy.yaml")
+    chosen = read_policy(json.dumps(POLICY).encode(), "policy.yaml")
     old = node("n0")
     old["spec"] = {"taints": OLD}
     async with guarded(tmp_path, "berth-system", "berth-descheduler") as (sandbox, ledger, kubeconfig):
-        sandbox.load([*rights, old, node("n1"), pod()])
+        sandbox.load([*rights, KIND, POD_KIND, old, node("n1"), pod()])
         async with transport_to(load_endpoint(kubeconfig=str(kubeconfig), environ={})) as transport:
-            cluster = await read_live(transport)
+            cluster = await read_live(transport, chosen, NOW)
             found = await planned(cluster, chosen)
             evicting = Evicting(Api(transport), max_per_minute=6000, sleep=no_sleep)
             done = await evicting.carry_out(found)

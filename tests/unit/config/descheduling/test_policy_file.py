@@ -59,6 +59,16 @@ ARGS = "profiles[0].pluginConfig[1].args"
 EVICTOR = "profiles[0].pluginConfig[0].args"
 
 
+KUBERNETES = "KubernetesMetrics"
+CPU = {"thresholds": {"cpu": 20}, "targetThresholds": {"cpu": 50}}
+GPUS = {"nvidia.com/gpu": 20}
+
+
+def provider(server):
+    """A policy's fields that name a Prometheus."""
+    return {"metricsProviders": [{"source": "Prometheus", "prometheus": server}]}
+
+
 @pytest.mark.parametrize(
     ("strategy", "args", "complaint"),
     [
@@ -114,7 +124,32 @@ EVICTOR = "profiles[0].pluginConfig[0].args"
         (
             "LowNodeUtilization",
             {"thresholds": {"cpu": 20}, "targetThresholds": {"cpu": 50}, "metricsUtilization": {}},
-            f"{ARGS}.metricsUtilization: use is counted by requests",
+            f"{ARGS}.metricsUtilization.source: found ''; there are KubernetesMetrics, Prometheus",
+        ),
+        *(
+            ("LowNodeUtilization", {**CPU, "metricsUtilization": metrics}, f"{ARGS}.{complaint}")
+            for metrics, complaint in [
+                ({"source": "SignalFx"}, "metricsUtilization.source: found 'SignalFx'; there are"),
+                (
+                    {"metricsServer": True, "source": KUBERNETES},
+                    "metricsUtilization.metricsServer: found beside",
+                ),
+                ({"source": KUBERNETES, "prometheus": {}}, "metricsUtilization.prometheus: found beside"),
+                ({"source": "Prometheus"}, "metricsUtilization.prometheus.query: found none; write PromQL"),
+                (
+                    {"source": "Prometheus", "prometheus": {"query": "q"}},
+                    "thresholds: found cpu; with the source",
+                ),
+                (
+                    {"source": "Prometheus", "prometheus": {"querry": "q"}},
+                    "metricsUtilization.prometheus: object",
+                ),
+            ]
+        ),
+        (
+            "LowNodeUtilization",
+            {"thresholds": GPUS, "targetThresholds": GPUS, "metricsUtilization": {"source": KUBERNETES}},
+            f"{ARGS}.thresholds[nvidia.com/gpu]: metrics-server has cpu, memory, pods; take it out",
         ),
     ],
 )
@@ -158,7 +193,24 @@ def test_the_evictor_is_refused_by_field(args, complaint):
         ({"kind": "Policy"}, "kind: found 'Policy'; write apiVersion descheduler/v1alpha2, kind Desched"),
         ({"profiles": []}, "profiles: found 0"),
         ({"nodeSelector": "a b c"}, "nodeSelector: unable to parse requirement"),
-        ({"metricsProviders": [{}]}, "metricsProviders: use is counted by requests"),
+        ({"metricsProviders": [{}]}, "metricsProviders[0].source: found ''; there are KubernetesMetrics"),
+        (
+            {"metricsProviders": [{"source": KUBERNETES}] * 2},
+            "metricsProviders[1].source: KubernetesMetrics is",
+        ),
+        ({"metricsProviders": [{"source": "Prometheus"}]}, "metricsProviders[0].prometheus.url: found none"),
+        (
+            provider({"url": "ftp://a"}),
+            "metricsProviders[0].prometheus.url: 'ftp://a' is no URL; write it as",
+        ),
+        (
+            provider({"url": "http://a", "authToken": {"secretReference": {"name": "a"}}}),
+            "metricsProviders[0].prometheus.authToken.secretReference: found no Secret; write its namespace",
+        ),
+        (
+            {"metricsProviders": [{"source": KUBERNETES}], "metricsCollector": {"enabled": True}},
+            "metricsCollector: found beside the provider KubernetesMetrics; take it out",
+        ),
         ({"evictionFailureEventNotification": True}, "evictionFailureEventNotification: evictions that fail"),
         ({"maxNoOfPodsToEvictTotal": -1}, "maxNoOfPodsToEvictTotal: expected `int` >= 0"),
         ({"strategies": {}}, "object contains unknown field `strategies`"),
@@ -294,3 +346,19 @@ def test_other_letters_of_a_field(evictor, remedy):
 
     (field,) = evictor
     assert f"policy.yaml: {EVICTOR}: object contains unknown field `{field}`; {remedy}" == str(refused.value)
+
+
+@pytest.mark.parametrize("source", [KUBERNETES, "Prometheus"])
+def test_a_source_that_no_provider_has(source):
+    """The provider is missed where the strategy runs, and nowhere else."""
+    metrics = {"source": source, **({"prometheus": {"query": "q"}} if source == "Prometheus" else {})}
+    bounds = {"MetricResource": 20} if source == "Prometheus" else {"cpu": 20}
+    args = {"thresholds": bounds, "targetThresholds": bounds, "metricsUtilization": metrics}
+    written = policy(("LowNodeUtilization", args))
+
+    with pytest.raises(
+        PolicyError, match=f"source: found {source}, which metricsProviders does not have; write"
+    ):
+        read_policy(text(written), "policy.yaml")
+    written["profiles"][0]["plugins"]["balance"]["enabled"] = []
+    assert () == read_policy(text(written), "policy.yaml").profiles[0].strategies

@@ -82,8 +82,8 @@ def deschedule(
 
     INPUT is what `berth simulate` takes; without one, the cluster is read. Evictions are of a cluster only.
 
-    Exits with 0, with 3 where evictions of the plan were refused, and with 2 where an input, the policy or
-    the configuration is wrong, or the cluster cannot be read.
+    Exits with 0, with 3 where evictions of the plan were refused or metrics that a strategy goes by could not
+    be had, and with 2 where an input, the policy or the configuration is wrong or the cluster cannot be read.
     """
     # Imported here so that the other verbs start quickly.
     from berth.config.errors import ConfigError  # noqa: PLC0415 (see above)
@@ -99,8 +99,9 @@ def deschedule(
         settings = read_scheduler(config_file, feature_gates, release=release)
         planning = _Planning(_read_policy(policy_file), settings, output)
         if inputs:
-            planning.show(planning.plan(read_files(inputs)))
-            return
+            plan = planning.plan(read_files(inputs, planning.policy), _now())
+            planning.show(plan)
+            sys.exit(EXIT_REFUSED if plan.failures else 0)
         pace = EvictionPace(max_per_minute, patience_seconds) if execute else None
         with cluster.asked():
             refused = asyncio.run(planning.live(cluster, pace))
@@ -124,13 +125,11 @@ class _Planning:
     settings: "SchedulerSettings"
     output: str
 
-    def plan(self, cluster: "ClusterObjects") -> "DeschedulePlan":
+    def plan(self, cluster: "ClusterObjects", now: datetime) -> "DeschedulePlan":
         """The plan for the cluster as it is now. Raises: SimulationError."""
         from berth.descheduling.planner import plan  # noqa: PLC0415 (quick start)
-        from berth.framework.clock import SYSTEM_CLOCK  # noqa: PLC0415 (quick start)
         from berth.simulation.running.options import SimulationOptions  # noqa: PLC0415 (quick start)
 
-        now = datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC)
         return plan(cluster, self.policy, SimulationOptions(*self.settings), now)
 
     def show(self, plan: "DeschedulePlan") -> None:
@@ -140,7 +139,7 @@ class _Planning:
         show(plan, self.output, plan_lines(plan))
 
     async def live(self, cluster: KubeconfigCluster, pace: EvictionPace | None) -> bool:
-        """Plan for a live cluster, and evict at that pace; whether an eviction was refused.
+        """Plan for a live cluster, and evict at that pace; whether evictions were refused or metrics failed.
 
         Raises: SimulationError, ClientError.
         """
@@ -151,9 +150,11 @@ class _Planning:
         transport = Transport(endpoint)
         try:
             # A plan has an event loop of its own, in virtual time.
-            plan = await asyncio.to_thread(self.plan, await read_live(transport))
+            now = _now()
+            plan = await asyncio.to_thread(self.plan, await read_live(transport, self.policy, now), now)
             self.show(plan)
-            return pace is not None and await self._execute(transport, plan, pace)
+            refused = pace is not None and await self._execute(transport, plan, pace)
+            return refused or bool(plan.failures)
         finally:
             await transport.aclose()
 
@@ -172,6 +173,12 @@ class _Planning:
         found = PlanEvictions(evictions=await evicting.carry_out(plan))
         show(found, self.output, done_lines(found.evictions))
         return found.any_refused
+
+
+def _now() -> datetime:
+    from berth.framework.clock import SYSTEM_CLOCK  # noqa: PLC0415 (quick start)
+
+    return datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC)
 
 
 def _read_policy(file: Path) -> "Policy":

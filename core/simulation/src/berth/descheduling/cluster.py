@@ -5,12 +5,18 @@ Pods' annotations for simulations say nothing here: anyone who may write a pod c
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from berth.client.transport import Transport
+from berth.config.descheduling.policy import Policy
+from berth.descheduling.load.live import read_loads
+from berth.descheduling.load.load import Loads
+from berth.descheduling.load.recorded import KINDS as METRICS_KINDS
+from berth.descheduling.load.recorded import recorded_loads
 from berth.descheduling.pod_facts import PodFacts, facts_of
 from berth.objects.decode import UndecodableObjectError
 from berth.objects.node import Node
@@ -27,28 +33,36 @@ FAILED: Final = "Failed"
 
 @dataclass(slots=True)
 class ClusterObjects:
-    """The objects, the facts of pods by key, and the pods that ended, by key."""
+    """The objects, the facts of pods by key, the pods that ended, by key, and the load by metrics."""
 
     objects: ClusterInput = field(default_factory=ClusterInput)
     facts: dict[str, PodFacts] = field(default_factory=dict)
     ended: dict[str, Pod] = field(default_factory=dict)
+    loads: Loads = field(default_factory=dict)
 
 
-def read_files(paths: Sequence[str | Path]) -> ClusterObjects:
+def read_files(paths: Sequence[str | Path], policy: Policy) -> ClusterObjects:
     """The cluster of files, as `berth simulate` takes them. Raises: InputError."""
     cluster = ClusterObjects()
+    metrics: list[dict[str, Any]] = []
 
     def seen(document: dict[str, Any]) -> None:
+        if document.get("kind") in METRICS_KINDS:
+            metrics.append(document)
         if document.get("kind") == "Pod" and document.get("apiVersion") == "v1":
             _note(cluster, document)
 
     cluster.objects = read_cluster(paths, seen=seen)
+    cluster.loads = recorded_loads(metrics, policy)
     _forget_times(cluster.objects)
     return cluster
 
 
-async def read_live(transport: Transport) -> ClusterObjects:
-    """The cluster behind an API server. Raises: InputError; NotSentError where it cannot be reached."""
+async def read_live(transport: Transport, policy: Policy, now: datetime) -> ClusterObjects:
+    """The cluster behind an API server, and the load that the policy goes by.
+
+    Raises: InputError; NotSentError where the server cannot be reached.
+    """
     cluster = ClusterObjects()
     for kind in KINDS:
         # Of pods the finished ones are wanted, too.
@@ -59,6 +73,7 @@ async def read_live(transport: Transport) -> ClusterObjects:
                     cluster.ended[obj.key] = obj
                     continue
             cluster.objects.of(kind.type)[obj.key] = obj
+    cluster.loads = await read_loads(transport, policy, now)
     _forget_times(cluster.objects)
     return cluster
 

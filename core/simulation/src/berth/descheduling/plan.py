@@ -59,3 +59,5 @@ class DeschedulePlan(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     left_alone: list[LeftAlone]
     idle: list[IdleStrategy] = []
     notes: list[str] = []
+    failures: list[str] = []
+    """Strategies that proposed nothing because what they go by could not be had, with why and a remedy."""

@@ -22,6 +22,8 @@ from berth.config.descheduling.policy import Policy, Profile
 from berth.descheduling.cluster import ClusterObjects
 from berth.descheduling.evictor import Evictor
 from berth.descheduling.limits import Limits
+from berth.descheduling.load.load import Load
+from berth.descheduling.load.recorded import KINDS as METRICS_KINDS
 from berth.descheduling.plan import DeschedulePlan, IdleStrategy, LeftAlone, Move
 from berth.descheduling.simulated_cluster import MAX_WAITING, SimulatedCluster, anew
 from berth.descheduling.strategies import READS_CONTAINERS, strategy_of
@@ -85,11 +87,15 @@ class _Trial(NamedTuple):
 
 
 class _Alike(NamedTuple):
-    """Pods of one template on one node that hold the same there: one that was resized differs."""
+    """Pods of one template on one node that hold the same there, and use the same by metrics.
+
+    One that was resized differs.
+    """
 
     kind: PodTemplate | str
     node: str
     requests: tuple[tuple[str, int], ...]
+    used: tuple[tuple[str, float], ...]
 
 
 @dataclass(slots=True)
@@ -105,6 +111,8 @@ class _Planning:
     """Why pods that are alike stay, by strategy; for as long as nothing moves."""
     _why_none: dict[tuple[str, str], str] = field(default_factory=dict)
     """By profile and strategy: why it proposed no pod when that was so first."""
+    _failures: dict[tuple[str, str], str] = field(default_factory=dict)
+    """By profile and strategy: why what it goes by could not be had."""
     _scene: Scene = field(init=False)
     _budgets: Budgets = field(init=False)
     _limits: Limits = field(init=False)
@@ -112,7 +120,9 @@ class _Planning:
     def __post_init__(self) -> None:
         tests = parse_label_selector(self.policy.node_selector)
         sources = {n.name for n in self.simulated.nodes.values() if all(test(n.labels) for test in tests)}
-        self._scene = Scene(self.simulated, self.cluster.facts, self.cluster.ended, frozenset(sources))
+        self._scene = Scene(
+            self.simulated, self.cluster.facts, self.cluster.ended, frozenset(sources), self.cluster.loads
+        )
         self._budgets = Budgets(self.cluster.objects.of(PodDisruptionBudget).values())
         self._limits = Limits(self.policy)
 
@@ -137,9 +147,10 @@ class _Planning:
             idle=[
                 IdleStrategy(*step, why)
                 for step, why in self._why_none.items()
-                if step not in busy and step[1] not in left
+                if step not in busy and step[1] not in left and step not in self._failures
             ],
             notes=self._notes(),
+            failures=[f"{name}: {why}" for (_, name), why in self._failures.items()],
         )
 
     def _steps(self) -> Iterable[_Step]:
@@ -156,7 +167,10 @@ class _Planning:
         wanting = sorted(names & READS_CONTAINERS)
         facts = self.cluster.facts.values()
         left_out = self.cluster.objects.left_out
-        notes = [*left_out_lines({kind: n for kind, n in left_out.items() if kind != FINISHED_POD})]
+        read = {FINISHED_POD, *METRICS_KINDS}
+        notes = [*left_out_lines({kind: n for kind, n in left_out.items() if kind not in read})]
+        loads = [each for each in self.cluster.loads.values() if isinstance(each, Load)]
+        notes += filter(None, [each.unknown(self.simulated.nodes) for each in loads])
         if wanting and facts and not any(each.counted for each in facts):
             remedy = "read the cluster itself, or give `kubectl get pods -A -o yaml`"
             notes.append(f"no pod has statuses of containers, which {', '.join(wanting)} may read: {remedy}")
@@ -171,6 +185,8 @@ class _Planning:
         found = await step.strategy.candidates(self._scene)
         if not found.candidates:
             self._why_none.setdefault((step.profile.name, step.name), found.why_none)
+        if found.failed:
+            self._failures[step.profile.name, step.name] = found.why_none
         for candidate in found.candidates:
             if any(pod.uid in self._scene.stays for pod in candidate.pods):
                 continue
@@ -215,7 +231,9 @@ class _Planning:
         """What a trial of the pod depends on: what is made anew, and what it leaves behind."""
         node = pod.node_name
         left = self.simulated.snapshot.pods[self.simulated.snapshot.row_of[node]][pod.uid].requests
-        return _Alike(like(anew(pod, self.simulated.now)), node, tuple(left.items()))
+        loads = [each.pods or {} for each in self.cluster.loads.values() if isinstance(each, Load)]
+        used = tuple(amount for each in loads for amount in each.get(pod.key, {}).items())
+        return _Alike(like(anew(pod, self.simulated.now)), node, tuple(left.items()), used)
 
     async def _tried(self, step: _Step, candidate: EvictionCandidate) -> _Trial:
         if not candidate.needs_place:
@@ -258,6 +276,7 @@ class _Planning:
         self._known.clear()
         for pod in trial.settled:
             self.simulated.settle(pod)
+            self._scene.moved.append((pod.placed_on(""), pod.node_name))
         for pod, move in trial.moves:
             self._budgets.take(pod)
             self._limits.take(pod)
@@ -265,6 +284,8 @@ class _Planning:
             self._scene.stays.update((pod.uid, anew(pod, self.simulated.now).uid))
             if move.to:
                 self.simulated.move(pod, move.to)
+                self._scene.moved.append((pod, move.to))
+                self._scene.given[step.name, move.to] += 1
             self.moves.append(msgspec.structs.replace(move, budgets=tuple(self._budgets.of(pod))))
 
 

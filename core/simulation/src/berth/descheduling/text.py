@@ -15,6 +15,7 @@ def plan_lines(plan: DeschedulePlan) -> Iterator[str]:
     nodes, pods = pluralize(plan.nodes, "node"), pluralize(plan.pods, "pod")
     yield f"{nodes}, {pods}: {len(plan.moves)} to be evicted, {_stay(plan.left_alone)}"
     yield from (f"note: {note}" for note in plan.notes)
+    yield from (f"failed: {failure}" for failure in plan.failures)
     for number, move in enumerate(plan.moves, 1):
         yield ""
         yield from _move_lines(number, move)

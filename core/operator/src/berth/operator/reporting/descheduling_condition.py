@@ -35,7 +35,7 @@ def _condition(cron_job: Json | None) -> StatusCondition:
             DESCHEDULING, True, "Succeeded", f"the plan of {last} was made and carried out"
         )
     text = (
-        f"the Job of {last} did not succeed: the cluster could not be read, or evictions were refused; "
-        f"see the log of the latest Job of CronJob {name}"
+        f"the Job of {last} did not succeed: the cluster or metrics could not be read, or evictions were "
+        f"refused; see the log of the latest Job of CronJob {name}"
     )
     return StatusCondition(DESCHEDULING, False, "JobFailed", text)

@@ -151,6 +151,25 @@ class EvictionLimits(PolicyPart, frozen=True):
     node: Count | None = None
 
 
+class PrometheusQuery(PolicyPart, frozen=True):
+    """PromQL of a vector with a sample for each node: its label `instance` names the node, 1 is all of it."""
+
+    query: str = ""
+
+
+class MetricsUtilization(PolicyPart, frozen=True):
+    """Whose word on what is in use counts, in place of requests; `metricsServer` is the older spelling."""
+
+    metrics_server: bool = False
+    source: str = ""
+    prometheus: PrometheusQuery | None = None
+
+    @property
+    def query(self) -> str:
+        """What Prometheus is asked; empty where metrics-server is."""
+        return self.prometheus.query if self.prometheus is not None else ""
+
+
 class LowNodeUtilizationArgs(Args, frozen=True):
     """Below all `thresholds` a node is underutilised, above one of `targetThresholds` overutilised."""
 
@@ -158,7 +177,7 @@ class LowNodeUtilizationArgs(Args, frozen=True):
     thresholds: dict[str, Percent] = {}
     target_thresholds: dict[str, Percent] = {}
     number_of_nodes: Count = 0
-    metrics_utilization: Any = None
+    metrics_utilization: MetricsUtilization | None = None
     evictable_namespaces: Namespaces = ALL_NAMESPACES
     eviction_limits: EvictionLimits = EvictionLimits()
 
@@ -267,6 +286,44 @@ class WrittenProfile(PolicyPart, frozen=True):
     plugins: Plugins = Plugins()
 
 
+class SecretReference(PolicyPart, frozen=True):
+    """A Secret whose key prometheusAuthToken has a bearer token."""
+
+    namespace: str = ""
+    name: str = ""
+
+
+class AuthToken(PolicyPart, frozen=True):
+    """Where the token for Prometheus is."""
+
+    secret_reference: SecretReference | None = None
+
+
+class PrometheusServer(PolicyPart, frozen=True):
+    """A Prometheus, and as whom it is asked."""
+
+    url: str = ""
+    auth_token: AuthToken | None = None
+
+    @property
+    def token_secret(self) -> SecretReference | None:
+        """The Secret of the token; without one it is the service account's."""
+        return self.auth_token.secret_reference if self.auth_token is not None else None
+
+
+class MetricsProvider(PolicyPart, frozen=True):
+    """Where metrics come from."""
+
+    source: str = ""
+    prometheus: PrometheusServer | None = None
+
+
+class MetricsCollector(PolicyPart, frozen=True):
+    """The older spelling of the provider KubernetesMetrics."""
+
+    enabled: bool = False
+
+
 class WrittenPolicy(PolicyPart, frozen=True):
     """A policy as it is written."""
 
@@ -278,8 +335,8 @@ class WrittenPolicy(PolicyPart, frozen=True):
     max_no_of_pods_to_evict_per_namespace: Count | None = None
     max_no_of_pods_to_evict_total: Count | None = None
     eviction_failure_event_notification: bool = False
-    metrics_collector: Any = None
-    metrics_providers: Any = None
+    metrics_collector: MetricsCollector = MetricsCollector()
+    metrics_providers: tuple[MetricsProvider, ...] = ()
     grace_period_seconds: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] | None = None
 
 
@@ -321,3 +378,10 @@ class Policy(msgspec.Struct, frozen=True):
     max_per_namespace: int | None = None
     most: int | None = None
     grace_period_seconds: int | None = None
+    prometheus: PrometheusServer | None = None
+
+    def measured_by(self) -> frozenset[MetricsUtilization]:
+        """The metrics that strategies go by."""
+        chosen = (args for profile in self.profiles for _, args in profile.strategies)
+        low = (args for args in chosen if isinstance(args, LowNodeUtilizationArgs))
+        return frozenset(args.metrics_utilization for args in low if args.metrics_utilization is not None)

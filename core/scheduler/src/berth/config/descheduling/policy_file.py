@@ -9,6 +9,14 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from berth.config.descheduling.metrics_rules import (
+    PROMETHEUS,
+    Problem,
+    known_sources,
+    provider_problems,
+    unknown_source,
+    utilization_problems,
+)
 from berth.config.descheduling.policy import (
     BALANCE,
     DEFAULT_EVICTOR,
@@ -26,6 +34,7 @@ from berth.config.descheduling.policy import (
     PolicyPart,
     PolicySelector,
     Profile,
+    PrometheusServer,
     TooManyRestartsArgs,
     TopologySpreadArgs,
     WrittenPolicy,
@@ -58,7 +67,6 @@ LIFETIME_STATES: Final = (
     *("CreateContainerConfigError", "CreateContainerError", "InvalidImageName"),
     *("OOMKilled", "Error", "Completed", "DeadlineExceeded", "Evicted", "ContainerCannotRun", "StartError"),
 )
-REQUESTS_COUNT: Final = "use is counted by requests, as the scheduler counts it; take the field out"
 
 T = TypeVar("T")
 
@@ -78,6 +86,7 @@ class _Reading:
 
     def __init__(self, file: str) -> None:
         self._file = file
+        self._sources: Mapping[str, PrometheusServer | None] = {}
 
     def policy(self, source: bytes) -> Policy:
         plain = self._plain(source)
@@ -86,6 +95,7 @@ class _Reading:
             raise self._wrong(*problem)
         written = self._typed(plain, WrittenPolicy, "")
         self._check(written)
+        self._sources = known_sources(written)
         return Policy(
             tuple(self._profile(each, f"profiles[{i}]") for i, each in enumerate(written.profiles)),
             node_selector=written.node_selector,
@@ -93,6 +103,7 @@ class _Reading:
             max_per_namespace=written.max_no_of_pods_to_evict_per_namespace,
             most=written.max_no_of_pods_to_evict_total,
             grace_period_seconds=written.grace_period_seconds,
+            prometheus=self._sources.get(PROMETHEUS),
         )
 
     def _plain(self, source: bytes) -> Any:
@@ -113,9 +124,8 @@ class _Reading:
             parse_label_selector(policy.node_selector)
         except SelectorError as error:
             raise self._wrong("nodeSelector", f"{error}; write it as `kubectl get -l` takes it") from None
-        for field in ("metrics_collector", "metrics_providers"):
-            if getattr(policy, field) is not None:
-                raise self._wrong(_camel(field), REQUESTS_COUNT)
+        for problem in provider_problems(policy):
+            raise self._wrong(*problem)
         if policy.eviction_failure_event_notification:
             remedy = "evictions that fail are printed; take the field out"
             raise self._wrong("evictionFailureEventNotification", remedy)
@@ -143,10 +153,17 @@ class _Reading:
             if name not in given:
                 # Defaults may lack what the strategy needs.
                 given[name] = self._args({}, known[name], f"{where}.pluginConfig[{name}].args")
+            self._check_source(given[name], f"{where}.pluginConfig[{name}].args")
             strategies.append((name, given[name]))
         evictor = given.get(DEFAULT_EVICTOR, DefaultEvictorArgs())
         assert isinstance(evictor, DefaultEvictorArgs)
         return Profile(profile.name, evictor, tuple(strategies))
+
+    def _check_source(self, args: Args, where: str) -> None:
+        if isinstance(args, LowNodeUtilizationArgs) and args.metrics_utilization is not None:
+            unknown = unknown_source(args.metrics_utilization, self._sources)
+            if unknown:
+                raise self._wrong(f"{where}.metricsUtilization.source", unknown)
 
     def _enabled(self, chosen: PluginSet, known: Mapping[str, object], where: str) -> tuple[str, ...]:
         if chosen.disabled:
@@ -192,9 +209,6 @@ def _fields() -> frozenset[str]:
     for part in parts:
         parts += part.__subclasses__()
     return frozenset(name for part in parts for name in part.__struct_encode_fields__)
-
-
-Problem = tuple[str, str]
 
 
 def _problems(args: object) -> Iterator[Problem]:
@@ -275,8 +289,7 @@ def _low(args: LowNodeUtilizationArgs) -> Iterator[Problem]:
                 f"thresholds[{name}]",
                 f"found {percent:g}, above the target; write less than targetThresholds",
             )
-    if args.metrics_utilization is not None:
-        yield "metricsUtilization", REQUESTS_COUNT
+    yield from utilization_problems(args)
     yield from _exclusion(args.evictable_namespaces.include)
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from berth.config.descheduling.policy import ALL_NAMESPACES, Namespaces, PolicySelector
 from berth.config.descheduling.policy_file import compiled
+from berth.descheduling.load.load import Loads
 from berth.descheduling.pod_facts import NO_FACTS, PodFacts
 from berth.descheduling.simulated_cluster import SimulatedCluster
 from berth.framework.pluralize import pluralize
@@ -30,6 +31,8 @@ class EvictionProposal(NamedTuple):
 
     candidates: Sequence[EvictionCandidate]
     why_none: str = ""
+    failed: bool = False
+    """Whether there is none because what the strategy goes by could not be had."""
 
 
 class Judgement(NamedTuple):
@@ -47,13 +50,17 @@ Judge = Callable[[str], Judgement]
 class Scene:
     """What strategies look at. `sources` are the nodes that pods may be taken from.
 
-    `stays` are the UIDs of pods that have moved, `taken` counts them by strategy and node.
+    `stays` are the UIDs of moved pods. `taken` counts them by strategy and node, `given` by strategy
+    and new node. `moved` has each as it stood, one that waited without a node, with its new node.
     """
 
     simulated: SimulatedCluster
     facts: Mapping[str, PodFacts]
     ended: Mapping[str, Pod]
     sources: frozenset[str]
+    loads: Loads = field(default_factory=dict)
+    moved: list[tuple[Pod, str]] = field(default_factory=list)
+    given: Counter[tuple[str, str]] = field(default_factory=Counter)
     stays: set[str] = field(default_factory=set)
     taken: Counter[tuple[str, str]] = field(default_factory=Counter)
 
