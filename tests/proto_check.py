@@ -12,7 +12,6 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
 import grpc_tools
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
@@ -38,13 +37,6 @@ GO_PACKAGE = "berth.dev/plugin-sdk/go/internal/pluginv1"
 GO_GENERATORS = ("protoc-gen-go", "protoc-gen-go-grpc")
 TYPESCRIPT_COPY = node_toolchain.NODE_SDK / "src/generated"
 RUST_COPY = rust_toolchain.RUST_SDK / "src/generated"
-ADDED_BEFORE: Final[Mapping[str, frozenset[str]]] = {
-    "berth.plugin.v1.QueueingService": frozenset({"SortKeys"}),
-    "berth.plugin.v1.SchedulingService": frozenset(
-        {"Bind", "Converse", "FilterOverlays", "GeneratePlacements", "ScorePlacements"}
-    ),
-}
-"""Calls that were added before this was refused; those of placements are to become a service of their own."""
 HEADER = '"""Generated from proto/{folder} by `make proto`; never edited."""\n'
 
 
@@ -66,7 +58,7 @@ def check() -> list[str]:
         *buf("lint", failed="the .proto files break lint rules"),
         *buf("format", "--diff", "--exit-code", failed="the .proto files are not formatted: make proto"),
         *buf("breaking", "--against", str(BASELINE), failed="the change breaks the released contract"),
-        *added_calls(services(BASELINE.read_bytes()), services(descriptors())),
+        *additions(BASELINE.read_bytes(), descriptors()),
     ]
     with tempfile.TemporaryDirectory() as folder:
         for source, copy in PYTHON_COPIES.items():
@@ -79,6 +71,14 @@ def check() -> list[str]:
     return problems
 
 
+def additions(released: bytes, today: bytes) -> list[str]:
+    """What was added where a plugin that is written without an SDK has to name everything there is."""
+    return [
+        *added_calls(services(released), services(today)),
+        *added_variants(received_oneofs(released), received_oneofs(today)),
+    ]
+
+
 def added_calls(released: Mapping[str, set[str]], today: Mapping[str, set[str]]) -> list[str]:
     """Calls that services of the released contract have gained.
 
@@ -89,8 +89,41 @@ def added_calls(released: Mapping[str, set[str]], today: Mapping[str, set[str]])
         f"{service}.{call}: a call that is added to a released service breaks plugins that implement it "
         "without an SDK; give it a service of its own"
         for service, calls in sorted(released.items())
-        for call in sorted(today.get(service, set()) - calls - ADDED_BEFORE.get(service, frozenset()))
+        for call in sorted(today.get(service, set()) - calls)
     ]
+
+
+def added_variants(released: Mapping[str, set[str]], today: Mapping[str, set[str]]) -> list[str]:
+    """Variants that oneofs of the released contract have gained, of those that plugins receive.
+
+    A match over such a oneof that is exhaustive, as Rust's are, no longer compiles with one more.
+    """
+    return [
+        f"{oneof}.{variant}: a variant that is added to a released oneof breaks plugins that match on all of "
+        "them; give it a message or a service of its own"
+        for oneof, variants in sorted(released.items())
+        for variant in sorted(today.get(oneof, set()) - variants)
+    ]
+
+
+def received_oneofs(descriptors: bytes) -> dict[str, set[str]]:
+    """The variants of each oneof that may stand in a request, in an encoded FileDescriptorSet."""
+    files = FileDescriptorSet.FromString(descriptors).file
+    messages = {f".{file.package}.{each.name}": each for file in files for each in file.message_type}
+    open_ends = [method.input_type for file in files for service in file.service for method in service.method]
+    found: dict[str, set[str]] = {}
+    seen: set[str] = set()
+    while open_ends:
+        name = open_ends.pop()
+        if name in seen or name not in messages:
+            continue
+        seen.add(name)
+        for field in messages[name].field:
+            open_ends.append(field.type_name)
+            if field.HasField("oneof_index") and not field.proto3_optional:
+                oneof = messages[name].oneof_decl[field.oneof_index].name
+                found.setdefault(f"{name[1:]}.{oneof}", set()).add(field.name)
+    return found
 
 
 def services(descriptors: bytes) -> dict[str, set[str]]:

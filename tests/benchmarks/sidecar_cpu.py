@@ -24,9 +24,10 @@ class Answers:
     def __init__(self, connection):
         self.at_hand = False
         self._last = None
-        self._ask, self._holds = connection.scheduling.FilterScore, connection.holds
+        stub = connection.stub("FilterScore")
+        self._ask, self._holds = stub.FilterScore, connection.holds
         self._loop = asyncio.get_running_loop()
-        connection.scheduling.FilterScore, connection.holds = self.ask, self.holds
+        stub.FilterScore, connection.holds = self.ask, self.holds
 
     @property
     def known(self):

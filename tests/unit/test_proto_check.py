@@ -1,10 +1,19 @@
-"""A service of the released plugin protocol gains no calls."""
+"""A service of the released plugin protocol gains no calls, and what plugins receive no variants."""
 
 import pytest
 
-from tests.proto_check import BASELINE, added_calls, descriptors, services
+from tests.proto_check import (
+    BASELINE,
+    added_calls,
+    added_variants,
+    additions,
+    descriptors,
+    received_oneofs,
+    services,
+)
 
 SCHEDULING = "berth.plugin.v1.SchedulingService"
+CALL = "berth.plugin.v1.ConverseRequest.call"
 
 
 @pytest.mark.parametrize(
@@ -13,7 +22,6 @@ SCHEDULING = "berth.plugin.v1.SchedulingService"
         pytest.param({SCHEDULING: {"Filter"}}, 0, id="the same"),
         pytest.param({SCHEDULING: {"Filter", "Undo"}}, 1, id="one more call"),
         pytest.param({SCHEDULING: {"Filter"}, "UndoService": {"Undo"}}, 0, id="a service of its own"),
-        pytest.param({SCHEDULING: {"Filter", "Converse"}}, 0, id="one from before the rule"),
     ],
 )
 def test_added_calls(today, problems):
@@ -24,9 +32,24 @@ def test_added_calls(today, problems):
     assert all(one.startswith(f"{SCHEDULING}.Undo: ") and "a service of its own" in one for one in found)
 
 
-def test_the_protocol_of_today():
-    """Nothing was added to a released service beside what is named."""
-    released, today = services(BASELINE.read_bytes()), services(descriptors())
+def test_added_variants():
+    """What an exhaustive match in a plugin would lack is named, with what to do instead."""
+    (found,) = added_variants({CALL: {"filter"}}, {CALL: {"filter", "undo"}, "another.oneof": {"x"}})
 
-    assert SCHEDULING in released
-    assert [] == added_calls(released, today)
+    assert found.startswith(f"{CALL}.undo: ")
+
+
+def test_what_plugins_receive():
+    """Oneofs of requests count, those of answers and of recordings do not."""
+    found = received_oneofs(descriptors())
+
+    assert "filter" in found[CALL]
+    assert not [oneof for oneof in found if "Response" in oneof or "Recording" in oneof]
+
+
+def test_the_protocol_of_today():
+    """Nothing was added to the released contract, which has the calls about placements apart."""
+    released = BASELINE.read_bytes()
+
+    assert "GeneratePlacements" not in services(released)[SCHEDULING]
+    assert [] == additions(released, descriptors())

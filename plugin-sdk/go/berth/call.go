@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 
 	pb "berth.dev/plugin-sdk/go/internal/pluginv1"
@@ -39,7 +40,23 @@ type call struct {
 	span    trace.Span
 }
 
-// headed is a request of the scheduling service.
+// fullMethods has the unary calls by their names: no two services have one of the same name.
+var fullMethods = func() map[string]string {
+	names := map[string]string{}
+	for _, service := range []grpc.ServiceDesc{
+		pb.SchedulingService_ServiceDesc, pb.PlacementService_ServiceDesc, pb.QueueingService_ServiceDesc,
+	} {
+		for _, method := range service.Methods {
+			names[method.MethodName] = service.ServiceName + "/" + method.MethodName
+		}
+	}
+	return names
+}()
+
+// full is a call's name with its service's.
+func full(method string) string { return fullMethods[method] }
+
+// headed is a request about a pod or its group.
 type headed interface{ GetCall() *pb.Call }
 
 // answered answers one request in its turn, within a span of its own.
@@ -73,7 +90,7 @@ func answered[Q headed, R any](
 		span.SetAttributes(
 			attribute.String("berth.plugin", s.plugin.Name),
 			attribute.String("rpc.system.name", carrier.system),
-			attribute.String("rpc.method", "berth.plugin.v1.SchedulingService/"+name),
+			attribute.String("rpc.method", full(name)),
 			attribute.Int64("berth.generation", s.mirror.generation),
 		)
 	}

@@ -69,14 +69,6 @@ func (s *Server) conversed(ctx context.Context, request *pb.ConverseRequest, her
 		var answer pb.ConverseResponse_FilterOverlays
 		answer.FilterOverlays, err = answered(ctx, s, here, "FilterOverlays", carrier, asked.FilterOverlays, (*call).filterOverlays)
 		response.Answer = &answer
-	case *pb.ConverseRequest_GeneratePlacements:
-		var answer pb.ConverseResponse_GeneratePlacements
-		answer.GeneratePlacements, err = answered(ctx, s, here, "GeneratePlacements", carrier, asked.GeneratePlacements, (*call).generatePlacements)
-		response.Answer = &answer
-	case *pb.ConverseRequest_ScorePlacements:
-		var answer pb.ConverseResponse_ScorePlacements
-		answer.ScorePlacements, err = answered(ctx, s, here, "ScorePlacements", carrier, asked.ScorePlacements, (*call).scorePlacements)
-		response.Answer = &answer
 	default:
 		err = unanswered(ctx, here, &callError{codes.Unimplemented, "", "no such call"})
 	}

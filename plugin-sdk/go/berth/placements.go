@@ -1,6 +1,28 @@
 package berth
 
-import pb "berth.dev/plugin-sdk/go/internal/pluginv1"
+import (
+	"context"
+
+	pb "berth.dev/plugin-sdk/go/internal/pluginv1"
+)
+
+// placementService answers calls about the placements of pod groups.
+type placementService struct {
+	pb.UnimplementedPlacementServiceServer
+	server *Server
+}
+
+func (s *placementService) GeneratePlacements(
+	ctx context.Context, q *pb.GeneratePlacementsRequest,
+) (*pb.GeneratePlacementsResponse, error) {
+	return unary(ctx, s.server, "GeneratePlacements", q, (*call).generatePlacements)
+}
+
+func (s *placementService) ScorePlacements(
+	ctx context.Context, q *pb.ScorePlacementsRequest,
+) (*pb.ScorePlacementsResponse, error) {
+	return unary(ctx, s.server, "ScorePlacements", q, (*call).scorePlacements)
+}
 
 // PodGroup is the group that placements are for, and its pods that have no node;
 // those that have one are among the pods of [Nodes].

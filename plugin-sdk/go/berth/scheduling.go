@@ -80,18 +80,6 @@ func (s *schedulingService) CycleDone(ctx context.Context, q *pb.CycleDoneReques
 	return unary(ctx, s.server, "CycleDone", q, (*call).cycleDone)
 }
 
-func (s *schedulingService) GeneratePlacements(
-	ctx context.Context, q *pb.GeneratePlacementsRequest,
-) (*pb.GeneratePlacementsResponse, error) {
-	return unary(ctx, s.server, "GeneratePlacements", q, (*call).generatePlacements)
-}
-
-func (s *schedulingService) ScorePlacements(
-	ctx context.Context, q *pb.ScorePlacementsRequest,
-) (*pb.ScorePlacementsResponse, error) {
-	return unary(ctx, s.server, "ScorePlacements", q, (*call).scorePlacements)
-}
-
 // Converse answers calls side by side, each as soon as it has its answer; the
 // author's functions see them in the order of the stream.
 func (s *schedulingService) Converse(stream grpc.BidiStreamingServer[pb.ConverseRequest, pb.ConverseResponse]) error {

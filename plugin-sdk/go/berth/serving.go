@@ -113,6 +113,7 @@ func (s *Server) Start() error {
 	pb.RegisterIdentityServiceServer(s.grpc, &identityService{server: s})
 	pb.RegisterStateServiceServer(s.grpc, &stateService{server: s})
 	pb.RegisterSchedulingServiceServer(s.grpc, &schedulingService{server: s})
+	pb.RegisterPlacementServiceServer(s.grpc, &placementService{server: s})
 	pb.RegisterQueueingServiceServer(s.grpc, &queueingService{server: s})
 	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
 	s.reportReadiness(false)

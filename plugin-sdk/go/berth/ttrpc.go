@@ -40,7 +40,7 @@ const (
 // framedMethod answers the payload of one frame in its turn.
 type framedMethod func(ctx context.Context, server *Server, here *place, carrier traceCarrier, payload []byte) (proto.Message, error)
 
-// headedMessage is a request of the scheduling service as it travels.
+// headedMessage is a request about a pod or its group as it travels.
 type headedMessage interface {
 	headed
 	proto.Message
@@ -50,27 +50,23 @@ type headedMessage interface {
 // ttrpc's own server starts a goroutine for each call before it has a place in
 // the line, which would lose their order.
 var framedMethods = map[string]framedMethod{
-	scheduled("PreEnqueue"):         framed("PreEnqueue", (*call).preEnqueue),
-	scheduled("Filter"):             framed("Filter", (*call).filter),
-	scheduled("Score"):              framed("Score", (*call).score),
-	scheduled("FilterScore"):        framed("FilterScore", (*call).filterScore),
-	scheduled("FilterOverlays"):     framed("FilterOverlays", (*call).filterOverlays),
-	scheduled("PostFilter"):         framed("PostFilter", (*call).postFilter),
-	scheduled("Reserve"):            framed("Reserve", (*call).reserve),
-	scheduled("Unreserve"):          framed("Unreserve", (*call).unreserve),
-	scheduled("Permit"):             framed("Permit", (*call).permit),
-	scheduled("PreBind"):            framed("PreBind", (*call).preBind),
-	scheduled("Bind"):               framed("Bind", (*call).bind),
-	scheduled("PostBind"):           framed("PostBind", (*call).postBind),
-	scheduled("CycleDone"):          framed("CycleDone", (*call).cycleDone),
-	scheduled("GeneratePlacements"): framed("GeneratePlacements", (*call).generatePlacements),
-	scheduled("ScorePlacements"):    framed("ScorePlacements", (*call).scorePlacements),
-	queued("QueueingHints"):         framedOfQueue("QueueingHints", (*session).hints),
-	queued("SortKeys"):              framedOfQueue("SortKeys", (*session).sortKeys),
-}
-
-func scheduled(method string) string {
-	return pb.SchedulingService_ServiceDesc.ServiceName + "/" + method
+	full("PreEnqueue"):         framed("PreEnqueue", (*call).preEnqueue),
+	full("Filter"):             framed("Filter", (*call).filter),
+	full("Score"):              framed("Score", (*call).score),
+	full("FilterScore"):        framed("FilterScore", (*call).filterScore),
+	full("FilterOverlays"):     framed("FilterOverlays", (*call).filterOverlays),
+	full("PostFilter"):         framed("PostFilter", (*call).postFilter),
+	full("Reserve"):            framed("Reserve", (*call).reserve),
+	full("Unreserve"):          framed("Unreserve", (*call).unreserve),
+	full("Permit"):             framed("Permit", (*call).permit),
+	full("PreBind"):            framed("PreBind", (*call).preBind),
+	full("Bind"):               framed("Bind", (*call).bind),
+	full("PostBind"):           framed("PostBind", (*call).postBind),
+	full("CycleDone"):          framed("CycleDone", (*call).cycleDone),
+	full("GeneratePlacements"): framed("GeneratePlacements", (*call).generatePlacements),
+	full("ScorePlacements"):    framed("ScorePlacements", (*call).scorePlacements),
+	full("QueueingHints"):      framedOfQueue("QueueingHints", (*session).hints),
+	full("SortKeys"):           framedOfQueue("SortKeys", (*session).sortKeys),
 }
 
 func framed[Q headedMessage, R proto.Message](name string, function func(*call, Q) (R, error)) framedMethod {
@@ -82,10 +78,6 @@ func framed[Q headedMessage, R proto.Message](name string, function func(*call, 
 		}
 		return answered(ctx, server, here, name, carrier, request, function)
 	}
-}
-
-func queued(method string) string {
-	return pb.QueueingService_ServiceDesc.ServiceName + "/" + method
 }
 
 func framedOfQueue[Q, R proto.Message](name string, function func(*session, Q) (R, error)) framedMethod {

@@ -249,7 +249,7 @@ func (h *Host) SortKeys(pods []*corev1.Pod, anew bool, left ...string) [][]int64
 func (h *Host) GeneratePlacements(group string, pods []*corev1.Pod, nodeNames ...string) ([]Placement, berth.Status) {
 	h.t.Helper()
 	h.Update()
-	response := ask(h, h.scheduling.GeneratePlacements, &pb.GeneratePlacementsRequest{
+	response := ask(h, h.placement.GeneratePlacements, &pb.GeneratePlacementsRequest{
 		Call: h.call(pods[0]), Group: h.group(group, pods), Candidates: h.bitmap(nodeNames),
 	})
 	var placements []Placement
@@ -268,7 +268,7 @@ func (h *Host) ScorePlacements(group string, pods []*corev1.Pod, proposed ...map
 	for i, nodes := range proposed {
 		request.Proposed = append(request.Proposed, h.proposal(fmt.Sprintf("proposal-%d", i), pods, nodes))
 	}
-	response := ask(h, h.scheduling.ScorePlacements, request)
+	response := ask(h, h.placement.ScorePlacements, request)
 	return unpackScores(response.Scores, len(proposed)), statusOf(response.Status)
 }
 

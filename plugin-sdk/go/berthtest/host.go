@@ -48,6 +48,7 @@ type Host struct {
 	identity   pb.IdentityServiceClient
 	state      pb.StateServiceClient
 	scheduling pb.SchedulingServiceClient
+	placement  pb.PlacementServiceClient
 	queueing   pb.QueueingServiceClient
 	introduced *pb.HandshakeResponse
 	attempts   map[string]uint32
@@ -101,6 +102,7 @@ func Connect(t testing.TB, address string) *Host {
 		identity:   pb.NewIdentityServiceClient(connection),
 		state:      pb.NewStateServiceClient(connection),
 		scheduling: pb.NewSchedulingServiceClient(connection),
+		placement:  pb.NewPlacementServiceClient(connection),
 		queueing:   pb.NewQueueingServiceClient(connection),
 		attempts:   map[string]uint32{},
 	}

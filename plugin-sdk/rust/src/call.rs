@@ -9,6 +9,8 @@ use crate::errors::{CallError, guarded, guarded_later};
 use crate::log::log_failure;
 use crate::outcomes::{Code, PodKey, Profile, Reply, Status};
 use crate::pb;
+use crate::pb::placement_service_server::SERVICE_NAME as PLACEMENT;
+use crate::pb::scheduling_service_server::SERVICE_NAME as SCHEDULING;
 use crate::plugin::Functions;
 use crate::session::{Session, Unanswered};
 use crate::vectors::pack_status;
@@ -22,9 +24,10 @@ pub struct Call {
     pub key: PodKey,
 }
 
-/// A request of the scheduling service.
+/// A request about a pod or its group.
 pub(crate) trait Question: Message + Default {
     type Answer: Message + Default + 'static;
+    const SERVICE: &'static str;
     const METHOD: &'static str;
 
     fn head(&self) -> Option<&pb::Call>;
@@ -142,10 +145,11 @@ pub(crate) fn gone(node_name: &str) -> pb::Status {
     pb::Status { code: pb::Code::Unschedulable.into(), reasons }
 }
 
-/// Hands a macro every scheduling call: its name on the wire, its method, its request and its answer.
+/// Hands a macro every unary call of `SchedulingService`: its name on the wire, its method, its request and its answer.
 macro_rules! scheduling_calls {
     ($macro:ident) => {
         $macro! {
+            scheduling SCHEDULING;
             PreEnqueue pre_enqueue PreEnqueueRequest PreEnqueueResponse,
             Filter filter FilterRequest FilterResponse,
             Score score ScoreRequest ScoreResponse,
@@ -159,17 +163,28 @@ macro_rules! scheduling_calls {
             Bind bind BindRequest BindResponse,
             PostBind post_bind PostBindRequest PostBindResponse,
             CycleDone cycle_done CycleDoneRequest CycleDoneResponse,
-            GeneratePlacements generate_placements GeneratePlacementsRequest GeneratePlacementsResponse,
-            ScorePlacements score_placements ScorePlacementsRequest ScorePlacementsResponse,
         }
     };
 }
 pub(crate) use scheduling_calls;
 
+/// The same of `PlacementService`.
+macro_rules! placement_calls {
+    ($macro:ident) => {
+        $macro! {
+            placement PLACEMENT;
+            GeneratePlacements generate_placements GeneratePlacementsRequest GeneratePlacementsResponse,
+            ScorePlacements score_placements ScorePlacementsRequest ScorePlacementsResponse,
+        }
+    };
+}
+pub(crate) use placement_calls;
+
 macro_rules! questions {
-    ($($name:ident $method:ident $request:ident $response:ident,)*) => {
+    ($_:ident $service:ident; $($name:ident $method:ident $request:ident $response:ident,)*) => {
         $(impl Question for pb::$request {
             type Answer = pb::$response;
+            const SERVICE: &'static str = $service;
             const METHOD: &'static str = stringify!($name);
 
             fn head(&self) -> Option<&pb::Call> {
@@ -184,3 +199,4 @@ macro_rules! questions {
 }
 
 scheduling_calls!(questions);
+placement_calls!(questions);

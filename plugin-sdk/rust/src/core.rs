@@ -79,7 +79,7 @@ impl Core {
         result
     }
 
-    /// Answers a call of the scheduling service, within a span of its own.
+    /// Answers a call about a pod or its group, within a span of its own.
     pub async fn ask<Q: Question>(&self, question: &Q, origin: &Origin) -> Result<Q::Answer, CallError> {
         let mut verdicts = None;
         let mut generation = 0;
@@ -91,7 +91,7 @@ impl Core {
             // By OpenTelemetry's semantic conventions 1.44 for RPC servers.
             let mut attributes = vec![
                 KeyValue::new("rpc.system.name", origin.system),
-                KeyValue::new("rpc.method", format!("berth.plugin.v1.SchedulingService/{}", Q::METHOD)),
+                KeyValue::new("rpc.method", format!("{}/{}", Q::SERVICE, Q::METHOD)),
                 KeyValue::new("rpc.response.status_code", code_name(code)),
                 KeyValue::new("berth.plugin", self.functions.name.clone()),
                 KeyValue::new("berth.generation", generation),

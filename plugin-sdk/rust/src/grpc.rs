@@ -18,13 +18,14 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_server::{Health, HealthServer};
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
-use crate::call::{Question, scheduling_calls};
+use crate::call::{Question, placement_calls, scheduling_calls};
 use crate::core::{Core, Origin, PROTOCOL_VERSION};
 use crate::errors::CallError;
 use crate::log::{Level, log};
 use crate::pb::converse_request::Call;
 use crate::pb::converse_response::Answer;
 use crate::pb::identity_service_server::IdentityService;
+use crate::pb::placement_service_server::PlacementService;
 use crate::pb::queueing_service_server::QueueingService;
 use crate::pb::scheduling_service_server::{SERVICE_NAME, SchedulingService};
 use crate::pb::state_service_server::StateService;
@@ -38,7 +39,7 @@ const GRPC: &str = "grpc";
 
 type Answers<R> = Pin<Box<dyn Stream<Item = Result<R, Status>> + Send>>;
 
-/// All four services, over one core.
+/// All services, over one core.
 #[derive(Clone)]
 pub(crate) struct Services {
     pub core: Arc<Core>,
@@ -156,7 +157,7 @@ impl QueueingService for Services {
 }
 
 macro_rules! scheduling_service {
-    ($($name:ident $method:ident $request:ident $response:ident,)*) => {
+    ($_:ident $_service:ident; $($name:ident $method:ident $request:ident $response:ident,)*) => {
         #[tonic::async_trait]
         impl SchedulingService for Services {
             $(async fn $method(&self, request: Request<pb::$request>) -> Result<Response<pb::$response>, Status> {
@@ -186,6 +187,19 @@ macro_rules! scheduling_service {
 }
 
 scheduling_calls!(scheduling_service);
+
+macro_rules! placement_service {
+    ($_:ident $_service:ident; $($name:ident $method:ident $request:ident $response:ident,)*) => {
+        #[tonic::async_trait]
+        impl PlacementService for Services {
+            $(async fn $method(&self, request: Request<pb::$request>) -> Result<Response<pb::$response>, Status> {
+                self.unary(request).await
+            })*
+        }
+    };
+}
+
+placement_calls!(placement_service);
 
 impl Services {
     async fn unary<Q: Question>(&self, request: Request<Q>) -> Result<Response<Q::Answer>, Status> {

@@ -21,6 +21,7 @@ use crate::grpc::{HealthService, Services, stopped};
 use crate::log::{Level, log};
 use crate::pages;
 use crate::pb::identity_service_server::IdentityServiceServer;
+use crate::pb::placement_service_server::PlacementServiceServer;
 use crate::pb::queueing_service_server::QueueingServiceServer;
 use crate::pb::scheduling_service_server::SchedulingServiceServer;
 use crate::pb::state_service_server::StateServiceServer;
@@ -227,6 +228,7 @@ fn router(core: &Arc<Core>, ttrpc_socket: Option<String>, tls: Option<Tls>) -> R
         .add_service(bounded!(IdentityServiceServer))
         .add_service(bounded!(StateServiceServer))
         .add_service(bounded!(SchedulingServiceServer))
+        .add_service(bounded!(PlacementServiceServer))
         .add_service(bounded!(QueueingServiceServer))
         .add_service(HealthService::server(core)))
 }

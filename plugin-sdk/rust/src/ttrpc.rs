@@ -17,11 +17,12 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tonic::Code;
 
-use crate::call::scheduling_calls;
+use crate::call::{placement_calls, scheduling_calls};
 use crate::core::{Core, Origin};
 use crate::errors::CallError;
 use crate::grpc::{at_once, stopped};
 use crate::log::{Level, log};
+use crate::pb::placement_service_server::SERVICE_NAME as PLACEMENT;
 use crate::pb::queueing_service_server::SERVICE_NAME as QUEUEING;
 use crate::pb::scheduling_service_server::SERVICE_NAME as SCHEDULING;
 use crate::pb::{self, TtrpcErrorInfo, TtrpcRequest, TtrpcResponse, TtrpcStatus};
@@ -261,32 +262,40 @@ fn decoded<M: Message + Default>(request: &TtrpcRequest) -> Result<M, CallError>
 }
 
 macro_rules! by_name {
-    ($($name:ident $method:ident $request:ident $response:ident,)*) => {
-        /// The answer to a call, by its service's and method's names.
-        async fn payload(core: &Core, request: &TtrpcRequest, origin: &Origin) -> Result<Bytes, CallError> {
-            match (request.service.as_str(), request.method.as_str()) {
-                $((SCHEDULING, stringify!($name)) => {
+    ($answer:ident $_service:ident; $($name:ident $method:ident $request:ident $response:ident,)*) => {
+        /// The answer to a call of that service, by the method's name.
+        async fn $answer(core: &Core, request: &TtrpcRequest, origin: &Origin) -> Result<Bytes, CallError> {
+            match request.method.as_str() {
+                $(stringify!($name) => {
                     let question: pb::$request = decoded(request)?;
                     // In a box of its own, a call costs the others no room.
                     let answer: Pin<Box<dyn Future<Output = Result<pb::$response, CallError>> + Send + '_>> =
                         Box::pin(core.ask(&question, origin));
                     Ok(answer.await?.encode_to_vec().into())
                 })*
-                (QUEUEING, "QueueingHints") => {
-                    Ok(core.hints(&decoded(request)?, &origin.parent)?.encode_to_vec().into())
-                }
-                (QUEUEING, "SortKeys") => {
-                    Ok(core.sort_keys(&decoded(request)?, &origin.parent)?.encode_to_vec().into())
-                }
-                (service, method) => {
-                    Err(CallError::new(Code::Unimplemented, format!("there is no {service}/{method}")))
-                }
+                _ => Err(unknown(request)),
             }
         }
     };
 }
 
 scheduling_calls!(by_name);
+placement_calls!(by_name);
+
+/// The answer to a call, by its service's and method's names.
+async fn payload(core: &Core, request: &TtrpcRequest, origin: &Origin) -> Result<Bytes, CallError> {
+    match (request.service.as_str(), request.method.as_str()) {
+        (SCHEDULING, _) => scheduling(core, request, origin).await,
+        (PLACEMENT, _) => placement(core, request, origin).await,
+        (QUEUEING, "QueueingHints") => Ok(core.hints(&decoded(request)?, &origin.parent)?.encode_to_vec().into()),
+        (QUEUEING, "SortKeys") => Ok(core.sort_keys(&decoded(request)?, &origin.parent)?.encode_to_vec().into()),
+        _ => Err(unknown(request)),
+    }
+}
+
+fn unknown(request: &TtrpcRequest) -> CallError {
+    CallError::new(Code::Unimplemented, format!("there is no {}/{}", request.service, request.method))
+}
 
 #[cfg(test)]
 mod tests {

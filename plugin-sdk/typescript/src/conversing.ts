@@ -1,4 +1,4 @@
-/** The scheduling calls by name: answered within a span, counted, as calls of their own or over the one stream. */
+/** The calls of SchedulingService by name: answered within a span, counted, as calls of their own or over the one stream. */
 
 import { performance } from "node:perf_hooks";
 import { type ServerDuplexStream, status } from "@grpc/grpc-js";
@@ -10,7 +10,6 @@ import type { Call as Head } from "./generated/berth/plugin/v1/common.ts";
 import type { ConverseRequest, ConverseResponse } from "./generated/berth/plugin/v1/scheduling.ts";
 import type { Maybe } from "./outcomes.ts";
 import { filterOverlays } from "./overlays.ts";
-import * as placements from "./placements.ts";
 import { answering } from "./plugin.ts";
 import { keyOf, type Session } from "./session.ts";
 import { close, described, type TraceParent, type Tracing } from "./tracing.ts";
@@ -36,8 +35,6 @@ export const CALLS: Readonly<Record<string, Answer>> = {
   bind: binding.bind,
   postBind: binding.postBind,
   cycleDone: binding.cycleDone,
-  generatePlacements: placements.generatePlacements,
-  scorePlacements: placements.scorePlacements,
 };
 
 /** Everything that answering needs. */

@@ -3,7 +3,7 @@
 import { ask, atOnce, failure, packStatus, then } from "./asking.ts";
 import { ContractError, describe, invalid } from "./errors.ts";
 import { scoresGiven } from "./finding.ts";
-import type * as pb from "./generated/berth/plugin/v1/scheduling.ts";
+import type * as pb from "./generated/berth/plugin/v1/placement.ts";
 import type { Nodes } from "./nodes.ts";
 import {
   type Maybe,

@@ -15,6 +15,7 @@ import { isShared, makePrivate, prepareSocket, unixPath } from "./address.ts";
 import { Answering, CALLS, PATIENCE_MILLISECONDS } from "./conversing.ts";
 import { AddressError, type CallError, describe, shortened } from "./errors.ts";
 import { IdentityServiceService } from "./generated/berth/plugin/v1/identity.ts";
+import { PlacementServiceService } from "./generated/berth/plugin/v1/placement.ts";
 import {
   QueueingServiceService,
   type RequeueRequest,
@@ -29,6 +30,7 @@ import {
 import { Health, HealthService } from "./health.ts";
 import { configure, handshake } from "./identity.ts";
 import { log } from "./log.ts";
+import { generatePlacements, scorePlacements } from "./placements.ts";
 import type { Plugin } from "./plugin.ts";
 import { queueingHints, sortKeys } from "./queueing.ts";
 import { Session } from "./session.ts";
@@ -170,6 +172,10 @@ export class Server {
       answers.converse(stream);
     };
     this.#server.addService(SchedulingServiceService, scheduling);
+    this.#server.addService(PlacementServiceService, {
+      generatePlacements: unary(answers, "generatePlacements", generatePlacements),
+      scorePlacements: unary(answers, "scorePlacements", scorePlacements),
+    });
     this.#server.addService(IdentityServiceService, {
       handshake: unary(answers, "handshake", handshake),
       configure: unary(answers, "configure", configure),

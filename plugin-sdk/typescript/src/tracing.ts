@@ -32,6 +32,8 @@ const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-|
 const SERVICES: Readonly<Record<string, string>> = {
   Handshake: "IdentityService",
   Configure: "IdentityService",
+  GeneratePlacements: "PlacementService",
+  ScorePlacements: "PlacementService",
   QueueingHints: "QueueingService",
   SortKeys: "QueueingService",
 };

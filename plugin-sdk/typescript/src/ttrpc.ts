@@ -13,10 +13,12 @@ import { status } from "@grpc/grpc-js";
 import { isShared, makePrivate, prepareSocket } from "./address.ts";
 import { type Answer, type Answering, CALLS, PATIENCE_MILLISECONDS } from "./conversing.ts";
 import { AddressError, CallError, describe, invalid, shortened } from "./errors.ts";
+import * as placement from "./generated/berth/plugin/v1/placement.ts";
 import * as queueing from "./generated/berth/plugin/v1/queueing.ts";
 import * as scheduling from "./generated/berth/plugin/v1/scheduling.ts";
 import { TtrpcErrorInfo, TtrpcRequest, TtrpcResponse } from "./generated/berth/plugin/v1/ttrpc.ts";
 import { log } from "./log.ts";
+import { generatePlacements, scorePlacements } from "./placements.ts";
 import { queueingHints, sortKeys } from "./queueing.ts";
 
 const SUFFIX = ".ttrpc";
@@ -42,10 +44,16 @@ interface Method {
 }
 
 const METHODS = new Map<string, Method>();
-for (const [name, answer] of Object.entries({ ...CALLS, queueingHints, sortKeys })) {
-  const services = { ...scheduling.SchedulingServiceService, ...queueing.QueueingServiceService };
+const ANSWERS = { ...CALLS, generatePlacements, scorePlacements, queueingHints, sortKeys };
+const MESSAGES = { ...scheduling, ...placement, ...queueing };
+for (const [name, answer] of Object.entries<Answer>(ANSWERS)) {
+  const services = {
+    ...scheduling.SchedulingServiceService,
+    ...placement.PlacementServiceService,
+    ...queueing.QueueingServiceService,
+  };
   const { path, requestDeserialize } = services[name as keyof typeof services];
-  const { encode } = { ...scheduling, ...queueing }[responseOf(path)];
+  const { encode } = MESSAGES[responseOf(path)];
   METHODS.set(path, { name, answer, read: requestDeserialize, encode });
 }
 
@@ -245,7 +253,7 @@ class Connection {
   }
 }
 
-type ResponseName = `${string}Response` & (keyof typeof scheduling | keyof typeof queueing);
+type ResponseName = `${string}Response` & keyof typeof MESSAGES;
 
 /** The message that answers a method, by its path. */
 function responseOf(path: string): ResponseName {

@@ -2,10 +2,10 @@
 
 # ruff: noqa: ARG002 - the SDK gives the methods their parameters
 
-from berth_plugin_proto import common_pb2, scheduling_pb2
+from berth_plugin_proto import common_pb2, placement_pb2, scheduling_pb2
 from berth_sdk.errors import ContractError
 from berth_sdk.ttrpc import Connection
-from tests.unit.conformance.broken import BrokenServer, Fault
+from tests.unit.conformance.broken import Fault
 from tests.unit.conformance.faults_of_calls import answered, asked
 from tests.unit.conformance.faults_of_framing import over
 from tests.unit.conformance.reference import Slots
@@ -86,11 +86,11 @@ def another_generation(_server, _request, response):
 
 def upside_down(response):
     """Placements in another order, a score that is another."""
-    if isinstance(response, scheduling_pb2.GeneratePlacementsResponse):
+    if isinstance(response, placement_pb2.GeneratePlacementsResponse):
         found = list(response.placements)[::-1]
         del response.placements[:]
         response.placements.extend(found)
-    if isinstance(response, scheduling_pb2.ScorePlacementsResponse):
+    if isinstance(response, placement_pb2.ScorePlacementsResponse):
         response.scores.uint8 = response.scores.uint8[::-1]
 
 
@@ -115,26 +115,10 @@ def scores_with_skip(_server, _request, response):
     response.status.code = common_pb2.CODE_SKIP
 
 
-class OtherPlacements(BrokenServer):
-    """In a conversation the answers of that kind are others."""
-
-    kind = "generate_placements"
-
-    async def _answer(self, request):
-        answer = await super()._answer(request)
-        if answer.HasField(self.kind):
-            upside_down(getattr(answer, self.kind))
-        return answer
-
-
-class OtherScores(OtherPlacements):
-    kind = "score_placements"
-
-
 class OtherPlacementsInFrames(Connection):
     """Over ttrpc the answers of that kind are others."""
 
-    kind = scheduling_pb2.GeneratePlacementsResponse
+    kind = placement_pb2.GeneratePlacementsResponse
 
     def _answer(self, stream, response, ends):
         if isinstance(response, self.kind):
@@ -143,7 +127,7 @@ class OtherPlacementsInFrames(Connection):
 
 
 class OtherScoresInFrames(OtherPlacementsInFrames):
-    kind = scheduling_pb2.ScorePlacementsResponse
+    kind = placement_pb2.ScorePlacementsResponse
 
 
 def by_place(_server, request, response):
@@ -159,8 +143,6 @@ FAULTS = {
     "placement-scores/answer": answered(SCORED, too_few),
     "placement-scores/status": answered(SCORED, scores_with_skip),
     "placement-scores/one-by-one": answered(SCORED, by_place),
-    "converse/placements": Fault(server=OtherPlacements),
-    "converse/placement-scores": Fault(server=OtherScores),
     "ttrpc/placements": over(OtherPlacementsInFrames),
     "ttrpc/placement-scores": over(OtherScoresInFrames),
     "sort-keys/answer": answered(KEYS, no_key),

@@ -31,6 +31,7 @@ from berth.testing.handles import ManualClock, RememberingWriter, make_handle
 from berth_plugin_proto import (
     common_pb2,
     identity_pb2,
+    placement_pb2,
     queueing_pb2,
     scheduling_pb2,
     state_pb2,
@@ -66,10 +67,9 @@ UNARY = {
             "PreBind",
             "Bind",
             "CycleDone",
-            "GeneratePlacements",
-            "ScorePlacements",
         ),
     ),
+    "PlacementService": (placement_pb2, ("GeneratePlacements", "ScorePlacements")),
     "QueueingService": (queueing_pb2, ("QueueingHints", "SortKeys")),
 }
 

@@ -41,13 +41,13 @@ async def test_calls_cost_nothing_otherwise(tmp_path):
     """The connection's own stub is asked before and after a recording, and no other."""
     async with at_work(Teams()) as harness:
         connection, version = harness.connection, harness.host.versions["teams"]
-        own = connection.scheduling
+        own = connection.stub("Filter")
         recording = begun(harness)
-        assert isinstance(connection.scheduling, RecordedStub)
+        assert isinstance(connection.stub("Filter"), RecordedStub)
         version.stop_recording(recordings.STOPPED)
         await written(recording, tmp_path / "r")
 
-        assert own is connection.scheduling
+        assert own is connection.stub("Filter")
         assert connection.recording is None
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -18,6 +19,7 @@ from berth.replay import (
 )
 from berth_plugin_proto import recording_pb2
 from berth_sdk import Plugin
+from tests.unit.out_of_tree.points.placing import Trial
 from tests.unit.replay.kit import Teams, a_run, at_work, begun, replayed, serving, tried, written
 
 
@@ -133,6 +135,53 @@ async def test_twice_to_one_process(tmp_path):
 async def test_changed_plugin(tmp_path, plugin, differences):
     """Exactly the answers that changed are named, by pod and by node, whatever row the node is in."""
     assert differences == said(await replayed(await a_run(tmp_path / "r"), plugin))
+
+
+class Racks(Teams):
+    """A pod group may go to the even nodes or to all, where it has that many points."""
+
+    def __init__(self, points=(1, 2), name="even"):
+        self.points, self.even = points, name
+
+    def generate_placements(self, _group, _pod, nodes):
+        even = np.arange(len(nodes)) % 2 == 0
+        return {self.even: even, "all": even | True}
+
+    def score_placements(self, _group, _pod, _nodes, proposed):
+        return self.points[: len(proposed)]
+
+
+@pytest.mark.parametrize(
+    ("plugin", "differences"),
+    [
+        (Racks(), []),
+        (Racks(points=(1, 7)), [("ScorePlacements", "score on-1: 2 -> 7")]),
+        (
+            Racks(name="two"),
+            [
+                (
+                    "GeneratePlacements",
+                    "placements : even, all -> two, all",
+                    "placement even: n0, n2 -> nothing",
+                    "placement two: nothing -> n0, n2",
+                )
+            ],
+        ),
+    ],
+    ids=["same", "score", "placement"],
+)
+async def test_placements_of_groups(tmp_path, plugin, differences):
+    """Where a group may go, and how good each place is, is put to the plugin again and compared."""
+    async with at_work(Racks()) as harness:
+        recording, trial = begun(harness), Trial(harness)
+        await trial.placements()
+        await trial.scores("n0", "n1")
+        recording.end(1)
+        path = await written(recording, tmp_path / "r")
+    outcome = await replayed(path, plugin)
+
+    assert (2, {}) == (outcome.compared, outcome.left_out)
+    assert differences == [(call, *found) for call, _, *found in said(outcome)]
 
 
 async def test_many_changes(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth_plugin_proto import common_pb2, scheduling_pb2
+from berth_plugin_proto import common_pb2, placement_pb2, scheduling_pb2
 from berth_sdk import SKIP, Normalization, Plugin, Reason, Scores, Verdicts, plugin, scheduling
 from berth_sdk.capabilities import capabilities
 from berth_sdk.packing import pack_bits, pack_indices, unpack_indices, unpack_scores, unpack_verdicts
@@ -298,10 +298,10 @@ async def test_placements_among_listed_candidates():
         return {"all": np.ones(len(nodes), np.bool_)}
 
     async with running(plugin("x", generate_placements=halves), *NODES[:5]) as host:
-        request = scheduling_pb2.GeneratePlacementsRequest(
+        request = placement_pb2.GeneratePlacementsRequest(
             call=host.call(POD), candidates=scheduling_pb2.Candidates(indices=pack_indices(np.array([1, 3])))
         )
-        answer = await host.scheduling.GeneratePlacements(request)
+        answer = await host.placement.GeneratePlacements(request)
 
     assert [b"\x0a"] == [each.bitmap for each in answer.placements]
 

@@ -60,10 +60,10 @@ const (
 	// profiles name it at queueSort; all of them have to, since they share one
 	// queue.
 	ExtensionPoint_EXTENSION_POINT_QUEUE_SORT ExtensionPoint = 14
-	// SchedulingService.GeneratePlacements. Only for plugins that want to see
+	// PlacementService.GeneratePlacements. Only for plugins that want to see
 	// nodes.
 	ExtensionPoint_EXTENSION_POINT_PLACEMENT_GENERATE ExtensionPoint = 15
-	// SchedulingService.ScorePlacements. Only for plugins that want to see nodes.
+	// PlacementService.ScorePlacements. Only for plugins that want to see nodes.
 	ExtensionPoint_EXTENSION_POINT_PLACEMENT_SCORE ExtensionPoint = 16
 )
 
@@ -405,7 +405,7 @@ type Capabilities struct {
 	// cycle has left. Absent: the host's default.
 	WantedDeadline *durationpb.Duration `protobuf:"bytes,8,opt,name=wanted_deadline,json=wantedDeadline,proto3,oneof" json:"wanted_deadline,omitempty"`
 	// SchedulingService.Converse is served; the host then uses it for all
-	// scheduling calls.
+	// calls of that service.
 	Converse bool `protobuf:"varint,9,opt,name=converse,proto3" json:"converse,omitempty"`
 	// The time wanted at single extension points, where it differs from
 	// wanted_deadline; clamped likewise. A point named twice is a protocol error.
@@ -414,9 +414,10 @@ type Capabilities struct {
 	// several answers in one message back. Needs converse.
 	ConverseTogether bool `protobuf:"varint,11,opt,name=converse_together,json=converseTogether,proto3" json:"converse_together,omitempty"`
 	// The file name of a second unix socket, in the folder of the one that this
-	// answer came over, on which SchedulingService's unary calls and QueueingHints
-	// are served in ttrpc's frames (ttrpc.proto); the host then makes those calls
-	// there. Over TCP it is a protocol error.
+	// answer came over, on which the unary calls of SchedulingService,
+	// PlacementService and QueueingService are served in ttrpc's frames
+	// (ttrpc.proto); the host then makes those calls there. Over TCP it is a
+	// protocol error.
 	TtrpcSocket *string `protobuf:"bytes,12,opt,name=ttrpc_socket,json=ttrpcSocket,proto3,oneof" json:"ttrpc_socket,omitempty"`
 	// Candidates may come as a list of indices, which Filter, Score and FilterScore
 	// then answer entry by entry: a question about few nodes of many costs what

@@ -110,6 +110,7 @@ type RecordingEntry struct {
 	//	*RecordingEntry_Hints
 	//	*RecordingEntry_Requeue
 	//	*RecordingEntry_End
+	//	*RecordingEntry_Placements
 	Message       isRecordingEntry_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -258,6 +259,15 @@ func (x *RecordingEntry) GetEnd() *RecordingEnd {
 	return nil
 }
 
+func (x *RecordingEntry) GetPlacements() *RecordedPlacements {
+	if x != nil {
+		if x, ok := x.Message.(*RecordingEntry_Placements); ok {
+			return x.Placements
+		}
+	}
+	return nil
+}
+
 type isRecordingEntry_Message interface {
 	isRecordingEntry_Message()
 }
@@ -319,6 +329,11 @@ type RecordingEntry_End struct {
 	End *RecordingEnd `protobuf:"bytes,12,opt,name=end,proto3,oneof"`
 }
 
+type RecordingEntry_Placements struct {
+	// The host asked about a pod group's placements.
+	Placements *RecordedPlacements `protobuf:"bytes,13,opt,name=placements,proto3,oneof"`
+}
+
 func (*RecordingEntry_Header) isRecordingEntry_Message() {}
 
 func (*RecordingEntry_Handshake) isRecordingEntry_Message() {}
@@ -340,6 +355,8 @@ func (*RecordingEntry_Hints) isRecordingEntry_Message() {}
 func (*RecordingEntry_Requeue) isRecordingEntry_Message() {}
 
 func (*RecordingEntry_End) isRecordingEntry_Message() {}
+
+func (*RecordingEntry_Placements) isRecordingEntry_Message() {}
 
 // RecordingHeader says where a recording comes from.
 type RecordingHeader struct {
@@ -478,6 +495,152 @@ func (x *RecordedHints) GetTook() *durationpb.Duration {
 	return nil
 }
 
+// RecordedPlacements is a call of PlacementService with its answer.
+type RecordedPlacements struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What was asked.
+	//
+	// Types that are valid to be assigned to Request:
+	//
+	//	*RecordedPlacements_Generate
+	//	*RecordedPlacements_Score
+	Request isRecordedPlacements_Request `protobuf_oneof:"request"`
+	// What was answered. Absent: the call failed.
+	//
+	// Types that are valid to be assigned to Response:
+	//
+	//	*RecordedPlacements_Generated
+	//	*RecordedPlacements_Scored
+	Response isRecordedPlacements_Response `protobuf_oneof:"response"`
+	// How long the host waited; the entry's offset is when that was over.
+	Took          *durationpb.Duration `protobuf:"bytes,5,opt,name=took,proto3" json:"took,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordedPlacements) Reset() {
+	*x = RecordedPlacements{}
+	mi := &file_berth_plugin_v1_recording_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordedPlacements) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordedPlacements) ProtoMessage() {}
+
+func (x *RecordedPlacements) ProtoReflect() protoreflect.Message {
+	mi := &file_berth_plugin_v1_recording_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordedPlacements.ProtoReflect.Descriptor instead.
+func (*RecordedPlacements) Descriptor() ([]byte, []int) {
+	return file_berth_plugin_v1_recording_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *RecordedPlacements) GetRequest() isRecordedPlacements_Request {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+func (x *RecordedPlacements) GetGenerate() *GeneratePlacementsRequest {
+	if x != nil {
+		if x, ok := x.Request.(*RecordedPlacements_Generate); ok {
+			return x.Generate
+		}
+	}
+	return nil
+}
+
+func (x *RecordedPlacements) GetScore() *ScorePlacementsRequest {
+	if x != nil {
+		if x, ok := x.Request.(*RecordedPlacements_Score); ok {
+			return x.Score
+		}
+	}
+	return nil
+}
+
+func (x *RecordedPlacements) GetResponse() isRecordedPlacements_Response {
+	if x != nil {
+		return x.Response
+	}
+	return nil
+}
+
+func (x *RecordedPlacements) GetGenerated() *GeneratePlacementsResponse {
+	if x != nil {
+		if x, ok := x.Response.(*RecordedPlacements_Generated); ok {
+			return x.Generated
+		}
+	}
+	return nil
+}
+
+func (x *RecordedPlacements) GetScored() *ScorePlacementsResponse {
+	if x != nil {
+		if x, ok := x.Response.(*RecordedPlacements_Scored); ok {
+			return x.Scored
+		}
+	}
+	return nil
+}
+
+func (x *RecordedPlacements) GetTook() *durationpb.Duration {
+	if x != nil {
+		return x.Took
+	}
+	return nil
+}
+
+type isRecordedPlacements_Request interface {
+	isRecordedPlacements_Request()
+}
+
+type RecordedPlacements_Generate struct {
+	// As in GeneratePlacements.
+	Generate *GeneratePlacementsRequest `protobuf:"bytes,1,opt,name=generate,proto3,oneof"`
+}
+
+type RecordedPlacements_Score struct {
+	// As in ScorePlacements.
+	Score *ScorePlacementsRequest `protobuf:"bytes,2,opt,name=score,proto3,oneof"`
+}
+
+func (*RecordedPlacements_Generate) isRecordedPlacements_Request() {}
+
+func (*RecordedPlacements_Score) isRecordedPlacements_Request() {}
+
+type isRecordedPlacements_Response interface {
+	isRecordedPlacements_Response()
+}
+
+type RecordedPlacements_Generated struct {
+	// As in GeneratePlacements.
+	Generated *GeneratePlacementsResponse `protobuf:"bytes,3,opt,name=generated,proto3,oneof"`
+}
+
+type RecordedPlacements_Scored struct {
+	// As in ScorePlacements.
+	Scored *ScorePlacementsResponse `protobuf:"bytes,4,opt,name=scored,proto3,oneof"`
+}
+
+func (*RecordedPlacements_Generated) isRecordedPlacements_Response() {}
+
+func (*RecordedPlacements_Scored) isRecordedPlacements_Response() {}
+
 // RecordingEnd says why nothing follows.
 type RecordingEnd struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -491,7 +654,7 @@ type RecordingEnd struct {
 
 func (x *RecordingEnd) Reset() {
 	*x = RecordingEnd{}
-	mi := &file_berth_plugin_v1_recording_proto_msgTypes[3]
+	mi := &file_berth_plugin_v1_recording_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -503,7 +666,7 @@ func (x *RecordingEnd) String() string {
 func (*RecordingEnd) ProtoMessage() {}
 
 func (x *RecordingEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_plugin_v1_recording_proto_msgTypes[3]
+	mi := &file_berth_plugin_v1_recording_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -516,7 +679,7 @@ func (x *RecordingEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordingEnd.ProtoReflect.Descriptor instead.
 func (*RecordingEnd) Descriptor() ([]byte, []int) {
-	return file_berth_plugin_v1_recording_proto_rawDescGZIP(), []int{3}
+	return file_berth_plugin_v1_recording_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *RecordingEnd) GetReason() RecordingEndReason {
@@ -537,7 +700,7 @@ var File_berth_plugin_v1_recording_proto protoreflect.FileDescriptor
 
 const file_berth_plugin_v1_recording_proto_rawDesc = "" +
 	"\n" +
-	"\x1fberth/plugin/v1/recording.proto\x12\x0fberth.plugin.v1\x1a\x1eberth/plugin/v1/identity.proto\x1a\x1eberth/plugin/v1/queueing.proto\x1a berth/plugin/v1/scheduling.proto\x1a\x1bberth/plugin/v1/state.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe2\x05\n" +
+	"\x1fberth/plugin/v1/recording.proto\x12\x0fberth.plugin.v1\x1a\x1eberth/plugin/v1/identity.proto\x1a\x1fberth/plugin/v1/placement.proto\x1a\x1eberth/plugin/v1/queueing.proto\x1a berth/plugin/v1/scheduling.proto\x1a\x1bberth/plugin/v1/state.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa9\x06\n" +
 	"\x0eRecordingEntry\x121\n" +
 	"\x06offset\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x06offset\x12:\n" +
 	"\x06header\x18\x02 \x01(\v2 .berth.plugin.v1.RecordingHeaderH\x00R\x06header\x12B\n" +
@@ -553,7 +716,10 @@ const file_berth_plugin_v1_recording_proto_rawDesc = "" +
 	"\x05hints\x18\n" +
 	" \x01(\v2\x1e.berth.plugin.v1.RecordedHintsH\x00R\x05hints\x12<\n" +
 	"\arequeue\x18\v \x01(\v2 .berth.plugin.v1.RequeueResponseH\x00R\arequeue\x121\n" +
-	"\x03end\x18\f \x01(\v2\x1d.berth.plugin.v1.RecordingEndH\x00R\x03endB\t\n" +
+	"\x03end\x18\f \x01(\v2\x1d.berth.plugin.v1.RecordingEndH\x00R\x03end\x12E\n" +
+	"\n" +
+	"placements\x18\r \x01(\v2#.berth.plugin.v1.RecordedPlacementsH\x00R\n" +
+	"placementsB\t\n" +
 	"\amessage\"\x96\x01\n" +
 	"\x0fRecordingHeader\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x16\n" +
@@ -564,7 +730,16 @@ const file_berth_plugin_v1_recording_proto_rawDesc = "" +
 	"\arequest\x18\x01 \x01(\v2%.berth.plugin.v1.QueueingHintsRequestR\arequest\x12G\n" +
 	"\bresponse\x18\x02 \x01(\v2&.berth.plugin.v1.QueueingHintsResponseH\x00R\bresponse\x88\x01\x01\x12-\n" +
 	"\x04took\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04tookB\v\n" +
-	"\t_response\"g\n" +
+	"\t_response\"\xf6\x02\n" +
+	"\x12RecordedPlacements\x12H\n" +
+	"\bgenerate\x18\x01 \x01(\v2*.berth.plugin.v1.GeneratePlacementsRequestH\x00R\bgenerate\x12?\n" +
+	"\x05score\x18\x02 \x01(\v2'.berth.plugin.v1.ScorePlacementsRequestH\x00R\x05score\x12K\n" +
+	"\tgenerated\x18\x03 \x01(\v2+.berth.plugin.v1.GeneratePlacementsResponseH\x01R\tgenerated\x12B\n" +
+	"\x06scored\x18\x04 \x01(\v2(.berth.plugin.v1.ScorePlacementsResponseH\x01R\x06scored\x12-\n" +
+	"\x04took\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x04tookB\t\n" +
+	"\arequestB\n" +
+	"\n" +
+	"\bresponse\"g\n" +
 	"\fRecordingEnd\x12;\n" +
 	"\x06reason\x18\x01 \x01(\x0e2#.berth.plugin.v1.RecordingEndReasonR\x06reason\x12\x1a\n" +
 	"\battempts\x18\x02 \x01(\x04R\battempts*\xe5\x01\n" +
@@ -589,49 +764,60 @@ func file_berth_plugin_v1_recording_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_plugin_v1_recording_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_berth_plugin_v1_recording_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_berth_plugin_v1_recording_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_berth_plugin_v1_recording_proto_goTypes = []any{
-	(RecordingEndReason)(0),       // 0: berth.plugin.v1.RecordingEndReason
-	(*RecordingEntry)(nil),        // 1: berth.plugin.v1.RecordingEntry
-	(*RecordingHeader)(nil),       // 2: berth.plugin.v1.RecordingHeader
-	(*RecordedHints)(nil),         // 3: berth.plugin.v1.RecordedHints
-	(*RecordingEnd)(nil),          // 4: berth.plugin.v1.RecordingEnd
-	(*durationpb.Duration)(nil),   // 5: google.protobuf.Duration
-	(*HandshakeResponse)(nil),     // 6: berth.plugin.v1.HandshakeResponse
-	(*ConfigureRequest)(nil),      // 7: berth.plugin.v1.ConfigureRequest
-	(*ConfigureResponse)(nil),     // 8: berth.plugin.v1.ConfigureResponse
-	(*SyncRequest)(nil),           // 9: berth.plugin.v1.SyncRequest
-	(*SyncResponse)(nil),          // 10: berth.plugin.v1.SyncResponse
-	(*ConverseRequest)(nil),       // 11: berth.plugin.v1.ConverseRequest
-	(*ConverseResponse)(nil),      // 12: berth.plugin.v1.ConverseResponse
-	(*RequeueResponse)(nil),       // 13: berth.plugin.v1.RequeueResponse
-	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
-	(*QueueingHintsRequest)(nil),  // 15: berth.plugin.v1.QueueingHintsRequest
-	(*QueueingHintsResponse)(nil), // 16: berth.plugin.v1.QueueingHintsResponse
+	(RecordingEndReason)(0),            // 0: berth.plugin.v1.RecordingEndReason
+	(*RecordingEntry)(nil),             // 1: berth.plugin.v1.RecordingEntry
+	(*RecordingHeader)(nil),            // 2: berth.plugin.v1.RecordingHeader
+	(*RecordedHints)(nil),              // 3: berth.plugin.v1.RecordedHints
+	(*RecordedPlacements)(nil),         // 4: berth.plugin.v1.RecordedPlacements
+	(*RecordingEnd)(nil),               // 5: berth.plugin.v1.RecordingEnd
+	(*durationpb.Duration)(nil),        // 6: google.protobuf.Duration
+	(*HandshakeResponse)(nil),          // 7: berth.plugin.v1.HandshakeResponse
+	(*ConfigureRequest)(nil),           // 8: berth.plugin.v1.ConfigureRequest
+	(*ConfigureResponse)(nil),          // 9: berth.plugin.v1.ConfigureResponse
+	(*SyncRequest)(nil),                // 10: berth.plugin.v1.SyncRequest
+	(*SyncResponse)(nil),               // 11: berth.plugin.v1.SyncResponse
+	(*ConverseRequest)(nil),            // 12: berth.plugin.v1.ConverseRequest
+	(*ConverseResponse)(nil),           // 13: berth.plugin.v1.ConverseResponse
+	(*RequeueResponse)(nil),            // 14: berth.plugin.v1.RequeueResponse
+	(*timestamppb.Timestamp)(nil),      // 15: google.protobuf.Timestamp
+	(*QueueingHintsRequest)(nil),       // 16: berth.plugin.v1.QueueingHintsRequest
+	(*QueueingHintsResponse)(nil),      // 17: berth.plugin.v1.QueueingHintsResponse
+	(*GeneratePlacementsRequest)(nil),  // 18: berth.plugin.v1.GeneratePlacementsRequest
+	(*ScorePlacementsRequest)(nil),     // 19: berth.plugin.v1.ScorePlacementsRequest
+	(*GeneratePlacementsResponse)(nil), // 20: berth.plugin.v1.GeneratePlacementsResponse
+	(*ScorePlacementsResponse)(nil),    // 21: berth.plugin.v1.ScorePlacementsResponse
 }
 var file_berth_plugin_v1_recording_proto_depIdxs = []int32{
-	5,  // 0: berth.plugin.v1.RecordingEntry.offset:type_name -> google.protobuf.Duration
+	6,  // 0: berth.plugin.v1.RecordingEntry.offset:type_name -> google.protobuf.Duration
 	2,  // 1: berth.plugin.v1.RecordingEntry.header:type_name -> berth.plugin.v1.RecordingHeader
-	6,  // 2: berth.plugin.v1.RecordingEntry.handshake:type_name -> berth.plugin.v1.HandshakeResponse
-	7,  // 3: berth.plugin.v1.RecordingEntry.configure:type_name -> berth.plugin.v1.ConfigureRequest
-	8,  // 4: berth.plugin.v1.RecordingEntry.configured:type_name -> berth.plugin.v1.ConfigureResponse
-	9,  // 5: berth.plugin.v1.RecordingEntry.sync:type_name -> berth.plugin.v1.SyncRequest
-	10, // 6: berth.plugin.v1.RecordingEntry.synced:type_name -> berth.plugin.v1.SyncResponse
-	11, // 7: berth.plugin.v1.RecordingEntry.call:type_name -> berth.plugin.v1.ConverseRequest
-	12, // 8: berth.plugin.v1.RecordingEntry.answer:type_name -> berth.plugin.v1.ConverseResponse
+	7,  // 2: berth.plugin.v1.RecordingEntry.handshake:type_name -> berth.plugin.v1.HandshakeResponse
+	8,  // 3: berth.plugin.v1.RecordingEntry.configure:type_name -> berth.plugin.v1.ConfigureRequest
+	9,  // 4: berth.plugin.v1.RecordingEntry.configured:type_name -> berth.plugin.v1.ConfigureResponse
+	10, // 5: berth.plugin.v1.RecordingEntry.sync:type_name -> berth.plugin.v1.SyncRequest
+	11, // 6: berth.plugin.v1.RecordingEntry.synced:type_name -> berth.plugin.v1.SyncResponse
+	12, // 7: berth.plugin.v1.RecordingEntry.call:type_name -> berth.plugin.v1.ConverseRequest
+	13, // 8: berth.plugin.v1.RecordingEntry.answer:type_name -> berth.plugin.v1.ConverseResponse
 	3,  // 9: berth.plugin.v1.RecordingEntry.hints:type_name -> berth.plugin.v1.RecordedHints
-	13, // 10: berth.plugin.v1.RecordingEntry.requeue:type_name -> berth.plugin.v1.RequeueResponse
-	4,  // 11: berth.plugin.v1.RecordingEntry.end:type_name -> berth.plugin.v1.RecordingEnd
-	14, // 12: berth.plugin.v1.RecordingHeader.began:type_name -> google.protobuf.Timestamp
-	15, // 13: berth.plugin.v1.RecordedHints.request:type_name -> berth.plugin.v1.QueueingHintsRequest
-	16, // 14: berth.plugin.v1.RecordedHints.response:type_name -> berth.plugin.v1.QueueingHintsResponse
-	5,  // 15: berth.plugin.v1.RecordedHints.took:type_name -> google.protobuf.Duration
-	0,  // 16: berth.plugin.v1.RecordingEnd.reason:type_name -> berth.plugin.v1.RecordingEndReason
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	14, // 10: berth.plugin.v1.RecordingEntry.requeue:type_name -> berth.plugin.v1.RequeueResponse
+	5,  // 11: berth.plugin.v1.RecordingEntry.end:type_name -> berth.plugin.v1.RecordingEnd
+	4,  // 12: berth.plugin.v1.RecordingEntry.placements:type_name -> berth.plugin.v1.RecordedPlacements
+	15, // 13: berth.plugin.v1.RecordingHeader.began:type_name -> google.protobuf.Timestamp
+	16, // 14: berth.plugin.v1.RecordedHints.request:type_name -> berth.plugin.v1.QueueingHintsRequest
+	17, // 15: berth.plugin.v1.RecordedHints.response:type_name -> berth.plugin.v1.QueueingHintsResponse
+	6,  // 16: berth.plugin.v1.RecordedHints.took:type_name -> google.protobuf.Duration
+	18, // 17: berth.plugin.v1.RecordedPlacements.generate:type_name -> berth.plugin.v1.GeneratePlacementsRequest
+	19, // 18: berth.plugin.v1.RecordedPlacements.score:type_name -> berth.plugin.v1.ScorePlacementsRequest
+	20, // 19: berth.plugin.v1.RecordedPlacements.generated:type_name -> berth.plugin.v1.GeneratePlacementsResponse
+	21, // 20: berth.plugin.v1.RecordedPlacements.scored:type_name -> berth.plugin.v1.ScorePlacementsResponse
+	6,  // 21: berth.plugin.v1.RecordedPlacements.took:type_name -> google.protobuf.Duration
+	0,  // 22: berth.plugin.v1.RecordingEnd.reason:type_name -> berth.plugin.v1.RecordingEndReason
+	23, // [23:23] is the sub-list for method output_type
+	23, // [23:23] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_berth_plugin_v1_recording_proto_init() }
@@ -640,6 +826,7 @@ func file_berth_plugin_v1_recording_proto_init() {
 		return
 	}
 	file_berth_plugin_v1_identity_proto_init()
+	file_berth_plugin_v1_placement_proto_init()
 	file_berth_plugin_v1_queueing_proto_init()
 	file_berth_plugin_v1_scheduling_proto_init()
 	file_berth_plugin_v1_state_proto_init()
@@ -655,15 +842,22 @@ func file_berth_plugin_v1_recording_proto_init() {
 		(*RecordingEntry_Hints)(nil),
 		(*RecordingEntry_Requeue)(nil),
 		(*RecordingEntry_End)(nil),
+		(*RecordingEntry_Placements)(nil),
 	}
 	file_berth_plugin_v1_recording_proto_msgTypes[2].OneofWrappers = []any{}
+	file_berth_plugin_v1_recording_proto_msgTypes[3].OneofWrappers = []any{
+		(*RecordedPlacements_Generate)(nil),
+		(*RecordedPlacements_Score)(nil),
+		(*RecordedPlacements_Generated)(nil),
+		(*RecordedPlacements_Scored)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_plugin_v1_recording_proto_rawDesc), len(file_berth_plugin_v1_recording_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

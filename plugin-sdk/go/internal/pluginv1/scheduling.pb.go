@@ -171,8 +171,6 @@ type ConverseRequest struct {
 	//	*ConverseRequest_CycleDone
 	//	*ConverseRequest_Bind
 	//	*ConverseRequest_FilterOverlays
-	//	*ConverseRequest_GeneratePlacements
-	//	*ConverseRequest_ScorePlacements
 	Call isConverseRequest_Call `protobuf_oneof:"call"`
 	// Further calls, which come after this one and in this order, as if each had
 	// been a message of its own; they have no further calls themselves. Only with
@@ -357,24 +355,6 @@ func (x *ConverseRequest) GetFilterOverlays() *FilterOverlaysRequest {
 	return nil
 }
 
-func (x *ConverseRequest) GetGeneratePlacements() *GeneratePlacementsRequest {
-	if x != nil {
-		if x, ok := x.Call.(*ConverseRequest_GeneratePlacements); ok {
-			return x.GeneratePlacements
-		}
-	}
-	return nil
-}
-
-func (x *ConverseRequest) GetScorePlacements() *ScorePlacementsRequest {
-	if x != nil {
-		if x, ok := x.Call.(*ConverseRequest_ScorePlacements); ok {
-			return x.ScorePlacements
-		}
-	}
-	return nil
-}
-
 func (x *ConverseRequest) GetAlso() []*ConverseRequest {
 	if x != nil {
 		return x.Also
@@ -451,16 +431,6 @@ type ConverseRequest_FilterOverlays struct {
 	FilterOverlays *FilterOverlaysRequest `protobuf:"bytes,16,opt,name=filter_overlays,json=filterOverlays,proto3,oneof"`
 }
 
-type ConverseRequest_GeneratePlacements struct {
-	// As in the call of that name.
-	GeneratePlacements *GeneratePlacementsRequest `protobuf:"bytes,18,opt,name=generate_placements,json=generatePlacements,proto3,oneof"`
-}
-
-type ConverseRequest_ScorePlacements struct {
-	// As in the call of that name.
-	ScorePlacements *ScorePlacementsRequest `protobuf:"bytes,19,opt,name=score_placements,json=scorePlacements,proto3,oneof"`
-}
-
 func (*ConverseRequest_PreEnqueue) isConverseRequest_Call() {}
 
 func (*ConverseRequest_Filter) isConverseRequest_Call() {}
@@ -487,10 +457,6 @@ func (*ConverseRequest_Bind) isConverseRequest_Call() {}
 
 func (*ConverseRequest_FilterOverlays) isConverseRequest_Call() {}
 
-func (*ConverseRequest_GeneratePlacements) isConverseRequest_Call() {}
-
-func (*ConverseRequest_ScorePlacements) isConverseRequest_Call() {}
-
 // ConverseResponse is the answer to one call.
 type ConverseResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -514,8 +480,6 @@ type ConverseResponse struct {
 	//	*ConverseResponse_CycleDone
 	//	*ConverseResponse_Bind
 	//	*ConverseResponse_FilterOverlays
-	//	*ConverseResponse_GeneratePlacements
-	//	*ConverseResponse_ScorePlacements
 	Answer isConverseResponse_Answer `protobuf_oneof:"answer"`
 	// Further answers that were ready at the same time, to whatever calls; they
 	// have no further answers themselves. Only with
@@ -695,24 +659,6 @@ func (x *ConverseResponse) GetFilterOverlays() *FilterOverlaysResponse {
 	return nil
 }
 
-func (x *ConverseResponse) GetGeneratePlacements() *GeneratePlacementsResponse {
-	if x != nil {
-		if x, ok := x.Answer.(*ConverseResponse_GeneratePlacements); ok {
-			return x.GeneratePlacements
-		}
-	}
-	return nil
-}
-
-func (x *ConverseResponse) GetScorePlacements() *ScorePlacementsResponse {
-	if x != nil {
-		if x, ok := x.Answer.(*ConverseResponse_ScorePlacements); ok {
-			return x.ScorePlacements
-		}
-	}
-	return nil
-}
-
 func (x *ConverseResponse) GetAlso() []*ConverseResponse {
 	if x != nil {
 		return x.Also
@@ -794,16 +740,6 @@ type ConverseResponse_FilterOverlays struct {
 	FilterOverlays *FilterOverlaysResponse `protobuf:"bytes,16,opt,name=filter_overlays,json=filterOverlays,proto3,oneof"`
 }
 
-type ConverseResponse_GeneratePlacements struct {
-	// As in the call of that name.
-	GeneratePlacements *GeneratePlacementsResponse `protobuf:"bytes,18,opt,name=generate_placements,json=generatePlacements,proto3,oneof"`
-}
-
-type ConverseResponse_ScorePlacements struct {
-	// As in the call of that name.
-	ScorePlacements *ScorePlacementsResponse `protobuf:"bytes,19,opt,name=score_placements,json=scorePlacements,proto3,oneof"`
-}
-
 func (*ConverseResponse_Error) isConverseResponse_Answer() {}
 
 func (*ConverseResponse_PreEnqueue) isConverseResponse_Answer() {}
@@ -831,10 +767,6 @@ func (*ConverseResponse_CycleDone) isConverseResponse_Answer() {}
 func (*ConverseResponse_Bind) isConverseResponse_Answer() {}
 
 func (*ConverseResponse_FilterOverlays) isConverseResponse_Answer() {}
-
-func (*ConverseResponse_GeneratePlacements) isConverseResponse_Answer() {}
-
-func (*ConverseResponse_ScorePlacements) isConverseResponse_Answer() {}
 
 // CallError says why a call was not answered, as a call of its own says it with
 // its gRPC status.
@@ -2700,456 +2632,11 @@ func (*CycleDoneResponse) Descriptor() ([]byte, []int) {
 	return file_berth_plugin_v1_scheduling_proto_rawDescGZIP(), []int{32}
 }
 
-// PodGroup is the group that placements are for.
-type PodGroup struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// metadata.namespace of the group and its pods.
-	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// metadata.name.
-	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// The group's pods that have no node, without their objects, at most 8,000; the
-	// pod of the call is one of the group's. Those that have a node are in the
-	// state.
-	Pods          []*PodRef `protobuf:"bytes,3,rep,name=pods,proto3" json:"pods,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PodGroup) Reset() {
-	*x = PodGroup{}
-	mi := &file_berth_plugin_v1_scheduling_proto_msgTypes[33]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PodGroup) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PodGroup) ProtoMessage() {}
-
-func (x *PodGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_plugin_v1_scheduling_proto_msgTypes[33]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PodGroup.ProtoReflect.Descriptor instead.
-func (*PodGroup) Descriptor() ([]byte, []int) {
-	return file_berth_plugin_v1_scheduling_proto_rawDescGZIP(), []int{33}
-}
-
-func (x *PodGroup) GetNamespace() string {
-	if x != nil {
-		return x.Namespace
-	}
-	return ""
-}
-
-func (x *PodGroup) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *PodGroup) GetPods() []*PodRef {
-	if x != nil {
-		return x.Pods
-	}
-	return nil
-}
-
-// Placement is a set of nodes that a pod group may go to as a whole.
-type Placement struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Unique among the placements of an answer, 1 to 253 bytes: shown to users.
-	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// One bit a node, as in Candidates; at least one is set.
-	Bitmap        []byte `protobuf:"bytes,2,opt,name=bitmap,proto3" json:"bitmap,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Placement) Reset() {
-	*x = Placement{}
-	mi := &file_berth_plugin_v1_scheduling_proto_msgTypes[34]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Placement) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Placement) ProtoMessage() {}
-
-func (x *Placement) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_plugin_v1_scheduling_proto_msgTypes[34]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Placement.ProtoReflect.Descriptor instead.
-func (*Placement) Descriptor() ([]byte, []int) {
-	return file_berth_plugin_v1_scheduling_proto_rawDescGZIP(), []int{34}
-}
-
-func (x *Placement) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *Placement) GetBitmap() []byte {
-	if x != nil {
-		return x.Bitmap
-	}
-	return nil
-}
-
-// GeneratePlacementsRequest asks for a group's placements.
-type GeneratePlacementsRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// State, and the group's first pod.
-	Call *Call `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
-	// The group.
-	Group *PodGroup `protobuf:"bytes,2,opt,name=group,proto3" json:"group,omitempty"`
-	// The nodes that placements are made of. Absent: all.
-	Candidates    *Candidates `protobuf:"bytes,3,opt,name=candidates,proto3,oneof" json:"candidates,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GeneratePlacementsRequest) Reset() {
-	*x = GeneratePlacementsRequest{}
-	mi := &file_berth_plugin_v1_scheduling_proto_msgTypes[35]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GeneratePlacementsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GeneratePlacementsRequest) ProtoMessage() {}
-
-func (x *GeneratePlacementsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_plugin_v1_scheduling_proto_msgTypes[35]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GeneratePlacementsRequest.ProtoReflect.Descriptor instead.
-func (*GeneratePlacementsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_plugin_v1_scheduling_proto_rawDescGZIP(), []int{35}
-}
-
-func (x *GeneratePlacementsRequest) GetCall() *Call {
-	if x != nil {
-		return x.Call
-	}
-	return nil
-}
-
-func (x *GeneratePlacementsRequest) GetGroup() *PodGroup {
-	if x != nil {
-		return x.Group
-	}
-	return nil
-}
-
-func (x *GeneratePlacementsRequest) GetCandidates() *Candidates {
-	if x != nil {
-		return x.Candidates
-	}
-	return nil
-}
-
-// GeneratePlacementsResponse names them, in the order in which they are tried.
-type GeneratePlacementsResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// As in FilterResponse.
-	Generation int64 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
-	// SUCCESS; SKIP: no opinion on this group, which may go to all nodes that were
-	// asked about; UNSCHEDULABLE or UNSCHEDULABLE_AND_UNRESOLVABLE: the group can go
-	// nowhere; ERROR.
-	Status *Status `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
-	// With SUCCESS only, at most 1,024. None: the group can go nowhere.
-	Placements    []*Placement `protobuf:"bytes,3,rep,name=placements,proto3" json:"placements,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GeneratePlacementsResponse) Reset() {
-	*x = GeneratePlacementsResponse{}
-	mi := &file_berth_plugin_v1_scheduling_proto_msgTypes[36]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GeneratePlacementsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GeneratePlacementsResponse) ProtoMessage() {}
-
-func (x *GeneratePlacementsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_plugin_v1_scheduling_proto_msgTypes[36]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GeneratePlacementsResponse.ProtoReflect.Descriptor instead.
-func (*GeneratePlacementsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_plugin_v1_scheduling_proto_rawDescGZIP(), []int{36}
-}
-
-func (x *GeneratePlacementsResponse) GetGeneration() int64 {
-	if x != nil {
-		return x.Generation
-	}
-	return 0
-}
-
-func (x *GeneratePlacementsResponse) GetStatus() *Status {
-	if x != nil {
-		return x.Status
-	}
-	return nil
-}
-
-func (x *GeneratePlacementsResponse) GetPlacements() []*Placement {
-	if x != nil {
-		return x.Placements
-	}
-	return nil
-}
-
-// ProposedPlacement is a placement in which the group fits.
-type ProposedPlacement struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The placement. Its name is empty where it is all nodes.
-	Placement *Placement `protobuf:"bytes,1,opt,name=placement,proto3" json:"placement,omitempty"`
-	// The pods that would be placed, by their indices in the group's pods.
-	PodIndices []uint32 `protobuf:"varint,2,rep,packed,name=pod_indices,json=podIndices,proto3" json:"pod_indices,omitempty"`
-	// The node of each, by its index in the call's generation.
-	NodeIndices   []uint32 `protobuf:"varint,3,rep,packed,name=node_indices,json=nodeIndices,proto3" json:"node_indices,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ProposedPlacement) Reset() {
-	*x = ProposedPlacement{}
-	mi := &file_berth_plugin_v1_scheduling_proto_msgTypes[37]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ProposedPlacement) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ProposedPlacement) ProtoMessage() {}
-
-func (x *ProposedPlacement) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_plugin_v1_scheduling_proto_msgTypes[37]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ProposedPlacement.ProtoReflect.Descriptor instead.
-func (*ProposedPlacement) Descriptor() ([]byte, []int) {
-	return file_berth_plugin_v1_scheduling_proto_rawDescGZIP(), []int{37}
-}
-
-func (x *ProposedPlacement) GetPlacement() *Placement {
-	if x != nil {
-		return x.Placement
-	}
-	return nil
-}
-
-func (x *ProposedPlacement) GetPodIndices() []uint32 {
-	if x != nil {
-		return x.PodIndices
-	}
-	return nil
-}
-
-func (x *ProposedPlacement) GetNodeIndices() []uint32 {
-	if x != nil {
-		return x.NodeIndices
-	}
-	return nil
-}
-
-// ScorePlacementsRequest asks how good placements are.
-type ScorePlacementsRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// State, and the group's first pod.
-	Call *Call `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
-	// The group.
-	Group *PodGroup `protobuf:"bytes,2,opt,name=group,proto3" json:"group,omitempty"`
-	// The placements, or some of them where one message can't hold all; each is
-	// scored by itself.
-	Proposed      []*ProposedPlacement `protobuf:"bytes,3,rep,name=proposed,proto3" json:"proposed,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ScorePlacementsRequest) Reset() {
-	*x = ScorePlacementsRequest{}
-	mi := &file_berth_plugin_v1_scheduling_proto_msgTypes[38]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ScorePlacementsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ScorePlacementsRequest) ProtoMessage() {}
-
-func (x *ScorePlacementsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_plugin_v1_scheduling_proto_msgTypes[38]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ScorePlacementsRequest.ProtoReflect.Descriptor instead.
-func (*ScorePlacementsRequest) Descriptor() ([]byte, []int) {
-	return file_berth_plugin_v1_scheduling_proto_rawDescGZIP(), []int{38}
-}
-
-func (x *ScorePlacementsRequest) GetCall() *Call {
-	if x != nil {
-		return x.Call
-	}
-	return nil
-}
-
-func (x *ScorePlacementsRequest) GetGroup() *PodGroup {
-	if x != nil {
-		return x.Group
-	}
-	return nil
-}
-
-func (x *ScorePlacementsRequest) GetProposed() []*ProposedPlacement {
-	if x != nil {
-		return x.Proposed
-	}
-	return nil
-}
-
-// ScorePlacementsResponse scores them.
-type ScorePlacementsResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// As in FilterResponse.
-	Generation int64 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
-	// SUCCESS, SKIP (no opinion) or ERROR.
-	Status *Status `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
-	// One number for each placement, in the same order; the host normalizes over
-	// those of all calls. Present exactly when the status is SUCCESS.
-	Scores        *Scores `protobuf:"bytes,3,opt,name=scores,proto3,oneof" json:"scores,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ScorePlacementsResponse) Reset() {
-	*x = ScorePlacementsResponse{}
-	mi := &file_berth_plugin_v1_scheduling_proto_msgTypes[39]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ScorePlacementsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ScorePlacementsResponse) ProtoMessage() {}
-
-func (x *ScorePlacementsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_berth_plugin_v1_scheduling_proto_msgTypes[39]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ScorePlacementsResponse.ProtoReflect.Descriptor instead.
-func (*ScorePlacementsResponse) Descriptor() ([]byte, []int) {
-	return file_berth_plugin_v1_scheduling_proto_rawDescGZIP(), []int{39}
-}
-
-func (x *ScorePlacementsResponse) GetGeneration() int64 {
-	if x != nil {
-		return x.Generation
-	}
-	return 0
-}
-
-func (x *ScorePlacementsResponse) GetStatus() *Status {
-	if x != nil {
-		return x.Status
-	}
-	return nil
-}
-
-func (x *ScorePlacementsResponse) GetScores() *Scores {
-	if x != nil {
-		return x.Scores
-	}
-	return nil
-}
-
 var File_berth_plugin_v1_scheduling_proto protoreflect.FileDescriptor
 
 const file_berth_plugin_v1_scheduling_proto_rawDesc = "" +
 	"\n" +
-	" berth/plugin/v1/scheduling.proto\x12\x0fberth.plugin.v1\x1a\x1cberth/plugin/v1/common.proto\x1a\x1bberth/plugin/v1/state.proto\x1a\x1egoogle/protobuf/duration.proto\"\xcd\t\n" +
+	" berth/plugin/v1/scheduling.proto\x12\x0fberth.plugin.v1\x1a\x1cberth/plugin/v1/common.proto\x1a\x1bberth/plugin/v1/state.proto\x1a\x1egoogle/protobuf/duration.proto\"\x98\b\n" +
 	"\x0fConverseRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12%\n" +
 	"\vtraceparent\x18\x02 \x01(\tH\x01R\vtraceparent\x88\x01\x01\x123\n" +
@@ -3170,12 +2657,10 @@ const file_berth_plugin_v1_scheduling_proto_rawDesc = "" +
 	"\n" +
 	"cycle_done\x18\x0e \x01(\v2!.berth.plugin.v1.CycleDoneRequestH\x00R\tcycleDone\x122\n" +
 	"\x04bind\x18\x0f \x01(\v2\x1c.berth.plugin.v1.BindRequestH\x00R\x04bind\x12Q\n" +
-	"\x0ffilter_overlays\x18\x10 \x01(\v2&.berth.plugin.v1.FilterOverlaysRequestH\x00R\x0efilterOverlays\x12]\n" +
-	"\x13generate_placements\x18\x12 \x01(\v2*.berth.plugin.v1.GeneratePlacementsRequestH\x00R\x12generatePlacements\x12T\n" +
-	"\x10score_placements\x18\x13 \x01(\v2'.berth.plugin.v1.ScorePlacementsRequestH\x00R\x0fscorePlacements\x124\n" +
+	"\x0ffilter_overlays\x18\x10 \x01(\v2&.berth.plugin.v1.FilterOverlaysRequestH\x00R\x0efilterOverlays\x124\n" +
 	"\x04also\x18\x11 \x03(\v2 .berth.plugin.v1.ConverseRequestR\x04alsoB\x06\n" +
 	"\x04callB\x0e\n" +
-	"\f_traceparent\"\xa8\t\n" +
+	"\f_traceparent\"\xf1\a\n" +
 	"\x10ConverseResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x122\n" +
 	"\x05error\x18\x02 \x01(\v2\x1a.berth.plugin.v1.CallErrorH\x00R\x05error\x12F\n" +
@@ -3195,9 +2680,7 @@ const file_berth_plugin_v1_scheduling_proto_rawDesc = "" +
 	"\n" +
 	"cycle_done\x18\x0e \x01(\v2\".berth.plugin.v1.CycleDoneResponseH\x00R\tcycleDone\x123\n" +
 	"\x04bind\x18\x0f \x01(\v2\x1d.berth.plugin.v1.BindResponseH\x00R\x04bind\x12R\n" +
-	"\x0ffilter_overlays\x18\x10 \x01(\v2'.berth.plugin.v1.FilterOverlaysResponseH\x00R\x0efilterOverlays\x12^\n" +
-	"\x13generate_placements\x18\x12 \x01(\v2+.berth.plugin.v1.GeneratePlacementsResponseH\x00R\x12generatePlacements\x12U\n" +
-	"\x10score_placements\x18\x13 \x01(\v2(.berth.plugin.v1.ScorePlacementsResponseH\x00R\x0fscorePlacements\x125\n" +
+	"\x0ffilter_overlays\x18\x10 \x01(\v2'.berth.plugin.v1.FilterOverlaysResponseH\x00R\x0efilterOverlays\x125\n" +
 	"\x04also\x18\x11 \x03(\v2!.berth.plugin.v1.ConverseResponseR\x04alsoB\b\n" +
 	"\x06answer\"Q\n" +
 	"\tCallError\x12\x12\n" +
@@ -3334,45 +2817,7 @@ const file_berth_plugin_v1_scheduling_proto_rawDesc = "" +
 	"\x12rejected_by_plugin\x18\x04 \x01(\bR\x10rejectedByPluginB\f\n" +
 	"\n" +
 	"_node_name\"\x13\n" +
-	"\x11CycleDoneResponse\"i\n" +
-	"\bPodGroup\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
-	"\x04pods\x18\x03 \x03(\v2\x17.berth.plugin.v1.PodRefR\x04pods\"7\n" +
-	"\tPlacement\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
-	"\x06bitmap\x18\x02 \x01(\fR\x06bitmap\"\xc8\x01\n" +
-	"\x19GeneratePlacementsRequest\x12)\n" +
-	"\x04call\x18\x01 \x01(\v2\x15.berth.plugin.v1.CallR\x04call\x12/\n" +
-	"\x05group\x18\x02 \x01(\v2\x19.berth.plugin.v1.PodGroupR\x05group\x12@\n" +
-	"\n" +
-	"candidates\x18\x03 \x01(\v2\x1b.berth.plugin.v1.CandidatesH\x00R\n" +
-	"candidates\x88\x01\x01B\r\n" +
-	"\v_candidates\"\xa9\x01\n" +
-	"\x1aGeneratePlacementsResponse\x12\x1e\n" +
-	"\n" +
-	"generation\x18\x01 \x01(\x03R\n" +
-	"generation\x12/\n" +
-	"\x06status\x18\x02 \x01(\v2\x17.berth.plugin.v1.StatusR\x06status\x12:\n" +
-	"\n" +
-	"placements\x18\x03 \x03(\v2\x1a.berth.plugin.v1.PlacementR\n" +
-	"placements\"\x91\x01\n" +
-	"\x11ProposedPlacement\x128\n" +
-	"\tplacement\x18\x01 \x01(\v2\x1a.berth.plugin.v1.PlacementR\tplacement\x12\x1f\n" +
-	"\vpod_indices\x18\x02 \x03(\rR\n" +
-	"podIndices\x12!\n" +
-	"\fnode_indices\x18\x03 \x03(\rR\vnodeIndices\"\xb4\x01\n" +
-	"\x16ScorePlacementsRequest\x12)\n" +
-	"\x04call\x18\x01 \x01(\v2\x15.berth.plugin.v1.CallR\x04call\x12/\n" +
-	"\x05group\x18\x02 \x01(\v2\x19.berth.plugin.v1.PodGroupR\x05group\x12>\n" +
-	"\bproposed\x18\x03 \x03(\v2\".berth.plugin.v1.ProposedPlacementR\bproposed\"\xab\x01\n" +
-	"\x17ScorePlacementsResponse\x12\x1e\n" +
-	"\n" +
-	"generation\x18\x01 \x01(\x03R\n" +
-	"generation\x12/\n" +
-	"\x06status\x18\x02 \x01(\v2\x17.berth.plugin.v1.StatusR\x06status\x124\n" +
-	"\x06scores\x18\x03 \x01(\v2\x17.berth.plugin.v1.ScoresH\x00R\x06scores\x88\x01\x01B\t\n" +
-	"\a_scores*\x97\x01\n" +
+	"\x11CycleDoneResponse*\x97\x01\n" +
 	"\rNormalization\x12\x1d\n" +
 	"\x19NORMALIZATION_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12NORMALIZATION_NONE\x10\x01\x12\x15\n" +
@@ -3384,8 +2829,7 @@ const file_berth_plugin_v1_scheduling_proto_rawDesc = "" +
 	"\x13CYCLE_OUTCOME_BOUND\x10\x01\x12\x1f\n" +
 	"\x1bCYCLE_OUTCOME_UNSCHEDULABLE\x10\x02\x12\x18\n" +
 	"\x14CYCLE_OUTCOME_FAILED\x10\x03\x12\x19\n" +
-	"\x15CYCLE_OUTCOME_ABORTED\x10\x042\xe0\n" +
-	"\n" +
+	"\x15CYCLE_OUTCOME_ABORTED\x10\x042\x8b\t\n" +
 	"\x11SchedulingService\x12U\n" +
 	"\n" +
 	"PreEnqueue\x12\".berth.plugin.v1.PreEnqueueRequest\x1a#.berth.plugin.v1.PreEnqueueResponse\x12I\n" +
@@ -3401,9 +2845,7 @@ const file_berth_plugin_v1_scheduling_proto_rawDesc = "" +
 	"\aPreBind\x12\x1f.berth.plugin.v1.PreBindRequest\x1a .berth.plugin.v1.PreBindResponse\x12C\n" +
 	"\x04Bind\x12\x1c.berth.plugin.v1.BindRequest\x1a\x1d.berth.plugin.v1.BindResponse\x12O\n" +
 	"\bPostBind\x12 .berth.plugin.v1.PostBindRequest\x1a!.berth.plugin.v1.PostBindResponse\x12R\n" +
-	"\tCycleDone\x12!.berth.plugin.v1.CycleDoneRequest\x1a\".berth.plugin.v1.CycleDoneResponse\x12m\n" +
-	"\x12GeneratePlacements\x12*.berth.plugin.v1.GeneratePlacementsRequest\x1a+.berth.plugin.v1.GeneratePlacementsResponse\x12d\n" +
-	"\x0fScorePlacements\x12'.berth.plugin.v1.ScorePlacementsRequest\x1a(.berth.plugin.v1.ScorePlacementsResponse\x12S\n" +
+	"\tCycleDone\x12!.berth.plugin.v1.CycleDoneRequest\x1a\".berth.plugin.v1.CycleDoneResponse\x12S\n" +
 	"\bConverse\x12 .berth.plugin.v1.ConverseRequest\x1a!.berth.plugin.v1.ConverseResponse(\x010\x01b\x06proto3"
 
 var (
@@ -3419,180 +2861,152 @@ func file_berth_plugin_v1_scheduling_proto_rawDescGZIP() []byte {
 }
 
 var file_berth_plugin_v1_scheduling_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_berth_plugin_v1_scheduling_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_berth_plugin_v1_scheduling_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_berth_plugin_v1_scheduling_proto_goTypes = []any{
-	(Normalization)(0),                 // 0: berth.plugin.v1.Normalization
-	(CycleOutcome)(0),                  // 1: berth.plugin.v1.CycleOutcome
-	(*ConverseRequest)(nil),            // 2: berth.plugin.v1.ConverseRequest
-	(*ConverseResponse)(nil),           // 3: berth.plugin.v1.ConverseResponse
-	(*CallError)(nil),                  // 4: berth.plugin.v1.CallError
-	(*PreEnqueueRequest)(nil),          // 5: berth.plugin.v1.PreEnqueueRequest
-	(*PreEnqueueResponse)(nil),         // 6: berth.plugin.v1.PreEnqueueResponse
-	(*Candidates)(nil),                 // 7: berth.plugin.v1.Candidates
-	(*FilterRequest)(nil),              // 8: berth.plugin.v1.FilterRequest
-	(*Verdicts)(nil),                   // 9: berth.plugin.v1.Verdicts
-	(*FilterResponse)(nil),             // 10: berth.plugin.v1.FilterResponse
-	(*Scores)(nil),                     // 11: berth.plugin.v1.Scores
-	(*ScoreRequest)(nil),               // 12: berth.plugin.v1.ScoreRequest
-	(*ScoreResponse)(nil),              // 13: berth.plugin.v1.ScoreResponse
-	(*FilterScoreRequest)(nil),         // 14: berth.plugin.v1.FilterScoreRequest
-	(*FilterScoreResponse)(nil),        // 15: berth.plugin.v1.FilterScoreResponse
-	(*Overlay)(nil),                    // 16: berth.plugin.v1.Overlay
-	(*FilterOverlaysRequest)(nil),      // 17: berth.plugin.v1.FilterOverlaysRequest
-	(*FilterOverlaysResponse)(nil),     // 18: berth.plugin.v1.FilterOverlaysResponse
-	(*PostFilterRequest)(nil),          // 19: berth.plugin.v1.PostFilterRequest
-	(*PostFilterResponse)(nil),         // 20: berth.plugin.v1.PostFilterResponse
-	(*ReserveRequest)(nil),             // 21: berth.plugin.v1.ReserveRequest
-	(*ReserveResponse)(nil),            // 22: berth.plugin.v1.ReserveResponse
-	(*UnreserveRequest)(nil),           // 23: berth.plugin.v1.UnreserveRequest
-	(*UnreserveResponse)(nil),          // 24: berth.plugin.v1.UnreserveResponse
-	(*PermitRequest)(nil),              // 25: berth.plugin.v1.PermitRequest
-	(*PermitResponse)(nil),             // 26: berth.plugin.v1.PermitResponse
-	(*PreBindRequest)(nil),             // 27: berth.plugin.v1.PreBindRequest
-	(*PreBindResponse)(nil),            // 28: berth.plugin.v1.PreBindResponse
-	(*BindRequest)(nil),                // 29: berth.plugin.v1.BindRequest
-	(*BindResponse)(nil),               // 30: berth.plugin.v1.BindResponse
-	(*PostBindRequest)(nil),            // 31: berth.plugin.v1.PostBindRequest
-	(*PostBindResponse)(nil),           // 32: berth.plugin.v1.PostBindResponse
-	(*CycleDoneRequest)(nil),           // 33: berth.plugin.v1.CycleDoneRequest
-	(*CycleDoneResponse)(nil),          // 34: berth.plugin.v1.CycleDoneResponse
-	(*PodGroup)(nil),                   // 35: berth.plugin.v1.PodGroup
-	(*Placement)(nil),                  // 36: berth.plugin.v1.Placement
-	(*GeneratePlacementsRequest)(nil),  // 37: berth.plugin.v1.GeneratePlacementsRequest
-	(*GeneratePlacementsResponse)(nil), // 38: berth.plugin.v1.GeneratePlacementsResponse
-	(*ProposedPlacement)(nil),          // 39: berth.plugin.v1.ProposedPlacement
-	(*ScorePlacementsRequest)(nil),     // 40: berth.plugin.v1.ScorePlacementsRequest
-	(*ScorePlacementsResponse)(nil),    // 41: berth.plugin.v1.ScorePlacementsResponse
-	nil,                                // 42: berth.plugin.v1.BindRequest.AnnotationsEntry
-	(*durationpb.Duration)(nil),        // 43: google.protobuf.Duration
-	(*Call)(nil),                       // 44: berth.plugin.v1.Call
-	(*Status)(nil),                     // 45: berth.plugin.v1.Status
-	(*Reason)(nil),                     // 46: berth.plugin.v1.Reason
-	(*PodUpsert)(nil),                  // 47: berth.plugin.v1.PodUpsert
-	(*PodRef)(nil),                     // 48: berth.plugin.v1.PodRef
+	(Normalization)(0),             // 0: berth.plugin.v1.Normalization
+	(CycleOutcome)(0),              // 1: berth.plugin.v1.CycleOutcome
+	(*ConverseRequest)(nil),        // 2: berth.plugin.v1.ConverseRequest
+	(*ConverseResponse)(nil),       // 3: berth.plugin.v1.ConverseResponse
+	(*CallError)(nil),              // 4: berth.plugin.v1.CallError
+	(*PreEnqueueRequest)(nil),      // 5: berth.plugin.v1.PreEnqueueRequest
+	(*PreEnqueueResponse)(nil),     // 6: berth.plugin.v1.PreEnqueueResponse
+	(*Candidates)(nil),             // 7: berth.plugin.v1.Candidates
+	(*FilterRequest)(nil),          // 8: berth.plugin.v1.FilterRequest
+	(*Verdicts)(nil),               // 9: berth.plugin.v1.Verdicts
+	(*FilterResponse)(nil),         // 10: berth.plugin.v1.FilterResponse
+	(*Scores)(nil),                 // 11: berth.plugin.v1.Scores
+	(*ScoreRequest)(nil),           // 12: berth.plugin.v1.ScoreRequest
+	(*ScoreResponse)(nil),          // 13: berth.plugin.v1.ScoreResponse
+	(*FilterScoreRequest)(nil),     // 14: berth.plugin.v1.FilterScoreRequest
+	(*FilterScoreResponse)(nil),    // 15: berth.plugin.v1.FilterScoreResponse
+	(*Overlay)(nil),                // 16: berth.plugin.v1.Overlay
+	(*FilterOverlaysRequest)(nil),  // 17: berth.plugin.v1.FilterOverlaysRequest
+	(*FilterOverlaysResponse)(nil), // 18: berth.plugin.v1.FilterOverlaysResponse
+	(*PostFilterRequest)(nil),      // 19: berth.plugin.v1.PostFilterRequest
+	(*PostFilterResponse)(nil),     // 20: berth.plugin.v1.PostFilterResponse
+	(*ReserveRequest)(nil),         // 21: berth.plugin.v1.ReserveRequest
+	(*ReserveResponse)(nil),        // 22: berth.plugin.v1.ReserveResponse
+	(*UnreserveRequest)(nil),       // 23: berth.plugin.v1.UnreserveRequest
+	(*UnreserveResponse)(nil),      // 24: berth.plugin.v1.UnreserveResponse
+	(*PermitRequest)(nil),          // 25: berth.plugin.v1.PermitRequest
+	(*PermitResponse)(nil),         // 26: berth.plugin.v1.PermitResponse
+	(*PreBindRequest)(nil),         // 27: berth.plugin.v1.PreBindRequest
+	(*PreBindResponse)(nil),        // 28: berth.plugin.v1.PreBindResponse
+	(*BindRequest)(nil),            // 29: berth.plugin.v1.BindRequest
+	(*BindResponse)(nil),           // 30: berth.plugin.v1.BindResponse
+	(*PostBindRequest)(nil),        // 31: berth.plugin.v1.PostBindRequest
+	(*PostBindResponse)(nil),       // 32: berth.plugin.v1.PostBindResponse
+	(*CycleDoneRequest)(nil),       // 33: berth.plugin.v1.CycleDoneRequest
+	(*CycleDoneResponse)(nil),      // 34: berth.plugin.v1.CycleDoneResponse
+	nil,                            // 35: berth.plugin.v1.BindRequest.AnnotationsEntry
+	(*durationpb.Duration)(nil),    // 36: google.protobuf.Duration
+	(*Call)(nil),                   // 37: berth.plugin.v1.Call
+	(*Status)(nil),                 // 38: berth.plugin.v1.Status
+	(*Reason)(nil),                 // 39: berth.plugin.v1.Reason
+	(*PodUpsert)(nil),              // 40: berth.plugin.v1.PodUpsert
 }
 var file_berth_plugin_v1_scheduling_proto_depIdxs = []int32{
-	43,  // 0: berth.plugin.v1.ConverseRequest.timeout:type_name -> google.protobuf.Duration
-	5,   // 1: berth.plugin.v1.ConverseRequest.pre_enqueue:type_name -> berth.plugin.v1.PreEnqueueRequest
-	8,   // 2: berth.plugin.v1.ConverseRequest.filter:type_name -> berth.plugin.v1.FilterRequest
-	12,  // 3: berth.plugin.v1.ConverseRequest.score:type_name -> berth.plugin.v1.ScoreRequest
-	14,  // 4: berth.plugin.v1.ConverseRequest.filter_score:type_name -> berth.plugin.v1.FilterScoreRequest
-	19,  // 5: berth.plugin.v1.ConverseRequest.post_filter:type_name -> berth.plugin.v1.PostFilterRequest
-	21,  // 6: berth.plugin.v1.ConverseRequest.reserve:type_name -> berth.plugin.v1.ReserveRequest
-	23,  // 7: berth.plugin.v1.ConverseRequest.unreserve:type_name -> berth.plugin.v1.UnreserveRequest
-	25,  // 8: berth.plugin.v1.ConverseRequest.permit:type_name -> berth.plugin.v1.PermitRequest
-	27,  // 9: berth.plugin.v1.ConverseRequest.pre_bind:type_name -> berth.plugin.v1.PreBindRequest
-	31,  // 10: berth.plugin.v1.ConverseRequest.post_bind:type_name -> berth.plugin.v1.PostBindRequest
-	33,  // 11: berth.plugin.v1.ConverseRequest.cycle_done:type_name -> berth.plugin.v1.CycleDoneRequest
-	29,  // 12: berth.plugin.v1.ConverseRequest.bind:type_name -> berth.plugin.v1.BindRequest
-	17,  // 13: berth.plugin.v1.ConverseRequest.filter_overlays:type_name -> berth.plugin.v1.FilterOverlaysRequest
-	37,  // 14: berth.plugin.v1.ConverseRequest.generate_placements:type_name -> berth.plugin.v1.GeneratePlacementsRequest
-	40,  // 15: berth.plugin.v1.ConverseRequest.score_placements:type_name -> berth.plugin.v1.ScorePlacementsRequest
-	2,   // 16: berth.plugin.v1.ConverseRequest.also:type_name -> berth.plugin.v1.ConverseRequest
-	4,   // 17: berth.plugin.v1.ConverseResponse.error:type_name -> berth.plugin.v1.CallError
-	6,   // 18: berth.plugin.v1.ConverseResponse.pre_enqueue:type_name -> berth.plugin.v1.PreEnqueueResponse
-	10,  // 19: berth.plugin.v1.ConverseResponse.filter:type_name -> berth.plugin.v1.FilterResponse
-	13,  // 20: berth.plugin.v1.ConverseResponse.score:type_name -> berth.plugin.v1.ScoreResponse
-	15,  // 21: berth.plugin.v1.ConverseResponse.filter_score:type_name -> berth.plugin.v1.FilterScoreResponse
-	20,  // 22: berth.plugin.v1.ConverseResponse.post_filter:type_name -> berth.plugin.v1.PostFilterResponse
-	22,  // 23: berth.plugin.v1.ConverseResponse.reserve:type_name -> berth.plugin.v1.ReserveResponse
-	24,  // 24: berth.plugin.v1.ConverseResponse.unreserve:type_name -> berth.plugin.v1.UnreserveResponse
-	26,  // 25: berth.plugin.v1.ConverseResponse.permit:type_name -> berth.plugin.v1.PermitResponse
-	28,  // 26: berth.plugin.v1.ConverseResponse.pre_bind:type_name -> berth.plugin.v1.PreBindResponse
-	32,  // 27: berth.plugin.v1.ConverseResponse.post_bind:type_name -> berth.plugin.v1.PostBindResponse
-	34,  // 28: berth.plugin.v1.ConverseResponse.cycle_done:type_name -> berth.plugin.v1.CycleDoneResponse
-	30,  // 29: berth.plugin.v1.ConverseResponse.bind:type_name -> berth.plugin.v1.BindResponse
-	18,  // 30: berth.plugin.v1.ConverseResponse.filter_overlays:type_name -> berth.plugin.v1.FilterOverlaysResponse
-	38,  // 31: berth.plugin.v1.ConverseResponse.generate_placements:type_name -> berth.plugin.v1.GeneratePlacementsResponse
-	41,  // 32: berth.plugin.v1.ConverseResponse.score_placements:type_name -> berth.plugin.v1.ScorePlacementsResponse
-	3,   // 33: berth.plugin.v1.ConverseResponse.also:type_name -> berth.plugin.v1.ConverseResponse
-	44,  // 34: berth.plugin.v1.PreEnqueueRequest.call:type_name -> berth.plugin.v1.Call
-	45,  // 35: berth.plugin.v1.PreEnqueueResponse.status:type_name -> berth.plugin.v1.Status
-	44,  // 36: berth.plugin.v1.FilterRequest.call:type_name -> berth.plugin.v1.Call
-	7,   // 37: berth.plugin.v1.FilterRequest.candidates:type_name -> berth.plugin.v1.Candidates
-	46,  // 38: berth.plugin.v1.Verdicts.reasons:type_name -> berth.plugin.v1.Reason
-	45,  // 39: berth.plugin.v1.FilterResponse.status:type_name -> berth.plugin.v1.Status
-	9,   // 40: berth.plugin.v1.FilterResponse.verdicts:type_name -> berth.plugin.v1.Verdicts
-	0,   // 41: berth.plugin.v1.Scores.normalization:type_name -> berth.plugin.v1.Normalization
-	44,  // 42: berth.plugin.v1.ScoreRequest.call:type_name -> berth.plugin.v1.Call
-	7,   // 43: berth.plugin.v1.ScoreRequest.candidates:type_name -> berth.plugin.v1.Candidates
-	45,  // 44: berth.plugin.v1.ScoreResponse.status:type_name -> berth.plugin.v1.Status
-	11,  // 45: berth.plugin.v1.ScoreResponse.scores:type_name -> berth.plugin.v1.Scores
-	44,  // 46: berth.plugin.v1.FilterScoreRequest.call:type_name -> berth.plugin.v1.Call
-	7,   // 47: berth.plugin.v1.FilterScoreRequest.candidates:type_name -> berth.plugin.v1.Candidates
-	10,  // 48: berth.plugin.v1.FilterScoreResponse.filter:type_name -> berth.plugin.v1.FilterResponse
-	13,  // 49: berth.plugin.v1.FilterScoreResponse.score:type_name -> berth.plugin.v1.ScoreResponse
-	47,  // 50: berth.plugin.v1.Overlay.added_pods:type_name -> berth.plugin.v1.PodUpsert
-	44,  // 51: berth.plugin.v1.FilterOverlaysRequest.call:type_name -> berth.plugin.v1.Call
-	16,  // 52: berth.plugin.v1.FilterOverlaysRequest.overlays:type_name -> berth.plugin.v1.Overlay
-	45,  // 53: berth.plugin.v1.FilterOverlaysResponse.status:type_name -> berth.plugin.v1.Status
-	9,   // 54: berth.plugin.v1.FilterOverlaysResponse.verdicts:type_name -> berth.plugin.v1.Verdicts
-	44,  // 55: berth.plugin.v1.PostFilterRequest.call:type_name -> berth.plugin.v1.Call
-	9,   // 56: berth.plugin.v1.PostFilterRequest.verdicts:type_name -> berth.plugin.v1.Verdicts
-	45,  // 57: berth.plugin.v1.PostFilterResponse.status:type_name -> berth.plugin.v1.Status
-	44,  // 58: berth.plugin.v1.ReserveRequest.call:type_name -> berth.plugin.v1.Call
-	45,  // 59: berth.plugin.v1.ReserveResponse.status:type_name -> berth.plugin.v1.Status
-	44,  // 60: berth.plugin.v1.UnreserveRequest.call:type_name -> berth.plugin.v1.Call
-	44,  // 61: berth.plugin.v1.PermitRequest.call:type_name -> berth.plugin.v1.Call
-	45,  // 62: berth.plugin.v1.PermitResponse.status:type_name -> berth.plugin.v1.Status
-	43,  // 63: berth.plugin.v1.PermitResponse.timeout:type_name -> google.protobuf.Duration
-	44,  // 64: berth.plugin.v1.PreBindRequest.call:type_name -> berth.plugin.v1.Call
-	45,  // 65: berth.plugin.v1.PreBindResponse.status:type_name -> berth.plugin.v1.Status
-	44,  // 66: berth.plugin.v1.BindRequest.call:type_name -> berth.plugin.v1.Call
-	42,  // 67: berth.plugin.v1.BindRequest.annotations:type_name -> berth.plugin.v1.BindRequest.AnnotationsEntry
-	45,  // 68: berth.plugin.v1.BindResponse.status:type_name -> berth.plugin.v1.Status
-	44,  // 69: berth.plugin.v1.PostBindRequest.call:type_name -> berth.plugin.v1.Call
-	44,  // 70: berth.plugin.v1.CycleDoneRequest.call:type_name -> berth.plugin.v1.Call
-	1,   // 71: berth.plugin.v1.CycleDoneRequest.outcome:type_name -> berth.plugin.v1.CycleOutcome
-	48,  // 72: berth.plugin.v1.PodGroup.pods:type_name -> berth.plugin.v1.PodRef
-	44,  // 73: berth.plugin.v1.GeneratePlacementsRequest.call:type_name -> berth.plugin.v1.Call
-	35,  // 74: berth.plugin.v1.GeneratePlacementsRequest.group:type_name -> berth.plugin.v1.PodGroup
-	7,   // 75: berth.plugin.v1.GeneratePlacementsRequest.candidates:type_name -> berth.plugin.v1.Candidates
-	45,  // 76: berth.plugin.v1.GeneratePlacementsResponse.status:type_name -> berth.plugin.v1.Status
-	36,  // 77: berth.plugin.v1.GeneratePlacementsResponse.placements:type_name -> berth.plugin.v1.Placement
-	36,  // 78: berth.plugin.v1.ProposedPlacement.placement:type_name -> berth.plugin.v1.Placement
-	44,  // 79: berth.plugin.v1.ScorePlacementsRequest.call:type_name -> berth.plugin.v1.Call
-	35,  // 80: berth.plugin.v1.ScorePlacementsRequest.group:type_name -> berth.plugin.v1.PodGroup
-	39,  // 81: berth.plugin.v1.ScorePlacementsRequest.proposed:type_name -> berth.plugin.v1.ProposedPlacement
-	45,  // 82: berth.plugin.v1.ScorePlacementsResponse.status:type_name -> berth.plugin.v1.Status
-	11,  // 83: berth.plugin.v1.ScorePlacementsResponse.scores:type_name -> berth.plugin.v1.Scores
-	5,   // 84: berth.plugin.v1.SchedulingService.PreEnqueue:input_type -> berth.plugin.v1.PreEnqueueRequest
-	8,   // 85: berth.plugin.v1.SchedulingService.Filter:input_type -> berth.plugin.v1.FilterRequest
-	12,  // 86: berth.plugin.v1.SchedulingService.Score:input_type -> berth.plugin.v1.ScoreRequest
-	14,  // 87: berth.plugin.v1.SchedulingService.FilterScore:input_type -> berth.plugin.v1.FilterScoreRequest
-	17,  // 88: berth.plugin.v1.SchedulingService.FilterOverlays:input_type -> berth.plugin.v1.FilterOverlaysRequest
-	19,  // 89: berth.plugin.v1.SchedulingService.PostFilter:input_type -> berth.plugin.v1.PostFilterRequest
-	21,  // 90: berth.plugin.v1.SchedulingService.Reserve:input_type -> berth.plugin.v1.ReserveRequest
-	23,  // 91: berth.plugin.v1.SchedulingService.Unreserve:input_type -> berth.plugin.v1.UnreserveRequest
-	25,  // 92: berth.plugin.v1.SchedulingService.Permit:input_type -> berth.plugin.v1.PermitRequest
-	27,  // 93: berth.plugin.v1.SchedulingService.PreBind:input_type -> berth.plugin.v1.PreBindRequest
-	29,  // 94: berth.plugin.v1.SchedulingService.Bind:input_type -> berth.plugin.v1.BindRequest
-	31,  // 95: berth.plugin.v1.SchedulingService.PostBind:input_type -> berth.plugin.v1.PostBindRequest
-	33,  // 96: berth.plugin.v1.SchedulingService.CycleDone:input_type -> berth.plugin.v1.CycleDoneRequest
-	37,  // 97: berth.plugin.v1.SchedulingService.GeneratePlacements:input_type -> berth.plugin.v1.GeneratePlacementsRequest
-	40,  // 98: berth.plugin.v1.SchedulingService.ScorePlacements:input_type -> berth.plugin.v1.ScorePlacementsRequest
-	2,   // 99: berth.plugin.v1.SchedulingService.Converse:input_type -> berth.plugin.v1.ConverseRequest
-	6,   // 100: berth.plugin.v1.SchedulingService.PreEnqueue:output_type -> berth.plugin.v1.PreEnqueueResponse
-	10,  // 101: berth.plugin.v1.SchedulingService.Filter:output_type -> berth.plugin.v1.FilterResponse
-	13,  // 102: berth.plugin.v1.SchedulingService.Score:output_type -> berth.plugin.v1.ScoreResponse
-	15,  // 103: berth.plugin.v1.SchedulingService.FilterScore:output_type -> berth.plugin.v1.FilterScoreResponse
-	18,  // 104: berth.plugin.v1.SchedulingService.FilterOverlays:output_type -> berth.plugin.v1.FilterOverlaysResponse
-	20,  // 105: berth.plugin.v1.SchedulingService.PostFilter:output_type -> berth.plugin.v1.PostFilterResponse
-	22,  // 106: berth.plugin.v1.SchedulingService.Reserve:output_type -> berth.plugin.v1.ReserveResponse
-	24,  // 107: berth.plugin.v1.SchedulingService.Unreserve:output_type -> berth.plugin.v1.UnreserveResponse
-	26,  // 108: berth.plugin.v1.SchedulingService.Permit:output_type -> berth.plugin.v1.PermitResponse
-	28,  // 109: berth.plugin.v1.SchedulingService.PreBind:output_type -> berth.plugin.v1.PreBindResponse
-	30,  // 110: berth.plugin.v1.SchedulingService.Bind:output_type -> berth.plugin.v1.BindResponse
-	32,  // 111: berth.plugin.v1.SchedulingService.PostBind:output_type -> berth.plugin.v1.PostBindResponse
-	34,  // 112: berth.plugin.v1.SchedulingService.CycleDone:output_type -> berth.plugin.v1.CycleDoneResponse
-	38,  // 113: berth.plugin.v1.SchedulingService.GeneratePlacements:output_type -> berth.plugin.v1.GeneratePlacementsResponse
-	41,  // 114: berth.plugin.v1.SchedulingService.ScorePlacements:output_type -> berth.plugin.v1.ScorePlacementsResponse
-	3,   // 115: berth.plugin.v1.SchedulingService.Converse:output_type -> berth.plugin.v1.ConverseResponse
-	100, // [100:116] is the sub-list for method output_type
-	84,  // [84:100] is the sub-list for method input_type
-	84,  // [84:84] is the sub-list for extension type_name
-	84,  // [84:84] is the sub-list for extension extendee
-	0,   // [0:84] is the sub-list for field type_name
+	36, // 0: berth.plugin.v1.ConverseRequest.timeout:type_name -> google.protobuf.Duration
+	5,  // 1: berth.plugin.v1.ConverseRequest.pre_enqueue:type_name -> berth.plugin.v1.PreEnqueueRequest
+	8,  // 2: berth.plugin.v1.ConverseRequest.filter:type_name -> berth.plugin.v1.FilterRequest
+	12, // 3: berth.plugin.v1.ConverseRequest.score:type_name -> berth.plugin.v1.ScoreRequest
+	14, // 4: berth.plugin.v1.ConverseRequest.filter_score:type_name -> berth.plugin.v1.FilterScoreRequest
+	19, // 5: berth.plugin.v1.ConverseRequest.post_filter:type_name -> berth.plugin.v1.PostFilterRequest
+	21, // 6: berth.plugin.v1.ConverseRequest.reserve:type_name -> berth.plugin.v1.ReserveRequest
+	23, // 7: berth.plugin.v1.ConverseRequest.unreserve:type_name -> berth.plugin.v1.UnreserveRequest
+	25, // 8: berth.plugin.v1.ConverseRequest.permit:type_name -> berth.plugin.v1.PermitRequest
+	27, // 9: berth.plugin.v1.ConverseRequest.pre_bind:type_name -> berth.plugin.v1.PreBindRequest
+	31, // 10: berth.plugin.v1.ConverseRequest.post_bind:type_name -> berth.plugin.v1.PostBindRequest
+	33, // 11: berth.plugin.v1.ConverseRequest.cycle_done:type_name -> berth.plugin.v1.CycleDoneRequest
+	29, // 12: berth.plugin.v1.ConverseRequest.bind:type_name -> berth.plugin.v1.BindRequest
+	17, // 13: berth.plugin.v1.ConverseRequest.filter_overlays:type_name -> berth.plugin.v1.FilterOverlaysRequest
+	2,  // 14: berth.plugin.v1.ConverseRequest.also:type_name -> berth.plugin.v1.ConverseRequest
+	4,  // 15: berth.plugin.v1.ConverseResponse.error:type_name -> berth.plugin.v1.CallError
+	6,  // 16: berth.plugin.v1.ConverseResponse.pre_enqueue:type_name -> berth.plugin.v1.PreEnqueueResponse
+	10, // 17: berth.plugin.v1.ConverseResponse.filter:type_name -> berth.plugin.v1.FilterResponse
+	13, // 18: berth.plugin.v1.ConverseResponse.score:type_name -> berth.plugin.v1.ScoreResponse
+	15, // 19: berth.plugin.v1.ConverseResponse.filter_score:type_name -> berth.plugin.v1.FilterScoreResponse
+	20, // 20: berth.plugin.v1.ConverseResponse.post_filter:type_name -> berth.plugin.v1.PostFilterResponse
+	22, // 21: berth.plugin.v1.ConverseResponse.reserve:type_name -> berth.plugin.v1.ReserveResponse
+	24, // 22: berth.plugin.v1.ConverseResponse.unreserve:type_name -> berth.plugin.v1.UnreserveResponse
+	26, // 23: berth.plugin.v1.ConverseResponse.permit:type_name -> berth.plugin.v1.PermitResponse
+	28, // 24: berth.plugin.v1.ConverseResponse.pre_bind:type_name -> berth.plugin.v1.PreBindResponse
+	32, // 25: berth.plugin.v1.ConverseResponse.post_bind:type_name -> berth.plugin.v1.PostBindResponse
+	34, // 26: berth.plugin.v1.ConverseResponse.cycle_done:type_name -> berth.plugin.v1.CycleDoneResponse
+	30, // 27: berth.plugin.v1.ConverseResponse.bind:type_name -> berth.plugin.v1.BindResponse
+	18, // 28: berth.plugin.v1.ConverseResponse.filter_overlays:type_name -> berth.plugin.v1.FilterOverlaysResponse
+	3,  // 29: berth.plugin.v1.ConverseResponse.also:type_name -> berth.plugin.v1.ConverseResponse
+	37, // 30: berth.plugin.v1.PreEnqueueRequest.call:type_name -> berth.plugin.v1.Call
+	38, // 31: berth.plugin.v1.PreEnqueueResponse.status:type_name -> berth.plugin.v1.Status
+	37, // 32: berth.plugin.v1.FilterRequest.call:type_name -> berth.plugin.v1.Call
+	7,  // 33: berth.plugin.v1.FilterRequest.candidates:type_name -> berth.plugin.v1.Candidates
+	39, // 34: berth.plugin.v1.Verdicts.reasons:type_name -> berth.plugin.v1.Reason
+	38, // 35: berth.plugin.v1.FilterResponse.status:type_name -> berth.plugin.v1.Status
+	9,  // 36: berth.plugin.v1.FilterResponse.verdicts:type_name -> berth.plugin.v1.Verdicts
+	0,  // 37: berth.plugin.v1.Scores.normalization:type_name -> berth.plugin.v1.Normalization
+	37, // 38: berth.plugin.v1.ScoreRequest.call:type_name -> berth.plugin.v1.Call
+	7,  // 39: berth.plugin.v1.ScoreRequest.candidates:type_name -> berth.plugin.v1.Candidates
+	38, // 40: berth.plugin.v1.ScoreResponse.status:type_name -> berth.plugin.v1.Status
+	11, // 41: berth.plugin.v1.ScoreResponse.scores:type_name -> berth.plugin.v1.Scores
+	37, // 42: berth.plugin.v1.FilterScoreRequest.call:type_name -> berth.plugin.v1.Call
+	7,  // 43: berth.plugin.v1.FilterScoreRequest.candidates:type_name -> berth.plugin.v1.Candidates
+	10, // 44: berth.plugin.v1.FilterScoreResponse.filter:type_name -> berth.plugin.v1.FilterResponse
+	13, // 45: berth.plugin.v1.FilterScoreResponse.score:type_name -> berth.plugin.v1.ScoreResponse
+	40, // 46: berth.plugin.v1.Overlay.added_pods:type_name -> berth.plugin.v1.PodUpsert
+	37, // 47: berth.plugin.v1.FilterOverlaysRequest.call:type_name -> berth.plugin.v1.Call
+	16, // 48: berth.plugin.v1.FilterOverlaysRequest.overlays:type_name -> berth.plugin.v1.Overlay
+	38, // 49: berth.plugin.v1.FilterOverlaysResponse.status:type_name -> berth.plugin.v1.Status
+	9,  // 50: berth.plugin.v1.FilterOverlaysResponse.verdicts:type_name -> berth.plugin.v1.Verdicts
+	37, // 51: berth.plugin.v1.PostFilterRequest.call:type_name -> berth.plugin.v1.Call
+	9,  // 52: berth.plugin.v1.PostFilterRequest.verdicts:type_name -> berth.plugin.v1.Verdicts
+	38, // 53: berth.plugin.v1.PostFilterResponse.status:type_name -> berth.plugin.v1.Status
+	37, // 54: berth.plugin.v1.ReserveRequest.call:type_name -> berth.plugin.v1.Call
+	38, // 55: berth.plugin.v1.ReserveResponse.status:type_name -> berth.plugin.v1.Status
+	37, // 56: berth.plugin.v1.UnreserveRequest.call:type_name -> berth.plugin.v1.Call
+	37, // 57: berth.plugin.v1.PermitRequest.call:type_name -> berth.plugin.v1.Call
+	38, // 58: berth.plugin.v1.PermitResponse.status:type_name -> berth.plugin.v1.Status
+	36, // 59: berth.plugin.v1.PermitResponse.timeout:type_name -> google.protobuf.Duration
+	37, // 60: berth.plugin.v1.PreBindRequest.call:type_name -> berth.plugin.v1.Call
+	38, // 61: berth.plugin.v1.PreBindResponse.status:type_name -> berth.plugin.v1.Status
+	37, // 62: berth.plugin.v1.BindRequest.call:type_name -> berth.plugin.v1.Call
+	35, // 63: berth.plugin.v1.BindRequest.annotations:type_name -> berth.plugin.v1.BindRequest.AnnotationsEntry
+	38, // 64: berth.plugin.v1.BindResponse.status:type_name -> berth.plugin.v1.Status
+	37, // 65: berth.plugin.v1.PostBindRequest.call:type_name -> berth.plugin.v1.Call
+	37, // 66: berth.plugin.v1.CycleDoneRequest.call:type_name -> berth.plugin.v1.Call
+	1,  // 67: berth.plugin.v1.CycleDoneRequest.outcome:type_name -> berth.plugin.v1.CycleOutcome
+	5,  // 68: berth.plugin.v1.SchedulingService.PreEnqueue:input_type -> berth.plugin.v1.PreEnqueueRequest
+	8,  // 69: berth.plugin.v1.SchedulingService.Filter:input_type -> berth.plugin.v1.FilterRequest
+	12, // 70: berth.plugin.v1.SchedulingService.Score:input_type -> berth.plugin.v1.ScoreRequest
+	14, // 71: berth.plugin.v1.SchedulingService.FilterScore:input_type -> berth.plugin.v1.FilterScoreRequest
+	17, // 72: berth.plugin.v1.SchedulingService.FilterOverlays:input_type -> berth.plugin.v1.FilterOverlaysRequest
+	19, // 73: berth.plugin.v1.SchedulingService.PostFilter:input_type -> berth.plugin.v1.PostFilterRequest
+	21, // 74: berth.plugin.v1.SchedulingService.Reserve:input_type -> berth.plugin.v1.ReserveRequest
+	23, // 75: berth.plugin.v1.SchedulingService.Unreserve:input_type -> berth.plugin.v1.UnreserveRequest
+	25, // 76: berth.plugin.v1.SchedulingService.Permit:input_type -> berth.plugin.v1.PermitRequest
+	27, // 77: berth.plugin.v1.SchedulingService.PreBind:input_type -> berth.plugin.v1.PreBindRequest
+	29, // 78: berth.plugin.v1.SchedulingService.Bind:input_type -> berth.plugin.v1.BindRequest
+	31, // 79: berth.plugin.v1.SchedulingService.PostBind:input_type -> berth.plugin.v1.PostBindRequest
+	33, // 80: berth.plugin.v1.SchedulingService.CycleDone:input_type -> berth.plugin.v1.CycleDoneRequest
+	2,  // 81: berth.plugin.v1.SchedulingService.Converse:input_type -> berth.plugin.v1.ConverseRequest
+	6,  // 82: berth.plugin.v1.SchedulingService.PreEnqueue:output_type -> berth.plugin.v1.PreEnqueueResponse
+	10, // 83: berth.plugin.v1.SchedulingService.Filter:output_type -> berth.plugin.v1.FilterResponse
+	13, // 84: berth.plugin.v1.SchedulingService.Score:output_type -> berth.plugin.v1.ScoreResponse
+	15, // 85: berth.plugin.v1.SchedulingService.FilterScore:output_type -> berth.plugin.v1.FilterScoreResponse
+	18, // 86: berth.plugin.v1.SchedulingService.FilterOverlays:output_type -> berth.plugin.v1.FilterOverlaysResponse
+	20, // 87: berth.plugin.v1.SchedulingService.PostFilter:output_type -> berth.plugin.v1.PostFilterResponse
+	22, // 88: berth.plugin.v1.SchedulingService.Reserve:output_type -> berth.plugin.v1.ReserveResponse
+	24, // 89: berth.plugin.v1.SchedulingService.Unreserve:output_type -> berth.plugin.v1.UnreserveResponse
+	26, // 90: berth.plugin.v1.SchedulingService.Permit:output_type -> berth.plugin.v1.PermitResponse
+	28, // 91: berth.plugin.v1.SchedulingService.PreBind:output_type -> berth.plugin.v1.PreBindResponse
+	30, // 92: berth.plugin.v1.SchedulingService.Bind:output_type -> berth.plugin.v1.BindResponse
+	32, // 93: berth.plugin.v1.SchedulingService.PostBind:output_type -> berth.plugin.v1.PostBindResponse
+	34, // 94: berth.plugin.v1.SchedulingService.CycleDone:output_type -> berth.plugin.v1.CycleDoneResponse
+	3,  // 95: berth.plugin.v1.SchedulingService.Converse:output_type -> berth.plugin.v1.ConverseResponse
+	82, // [82:96] is the sub-list for method output_type
+	68, // [68:82] is the sub-list for method input_type
+	68, // [68:68] is the sub-list for extension type_name
+	68, // [68:68] is the sub-list for extension extendee
+	0,  // [0:68] is the sub-list for field type_name
 }
 
 func init() { file_berth_plugin_v1_scheduling_proto_init() }
@@ -3616,8 +3030,6 @@ func file_berth_plugin_v1_scheduling_proto_init() {
 		(*ConverseRequest_CycleDone)(nil),
 		(*ConverseRequest_Bind)(nil),
 		(*ConverseRequest_FilterOverlays)(nil),
-		(*ConverseRequest_GeneratePlacements)(nil),
-		(*ConverseRequest_ScorePlacements)(nil),
 	}
 	file_berth_plugin_v1_scheduling_proto_msgTypes[1].OneofWrappers = []any{
 		(*ConverseResponse_Error)(nil),
@@ -3634,8 +3046,6 @@ func file_berth_plugin_v1_scheduling_proto_init() {
 		(*ConverseResponse_CycleDone)(nil),
 		(*ConverseResponse_Bind)(nil),
 		(*ConverseResponse_FilterOverlays)(nil),
-		(*ConverseResponse_GeneratePlacements)(nil),
-		(*ConverseResponse_ScorePlacements)(nil),
 	}
 	file_berth_plugin_v1_scheduling_proto_msgTypes[5].OneofWrappers = []any{}
 	file_berth_plugin_v1_scheduling_proto_msgTypes[6].OneofWrappers = []any{}
@@ -3660,15 +3070,13 @@ func file_berth_plugin_v1_scheduling_proto_init() {
 	file_berth_plugin_v1_scheduling_proto_msgTypes[24].OneofWrappers = []any{}
 	file_berth_plugin_v1_scheduling_proto_msgTypes[26].OneofWrappers = []any{}
 	file_berth_plugin_v1_scheduling_proto_msgTypes[31].OneofWrappers = []any{}
-	file_berth_plugin_v1_scheduling_proto_msgTypes[35].OneofWrappers = []any{}
-	file_berth_plugin_v1_scheduling_proto_msgTypes[39].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_berth_plugin_v1_scheduling_proto_rawDesc), len(file_berth_plugin_v1_scheduling_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   41,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

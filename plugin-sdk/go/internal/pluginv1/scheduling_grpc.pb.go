@@ -19,22 +19,20 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	SchedulingService_PreEnqueue_FullMethodName         = "/berth.plugin.v1.SchedulingService/PreEnqueue"
-	SchedulingService_Filter_FullMethodName             = "/berth.plugin.v1.SchedulingService/Filter"
-	SchedulingService_Score_FullMethodName              = "/berth.plugin.v1.SchedulingService/Score"
-	SchedulingService_FilterScore_FullMethodName        = "/berth.plugin.v1.SchedulingService/FilterScore"
-	SchedulingService_FilterOverlays_FullMethodName     = "/berth.plugin.v1.SchedulingService/FilterOverlays"
-	SchedulingService_PostFilter_FullMethodName         = "/berth.plugin.v1.SchedulingService/PostFilter"
-	SchedulingService_Reserve_FullMethodName            = "/berth.plugin.v1.SchedulingService/Reserve"
-	SchedulingService_Unreserve_FullMethodName          = "/berth.plugin.v1.SchedulingService/Unreserve"
-	SchedulingService_Permit_FullMethodName             = "/berth.plugin.v1.SchedulingService/Permit"
-	SchedulingService_PreBind_FullMethodName            = "/berth.plugin.v1.SchedulingService/PreBind"
-	SchedulingService_Bind_FullMethodName               = "/berth.plugin.v1.SchedulingService/Bind"
-	SchedulingService_PostBind_FullMethodName           = "/berth.plugin.v1.SchedulingService/PostBind"
-	SchedulingService_CycleDone_FullMethodName          = "/berth.plugin.v1.SchedulingService/CycleDone"
-	SchedulingService_GeneratePlacements_FullMethodName = "/berth.plugin.v1.SchedulingService/GeneratePlacements"
-	SchedulingService_ScorePlacements_FullMethodName    = "/berth.plugin.v1.SchedulingService/ScorePlacements"
-	SchedulingService_Converse_FullMethodName           = "/berth.plugin.v1.SchedulingService/Converse"
+	SchedulingService_PreEnqueue_FullMethodName     = "/berth.plugin.v1.SchedulingService/PreEnqueue"
+	SchedulingService_Filter_FullMethodName         = "/berth.plugin.v1.SchedulingService/Filter"
+	SchedulingService_Score_FullMethodName          = "/berth.plugin.v1.SchedulingService/Score"
+	SchedulingService_FilterScore_FullMethodName    = "/berth.plugin.v1.SchedulingService/FilterScore"
+	SchedulingService_FilterOverlays_FullMethodName = "/berth.plugin.v1.SchedulingService/FilterOverlays"
+	SchedulingService_PostFilter_FullMethodName     = "/berth.plugin.v1.SchedulingService/PostFilter"
+	SchedulingService_Reserve_FullMethodName        = "/berth.plugin.v1.SchedulingService/Reserve"
+	SchedulingService_Unreserve_FullMethodName      = "/berth.plugin.v1.SchedulingService/Unreserve"
+	SchedulingService_Permit_FullMethodName         = "/berth.plugin.v1.SchedulingService/Permit"
+	SchedulingService_PreBind_FullMethodName        = "/berth.plugin.v1.SchedulingService/PreBind"
+	SchedulingService_Bind_FullMethodName           = "/berth.plugin.v1.SchedulingService/Bind"
+	SchedulingService_PostBind_FullMethodName       = "/berth.plugin.v1.SchedulingService/PostBind"
+	SchedulingService_CycleDone_FullMethodName      = "/berth.plugin.v1.SchedulingService/CycleDone"
+	SchedulingService_Converse_FullMethodName       = "/berth.plugin.v1.SchedulingService/Converse"
 )
 
 // SchedulingServiceClient is the client API for SchedulingService service.
@@ -77,11 +75,6 @@ type SchedulingServiceClient interface {
 	// CycleDone reports what became of an attempt. Nothing is asked about it
 	// afterwards, so what was kept for it can go.
 	CycleDone(ctx context.Context, in *CycleDoneRequest, opts ...grpc.CallOption) (*CycleDoneResponse, error)
-	// GeneratePlacements says which sets of nodes a pod group may go to as a
-	// whole. The host tries the group's pods in each of them.
-	GeneratePlacements(ctx context.Context, in *GeneratePlacementsRequest, opts ...grpc.CallOption) (*GeneratePlacementsResponse, error)
-	// ScorePlacements ranks the placements in which a pod group fits.
-	ScorePlacements(ctx context.Context, in *ScorePlacementsRequest, opts ...grpc.CallOption) (*ScorePlacementsResponse, error)
 	// Converse carries all the calls above over one stream, which costs a
 	// fraction of calls of their own. Optional: see Capabilities.converse. The
 	// host opens it once; it stays open. Answers may come in any order.
@@ -226,26 +219,6 @@ func (c *schedulingServiceClient) CycleDone(ctx context.Context, in *CycleDoneRe
 	return out, nil
 }
 
-func (c *schedulingServiceClient) GeneratePlacements(ctx context.Context, in *GeneratePlacementsRequest, opts ...grpc.CallOption) (*GeneratePlacementsResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GeneratePlacementsResponse)
-	err := c.cc.Invoke(ctx, SchedulingService_GeneratePlacements_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *schedulingServiceClient) ScorePlacements(ctx context.Context, in *ScorePlacementsRequest, opts ...grpc.CallOption) (*ScorePlacementsResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ScorePlacementsResponse)
-	err := c.cc.Invoke(ctx, SchedulingService_ScorePlacements_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 func (c *schedulingServiceClient) Converse(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ConverseRequest, ConverseResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &SchedulingService_ServiceDesc.Streams[0], SchedulingService_Converse_FullMethodName, cOpts...)
@@ -299,11 +272,6 @@ type SchedulingServiceServer interface {
 	// CycleDone reports what became of an attempt. Nothing is asked about it
 	// afterwards, so what was kept for it can go.
 	CycleDone(context.Context, *CycleDoneRequest) (*CycleDoneResponse, error)
-	// GeneratePlacements says which sets of nodes a pod group may go to as a
-	// whole. The host tries the group's pods in each of them.
-	GeneratePlacements(context.Context, *GeneratePlacementsRequest) (*GeneratePlacementsResponse, error)
-	// ScorePlacements ranks the placements in which a pod group fits.
-	ScorePlacements(context.Context, *ScorePlacementsRequest) (*ScorePlacementsResponse, error)
 	// Converse carries all the calls above over one stream, which costs a
 	// fraction of calls of their own. Optional: see Capabilities.converse. The
 	// host opens it once; it stays open. Answers may come in any order.
@@ -356,12 +324,6 @@ func (UnimplementedSchedulingServiceServer) PostBind(context.Context, *PostBindR
 }
 func (UnimplementedSchedulingServiceServer) CycleDone(context.Context, *CycleDoneRequest) (*CycleDoneResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CycleDone not implemented")
-}
-func (UnimplementedSchedulingServiceServer) GeneratePlacements(context.Context, *GeneratePlacementsRequest) (*GeneratePlacementsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method GeneratePlacements not implemented")
-}
-func (UnimplementedSchedulingServiceServer) ScorePlacements(context.Context, *ScorePlacementsRequest) (*ScorePlacementsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ScorePlacements not implemented")
 }
 func (UnimplementedSchedulingServiceServer) Converse(grpc.BidiStreamingServer[ConverseRequest, ConverseResponse]) error {
 	return status.Error(codes.Unimplemented, "method Converse not implemented")
@@ -621,42 +583,6 @@ func _SchedulingService_CycleDone_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
-func _SchedulingService_GeneratePlacements_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GeneratePlacementsRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(SchedulingServiceServer).GeneratePlacements(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: SchedulingService_GeneratePlacements_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(SchedulingServiceServer).GeneratePlacements(ctx, req.(*GeneratePlacementsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _SchedulingService_ScorePlacements_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ScorePlacementsRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(SchedulingServiceServer).ScorePlacements(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: SchedulingService_ScorePlacements_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(SchedulingServiceServer).ScorePlacements(ctx, req.(*ScorePlacementsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 func _SchedulingService_Converse_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(SchedulingServiceServer).Converse(&grpc.GenericServerStream[ConverseRequest, ConverseResponse]{ServerStream: stream})
 }
@@ -722,14 +648,6 @@ var SchedulingService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CycleDone",
 			Handler:    _SchedulingService_CycleDone_Handler,
-		},
-		{
-			MethodName: "GeneratePlacements",
-			Handler:    _SchedulingService_GeneratePlacements_Handler,
-		},
-		{
-			MethodName: "ScorePlacements",
-			Handler:    _SchedulingService_ScorePlacements_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

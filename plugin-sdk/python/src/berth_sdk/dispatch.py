@@ -11,7 +11,7 @@ import grpc
 from google.protobuf.message import Message
 from opentelemetry.trace import Span
 
-from berth_plugin_proto import identity_pb2, queueing_pb2, scheduling_pb2
+from berth_plugin_proto import identity_pb2, placement_pb2, queueing_pb2, scheduling_pb2
 from berth_sdk import identity, overlays, placements, queueing, scheduling
 from berth_sdk.errors import CallError, ContractError
 from berth_sdk.metrics import code_of
@@ -38,10 +38,12 @@ UNARY: dict[str, dict[str, tuple[Unary, type[Message]]]] = {
         "PreBind": (scheduling.pre_bind, scheduling_pb2.PreBindRequest),
         "Bind": (scheduling.bind, scheduling_pb2.BindRequest),
         "FilterOverlays": (overlays.filter_overlays, scheduling_pb2.FilterOverlaysRequest),
-        "GeneratePlacements": (placements.generate_placements, scheduling_pb2.GeneratePlacementsRequest),
-        "ScorePlacements": (placements.score_placements, scheduling_pb2.ScorePlacementsRequest),
         "PostBind": (scheduling.post_bind, scheduling_pb2.PostBindRequest),
         "CycleDone": (scheduling.cycle_done, scheduling_pb2.CycleDoneRequest),
+    },
+    "PlacementService": {
+        "GeneratePlacements": (placements.generate_placements, placement_pb2.GeneratePlacementsRequest),
+        "ScorePlacements": (placements.score_placements, placement_pb2.ScorePlacementsRequest),
     },
     "QueueingService": {
         "QueueingHints": (queueing.queueing_hints, queueing_pb2.QueueingHintsRequest),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from berth_plugin_proto import scheduling_pb2 as pb
+from berth_plugin_proto import placement_pb2 as pb
 from berth_sdk.errors import ContractError
 from berth_sdk.nodes import Nodes
 from berth_sdk.outcomes import SKIP, SUCCESS, Placements, PodGroup, ProposedPlacement, Scores, status_of

@@ -42,7 +42,8 @@ MAX_WAITING = 1024
 """Calls that wait on one connection before no more are read."""
 ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 METHODS: dict[str, dict[str, tuple[Unary, type[Message]]]] = {
-    f"{PACKAGE}.{service}": UNARY[service] for service in ("SchedulingService", "QueueingService")
+    f"{PACKAGE}.{service}": UNARY[service]
+    for service in ("SchedulingService", "PlacementService", "QueueingService")
 }
 NONE: dict[str, tuple[Unary, type[Message]]] = {}
 

@@ -864,7 +864,7 @@ pub struct Capabilities {
     #[prost(message, optional, tag = "8")]
     pub wanted_deadline: ::core::option::Option<::prost_types::Duration>,
     /// SchedulingService.Converse is served; the host then uses it for all
-    /// scheduling calls.
+    /// calls of that service.
     #[prost(bool, tag = "9")]
     pub converse: bool,
     /// The time wanted at single extension points, where it differs from
@@ -876,9 +876,10 @@ pub struct Capabilities {
     #[prost(bool, tag = "11")]
     pub converse_together: bool,
     /// The file name of a second unix socket, in the folder of the one that this
-    /// answer came over, on which SchedulingService's unary calls and QueueingHints
-    /// are served in ttrpc's frames (ttrpc.proto); the host then makes those calls
-    /// there. Over TCP it is a protocol error.
+    /// answer came over, on which the unary calls of SchedulingService,
+    /// PlacementService and QueueingService are served in ttrpc's frames
+    /// (ttrpc.proto); the host then makes those calls there. Over TCP it is a
+    /// protocol error.
     #[prost(string, optional, tag = "12")]
     pub ttrpc_socket: ::core::option::Option<::prost::alloc::string::String>,
     /// Candidates may come as a list of indices, which Filter, Score and FilterScore
@@ -1071,10 +1072,10 @@ pub enum ExtensionPoint {
     /// profiles name it at queueSort; all of them have to, since they share one
     /// queue.
     QueueSort = 14,
-    /// SchedulingService.GeneratePlacements. Only for plugins that want to see
+    /// PlacementService.GeneratePlacements. Only for plugins that want to see
     /// nodes.
     PlacementGenerate = 15,
-    /// SchedulingService.ScorePlacements. Only for plugins that want to see nodes.
+    /// PlacementService.ScorePlacements. Only for plugins that want to see nodes.
     PlacementScore = 16,
 }
 impl ExtensionPoint {
@@ -1604,654 +1605,6 @@ pub mod identity_service_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
-/// ClusterEvent is something that happened to an object.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ClusterEvent {
-    /// As in EventInterest.
-    #[prost(string, tag = "1")]
-    pub resource: ::prost::alloc::string::String,
-    /// What happened.
-    #[prost(enumeration = "ActionType", tag = "2")]
-    pub action: i32,
-    /// The object before, as the API server's JSON. Absent for additions.
-    #[prost(bytes = "bytes", optional, tag = "3")]
-    pub old_object: ::core::option::Option<::prost::bytes::Bytes>,
-    /// The object after. Absent for deletions.
-    #[prost(bytes = "bytes", optional, tag = "4")]
-    pub new_object: ::core::option::Option<::prost::bytes::Bytes>,
-}
-/// QueueingHintsRequest is a table to fill in.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct QueueingHintsRequest {
-    /// The profile whose pods are asked about.
-    #[prost(string, tag = "1")]
-    pub profile: ::prost::alloc::string::String,
-    /// The rows.
-    #[prost(message, repeated, tag = "2")]
-    pub events: ::prost::alloc::vec::Vec<ClusterEvent>,
-    /// The columns. Objects may be left out: the plugin has seen these pods in
-    /// Filter, and says in `unknown_pods` which it doesn't remember.
-    #[prost(message, repeated, tag = "3")]
-    pub pods: ::prost::alloc::vec::Vec<PodRef>,
-}
-/// Hint is the answer for one event.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Hint {
-    /// Which pods it concerns.
-    #[prost(oneof = "hint::Queue", tags = "1, 2, 3")]
-    pub queue: ::core::option::Option<hint::Queue>,
-}
-/// Nested message and enum types in `Hint`.
-pub mod hint {
-    /// Which pods it concerns.
-    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
-    pub enum Queue {
-        /// The same for all pods: true queues them, false leaves them.
-        #[prost(bool, tag = "1")]
-        All(bool),
-        /// One bit a pod, as in Candidates: 1 queues the pod.
-        #[prost(bytes, tag = "2")]
-        Pods(::prost::bytes::Bytes),
-        /// The pods to queue, by their columns.
-        #[prost(message, tag = "3")]
-        Listed(super::PodColumns),
-    }
-}
-/// PodColumns is a short list of columns of the request.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct PodColumns {
-    /// Indices into QueueingHintsRequest.pods, ascending, each once.
-    #[prost(uint32, repeated, tag = "1")]
-    pub columns: ::prost::alloc::vec::Vec<u32>,
-}
-/// QueueingHintsResponse is the table filled in: by `hints` or by `matrix`, one
-/// of both.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct QueueingHintsResponse {
-    /// One for each event, in the same order. Empty where the matrix is given.
-    #[prost(message, repeated, tag = "1")]
-    pub hints: ::prost::alloc::vec::Vec<Hint>,
-    /// One bit a pod, as in Candidates: 1 means that the object is not at hand and
-    /// that the pod is to be queued, or asked about again with its object. Absent:
-    /// all are known.
-    #[prost(bytes = "bytes", optional, tag = "2")]
-    pub unknown_pods: ::core::option::Option<::prost::bytes::Bytes>,
-    /// The whole table: a row of ceil(pods / 8) bytes for each event, in order,
-    /// each as in Candidates: 1 queues the pod.
-    #[prost(bytes = "bytes", optional, tag = "3")]
-    pub matrix: ::core::option::Option<::prost::bytes::Bytes>,
-}
-/// RequeueRequest opens the stream.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct RequeueRequest {}
-/// RequeueResponse asks the host to move pods.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct RequeueResponse {
-    /// Why, for the queue's history.
-    #[prost(string, tag = "5")]
-    pub cause: ::prost::alloc::string::String,
-    /// Counts what the plugin's process has said here, from 1, on whatever streams;
-    /// TimeReached names the last one. Needed with Capabilities.clock only.
-    #[prost(uint64, tag = "7")]
-    pub number: u64,
-    /// Which pods, and how.
-    #[prost(oneof = "requeue_response::Action", tags = "1, 2, 3, 4, 6")]
-    pub action: ::core::option::Option<requeue_response::Action>,
-}
-/// Nested message and enum types in `RequeueResponse`.
-pub mod requeue_response {
-    /// Which pods, and how.
-    #[derive(Clone, PartialEq, ::prost::Oneof)]
-    pub enum Action {
-        /// Try these pods again, by UID; those not waiting, or not rejected by this
-        /// plugin, are ignored. Their backoff is waited for, unless the plugin's
-        /// verdict on them was PENDING.
-        #[prost(message, tag = "1")]
-        Requeue(super::PodSet),
-        /// Try all pods again that this plugin rejected, likewise.
-        #[prost(message, tag = "2")]
-        RequeueAll(super::AllRejected),
-        /// Permit: let these waiting pods go on.
-        #[prost(message, tag = "3")]
-        AllowWaiting(super::PodSet),
-        /// Permit: stop these waiting pods; their attempt fails.
-        #[prost(message, tag = "4")]
-        RejectWaiting(super::PodSet),
-        /// QUEUE_SORT: from now on these pods are sorted by these keys. UIDs of pods
-        /// that the host did not ask about are ignored, and counted.
-        #[prost(message, tag = "6")]
-        SortKeys(super::PodSortKeys),
-    }
-}
-/// PodSet is a set of pods.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct PodSet {
-    /// metadata.uid of each.
-    #[prost(string, repeated, tag = "1")]
-    pub uids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-}
-/// AllRejected is empty.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct AllRejected {}
-/// SortKey is a pod's place in the queue: keys are compared part by part, the
-/// lowest first, and pods of equal keys stand as without the plugin: by
-/// priority, the highest first, then by the time at which they were queued.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct SortKey {
-    /// At most 8. Parts that are missing count as 0, and a pod without a key has
-    /// the key 0.
-    #[prost(sint64, repeated, tag = "1")]
-    pub parts: ::prost::alloc::vec::Vec<i64>,
-}
-/// PodSortKeys gives pods their keys.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct PodSortKeys {
-    /// metadata.uid of each, once.
-    #[prost(string, repeated, tag = "1")]
-    pub uids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// One for each UID, in the same order.
-    #[prost(message, repeated, tag = "2")]
-    pub keys: ::prost::alloc::vec::Vec<SortKey>,
-}
-/// SortKeysRequest asks about pods of one profile.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct SortKeysRequest {
-    /// The profile whose pods are asked about.
-    #[prost(string, tag = "1")]
-    pub profile: ::prost::alloc::string::String,
-    /// The pods, each with its object.
-    #[prost(message, repeated, tag = "2")]
-    pub pods: ::prost::alloc::vec::Vec<PodRef>,
-    /// metadata.uid of pods that were asked about before and wait no more: they
-    /// were bound, deleted, or are another profile's now.
-    #[prost(string, repeated, tag = "3")]
-    pub left_uids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// The plugin is asked about all pods that wait, in this call and those that
-    /// follow: what it was asked about before can be forgotten. The first call of
-    /// a connection says so for each profile.
-    #[prost(bool, tag = "4")]
-    pub anew: bool,
-}
-/// SortKeysResponse answers.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct SortKeysResponse {
-    /// One for each pod, in the same order.
-    #[prost(message, repeated, tag = "1")]
-    pub keys: ::prost::alloc::vec::Vec<SortKey>,
-}
-/// Generated client implementations.
-pub mod queueing_service_client {
-    #![allow(
-        unused_variables,
-        dead_code,
-        missing_docs,
-        clippy::wildcard_imports,
-        clippy::let_unit_value,
-    )]
-    use tonic::codegen::*;
-    use tonic::codegen::http::Uri;
-    /// QueueingService decides when a rejected pod is worth another attempt. No lock
-    /// of the scheduler is held meanwhile, and an error means: queue it.
-    #[derive(Debug, Clone)]
-    pub struct QueueingServiceClient<T> {
-        inner: tonic::client::Grpc<T>,
-    }
-    impl<T> QueueingServiceClient<T>
-    where
-        T: tonic::client::GrpcService<tonic::body::Body>,
-        T::Error: Into<StdError>,
-        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
-        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
-    {
-        pub fn new(inner: T) -> Self {
-            let inner = tonic::client::Grpc::new(inner);
-            Self { inner }
-        }
-        pub fn with_origin(inner: T, origin: Uri) -> Self {
-            let inner = tonic::client::Grpc::with_origin(inner, origin);
-            Self { inner }
-        }
-        pub fn with_interceptor<F>(
-            inner: T,
-            interceptor: F,
-        ) -> QueueingServiceClient<InterceptedService<T, F>>
-        where
-            F: tonic::service::Interceptor,
-            T::ResponseBody: Default,
-            T: tonic::codegen::Service<
-                http::Request<tonic::body::Body>,
-                Response = http::Response<
-                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
-                >,
-            >,
-            <T as tonic::codegen::Service<
-                http::Request<tonic::body::Body>,
-            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
-        {
-            QueueingServiceClient::new(InterceptedService::new(inner, interceptor))
-        }
-        /// Compress requests with the given encoding.
-        ///
-        /// This requires the server to support it otherwise it might respond with an
-        /// error.
-        #[must_use]
-        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.inner = self.inner.send_compressed(encoding);
-            self
-        }
-        /// Enable decompressing responses.
-        #[must_use]
-        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.inner = self.inner.accept_compressed(encoding);
-            self
-        }
-        /// Limits the maximum size of a decoded message.
-        ///
-        /// Default: `4MB`
-        #[must_use]
-        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
-            self.inner = self.inner.max_decoding_message_size(limit);
-            self
-        }
-        /// Limits the maximum size of an encoded message.
-        ///
-        /// Default: `usize::MAX`
-        #[must_use]
-        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
-            self.inner = self.inner.max_encoding_message_size(limit);
-            self
-        }
-        /// QueueingHints asks about events x pods in one call. Only pods that this
-        /// plugin rejected are asked about, at PreEnqueue or in their last attempt,
-        /// and only events that it announced with EventInterest.ask_hint, or whose
-        /// conditions the host could not check. An event that came while a pod was
-        /// being scheduled is asked about after the attempt.
-        pub async fn queueing_hints(
-            &mut self,
-            request: impl tonic::IntoRequest<super::QueueingHintsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::QueueingHintsResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/berth.plugin.v1.QueueingService/QueueingHints",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(
-                    GrpcMethod::new("berth.plugin.v1.QueueingService", "QueueingHints"),
-                );
-            self.inner.unary(req, path, codec).await
-        }
-        /// Requeue is opened once by the host and stays open: the plugin reports
-        /// changes that no cluster event shows.
-        pub async fn requeue(
-            &mut self,
-            request: impl tonic::IntoRequest<super::RequeueRequest>,
-        ) -> std::result::Result<
-            tonic::Response<tonic::codec::Streaming<super::RequeueResponse>>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/berth.plugin.v1.QueueingService/Requeue",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("berth.plugin.v1.QueueingService", "Requeue"));
-            self.inner.server_streaming(req, path, codec).await
-        }
-        /// SortKeys asks for the sort keys of pods that were queued. A pod is not
-        /// scheduled before its key is known or the call's deadline is over; an error
-        /// means: no keys. The host asks once for each version of a pod's labels, owners
-        /// and spec, and again after a lost connection.
-        pub async fn sort_keys(
-            &mut self,
-            request: impl tonic::IntoRequest<super::SortKeysRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::SortKeysResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/berth.plugin.v1.QueueingService/SortKeys",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("berth.plugin.v1.QueueingService", "SortKeys"));
-            self.inner.unary(req, path, codec).await
-        }
-    }
-}
-/// Generated server implementations.
-pub mod queueing_service_server {
-    #![allow(
-        unused_variables,
-        dead_code,
-        missing_docs,
-        clippy::wildcard_imports,
-        clippy::let_unit_value,
-    )]
-    use tonic::codegen::*;
-    /// Generated trait containing gRPC methods that should be implemented for use with QueueingServiceServer.
-    #[async_trait]
-    pub trait QueueingService: std::marker::Send + std::marker::Sync + 'static {
-        /// QueueingHints asks about events x pods in one call. Only pods that this
-        /// plugin rejected are asked about, at PreEnqueue or in their last attempt,
-        /// and only events that it announced with EventInterest.ask_hint, or whose
-        /// conditions the host could not check. An event that came while a pod was
-        /// being scheduled is asked about after the attempt.
-        async fn queueing_hints(
-            &self,
-            request: tonic::Request<super::QueueingHintsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::QueueingHintsResponse>,
-            tonic::Status,
-        >;
-        /// Server streaming response type for the Requeue method.
-        type RequeueStream: tonic::codegen::tokio_stream::Stream<
-                Item = std::result::Result<super::RequeueResponse, tonic::Status>,
-            >
-            + std::marker::Send
-            + 'static;
-        /// Requeue is opened once by the host and stays open: the plugin reports
-        /// changes that no cluster event shows.
-        async fn requeue(
-            &self,
-            request: tonic::Request<super::RequeueRequest>,
-        ) -> std::result::Result<tonic::Response<Self::RequeueStream>, tonic::Status>;
-        /// SortKeys asks for the sort keys of pods that were queued. A pod is not
-        /// scheduled before its key is known or the call's deadline is over; an error
-        /// means: no keys. The host asks once for each version of a pod's labels, owners
-        /// and spec, and again after a lost connection.
-        async fn sort_keys(
-            &self,
-            request: tonic::Request<super::SortKeysRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::SortKeysResponse>,
-            tonic::Status,
-        >;
-    }
-    /// QueueingService decides when a rejected pod is worth another attempt. No lock
-    /// of the scheduler is held meanwhile, and an error means: queue it.
-    #[derive(Debug)]
-    pub struct QueueingServiceServer<T> {
-        inner: Arc<T>,
-        accept_compression_encodings: EnabledCompressionEncodings,
-        send_compression_encodings: EnabledCompressionEncodings,
-        max_decoding_message_size: Option<usize>,
-        max_encoding_message_size: Option<usize>,
-    }
-    impl<T> QueueingServiceServer<T> {
-        pub fn new(inner: T) -> Self {
-            Self::from_arc(Arc::new(inner))
-        }
-        pub fn from_arc(inner: Arc<T>) -> Self {
-            Self {
-                inner,
-                accept_compression_encodings: Default::default(),
-                send_compression_encodings: Default::default(),
-                max_decoding_message_size: None,
-                max_encoding_message_size: None,
-            }
-        }
-        pub fn with_interceptor<F>(
-            inner: T,
-            interceptor: F,
-        ) -> InterceptedService<Self, F>
-        where
-            F: tonic::service::Interceptor,
-        {
-            InterceptedService::new(Self::new(inner), interceptor)
-        }
-        /// Enable decompressing requests with the given encoding.
-        #[must_use]
-        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.accept_compression_encodings.enable(encoding);
-            self
-        }
-        /// Compress responses with the given encoding, if the client supports it.
-        #[must_use]
-        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.send_compression_encodings.enable(encoding);
-            self
-        }
-        /// Limits the maximum size of a decoded message.
-        ///
-        /// Default: `4MB`
-        #[must_use]
-        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
-            self.max_decoding_message_size = Some(limit);
-            self
-        }
-        /// Limits the maximum size of an encoded message.
-        ///
-        /// Default: `usize::MAX`
-        #[must_use]
-        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
-            self.max_encoding_message_size = Some(limit);
-            self
-        }
-    }
-    impl<T, B> tonic::codegen::Service<http::Request<B>> for QueueingServiceServer<T>
-    where
-        T: QueueingService,
-        B: Body + std::marker::Send + 'static,
-        B::Error: Into<StdError> + std::marker::Send + 'static,
-    {
-        type Response = http::Response<tonic::body::Body>;
-        type Error = std::convert::Infallible;
-        type Future = BoxFuture<Self::Response, Self::Error>;
-        fn poll_ready(
-            &mut self,
-            _cx: &mut Context<'_>,
-        ) -> Poll<std::result::Result<(), Self::Error>> {
-            Poll::Ready(Ok(()))
-        }
-        fn call(&mut self, req: http::Request<B>) -> Self::Future {
-            match req.uri().path() {
-                "/berth.plugin.v1.QueueingService/QueueingHints" => {
-                    #[allow(non_camel_case_types)]
-                    struct QueueingHintsSvc<T: QueueingService>(pub Arc<T>);
-                    impl<
-                        T: QueueingService,
-                    > tonic::server::UnaryService<super::QueueingHintsRequest>
-                    for QueueingHintsSvc<T> {
-                        type Response = super::QueueingHintsResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::QueueingHintsRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as QueueingService>::queueing_hints(&inner, request)
-                                    .await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = QueueingHintsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/berth.plugin.v1.QueueingService/Requeue" => {
-                    #[allow(non_camel_case_types)]
-                    struct RequeueSvc<T: QueueingService>(pub Arc<T>);
-                    impl<
-                        T: QueueingService,
-                    > tonic::server::ServerStreamingService<super::RequeueRequest>
-                    for RequeueSvc<T> {
-                        type Response = super::RequeueResponse;
-                        type ResponseStream = T::RequeueStream;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::ResponseStream>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::RequeueRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as QueueingService>::requeue(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = RequeueSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.server_streaming(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/berth.plugin.v1.QueueingService/SortKeys" => {
-                    #[allow(non_camel_case_types)]
-                    struct SortKeysSvc<T: QueueingService>(pub Arc<T>);
-                    impl<
-                        T: QueueingService,
-                    > tonic::server::UnaryService<super::SortKeysRequest>
-                    for SortKeysSvc<T> {
-                        type Response = super::SortKeysResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::SortKeysRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as QueueingService>::sort_keys(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = SortKeysSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                _ => {
-                    Box::pin(async move {
-                        let mut response = http::Response::new(
-                            tonic::body::Body::default(),
-                        );
-                        let headers = response.headers_mut();
-                        headers
-                            .insert(
-                                tonic::Status::GRPC_STATUS,
-                                (tonic::Code::Unimplemented as i32).into(),
-                            );
-                        headers
-                            .insert(
-                                http::header::CONTENT_TYPE,
-                                tonic::metadata::GRPC_CONTENT_TYPE,
-                            );
-                        Ok(response)
-                    })
-                }
-            }
-        }
-    }
-    impl<T> Clone for QueueingServiceServer<T> {
-        fn clone(&self) -> Self {
-            let inner = self.inner.clone();
-            Self {
-                inner,
-                accept_compression_encodings: self.accept_compression_encodings,
-                send_compression_encodings: self.send_compression_encodings,
-                max_decoding_message_size: self.max_decoding_message_size,
-                max_encoding_message_size: self.max_encoding_message_size,
-            }
-        }
-    }
-    /// Generated gRPC service name
-    pub const SERVICE_NAME: &str = "berth.plugin.v1.QueueingService";
-    impl<T> tonic::server::NamedService for QueueingServiceServer<T> {
-        const NAME: &'static str = SERVICE_NAME;
-    }
-}
 /// ConverseRequest is one call.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ConverseRequest {
@@ -2272,7 +1625,7 @@ pub struct ConverseRequest {
     /// Which call.
     #[prost(
         oneof = "converse_request::Call",
-        tags = "4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19"
+        tags = "4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16"
     )]
     pub call: ::core::option::Option<converse_request::Call>,
 }
@@ -2320,12 +1673,6 @@ pub mod converse_request {
         /// As in the call of that name.
         #[prost(message, tag = "16")]
         FilterOverlays(super::FilterOverlaysRequest),
-        /// As in the call of that name.
-        #[prost(message, tag = "18")]
-        GeneratePlacements(super::GeneratePlacementsRequest),
-        /// As in the call of that name.
-        #[prost(message, tag = "19")]
-        ScorePlacements(super::ScorePlacementsRequest),
     }
 }
 /// ConverseResponse is the answer to one call.
@@ -2342,7 +1689,7 @@ pub struct ConverseResponse {
     /// What the call of that name answers, or why it did not.
     #[prost(
         oneof = "converse_response::Answer",
-        tags = "2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19"
+        tags = "2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16"
     )]
     pub answer: ::core::option::Option<converse_response::Answer>,
 }
@@ -2393,12 +1740,6 @@ pub mod converse_response {
         /// As in the call of that name.
         #[prost(message, tag = "16")]
         FilterOverlays(super::FilterOverlaysResponse),
-        /// As in the call of that name.
-        #[prost(message, tag = "18")]
-        GeneratePlacements(super::GeneratePlacementsResponse),
-        /// As in the call of that name.
-        #[prost(message, tag = "19")]
-        ScorePlacements(super::ScorePlacementsResponse),
     }
 }
 /// CallError says why a call was not answered, as a call of its own says it with
@@ -2780,100 +2121,6 @@ pub struct CycleDoneRequest {
 /// CycleDoneResponse is empty.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CycleDoneResponse {}
-/// PodGroup is the group that placements are for.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct PodGroup {
-    /// metadata.namespace of the group and its pods.
-    #[prost(string, tag = "1")]
-    pub namespace: ::prost::alloc::string::String,
-    /// metadata.name.
-    #[prost(string, tag = "2")]
-    pub name: ::prost::alloc::string::String,
-    /// The group's pods that have no node, without their objects, at most 8,000; the
-    /// pod of the call is one of the group's. Those that have a node are in the
-    /// state.
-    #[prost(message, repeated, tag = "3")]
-    pub pods: ::prost::alloc::vec::Vec<PodRef>,
-}
-/// Placement is a set of nodes that a pod group may go to as a whole.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Placement {
-    /// Unique among the placements of an answer, 1 to 253 bytes: shown to users.
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// One bit a node, as in Candidates; at least one is set.
-    #[prost(bytes = "bytes", tag = "2")]
-    pub bitmap: ::prost::bytes::Bytes,
-}
-/// GeneratePlacementsRequest asks for a group's placements.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct GeneratePlacementsRequest {
-    /// State, and the group's first pod.
-    #[prost(message, optional, tag = "1")]
-    pub call: ::core::option::Option<Call>,
-    /// The group.
-    #[prost(message, optional, tag = "2")]
-    pub group: ::core::option::Option<PodGroup>,
-    /// The nodes that placements are made of. Absent: all.
-    #[prost(message, optional, tag = "3")]
-    pub candidates: ::core::option::Option<Candidates>,
-}
-/// GeneratePlacementsResponse names them, in the order in which they are tried.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct GeneratePlacementsResponse {
-    /// As in FilterResponse.
-    #[prost(int64, tag = "1")]
-    pub generation: i64,
-    /// SUCCESS; SKIP: no opinion on this group, which may go to all nodes that were
-    /// asked about; UNSCHEDULABLE or UNSCHEDULABLE_AND_UNRESOLVABLE: the group can go
-    /// nowhere; ERROR.
-    #[prost(message, optional, tag = "2")]
-    pub status: ::core::option::Option<Status>,
-    /// With SUCCESS only, at most 1,024. None: the group can go nowhere.
-    #[prost(message, repeated, tag = "3")]
-    pub placements: ::prost::alloc::vec::Vec<Placement>,
-}
-/// ProposedPlacement is a placement in which the group fits.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ProposedPlacement {
-    /// The placement. Its name is empty where it is all nodes.
-    #[prost(message, optional, tag = "1")]
-    pub placement: ::core::option::Option<Placement>,
-    /// The pods that would be placed, by their indices in the group's pods.
-    #[prost(uint32, repeated, tag = "2")]
-    pub pod_indices: ::prost::alloc::vec::Vec<u32>,
-    /// The node of each, by its index in the call's generation.
-    #[prost(uint32, repeated, tag = "3")]
-    pub node_indices: ::prost::alloc::vec::Vec<u32>,
-}
-/// ScorePlacementsRequest asks how good placements are.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ScorePlacementsRequest {
-    /// State, and the group's first pod.
-    #[prost(message, optional, tag = "1")]
-    pub call: ::core::option::Option<Call>,
-    /// The group.
-    #[prost(message, optional, tag = "2")]
-    pub group: ::core::option::Option<PodGroup>,
-    /// The placements, or some of them where one message can't hold all; each is
-    /// scored by itself.
-    #[prost(message, repeated, tag = "3")]
-    pub proposed: ::prost::alloc::vec::Vec<ProposedPlacement>,
-}
-/// ScorePlacementsResponse scores them.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ScorePlacementsResponse {
-    /// As in FilterResponse.
-    #[prost(int64, tag = "1")]
-    pub generation: i64,
-    /// SUCCESS, SKIP (no opinion) or ERROR.
-    #[prost(message, optional, tag = "2")]
-    pub status: ::core::option::Option<Status>,
-    /// One number for each placement, in the same order; the host normalizes over
-    /// those of all calls. Present exactly when the status is SUCCESS.
-    #[prost(message, optional, tag = "3")]
-    pub scores: ::core::option::Option<Scores>,
-}
 /// Normalization maps raw scores over the nodes that are left to 0 to 100. The
 /// host does it, since it alone knows which nodes are left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -3376,67 +2623,6 @@ pub mod scheduling_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
-        /// GeneratePlacements says which sets of nodes a pod group may go to as a
-        /// whole. The host tries the group's pods in each of them.
-        pub async fn generate_placements(
-            &mut self,
-            request: impl tonic::IntoRequest<super::GeneratePlacementsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::GeneratePlacementsResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/berth.plugin.v1.SchedulingService/GeneratePlacements",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(
-                    GrpcMethod::new(
-                        "berth.plugin.v1.SchedulingService",
-                        "GeneratePlacements",
-                    ),
-                );
-            self.inner.unary(req, path, codec).await
-        }
-        /// ScorePlacements ranks the placements in which a pod group fits.
-        pub async fn score_placements(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ScorePlacementsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ScorePlacementsResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/berth.plugin.v1.SchedulingService/ScorePlacements",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(
-                    GrpcMethod::new(
-                        "berth.plugin.v1.SchedulingService",
-                        "ScorePlacements",
-                    ),
-                );
-            self.inner.unary(req, path, codec).await
-        }
         /// Converse carries all the calls above over one stream, which costs a
         /// fraction of calls of their own. Optional: see Capabilities.converse. The
         /// host opens it once; it stays open. Answers may come in any order.
@@ -3571,23 +2757,6 @@ pub mod scheduling_service_server {
             request: tonic::Request<super::CycleDoneRequest>,
         ) -> std::result::Result<
             tonic::Response<super::CycleDoneResponse>,
-            tonic::Status,
-        >;
-        /// GeneratePlacements says which sets of nodes a pod group may go to as a
-        /// whole. The host tries the group's pods in each of them.
-        async fn generate_placements(
-            &self,
-            request: tonic::Request<super::GeneratePlacementsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::GeneratePlacementsResponse>,
-            tonic::Status,
-        >;
-        /// ScorePlacements ranks the placements in which a pod group fits.
-        async fn score_placements(
-            &self,
-            request: tonic::Request<super::ScorePlacementsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ScorePlacementsResponse>,
             tonic::Status,
         >;
         /// Server streaming response type for the Converse method.
@@ -4268,101 +3437,6 @@ pub mod scheduling_service_server {
                     };
                     Box::pin(fut)
                 }
-                "/berth.plugin.v1.SchedulingService/GeneratePlacements" => {
-                    #[allow(non_camel_case_types)]
-                    struct GeneratePlacementsSvc<T: SchedulingService>(pub Arc<T>);
-                    impl<
-                        T: SchedulingService,
-                    > tonic::server::UnaryService<super::GeneratePlacementsRequest>
-                    for GeneratePlacementsSvc<T> {
-                        type Response = super::GeneratePlacementsResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::GeneratePlacementsRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as SchedulingService>::generate_placements(
-                                        &inner,
-                                        request,
-                                    )
-                                    .await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = GeneratePlacementsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/berth.plugin.v1.SchedulingService/ScorePlacements" => {
-                    #[allow(non_camel_case_types)]
-                    struct ScorePlacementsSvc<T: SchedulingService>(pub Arc<T>);
-                    impl<
-                        T: SchedulingService,
-                    > tonic::server::UnaryService<super::ScorePlacementsRequest>
-                    for ScorePlacementsSvc<T> {
-                        type Response = super::ScorePlacementsResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::ScorePlacementsRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as SchedulingService>::score_placements(&inner, request)
-                                    .await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = ScorePlacementsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
                 "/berth.plugin.v1.SchedulingService/Converse" => {
                     #[allow(non_camel_case_types)]
                     struct ConverseSvc<T: SchedulingService>(pub Arc<T>);
@@ -4448,6 +3522,1137 @@ pub mod scheduling_service_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "berth.plugin.v1.SchedulingService";
     impl<T> tonic::server::NamedService for SchedulingServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// PodGroup is the group that placements are for.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PodGroup {
+    /// metadata.namespace of the group and its pods.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// metadata.name.
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    /// The group's pods that have no node, without their objects, at most 8,000; the
+    /// pod of the call is one of the group's. Those that have a node are in the
+    /// state.
+    #[prost(message, repeated, tag = "3")]
+    pub pods: ::prost::alloc::vec::Vec<PodRef>,
+}
+/// Placement is a set of nodes that a pod group may go to as a whole.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Placement {
+    /// Unique among the placements of an answer, 1 to 253 bytes: shown to users.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// One bit a node, as in Candidates; at least one is set.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub bitmap: ::prost::bytes::Bytes,
+}
+/// GeneratePlacementsRequest asks for a group's placements.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GeneratePlacementsRequest {
+    /// State, and the group's first pod.
+    #[prost(message, optional, tag = "1")]
+    pub call: ::core::option::Option<Call>,
+    /// The group.
+    #[prost(message, optional, tag = "2")]
+    pub group: ::core::option::Option<PodGroup>,
+    /// The nodes that placements are made of. Absent: all.
+    #[prost(message, optional, tag = "3")]
+    pub candidates: ::core::option::Option<Candidates>,
+}
+/// GeneratePlacementsResponse names them, in the order in which they are tried.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GeneratePlacementsResponse {
+    /// As in FilterResponse.
+    #[prost(int64, tag = "1")]
+    pub generation: i64,
+    /// SUCCESS; SKIP: no opinion on this group, which may go to all nodes that were
+    /// asked about; UNSCHEDULABLE or UNSCHEDULABLE_AND_UNRESOLVABLE: the group can go
+    /// nowhere; ERROR.
+    #[prost(message, optional, tag = "2")]
+    pub status: ::core::option::Option<Status>,
+    /// With SUCCESS only, at most 1,024. None: the group can go nowhere.
+    #[prost(message, repeated, tag = "3")]
+    pub placements: ::prost::alloc::vec::Vec<Placement>,
+}
+/// ProposedPlacement is a placement in which the group fits.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProposedPlacement {
+    /// The placement. Its name is empty where it is all nodes.
+    #[prost(message, optional, tag = "1")]
+    pub placement: ::core::option::Option<Placement>,
+    /// The pods that would be placed, by their indices in the group's pods.
+    #[prost(uint32, repeated, tag = "2")]
+    pub pod_indices: ::prost::alloc::vec::Vec<u32>,
+    /// The node of each, by its index in the call's generation.
+    #[prost(uint32, repeated, tag = "3")]
+    pub node_indices: ::prost::alloc::vec::Vec<u32>,
+}
+/// ScorePlacementsRequest asks how good placements are.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ScorePlacementsRequest {
+    /// State, and the group's first pod.
+    #[prost(message, optional, tag = "1")]
+    pub call: ::core::option::Option<Call>,
+    /// The group.
+    #[prost(message, optional, tag = "2")]
+    pub group: ::core::option::Option<PodGroup>,
+    /// The placements, or some of them where one message can't hold all; each is
+    /// scored by itself.
+    #[prost(message, repeated, tag = "3")]
+    pub proposed: ::prost::alloc::vec::Vec<ProposedPlacement>,
+}
+/// ScorePlacementsResponse scores them.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ScorePlacementsResponse {
+    /// As in FilterResponse.
+    #[prost(int64, tag = "1")]
+    pub generation: i64,
+    /// SUCCESS, SKIP (no opinion) or ERROR.
+    #[prost(message, optional, tag = "2")]
+    pub status: ::core::option::Option<Status>,
+    /// One number for each placement, in the same order; the host normalizes over
+    /// those of all calls. Present exactly when the status is SUCCESS.
+    #[prost(message, optional, tag = "3")]
+    pub scores: ::core::option::Option<Scores>,
+}
+/// Generated client implementations.
+pub mod placement_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// PlacementService is asked where a pod group may go as a whole. A plugin that
+    /// announces neither of its extension points need not serve it.
+    #[derive(Debug, Clone)]
+    pub struct PlacementServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> PlacementServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> PlacementServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            PlacementServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// GeneratePlacements says which sets of nodes a pod group may go to as a
+        /// whole. The host tries the group's pods in each of them.
+        pub async fn generate_placements(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GeneratePlacementsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GeneratePlacementsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/berth.plugin.v1.PlacementService/GeneratePlacements",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new(
+                        "berth.plugin.v1.PlacementService",
+                        "GeneratePlacements",
+                    ),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// ScorePlacements ranks the placements in which a pod group fits.
+        pub async fn score_placements(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ScorePlacementsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ScorePlacementsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/berth.plugin.v1.PlacementService/ScorePlacements",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new(
+                        "berth.plugin.v1.PlacementService",
+                        "ScorePlacements",
+                    ),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod placement_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with PlacementServiceServer.
+    #[async_trait]
+    pub trait PlacementService: std::marker::Send + std::marker::Sync + 'static {
+        /// GeneratePlacements says which sets of nodes a pod group may go to as a
+        /// whole. The host tries the group's pods in each of them.
+        async fn generate_placements(
+            &self,
+            request: tonic::Request<super::GeneratePlacementsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GeneratePlacementsResponse>,
+            tonic::Status,
+        >;
+        /// ScorePlacements ranks the placements in which a pod group fits.
+        async fn score_placements(
+            &self,
+            request: tonic::Request<super::ScorePlacementsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ScorePlacementsResponse>,
+            tonic::Status,
+        >;
+    }
+    /// PlacementService is asked where a pod group may go as a whole. A plugin that
+    /// announces neither of its extension points need not serve it.
+    #[derive(Debug)]
+    pub struct PlacementServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> PlacementServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for PlacementServiceServer<T>
+    where
+        T: PlacementService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/berth.plugin.v1.PlacementService/GeneratePlacements" => {
+                    #[allow(non_camel_case_types)]
+                    struct GeneratePlacementsSvc<T: PlacementService>(pub Arc<T>);
+                    impl<
+                        T: PlacementService,
+                    > tonic::server::UnaryService<super::GeneratePlacementsRequest>
+                    for GeneratePlacementsSvc<T> {
+                        type Response = super::GeneratePlacementsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GeneratePlacementsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PlacementService>::generate_placements(
+                                        &inner,
+                                        request,
+                                    )
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GeneratePlacementsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/berth.plugin.v1.PlacementService/ScorePlacements" => {
+                    #[allow(non_camel_case_types)]
+                    struct ScorePlacementsSvc<T: PlacementService>(pub Arc<T>);
+                    impl<
+                        T: PlacementService,
+                    > tonic::server::UnaryService<super::ScorePlacementsRequest>
+                    for ScorePlacementsSvc<T> {
+                        type Response = super::ScorePlacementsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ScorePlacementsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PlacementService>::score_placements(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ScorePlacementsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for PlacementServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "berth.plugin.v1.PlacementService";
+    impl<T> tonic::server::NamedService for PlacementServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// ClusterEvent is something that happened to an object.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ClusterEvent {
+    /// As in EventInterest.
+    #[prost(string, tag = "1")]
+    pub resource: ::prost::alloc::string::String,
+    /// What happened.
+    #[prost(enumeration = "ActionType", tag = "2")]
+    pub action: i32,
+    /// The object before, as the API server's JSON. Absent for additions.
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub old_object: ::core::option::Option<::prost::bytes::Bytes>,
+    /// The object after. Absent for deletions.
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub new_object: ::core::option::Option<::prost::bytes::Bytes>,
+}
+/// QueueingHintsRequest is a table to fill in.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct QueueingHintsRequest {
+    /// The profile whose pods are asked about.
+    #[prost(string, tag = "1")]
+    pub profile: ::prost::alloc::string::String,
+    /// The rows.
+    #[prost(message, repeated, tag = "2")]
+    pub events: ::prost::alloc::vec::Vec<ClusterEvent>,
+    /// The columns. Objects may be left out: the plugin has seen these pods in
+    /// Filter, and says in `unknown_pods` which it doesn't remember.
+    #[prost(message, repeated, tag = "3")]
+    pub pods: ::prost::alloc::vec::Vec<PodRef>,
+}
+/// Hint is the answer for one event.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Hint {
+    /// Which pods it concerns.
+    #[prost(oneof = "hint::Queue", tags = "1, 2, 3")]
+    pub queue: ::core::option::Option<hint::Queue>,
+}
+/// Nested message and enum types in `Hint`.
+pub mod hint {
+    /// Which pods it concerns.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Queue {
+        /// The same for all pods: true queues them, false leaves them.
+        #[prost(bool, tag = "1")]
+        All(bool),
+        /// One bit a pod, as in Candidates: 1 queues the pod.
+        #[prost(bytes, tag = "2")]
+        Pods(::prost::bytes::Bytes),
+        /// The pods to queue, by their columns.
+        #[prost(message, tag = "3")]
+        Listed(super::PodColumns),
+    }
+}
+/// PodColumns is a short list of columns of the request.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PodColumns {
+    /// Indices into QueueingHintsRequest.pods, ascending, each once.
+    #[prost(uint32, repeated, tag = "1")]
+    pub columns: ::prost::alloc::vec::Vec<u32>,
+}
+/// QueueingHintsResponse is the table filled in: by `hints` or by `matrix`, one
+/// of both.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct QueueingHintsResponse {
+    /// One for each event, in the same order. Empty where the matrix is given.
+    #[prost(message, repeated, tag = "1")]
+    pub hints: ::prost::alloc::vec::Vec<Hint>,
+    /// One bit a pod, as in Candidates: 1 means that the object is not at hand and
+    /// that the pod is to be queued, or asked about again with its object. Absent:
+    /// all are known.
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub unknown_pods: ::core::option::Option<::prost::bytes::Bytes>,
+    /// The whole table: a row of ceil(pods / 8) bytes for each event, in order,
+    /// each as in Candidates: 1 queues the pod.
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub matrix: ::core::option::Option<::prost::bytes::Bytes>,
+}
+/// RequeueRequest opens the stream.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RequeueRequest {}
+/// RequeueResponse asks the host to move pods.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RequeueResponse {
+    /// Why, for the queue's history.
+    #[prost(string, tag = "5")]
+    pub cause: ::prost::alloc::string::String,
+    /// Counts what the plugin's process has said here, from 1, on whatever streams;
+    /// TimeReached names the last one. Needed with Capabilities.clock only.
+    #[prost(uint64, tag = "7")]
+    pub number: u64,
+    /// Which pods, and how.
+    #[prost(oneof = "requeue_response::Action", tags = "1, 2, 3, 4, 6")]
+    pub action: ::core::option::Option<requeue_response::Action>,
+}
+/// Nested message and enum types in `RequeueResponse`.
+pub mod requeue_response {
+    /// Which pods, and how.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Action {
+        /// Try these pods again, by UID; those not waiting, or not rejected by this
+        /// plugin, are ignored. Their backoff is waited for, unless the plugin's
+        /// verdict on them was PENDING.
+        #[prost(message, tag = "1")]
+        Requeue(super::PodSet),
+        /// Try all pods again that this plugin rejected, likewise.
+        #[prost(message, tag = "2")]
+        RequeueAll(super::AllRejected),
+        /// Permit: let these waiting pods go on.
+        #[prost(message, tag = "3")]
+        AllowWaiting(super::PodSet),
+        /// Permit: stop these waiting pods; their attempt fails.
+        #[prost(message, tag = "4")]
+        RejectWaiting(super::PodSet),
+        /// QUEUE_SORT: from now on these pods are sorted by these keys. UIDs of pods
+        /// that the host did not ask about are ignored, and counted.
+        #[prost(message, tag = "6")]
+        SortKeys(super::PodSortKeys),
+    }
+}
+/// PodSet is a set of pods.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PodSet {
+    /// metadata.uid of each.
+    #[prost(string, repeated, tag = "1")]
+    pub uids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// AllRejected is empty.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AllRejected {}
+/// SortKey is a pod's place in the queue: keys are compared part by part, the
+/// lowest first, and pods of equal keys stand as without the plugin: by
+/// priority, the highest first, then by the time at which they were queued.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SortKey {
+    /// At most 8. Parts that are missing count as 0, and a pod without a key has
+    /// the key 0.
+    #[prost(sint64, repeated, tag = "1")]
+    pub parts: ::prost::alloc::vec::Vec<i64>,
+}
+/// PodSortKeys gives pods their keys.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PodSortKeys {
+    /// metadata.uid of each, once.
+    #[prost(string, repeated, tag = "1")]
+    pub uids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// One for each UID, in the same order.
+    #[prost(message, repeated, tag = "2")]
+    pub keys: ::prost::alloc::vec::Vec<SortKey>,
+}
+/// SortKeysRequest asks about pods of one profile.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SortKeysRequest {
+    /// The profile whose pods are asked about.
+    #[prost(string, tag = "1")]
+    pub profile: ::prost::alloc::string::String,
+    /// The pods, each with its object.
+    #[prost(message, repeated, tag = "2")]
+    pub pods: ::prost::alloc::vec::Vec<PodRef>,
+    /// metadata.uid of pods that were asked about before and wait no more: they
+    /// were bound, deleted, or are another profile's now.
+    #[prost(string, repeated, tag = "3")]
+    pub left_uids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The plugin is asked about all pods that wait, in this call and those that
+    /// follow: what it was asked about before can be forgotten. The first call of
+    /// a connection says so for each profile.
+    #[prost(bool, tag = "4")]
+    pub anew: bool,
+}
+/// SortKeysResponse answers.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SortKeysResponse {
+    /// One for each pod, in the same order.
+    #[prost(message, repeated, tag = "1")]
+    pub keys: ::prost::alloc::vec::Vec<SortKey>,
+}
+/// Generated client implementations.
+pub mod queueing_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// QueueingService decides when a rejected pod is worth another attempt. No lock
+    /// of the scheduler is held meanwhile, and an error means: queue it.
+    #[derive(Debug, Clone)]
+    pub struct QueueingServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> QueueingServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> QueueingServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            QueueingServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// QueueingHints asks about events x pods in one call. Only pods that this
+        /// plugin rejected are asked about, at PreEnqueue or in their last attempt,
+        /// and only events that it announced with EventInterest.ask_hint, or whose
+        /// conditions the host could not check. An event that came while a pod was
+        /// being scheduled is asked about after the attempt.
+        pub async fn queueing_hints(
+            &mut self,
+            request: impl tonic::IntoRequest<super::QueueingHintsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::QueueingHintsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/berth.plugin.v1.QueueingService/QueueingHints",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("berth.plugin.v1.QueueingService", "QueueingHints"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Requeue is opened once by the host and stays open: the plugin reports
+        /// changes that no cluster event shows.
+        pub async fn requeue(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RequeueRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::RequeueResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/berth.plugin.v1.QueueingService/Requeue",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("berth.plugin.v1.QueueingService", "Requeue"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// SortKeys asks for the sort keys of pods that were queued. A pod is not
+        /// scheduled before its key is known or the call's deadline is over; an error
+        /// means: no keys. The host asks once for each version of a pod's labels, owners
+        /// and spec, and again after a lost connection.
+        pub async fn sort_keys(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SortKeysRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SortKeysResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/berth.plugin.v1.QueueingService/SortKeys",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("berth.plugin.v1.QueueingService", "SortKeys"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod queueing_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with QueueingServiceServer.
+    #[async_trait]
+    pub trait QueueingService: std::marker::Send + std::marker::Sync + 'static {
+        /// QueueingHints asks about events x pods in one call. Only pods that this
+        /// plugin rejected are asked about, at PreEnqueue or in their last attempt,
+        /// and only events that it announced with EventInterest.ask_hint, or whose
+        /// conditions the host could not check. An event that came while a pod was
+        /// being scheduled is asked about after the attempt.
+        async fn queueing_hints(
+            &self,
+            request: tonic::Request<super::QueueingHintsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::QueueingHintsResponse>,
+            tonic::Status,
+        >;
+        /// Server streaming response type for the Requeue method.
+        type RequeueStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::RequeueResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Requeue is opened once by the host and stays open: the plugin reports
+        /// changes that no cluster event shows.
+        async fn requeue(
+            &self,
+            request: tonic::Request<super::RequeueRequest>,
+        ) -> std::result::Result<tonic::Response<Self::RequeueStream>, tonic::Status>;
+        /// SortKeys asks for the sort keys of pods that were queued. A pod is not
+        /// scheduled before its key is known or the call's deadline is over; an error
+        /// means: no keys. The host asks once for each version of a pod's labels, owners
+        /// and spec, and again after a lost connection.
+        async fn sort_keys(
+            &self,
+            request: tonic::Request<super::SortKeysRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SortKeysResponse>,
+            tonic::Status,
+        >;
+    }
+    /// QueueingService decides when a rejected pod is worth another attempt. No lock
+    /// of the scheduler is held meanwhile, and an error means: queue it.
+    #[derive(Debug)]
+    pub struct QueueingServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> QueueingServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for QueueingServiceServer<T>
+    where
+        T: QueueingService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/berth.plugin.v1.QueueingService/QueueingHints" => {
+                    #[allow(non_camel_case_types)]
+                    struct QueueingHintsSvc<T: QueueingService>(pub Arc<T>);
+                    impl<
+                        T: QueueingService,
+                    > tonic::server::UnaryService<super::QueueingHintsRequest>
+                    for QueueingHintsSvc<T> {
+                        type Response = super::QueueingHintsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::QueueingHintsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as QueueingService>::queueing_hints(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = QueueingHintsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/berth.plugin.v1.QueueingService/Requeue" => {
+                    #[allow(non_camel_case_types)]
+                    struct RequeueSvc<T: QueueingService>(pub Arc<T>);
+                    impl<
+                        T: QueueingService,
+                    > tonic::server::ServerStreamingService<super::RequeueRequest>
+                    for RequeueSvc<T> {
+                        type Response = super::RequeueResponse;
+                        type ResponseStream = T::RequeueStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RequeueRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as QueueingService>::requeue(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RequeueSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/berth.plugin.v1.QueueingService/SortKeys" => {
+                    #[allow(non_camel_case_types)]
+                    struct SortKeysSvc<T: QueueingService>(pub Arc<T>);
+                    impl<
+                        T: QueueingService,
+                    > tonic::server::UnaryService<super::SortKeysRequest>
+                    for SortKeysSvc<T> {
+                        type Response = super::SortKeysResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SortKeysRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as QueueingService>::sort_keys(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SortKeysSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for QueueingServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "berth.plugin.v1.QueueingService";
+    impl<T> tonic::server::NamedService for QueueingServiceServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }

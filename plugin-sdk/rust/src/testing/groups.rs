@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::cluster::number;
 use super::host::{Host, PROFILE, status_of, unpack_scores};
 use crate::outcomes::{Code, Status};
+use crate::pb::placement_service_client::PlacementServiceClient;
 use crate::pb::queueing_service_client::QueueingServiceClient;
 use crate::pb::{self};
 use crate::vectors::{pack_bits, unpack_bits};
@@ -75,7 +76,8 @@ impl Host {
         let (call, group) = self.about(group, pods);
         let candidates = self.candidates(names);
         let request = pb::GeneratePlacementsRequest { call: Some(call), group: Some(group), candidates };
-        let response = self.ask(|mut plugin| async move { plugin.generate_placements(request).await });
+        let mut plugin = PlacementServiceClient::new(self.channel.clone());
+        let response = self.wait(async move { plugin.generate_placements(request).await });
         let status = status_of(response.status);
         if status.code != Code::Success {
             return Err(status);
@@ -107,7 +109,8 @@ impl Host {
         let proposed: Vec<_> = proposed.iter().map(|nodes| self.proposal(&group, nodes)).collect();
         let count = proposed.len();
         let request = pb::ScorePlacementsRequest { call: Some(call), group: Some(group), proposed };
-        let response = self.ask(|mut plugin| async move { plugin.score_placements(request).await });
+        let mut plugin = PlacementServiceClient::new(self.channel.clone());
+        let response = self.wait(async move { plugin.score_placements(request).await });
         let status = status_of(response.status);
         if status.code != Code::Success {
             return Err(status);

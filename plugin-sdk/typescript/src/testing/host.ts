@@ -13,6 +13,12 @@ import {
   IdentityServiceService as Identity,
 } from "../generated/berth/plugin/v1/identity.ts";
 import {
+  type GeneratePlacementsResponse,
+  PlacementServiceService as Placement,
+  type PodGroup,
+  type ScorePlacementsResponse,
+} from "../generated/berth/plugin/v1/placement.ts";
+import {
   QueueingServiceService as Queueing,
   type QueueingHintsResponse,
   type SortKeysResponse,
@@ -425,7 +431,7 @@ export class Host implements AsyncDisposable {
       group: this.#group(group, pods),
       candidates: candidates && { bitmap: this.#bitmap(candidates), indices: undefined },
     };
-    const response = await this.ask<pb.GeneratePlacementsResponse>(Scheduling.generatePlacements, request);
+    const response = await this.ask<GeneratePlacementsResponse>(Placement.generatePlacements, request);
     if (statusIn(response.status).code === Code.SKIP) return undefined;
     succeeded(response.status);
     const { names } = this.cluster;
@@ -458,7 +464,7 @@ export class Host implements AsyncDisposable {
         nodeIndices: Object.values(nodes).map((name) => names.indexOf(name)),
       })),
     };
-    const response = await this.ask<pb.ScorePlacementsResponse>(Scheduling.scorePlacements, request);
+    const response = await this.ask<ScorePlacementsResponse>(Placement.scorePlacements, request);
     if (statusIn(response.status).code === Code.SKIP) return undefined;
     succeeded(response.status);
     assert(response.scores);
@@ -503,7 +509,7 @@ export class Host implements AsyncDisposable {
     assert.deepEqual(body, { $case: "ack", value: { generation: this.cluster.generation } });
   }
 
-  #group(name: string, pods: readonly [Pod, ...Pod[]]): pb.PodGroup {
+  #group(name: string, pods: readonly [Pod, ...Pod[]]): PodGroup {
     const refs = pods.map((each) => ({ ...(this.call(each).pod as PodRef), object: undefined }));
     return { namespace: pods[0].metadata.namespace, name, pods: refs };
   }

@@ -63,11 +63,11 @@ class _ExtensionPointEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Extens
     queue.
     """
     EXTENSION_POINT_PLACEMENT_GENERATE: _ExtensionPoint.ValueType  # 15
-    """SchedulingService.GeneratePlacements. Only for plugins that want to see
+    """PlacementService.GeneratePlacements. Only for plugins that want to see
     nodes.
     """
     EXTENSION_POINT_PLACEMENT_SCORE: _ExtensionPoint.ValueType  # 16
-    """SchedulingService.ScorePlacements. Only for plugins that want to see nodes."""
+    """PlacementService.ScorePlacements. Only for plugins that want to see nodes."""
 
 class ExtensionPoint(_ExtensionPoint, metaclass=_ExtensionPointEnumTypeWrapper):
     """ExtensionPoint names the calls that a plugin wants to get."""
@@ -109,11 +109,11 @@ profiles name it at queueSort; all of them have to, since they share one
 queue.
 """
 EXTENSION_POINT_PLACEMENT_GENERATE: ExtensionPoint.ValueType  # 15
-"""SchedulingService.GeneratePlacements. Only for plugins that want to see
+"""PlacementService.GeneratePlacements. Only for plugins that want to see
 nodes.
 """
 EXTENSION_POINT_PLACEMENT_SCORE: ExtensionPoint.ValueType  # 16
-"""SchedulingService.ScorePlacements. Only for plugins that want to see nodes."""
+"""PlacementService.ScorePlacements. Only for plugins that want to see nodes."""
 Global___ExtensionPoint: _TypeAlias = ExtensionPoint  # noqa: Y015
 
 class _ActionType:
@@ -298,7 +298,7 @@ class Capabilities(_message.Message):
     """JSON Schema (draft 2020-12) of the arguments, for early and readable errors."""
     converse: _builtins.bool
     """SchedulingService.Converse is served; the host then uses it for all
-    scheduling calls.
+    calls of that service.
     """
     converse_together: _builtins.bool
     """Several calls may come in one message of SchedulingService.Converse, and
@@ -306,9 +306,10 @@ class Capabilities(_message.Message):
     """
     ttrpc_socket: _builtins.str
     """The file name of a second unix socket, in the folder of the one that this
-    answer came over, on which SchedulingService's unary calls and QueueingHints
-    are served in ttrpc's frames (ttrpc.proto); the host then makes those calls
-    there. Over TCP it is a protocol error.
+    answer came over, on which the unary calls of SchedulingService,
+    PlacementService and QueueingService are served in ttrpc's frames
+    (ttrpc.proto); the host then makes those calls there. Over TCP it is a
+    protocol error.
     """
     listed_candidates: _builtins.bool
     """Candidates may come as a list of indices, which Filter, Score and FilterScore

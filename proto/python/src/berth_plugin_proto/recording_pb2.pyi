@@ -4,6 +4,7 @@ isort:skip_file
 """
 
 from . import identity_pb2 as _identity_pb2
+from . import placement_pb2 as _placement_pb2
 from . import queueing_pb2 as _queueing_pb2
 from . import scheduling_pb2 as _scheduling_pb2
 from . import state_pb2 as _state_pb2
@@ -80,6 +81,7 @@ class RecordingEntry(_message.Message):
     HINTS_FIELD_NUMBER: _builtins.int
     REQUEUE_FIELD_NUMBER: _builtins.int
     END_FIELD_NUMBER: _builtins.int
+    PLACEMENTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def offset(self) -> _duration_pb2.Duration:
         """When, since the recording began."""
@@ -132,6 +134,10 @@ class RecordingEntry(_message.Message):
         off, and what it holds up to there counts all the same.
         """
 
+    @_builtins.property
+    def placements(self) -> Global___RecordedPlacements:
+        """The host asked about a pod group's placements."""
+
     def __init__(
         self,
         *,
@@ -147,12 +153,13 @@ class RecordingEntry(_message.Message):
         hints: Global___RecordedHints | None = ...,
         requeue: _queueing_pb2.RequeueResponse | None = ...,
         end: Global___RecordingEnd | None = ...,
+        placements: Global___RecordedPlacements | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "call", b"call", "configure", b"configure", "configured", b"configured", "end", b"end", "handshake", b"handshake", "header", b"header", "hints", b"hints", "message", b"message", "offset", b"offset", "requeue", b"requeue", "sync", b"sync", "synced", b"synced"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "call", b"call", "configure", b"configure", "configured", b"configured", "end", b"end", "handshake", b"handshake", "header", b"header", "hints", b"hints", "message", b"message", "offset", b"offset", "placements", b"placements", "requeue", b"requeue", "sync", b"sync", "synced", b"synced"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "call", b"call", "configure", b"configure", "configured", b"configured", "end", b"end", "handshake", b"handshake", "header", b"header", "hints", b"hints", "message", b"message", "offset", b"offset", "requeue", b"requeue", "sync", b"sync", "synced", b"synced"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "call", b"call", "configure", b"configure", "configured", b"configured", "end", b"end", "handshake", b"handshake", "header", b"header", "hints", b"hints", "message", b"message", "offset", b"offset", "placements", b"placements", "requeue", b"requeue", "sync", b"sync", "synced", b"synced"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["header", "handshake", "configure", "configured", "sync", "synced", "call", "answer", "hints", "requeue", "end"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["header", "handshake", "configure", "configured", "sync", "synced", "call", "answer", "hints", "requeue", "end", "placements"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
@@ -231,6 +238,61 @@ class RecordedHints(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__response) -> _WhichOneofReturnType__response | None: ...
 
 Global___RecordedHints: _TypeAlias = RecordedHints  # noqa: Y015
+
+@_typing.final
+class RecordedPlacements(_message.Message):
+    """RecordedPlacements is a call of PlacementService with its answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GENERATE_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    GENERATED_FIELD_NUMBER: _builtins.int
+    SCORED_FIELD_NUMBER: _builtins.int
+    TOOK_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def generate(self) -> _placement_pb2.GeneratePlacementsRequest:
+        """As in GeneratePlacements."""
+
+    @_builtins.property
+    def score(self) -> _placement_pb2.ScorePlacementsRequest:
+        """As in ScorePlacements."""
+
+    @_builtins.property
+    def generated(self) -> _placement_pb2.GeneratePlacementsResponse:
+        """As in GeneratePlacements."""
+
+    @_builtins.property
+    def scored(self) -> _placement_pb2.ScorePlacementsResponse:
+        """As in ScorePlacements."""
+
+    @_builtins.property
+    def took(self) -> _duration_pb2.Duration:
+        """How long the host waited; the entry's offset is when that was over."""
+
+    def __init__(
+        self,
+        *,
+        generate: _placement_pb2.GeneratePlacementsRequest | None = ...,
+        score: _placement_pb2.ScorePlacementsRequest | None = ...,
+        generated: _placement_pb2.GeneratePlacementsResponse | None = ...,
+        scored: _placement_pb2.ScorePlacementsResponse | None = ...,
+        took: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["generate", b"generate", "generated", b"generated", "request", b"request", "response", b"response", "score", b"score", "scored", b"scored", "took", b"took"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["generate", b"generate", "generated", b"generated", "request", b"request", "response", b"response", "score", b"score", "scored", b"scored", "took", b"took"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_request: _TypeAlias = _typing.Literal["generate", "score"]  # noqa: Y015
+    _WhichOneofArgType_request: _TypeAlias = _typing.Literal["request", b"request"]  # noqa: Y015
+    _WhichOneofReturnType_response: _TypeAlias = _typing.Literal["generated", "scored"]  # noqa: Y015
+    _WhichOneofArgType_response: _TypeAlias = _typing.Literal["response", b"response"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_request) -> _WhichOneofReturnType_request | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_response) -> _WhichOneofReturnType_response | None: ...
+
+Global___RecordedPlacements: _TypeAlias = RecordedPlacements  # noqa: Y015
 
 @_typing.final
 class RecordingEnd(_message.Message):

@@ -110,8 +110,6 @@ class ConverseRequest(_message.Message):
     CYCLE_DONE_FIELD_NUMBER: _builtins.int
     BIND_FIELD_NUMBER: _builtins.int
     FILTER_OVERLAYS_FIELD_NUMBER: _builtins.int
-    GENERATE_PLACEMENTS_FIELD_NUMBER: _builtins.int
-    SCORE_PLACEMENTS_FIELD_NUMBER: _builtins.int
     ALSO_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Given out by the host, unique on the stream; the answer repeats it."""
@@ -174,14 +172,6 @@ class ConverseRequest(_message.Message):
         """As in the call of that name."""
 
     @_builtins.property
-    def generate_placements(self) -> Global___GeneratePlacementsRequest:
-        """As in the call of that name."""
-
-    @_builtins.property
-    def score_placements(self) -> Global___ScorePlacementsRequest:
-        """As in the call of that name."""
-
-    @_builtins.property
     def also(self) -> _containers.RepeatedCompositeFieldContainer[Global___ConverseRequest]:
         """Further calls, which come after this one and in this order, as if each had
         been a message of its own; they have no further calls themselves. Only with
@@ -207,17 +197,15 @@ class ConverseRequest(_message.Message):
         cycle_done: Global___CycleDoneRequest | None = ...,
         bind: Global___BindRequest | None = ...,
         filter_overlays: Global___FilterOverlaysRequest | None = ...,
-        generate_placements: Global___GeneratePlacementsRequest | None = ...,
-        score_placements: Global___ScorePlacementsRequest | None = ...,
         also: _abc.Iterable[Global___ConverseRequest] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_traceparent", b"_traceparent", "bind", b"bind", "call", b"call", "cycle_done", b"cycle_done", "filter", b"filter", "filter_overlays", b"filter_overlays", "filter_score", b"filter_score", "generate_placements", b"generate_placements", "permit", b"permit", "post_bind", b"post_bind", "post_filter", b"post_filter", "pre_bind", b"pre_bind", "pre_enqueue", b"pre_enqueue", "reserve", b"reserve", "score", b"score", "score_placements", b"score_placements", "timeout", b"timeout", "traceparent", b"traceparent", "unreserve", b"unreserve"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_traceparent", b"_traceparent", "bind", b"bind", "call", b"call", "cycle_done", b"cycle_done", "filter", b"filter", "filter_overlays", b"filter_overlays", "filter_score", b"filter_score", "permit", b"permit", "post_bind", b"post_bind", "post_filter", b"post_filter", "pre_bind", b"pre_bind", "pre_enqueue", b"pre_enqueue", "reserve", b"reserve", "score", b"score", "timeout", b"timeout", "traceparent", b"traceparent", "unreserve", b"unreserve"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_traceparent", b"_traceparent", "also", b"also", "bind", b"bind", "call", b"call", "cycle_done", b"cycle_done", "filter", b"filter", "filter_overlays", b"filter_overlays", "filter_score", b"filter_score", "generate_placements", b"generate_placements", "id", b"id", "permit", b"permit", "post_bind", b"post_bind", "post_filter", b"post_filter", "pre_bind", b"pre_bind", "pre_enqueue", b"pre_enqueue", "reserve", b"reserve", "score", b"score", "score_placements", b"score_placements", "timeout", b"timeout", "traceparent", b"traceparent", "unreserve", b"unreserve"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_traceparent", b"_traceparent", "also", b"also", "bind", b"bind", "call", b"call", "cycle_done", b"cycle_done", "filter", b"filter", "filter_overlays", b"filter_overlays", "filter_score", b"filter_score", "id", b"id", "permit", b"permit", "post_bind", b"post_bind", "post_filter", b"post_filter", "pre_bind", b"pre_bind", "pre_enqueue", b"pre_enqueue", "reserve", b"reserve", "score", b"score", "timeout", b"timeout", "traceparent", b"traceparent", "unreserve", b"unreserve"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__traceparent: _TypeAlias = _typing.Literal["traceparent"]  # noqa: Y015
     _WhichOneofArgType__traceparent: _TypeAlias = _typing.Literal["_traceparent", b"_traceparent"]  # noqa: Y015
-    _WhichOneofReturnType_call: _TypeAlias = _typing.Literal["pre_enqueue", "filter", "score", "filter_score", "post_filter", "reserve", "unreserve", "permit", "pre_bind", "post_bind", "cycle_done", "bind", "filter_overlays", "generate_placements", "score_placements"]  # noqa: Y015
+    _WhichOneofReturnType_call: _TypeAlias = _typing.Literal["pre_enqueue", "filter", "score", "filter_score", "post_filter", "reserve", "unreserve", "permit", "pre_bind", "post_bind", "cycle_done", "bind", "filter_overlays"]  # noqa: Y015
     _WhichOneofArgType_call: _TypeAlias = _typing.Literal["call", b"call"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__traceparent) -> _WhichOneofReturnType__traceparent | None: ...
@@ -247,8 +235,6 @@ class ConverseResponse(_message.Message):
     CYCLE_DONE_FIELD_NUMBER: _builtins.int
     BIND_FIELD_NUMBER: _builtins.int
     FILTER_OVERLAYS_FIELD_NUMBER: _builtins.int
-    GENERATE_PLACEMENTS_FIELD_NUMBER: _builtins.int
-    SCORE_PLACEMENTS_FIELD_NUMBER: _builtins.int
     ALSO_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """The request's."""
@@ -309,14 +295,6 @@ class ConverseResponse(_message.Message):
         """As in the call of that name."""
 
     @_builtins.property
-    def generate_placements(self) -> Global___GeneratePlacementsResponse:
-        """As in the call of that name."""
-
-    @_builtins.property
-    def score_placements(self) -> Global___ScorePlacementsResponse:
-        """As in the call of that name."""
-
-    @_builtins.property
     def also(self) -> _containers.RepeatedCompositeFieldContainer[Global___ConverseResponse]:
         """Further answers that were ready at the same time, to whatever calls; they
         have no further answers themselves. Only with
@@ -341,15 +319,13 @@ class ConverseResponse(_message.Message):
         cycle_done: Global___CycleDoneResponse | None = ...,
         bind: Global___BindResponse | None = ...,
         filter_overlays: Global___FilterOverlaysResponse | None = ...,
-        generate_placements: Global___GeneratePlacementsResponse | None = ...,
-        score_placements: Global___ScorePlacementsResponse | None = ...,
         also: _abc.Iterable[Global___ConverseResponse] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "bind", b"bind", "cycle_done", b"cycle_done", "error", b"error", "filter", b"filter", "filter_overlays", b"filter_overlays", "filter_score", b"filter_score", "generate_placements", b"generate_placements", "permit", b"permit", "post_bind", b"post_bind", "post_filter", b"post_filter", "pre_bind", b"pre_bind", "pre_enqueue", b"pre_enqueue", "reserve", b"reserve", "score", b"score", "score_placements", b"score_placements", "unreserve", b"unreserve"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "bind", b"bind", "cycle_done", b"cycle_done", "error", b"error", "filter", b"filter", "filter_overlays", b"filter_overlays", "filter_score", b"filter_score", "permit", b"permit", "post_bind", b"post_bind", "post_filter", b"post_filter", "pre_bind", b"pre_bind", "pre_enqueue", b"pre_enqueue", "reserve", b"reserve", "score", b"score", "unreserve", b"unreserve"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["also", b"also", "answer", b"answer", "bind", b"bind", "cycle_done", b"cycle_done", "error", b"error", "filter", b"filter", "filter_overlays", b"filter_overlays", "filter_score", b"filter_score", "generate_placements", b"generate_placements", "id", b"id", "permit", b"permit", "post_bind", b"post_bind", "post_filter", b"post_filter", "pre_bind", b"pre_bind", "pre_enqueue", b"pre_enqueue", "reserve", b"reserve", "score", b"score", "score_placements", b"score_placements", "unreserve", b"unreserve"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["also", b"also", "answer", b"answer", "bind", b"bind", "cycle_done", b"cycle_done", "error", b"error", "filter", b"filter", "filter_overlays", b"filter_overlays", "filter_score", b"filter_score", "id", b"id", "permit", b"permit", "post_bind", b"post_bind", "post_filter", b"post_filter", "pre_bind", b"pre_bind", "pre_enqueue", b"pre_enqueue", "reserve", b"reserve", "score", b"score", "unreserve", b"unreserve"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_answer: _TypeAlias = _typing.Literal["error", "pre_enqueue", "filter", "score", "filter_score", "post_filter", "reserve", "unreserve", "permit", "pre_bind", "post_bind", "cycle_done", "bind", "filter_overlays", "generate_placements", "score_placements"]  # noqa: Y015
+    _WhichOneofReturnType_answer: _TypeAlias = _typing.Literal["error", "pre_enqueue", "filter", "score", "filter_score", "post_filter", "reserve", "unreserve", "permit", "pre_bind", "post_bind", "cycle_done", "bind", "filter_overlays"]  # noqa: Y015
     _WhichOneofArgType_answer: _TypeAlias = _typing.Literal["answer", b"answer"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_answer) -> _WhichOneofReturnType_answer | None: ...
 
@@ -1359,251 +1335,3 @@ class CycleDoneResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CycleDoneResponse: _TypeAlias = CycleDoneResponse  # noqa: Y015
-
-@_typing.final
-class PodGroup(_message.Message):
-    """PodGroup is the group that placements are for."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    NAMESPACE_FIELD_NUMBER: _builtins.int
-    NAME_FIELD_NUMBER: _builtins.int
-    PODS_FIELD_NUMBER: _builtins.int
-    namespace: _builtins.str
-    """metadata.namespace of the group and its pods."""
-    name: _builtins.str
-    """metadata.name."""
-    @_builtins.property
-    def pods(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.PodRef]:
-        """The group's pods that have no node, without their objects, at most 8,000; the
-        pod of the call is one of the group's. Those that have a node are in the
-        state.
-        """
-
-    def __init__(
-        self,
-        *,
-        namespace: _builtins.str = ...,
-        name: _builtins.str = ...,
-        pods: _abc.Iterable[_common_pb2.PodRef] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "namespace", b"namespace", "pods", b"pods"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___PodGroup: _TypeAlias = PodGroup  # noqa: Y015
-
-@_typing.final
-class Placement(_message.Message):
-    """Placement is a set of nodes that a pod group may go to as a whole."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    NAME_FIELD_NUMBER: _builtins.int
-    BITMAP_FIELD_NUMBER: _builtins.int
-    name: _builtins.str
-    """Unique among the placements of an answer, 1 to 253 bytes: shown to users."""
-    bitmap: _builtins.bytes
-    """One bit a node, as in Candidates; at least one is set."""
-    def __init__(
-        self,
-        *,
-        name: _builtins.str = ...,
-        bitmap: _builtins.bytes = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bitmap", b"bitmap", "name", b"name"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Placement: _TypeAlias = Placement  # noqa: Y015
-
-@_typing.final
-class GeneratePlacementsRequest(_message.Message):
-    """GeneratePlacementsRequest asks for a group's placements."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    CALL_FIELD_NUMBER: _builtins.int
-    GROUP_FIELD_NUMBER: _builtins.int
-    CANDIDATES_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def call(self) -> _common_pb2.Call:
-        """State, and the group's first pod."""
-
-    @_builtins.property
-    def group(self) -> Global___PodGroup:
-        """The group."""
-
-    @_builtins.property
-    def candidates(self) -> Global___Candidates:
-        """The nodes that placements are made of. Absent: all."""
-
-    def __init__(
-        self,
-        *,
-        call: _common_pb2.Call | None = ...,
-        group: Global___PodGroup | None = ...,
-        candidates: Global___Candidates | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_candidates", b"_candidates", "call", b"call", "candidates", b"candidates", "group", b"group"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_candidates", b"_candidates", "call", b"call", "candidates", b"candidates", "group", b"group"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__candidates: _TypeAlias = _typing.Literal["candidates"]  # noqa: Y015
-    _WhichOneofArgType__candidates: _TypeAlias = _typing.Literal["_candidates", b"_candidates"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__candidates) -> _WhichOneofReturnType__candidates | None: ...
-
-Global___GeneratePlacementsRequest: _TypeAlias = GeneratePlacementsRequest  # noqa: Y015
-
-@_typing.final
-class GeneratePlacementsResponse(_message.Message):
-    """GeneratePlacementsResponse names them, in the order in which they are tried."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    GENERATION_FIELD_NUMBER: _builtins.int
-    STATUS_FIELD_NUMBER: _builtins.int
-    PLACEMENTS_FIELD_NUMBER: _builtins.int
-    generation: _builtins.int
-    """As in FilterResponse."""
-    @_builtins.property
-    def status(self) -> _common_pb2.Status:
-        """SUCCESS; SKIP: no opinion on this group, which may go to all nodes that were
-        asked about; UNSCHEDULABLE or UNSCHEDULABLE_AND_UNRESOLVABLE: the group can go
-        nowhere; ERROR.
-        """
-
-    @_builtins.property
-    def placements(self) -> _containers.RepeatedCompositeFieldContainer[Global___Placement]:
-        """With SUCCESS only, at most 1,024. None: the group can go nowhere."""
-
-    def __init__(
-        self,
-        *,
-        generation: _builtins.int = ...,
-        status: _common_pb2.Status | None = ...,
-        placements: _abc.Iterable[Global___Placement] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["status", b"status"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation", "placements", b"placements", "status", b"status"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___GeneratePlacementsResponse: _TypeAlias = GeneratePlacementsResponse  # noqa: Y015
-
-@_typing.final
-class ProposedPlacement(_message.Message):
-    """ProposedPlacement is a placement in which the group fits."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    PLACEMENT_FIELD_NUMBER: _builtins.int
-    POD_INDICES_FIELD_NUMBER: _builtins.int
-    NODE_INDICES_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def placement(self) -> Global___Placement:
-        """The placement. Its name is empty where it is all nodes."""
-
-    @_builtins.property
-    def pod_indices(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The pods that would be placed, by their indices in the group's pods."""
-
-    @_builtins.property
-    def node_indices(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The node of each, by its index in the call's generation."""
-
-    def __init__(
-        self,
-        *,
-        placement: Global___Placement | None = ...,
-        pod_indices: _abc.Iterable[_builtins.int] | None = ...,
-        node_indices: _abc.Iterable[_builtins.int] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["placement", b"placement"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["node_indices", b"node_indices", "placement", b"placement", "pod_indices", b"pod_indices"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ProposedPlacement: _TypeAlias = ProposedPlacement  # noqa: Y015
-
-@_typing.final
-class ScorePlacementsRequest(_message.Message):
-    """ScorePlacementsRequest asks how good placements are."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    CALL_FIELD_NUMBER: _builtins.int
-    GROUP_FIELD_NUMBER: _builtins.int
-    PROPOSED_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def call(self) -> _common_pb2.Call:
-        """State, and the group's first pod."""
-
-    @_builtins.property
-    def group(self) -> Global___PodGroup:
-        """The group."""
-
-    @_builtins.property
-    def proposed(self) -> _containers.RepeatedCompositeFieldContainer[Global___ProposedPlacement]:
-        """The placements, or some of them where one message can't hold all; each is
-        scored by itself.
-        """
-
-    def __init__(
-        self,
-        *,
-        call: _common_pb2.Call | None = ...,
-        group: Global___PodGroup | None = ...,
-        proposed: _abc.Iterable[Global___ProposedPlacement] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["call", b"call", "group", b"group"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["call", b"call", "group", b"group", "proposed", b"proposed"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___ScorePlacementsRequest: _TypeAlias = ScorePlacementsRequest  # noqa: Y015
-
-@_typing.final
-class ScorePlacementsResponse(_message.Message):
-    """ScorePlacementsResponse scores them."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    GENERATION_FIELD_NUMBER: _builtins.int
-    STATUS_FIELD_NUMBER: _builtins.int
-    SCORES_FIELD_NUMBER: _builtins.int
-    generation: _builtins.int
-    """As in FilterResponse."""
-    @_builtins.property
-    def status(self) -> _common_pb2.Status:
-        """SUCCESS, SKIP (no opinion) or ERROR."""
-
-    @_builtins.property
-    def scores(self) -> Global___Scores:
-        """One number for each placement, in the same order; the host normalizes over
-        those of all calls. Present exactly when the status is SUCCESS.
-        """
-
-    def __init__(
-        self,
-        *,
-        generation: _builtins.int = ...,
-        status: _common_pb2.Status | None = ...,
-        scores: Global___Scores | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_scores", b"_scores", "scores", b"scores", "status", b"status"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_scores", b"_scores", "generation", b"generation", "scores", b"scores", "status", b"status"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__scores: _TypeAlias = _typing.Literal["scores"]  # noqa: Y015
-    _WhichOneofArgType__scores: _TypeAlias = _typing.Literal["_scores", b"_scores"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__scores) -> _WhichOneofReturnType__scores | None: ...
-
-Global___ScorePlacementsResponse: _TypeAlias = ScorePlacementsResponse  # noqa: Y015

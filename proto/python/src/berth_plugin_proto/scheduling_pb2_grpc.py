@@ -102,16 +102,6 @@ class SchedulingServiceStub:
                 request_serializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.CycleDoneRequest.SerializeToString,
                 response_deserializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.CycleDoneResponse.FromString,
                 _registered_method=True)
-        self.GeneratePlacements = channel.unary_unary(
-                '/berth.plugin.v1.SchedulingService/GeneratePlacements',
-                request_serializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.GeneratePlacementsRequest.SerializeToString,
-                response_deserializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.GeneratePlacementsResponse.FromString,
-                _registered_method=True)
-        self.ScorePlacements = channel.unary_unary(
-                '/berth.plugin.v1.SchedulingService/ScorePlacements',
-                request_serializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.ScorePlacementsRequest.SerializeToString,
-                response_deserializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.ScorePlacementsResponse.FromString,
-                _registered_method=True)
         self.Converse = channel.stream_stream(
                 '/berth.plugin.v1.SchedulingService/Converse',
                 request_serializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.ConverseRequest.SerializeToString,
@@ -222,21 +212,6 @@ class SchedulingServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def GeneratePlacements(self, request, context):
-        """GeneratePlacements says which sets of nodes a pod group may go to as a
-        whole. The host tries the group's pods in each of them.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ScorePlacements(self, request, context):
-        """ScorePlacements ranks the placements in which a pod group fits.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
     def Converse(self, request_iterator, context):
         """Converse carries all the calls above over one stream, which costs a
         fraction of calls of their own. Optional: see Capabilities.converse. The
@@ -313,16 +288,6 @@ def add_SchedulingServiceServicer_to_server(servicer, server):
                     servicer.CycleDone,
                     request_deserializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.CycleDoneRequest.FromString,
                     response_serializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.CycleDoneResponse.SerializeToString,
-            ),
-            'GeneratePlacements': grpc.unary_unary_rpc_method_handler(
-                    servicer.GeneratePlacements,
-                    request_deserializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.GeneratePlacementsRequest.FromString,
-                    response_serializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.GeneratePlacementsResponse.SerializeToString,
-            ),
-            'ScorePlacements': grpc.unary_unary_rpc_method_handler(
-                    servicer.ScorePlacements,
-                    request_deserializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.ScorePlacementsRequest.FromString,
-                    response_serializer=berth_dot_plugin_dot_v1_dot_scheduling__pb2.ScorePlacementsResponse.SerializeToString,
             ),
             'Converse': grpc.stream_stream_rpc_method_handler(
                     servicer.Converse,
@@ -684,60 +649,6 @@ class SchedulingService:
             '/berth.plugin.v1.SchedulingService/CycleDone',
             berth_dot_plugin_dot_v1_dot_scheduling__pb2.CycleDoneRequest.SerializeToString,
             berth_dot_plugin_dot_v1_dot_scheduling__pb2.CycleDoneResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def GeneratePlacements(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/berth.plugin.v1.SchedulingService/GeneratePlacements',
-            berth_dot_plugin_dot_v1_dot_scheduling__pb2.GeneratePlacementsRequest.SerializeToString,
-            berth_dot_plugin_dot_v1_dot_scheduling__pb2.GeneratePlacementsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ScorePlacements(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/berth.plugin.v1.SchedulingService/ScorePlacements',
-            berth_dot_plugin_dot_v1_dot_scheduling__pb2.ScorePlacementsRequest.SerializeToString,
-            berth_dot_plugin_dot_v1_dot_scheduling__pb2.ScorePlacementsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -73,12 +73,6 @@ class SchedulingServiceStub:
     """CycleDone reports what became of an attempt. Nothing is asked about it
     afterwards, so what was kept for it can go.
     """
-    GeneratePlacements: _grpc.UnaryUnaryMultiCallable[_scheduling_pb2.GeneratePlacementsRequest, _scheduling_pb2.GeneratePlacementsResponse]
-    """GeneratePlacements says which sets of nodes a pod group may go to as a
-    whole. The host tries the group's pods in each of them.
-    """
-    ScorePlacements: _grpc.UnaryUnaryMultiCallable[_scheduling_pb2.ScorePlacementsRequest, _scheduling_pb2.ScorePlacementsResponse]
-    """ScorePlacements ranks the placements in which a pod group fits."""
     Converse: _grpc.StreamStreamMultiCallable[_scheduling_pb2.ConverseRequest, _scheduling_pb2.ConverseResponse]
     """Converse carries all the calls above over one stream, which costs a
     fraction of calls of their own. Optional: see Capabilities.converse. The
@@ -130,12 +124,6 @@ class SchedulingServiceAsyncStub(SchedulingServiceStub):
     """CycleDone reports what became of an attempt. Nothing is asked about it
     afterwards, so what was kept for it can go.
     """
-    GeneratePlacements: _aio.UnaryUnaryMultiCallable[_scheduling_pb2.GeneratePlacementsRequest, _scheduling_pb2.GeneratePlacementsResponse]  # type: ignore[assignment]
-    """GeneratePlacements says which sets of nodes a pod group may go to as a
-    whole. The host tries the group's pods in each of them.
-    """
-    ScorePlacements: _aio.UnaryUnaryMultiCallable[_scheduling_pb2.ScorePlacementsRequest, _scheduling_pb2.ScorePlacementsResponse]  # type: ignore[assignment]
-    """ScorePlacements ranks the placements in which a pod group fits."""
     Converse: _aio.StreamStreamMultiCallable[_scheduling_pb2.ConverseRequest, _scheduling_pb2.ConverseResponse]  # type: ignore[assignment]
     """Converse carries all the calls above over one stream, which costs a
     fraction of calls of their own. Optional: see Capabilities.converse. The
@@ -262,24 +250,6 @@ class SchedulingServiceServicer(metaclass=_abc_1.ABCMeta):
         """CycleDone reports what became of an attempt. Nothing is asked about it
         afterwards, so what was kept for it can go.
         """
-
-    @_abc_1.abstractmethod
-    def GeneratePlacements(
-        self,
-        request: _scheduling_pb2.GeneratePlacementsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_scheduling_pb2.GeneratePlacementsResponse, _abc.Awaitable[_scheduling_pb2.GeneratePlacementsResponse]]:
-        """GeneratePlacements says which sets of nodes a pod group may go to as a
-        whole. The host tries the group's pods in each of them.
-        """
-
-    @_abc_1.abstractmethod
-    def ScorePlacements(
-        self,
-        request: _scheduling_pb2.ScorePlacementsRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_scheduling_pb2.ScorePlacementsResponse, _abc.Awaitable[_scheduling_pb2.ScorePlacementsResponse]]:
-        """ScorePlacements ranks the placements in which a pod group fits."""
 
     @_abc_1.abstractmethod
     def Converse(

@@ -4,30 +4,23 @@ import tempfile
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 
 from berth.config.catalogue import ExtensionPoint
 from berth.config.out_of_tree.sidecars import FailurePolicy
-from berth.evaluation.points.placement_plugins import run_generate, run_placement_scores
-from berth.framework.interface import Placement, ProposedPlacement
-from berth.framework.runtime import Framework, ProfilePlugins
 from berth.framework.status import Code, PluginError
-from berth.objects.pods.pod_decoding import decode_pod
 from berth.out_of_tree.limits import PLACEMENTS
 from berth.out_of_tree.packing import bitmap
 from berth.out_of_tree.points import placement
-from berth.snapshot.pod_group_states import GroupKey, PodGroupStates
-from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
+from berth_plugin_proto import common_pb2, identity_pb2, placement_pb2, scheduling_pb2
 from berth_sdk import SKIP, Normalization, Plugin, Scores
-from berth_sdk import testing as documents
 from berth_sdk.serving import Server
-from tests.unit.out_of_tree.scripted import NAME, PROFILE, SUCCESS, Harness, Scripted, cycle, hosted, running
+from tests.unit.out_of_tree.points.placing import Trial
+from tests.unit.out_of_tree.scripted import NAME, SUCCESS, Harness, Scripted, hosted, running
 
 GENERATE = identity_pb2.EXTENSION_POINT_PLACEMENT_GENERATE
 SCORE = identity_pb2.EXTENSION_POINT_PLACEMENT_SCORE
-GROUP = GroupKey("default", "gang")
 NAMES = ("n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8")
 
 
@@ -58,57 +51,6 @@ class Racks(Plugin):
         self.seen.append(proposed)
         sums = [sum(node for _, node in each.assignments) for each in proposed]
         return Scores(np.array(sums), Normalization.MAX_REVERSE)
-
-
-def member(name):
-    """A pod of the group, as the scheduler has it."""
-    document = documents.make_pod(name)
-    document["spec"]["schedulingGroup"] = {"podGroupName": GROUP.name}
-    return decode_pod(msgspec.json.encode(document))
-
-
-def group_cycle(*members):
-    """The state of a group's cycle."""
-    state, states = cycle(), PodGroupStates()
-    for each in members:
-        states.add(each)
-    state.write(PodGroupStates, states)
-    return state
-
-
-class Trial:
-    """A group's cycle in a harness whose profile has the plugin."""
-
-    def __init__(self, harness):
-        self.harness = harness
-        harness.pod("p")
-        plugins = ProfilePlugins(placement_generate=[harness.plugin], placement_score=[(harness.plugin, 2)])
-        self.framework = Framework(PROFILE, plugins)
-        self.members = [member("p"), member("q")]
-        self.state = group_cycle(*self.members)
-
-    async def placements(self, name="gang"):
-        """What comes of the plugin's placements, as names of nodes by name."""
-        found = await run_generate(
-            self.framework, self.state, GroupKey("default", name), self.harness.snapshot
-        )
-        names = np.array(self.harness.snapshot.names)
-        return found.status, {each.name: names[each.rows].tolist() for each in found.placements}
-
-    async def scores(self, *nodes, name="gang"):
-        """The total scores of placements in which both pods go to these nodes."""
-        proposed = [
-            ProposedPlacement(
-                Placement(f"on-{i}", np.array([self.harness.snapshot.row_of[node]])),
-                [(each, node) for each in self.members],
-            )
-            for i, node in enumerate(nodes)
-        ]
-        return (
-            await run_placement_scores(
-                self.framework, self.state, GroupKey("default", name), self.harness.snapshot, proposed
-            )
-        ).tolist()
 
 
 @asynccontextmanager
@@ -171,7 +113,7 @@ async def test_no_opinion_on_scores():
 
 
 def proposed(*rows, name="a"):
-    return scheduling_pb2.Placement(name=name, bitmap=bitmap(np.array(rows, dtype=np.intp), 3))
+    return placement_pb2.Placement(name=name, bitmap=bitmap(np.array(rows, dtype=np.intp), 3))
 
 
 @asynccontextmanager
@@ -180,12 +122,12 @@ async def scripted(placements=(), scores=None, status=SUCCESS, **options):
     plugin = Scripted(GENERATE, SCORE)
 
     async def generate(request, _context):
-        return scheduling_pb2.GeneratePlacementsResponse(
+        return placement_pb2.GeneratePlacementsResponse(
             generation=request.call.generation, status=status, placements=placements
         )
 
     async def score(request, _context):
-        return scheduling_pb2.ScorePlacementsResponse(
+        return placement_pb2.ScorePlacementsResponse(
             generation=request.call.generation, status=status, scores=scores
         )
 
@@ -202,7 +144,7 @@ async def scripted(placements=(), scores=None, status=SUCCESS, **options):
         ([proposed(0, name="")], "needs a name of 1 to 253 bytes"),
         ([proposed(0, name="x" * 254)], "needs a name of 1 to 253 bytes"),
         ([proposed()], "placement a has no node"),
-        ([scheduling_pb2.Placement(name="a", bitmap=b"\x01\x00")], "2 bytes of bitmap for 3 entries"),
+        ([placement_pb2.Placement(name="a", bitmap=b"\x01\x00")], "2 bytes of bitmap for 3 entries"),
         ([proposed(0, name=f"{i}") for i in range(PLACEMENTS + 1)], f"at most {PLACEMENTS} are tried"),
     ],
 )

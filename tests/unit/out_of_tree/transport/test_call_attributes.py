@@ -68,6 +68,19 @@ def test_where_a_call_goes(address, ttrpc_socket, system, server):
 
 
 @pytest.mark.parametrize(
+    ("method", "service"),
+    [
+        ("FilterScore", "SchedulingService"),
+        ("ScorePlacements", "PlacementService"),
+        ("SortKeys", "QueueingService"),
+    ],
+)
+def test_the_service_of_a_call(method, service):
+    """A span names the call with its service's name."""
+    assert f"berth.plugin.v1.{service}/{method}" == rpc_request(PluginEndpoint("/x"), method)["rpc.method"]
+
+
+@pytest.mark.parametrize(
     ("error", "code", "kind"),
     [
         (None, "OK", None),

@@ -119,7 +119,7 @@ async def test_an_answer_that_comes_too_late_is_dropped():
         answered.set()
         harness.allow()
         codes = await harness.filter()
-        connection = harness.connection.scheduling._connection
+        connection = harness.connection.stub("Filter")._connection
 
     assert [0, 0, 0] == codes.tolist()
     assert {} == connection._waiting

@@ -15,6 +15,7 @@ from berth.conformance.errors import UnmetError
 from berth.conformance.samples import Document
 from berth.conformance.subject import PluginUnderTest, brief, readable
 from berth.out_of_tree.packing import bitmap
+from berth.out_of_tree.transport.rpc import MESSAGES, SERVICE_OF
 from berth_plugin_proto import common_pb2, scheduling_pb2, state_pb2, state_pb2_grpc
 
 CHUNK_CHANGES = 500
@@ -201,19 +202,19 @@ class HostState:
     async def ask(
         self, name: str, pod: Document, *, stub: Any = None, metadata: Any = (), **fields: Any
     ) -> Any:
-        """The answer to a call of the scheduling service; `of_call` are other values for its head."""
+        """The answer to a call about a pod or its group; `of_call` are other values for its head."""
         request = self.request(name, pod, **fields)
         seconds = self.subject.options.seconds
-        answer = readable(
-            await getattr(stub or self.subject.scheduling, name)(request, timeout=seconds, metadata=metadata)
-        )
+        of_service = SERVICE_OF[name] == "PlacementService"
+        plain = self.subject.placement if of_service else self.subject.scheduling
+        answer = readable(await getattr(stub or plain, name)(request, timeout=seconds, metadata=metadata))
         self.subject.tried.answered(name, answer)
         return answer
 
     def request(self, name: str, pod: Document, **fields: Any) -> Any:
         """A request of that call."""
         head = self.call(pod, **fields.pop("of_call", {}))
-        return getattr(scheduling_pb2, f"{name}Request")(call=head, **fields)
+        return getattr(MESSAGES[SERVICE_OF[name]], f"{name}Request")(call=head, **fields)
 
     def candidates(self, rows: Iterable[int]) -> scheduling_pb2.Candidates:
         """Those rows."""

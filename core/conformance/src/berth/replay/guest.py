@@ -4,7 +4,7 @@ Calls go to it as the host sends them.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 from uuid import uuid4
@@ -16,6 +16,7 @@ from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.greeting import readable, shake_hands
 from berth.out_of_tree.transport.channels import open_channel
+from berth.out_of_tree.transport.rpc import SERVICE_OF
 from berth.out_of_tree.transport.services import open_services
 from berth.replay.errors import ReplayError
 from berth.replay.rows import NodeRows
@@ -38,8 +39,8 @@ class Guest:
         self.rows = NodeRows()
         self.introduction = identity_pb2.HandshakeResponse()
         self._spec = spec
-        self.scheduling: Any = None
-        self.queueing: Any = None
+        self.stubs: Mapping[str, Any] = {}
+        """By the name of the service."""
         self._identity: Any = identity_pb2_grpc.IdentityServiceStub(channel)
         self._state: Any = state_pb2_grpc.StateServiceStub(channel)
         self._sync: Any = None
@@ -58,6 +59,10 @@ class Guest:
         async with self._in_time("the arguments were not taken"):
             response = readable(self._spec.name, await self._identity.Configure(request))
         return list(response.errors)
+
+    async def ask(self, name: str, request: Any) -> Any:
+        """The answer to that call. Raises: RpcError."""
+        return await getattr(self.stubs[SERVICE_OF[name]], name)(request, timeout=self._seconds)
 
     async def advance(self, generation: int) -> None:
         """Let it hold that generation, or what it holds already where that is later.
@@ -163,7 +168,7 @@ async def connected(spec: SidecarSpec, steps: Steps, seconds: float) -> AsyncIte
             services = await open_until_the_end.enter_async_context(opened)
         except SidecarError as error:
             raise ReplayError(f"{spec.address}: {error}") from error
-        guest.scheduling, guest.queueing = services.scheduling, services.queueing
+        guest.stubs = services.stubs
         if services.run is not None:
             reading = asyncio.ensure_future(services.run())
             open_until_the_end.push_async_callback(_end, reading)

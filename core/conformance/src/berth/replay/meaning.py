@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from berth.framework.interface import Placement
 from berth.framework.status import Status
 from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.packing import bits_of, hints_of, scores_of, status_of, verdicts_of
+from berth.out_of_tree.points.placement import placements_of
 from berth.replay.rows import listed_rows
 from berth.snapshot.columns.growing import Rows
-from berth_plugin_proto import queueing_pb2, scheduling_pb2
+from berth_plugin_proto import placement_pb2, queueing_pb2, scheduling_pb2
 
 PASSES = "passes"
 _PLUGIN = "replayed"
@@ -128,6 +130,36 @@ def _pre_bound(_request: Any, response: scheduling_pb2.PreBindResponse, _names: 
     return {**_of_status(response), **_patch(response)}
 
 
+def _placed(
+    request: placement_pb2.GeneratePlacementsRequest,
+    response: placement_pb2.GeneratePlacementsResponse,
+    names: Sequence[str],
+) -> Meaning:
+    """The placements in the order in which they are tried, and the nodes of each."""
+    status = status_of(_PLUGIN, response.status)
+    if not status.ok:
+        return {STATUS: _said(status)}
+    parent = Placement("", _asked(request, len(names)).rows)
+    found = list(placements_of(_PLUGIN, response, parent, len(names)))
+    nodes = {AnswerPart("placement", each.name): ", ".join(names[row] for row in each.rows) for each in found}
+    return {**DECIDED, AnswerPart("placements"): ", ".join(each.name for each in found), **nodes}
+
+
+def _placements_scored(
+    request: placement_pb2.ScorePlacementsRequest,
+    response: placement_pb2.ScorePlacementsResponse,
+    _names: Any,
+) -> Meaning:
+    status = status_of(_PLUGIN, response.status)
+    if not status.ok:
+        return {AnswerPart("scores"): _said(status)}
+    scores = scores_of(_PLUGIN, response.scores, len(request.proposed)).tolist()
+    proposed = zip(request.proposed, scores, strict=True)
+    found = {AnswerPart("score", each.placement.name): str(score) for each, score in proposed}
+    name = scheduling_pb2.Normalization.Name(response.scores.normalization)
+    return {AnswerPart("scores"): "SUCCESS", AnswerPart("normalization"): name, **found}
+
+
 def _read_status(_request: Any, response: Any, _names: Any) -> Meaning:
     return _of_status(response)
 
@@ -147,6 +179,8 @@ _READ: Mapping[type, Read] = {
     scheduling_pb2.PermitRequest: _permitted,
     scheduling_pb2.PreBindRequest: _pre_bound,
     scheduling_pb2.BindRequest: _read_status,
+    placement_pb2.GeneratePlacementsRequest: _placed,
+    placement_pb2.ScorePlacementsRequest: _placements_scored,
 }
 
 

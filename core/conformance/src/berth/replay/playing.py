@@ -28,7 +28,7 @@ from berth.replay.guest import Guest, connected
 from berth.replay.meaning import STATUS, AnswerPart, Meaning, hints_meaning, meaning_of
 from berth.replay.replay_result import ReplayResult, Timing
 from berth.replay.rows import by_bitmap, lists
-from berth.replay.steps import Steps, head_of
+from berth.replay.steps import Steps, request_of
 from berth_plugin_proto import identity_pb2, recording_pb2, scheduling_pb2
 
 _OUTSIDE = frozenset(
@@ -40,8 +40,9 @@ _OUTSIDE = frozenset(
     }
 )
 """Failures that say nothing of what the plugin decides."""
-_PUT = frozenset({"configure", "sync", "call", "hints"})
+_PUT = frozenset({"configure", "sync", "call", "placements", "hints"})
 """Entries that something of goes to the plugin."""
+_FAILED = "failed when it was recorded"
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
@@ -109,8 +110,9 @@ class Player:
                     await self._configure(entry.configure)
                 case "sync":
                     await self._step(entry.sync)
-                case "call":
-                    if not await self._call(entry):
+                case "call" | "placements" as kind:
+                    put = self._call(entry) if kind == "call" else self._placements(entry.placements)
+                    if not await put:
                         self.outcome.warnings.append("the plugin went away: what follows was not put to it")
                         return
                 case "hints":
@@ -145,8 +147,24 @@ class Player:
         if why := self._excuse(name, answer):
             self.outcome.left_out[why] += 1
             return True
-        request = getattr(entry.call, str(field))
-        head = head_of(entry.call)
+        assert answer is not None, "excused"
+        was = getattr(answer.answer, answer.answer.WhichOneof("answer") or "error")
+        before = _seconds(answer.offset) - _seconds(entry.offset)
+        return await self._put(name, getattr(entry.call, str(field)), was, before)
+
+    async def _placements(self, placements: recording_pb2.RecordedPlacements) -> bool:
+        """Put a call about a group's placements to the plugin; False where it is gone."""
+        name = "GeneratePlacements" if placements.HasField("generate") else "ScorePlacements"
+        answered = placements.WhichOneof("response")
+        if why := self._unannounced(name) or ("" if answered else _FAILED):
+            self.outcome.left_out[why] += 1
+            return True
+        was = getattr(placements, str(answered))
+        return await self._put(name, request_of(placements), was, _seconds(placements.took))
+
+    async def _put(self, name: str, request: Any, was: Any, before: float) -> bool:
+        """Put a call to the plugin once it holds the call's state; False where it is gone."""
+        head = request.call
         head.epoch = self._guest.epoch
         try:
             if not self._guest.brought_by(head):
@@ -154,9 +172,7 @@ class Player:
         except LookupError:
             self.outcome.left_out["its state is not in the file"] += 1
             return True
-        assert answer is not None, "excused"
-        before = _seconds(answer.offset) - _seconds(entry.offset)
-        return await self._asked(name, request, answer.answer, before)
+        return await self._asked(name, request, was, before)
 
     def _excuse(self, name: str, answer: recording_pb2.RecordingEntry | None) -> str:
         """Why a call is not put to the plugin."""
@@ -164,22 +180,25 @@ class Player:
             return "not answered when the recording ended"
         if name == "Bind" and not self._options.bind:
             return "Bind acts on the cluster"
+        return self._unannounced(name)
+
+    def _unannounced(self, name: str) -> str:
+        """That the plugin serves the call no more; empty where it does."""
         return "" if _POINT.get(name, name) in self._offered else f"{name} is not announced any more"
 
-    async def _asked(
-        self, name: str, recorded: Any, was: scheduling_pb2.ConverseResponse, before: float
-    ) -> bool:
+    async def _asked(self, name: str, recorded: Any, was: Any, before: float) -> bool:
+        """Ask, and compare with what was answered, which may be a CallError."""
         request = self._as_announced(recorded)
         started, error, response = time.perf_counter(), None, None
         try:
-            response = await getattr(self._guest.scheduling, name)(request, timeout=self._options.seconds)
+            response = await self._guest.ask(name, request)
         except RpcError as failed:
             error = failed
         now = time.perf_counter() - started
         if error is None:
             self._guest.carried(request.call)
-        if was.HasField("error") and _CODES.get(was.error.code) in _OUTSIDE:
-            self.outcome.left_out["failed when it was recorded"] += 1
+        if isinstance(was, scheduling_pb2.CallError) and _CODES.get(was.code) in _OUTSIDE:
+            self.outcome.left_out[_FAILED] += 1
         elif error is not None and error.reason == "GENERATION_GONE":
             self.outcome.left_out["it was about nodes that had moved since"] += 1
         else:
@@ -201,22 +220,21 @@ class Player:
     def _meanings(
         self,
         requests: tuple[Any, Any],
-        was: scheduling_pb2.ConverseResponse,
+        was: Any,
         response: Any,
         error: RpcError | None,
     ) -> tuple[Meaning, Meaning] | None:
         """What both answers say, each to its own request; None where all is the same to the byte."""
         names = self._guest.rows.names
         then, now = requests
-        recorded = getattr(was, was.WhichOneof("answer") or "error")
-        if error is None and not was.HasField("error"):
+        failed = was if isinstance(was, scheduling_pb2.CallError) else None
+        if error is None and failed is None:
             if response is None:
                 return {STATUS: "answered"}, {STATUS: "breaks the protocol: sends what can't be read"}
-            if then is now and _apart_from_generation(recorded) == _apart_from_generation(response):
+            if then is now and _apart_from_generation(was) == _apart_from_generation(response):
                 return None
-            return meaning_of(then, recorded, names), meaning_of(now, response, names)
-        code = _CODES.get(was.error.code, grpc.StatusCode.UNKNOWN).name
-        before = {STATUS: f"{code}: {was.error.message}"} if was.HasField("error") else {STATUS: "answered"}
+            return meaning_of(then, was, names), meaning_of(now, response, names)
+        before = {STATUS: _said(failed) if failed else "answered"}
         return before, {STATUS: "answered"} if error is None else failure(error)
 
     def _compare(self, name: str, request: Any, meanings: tuple[Meaning, Meaning] | None) -> None:
@@ -229,7 +247,7 @@ class Player:
 
     async def _hints(self, hints: recording_pb2.RecordedHints) -> None:
         if not hints.HasField("response"):
-            self.outcome.left_out["failed when it was recorded"] += 1
+            self.outcome.left_out[_FAILED] += 1
             return
         if "QueueingHints" not in self._offered:
             self.outcome.left_out["QueueingHints is not announced any more"] += 1
@@ -237,7 +255,7 @@ class Player:
         started = time.perf_counter()
         before = hints_meaning(hints.request, hints.response)
         try:
-            response = await self._guest.queueing.QueueingHints(hints.request, timeout=self._options.seconds)
+            response = await self._guest.ask("QueueingHints", hints.request)
             after = hints_meaning(hints.request, response)
         except RpcError as error:
             before, after = {STATUS: "answered"}, failure(error)
@@ -249,8 +267,17 @@ class Player:
             self.outcome.differ("QueueingHints", f"profile {hints.request.profile}", 0, 0, found)
 
 
-_POINT = {"FilterScore": "Filter", "Unreserve": "Reserve"}
+_POINT = {
+    "FilterScore": "Filter",
+    "Unreserve": "Reserve",
+    "GeneratePlacements": "PlacementGenerate",
+    "ScorePlacements": "PlacementScore",
+}
 """Calls that are announced under another's name."""
+
+
+def _said(failed: scheduling_pb2.CallError) -> str:
+    return f"{_CODES.get(failed.code, grpc.StatusCode.UNKNOWN).name}: {failed.message}"
 
 
 def _points(capabilities: identity_pb2.Capabilities) -> Meaning:

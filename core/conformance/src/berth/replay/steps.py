@@ -5,6 +5,7 @@ A step stands in the file once on the stream, or in the calls that carried it, o
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from berth_plugin_proto import common_pb2, recording_pb2, scheduling_pb2, state_pb2
 
@@ -29,9 +30,8 @@ class Steps:
         """Those of a recording."""
         steps, opened = cls(), Transfer()
         for entry in entries:
-            if entry.HasField("call"):
-                for delta in head_of(entry.call).deltas:
-                    steps.deltas[delta.base_generation] = delta
+            for delta in _carried(entry):
+                steps.deltas[delta.base_generation] = delta
             if not entry.HasField("sync"):
                 continue
             match entry.sync.WhichOneof("body"):
@@ -60,6 +60,23 @@ class Steps:
                 raise LookupError(f"no step leads from generation {held} to {wanted}")
             yield step
             held = step.generation
+
+
+def request_of(placements: recording_pb2.RecordedPlacements) -> Any:
+    """The request in it."""
+    return getattr(placements, placements.WhichOneof("request") or "generate")
+
+
+def _carried(entry: recording_pb2.RecordingEntry) -> Iterable[state_pb2.Delta]:
+    """The steps that came with a call."""
+    match entry.WhichOneof("message"):
+        case "call":
+            return head_of(entry.call).deltas
+        case "placements":
+            deltas: Iterable[state_pb2.Delta] = request_of(entry.placements).call.deltas
+            return deltas
+        case _:
+            return ()
 
 
 def head_of(call: scheduling_pb2.ConverseRequest) -> common_pb2.Call:

@@ -113,7 +113,7 @@ class Caller:
         )
 
     def ask(self, name: str, request: Any, state: CycleState, read: Callable[[Any], R]) -> SentCall[R]:
-        """Send a request to the scheduling service; to be awaited for what is read out of the response.
+        """Send a request about a pod or its group; to be awaited for what is read out of the response.
 
         What goes wrong is raised there: NotConnectedError, CycleTimeUsedUpError, RequestTooLargeError,
         CallFailedError, PluginFailedError, ProtocolError.
@@ -162,7 +162,7 @@ class Caller:
         with CountedCall(self, name):
             try:
                 seconds = self.connection.seconds_for(name)
-                response = await self._sent(self.connection.queueing, name, request, (), seconds)
+                response = await self._sent(name, request, (), seconds)
                 return read(self._received(name, response))
             except RpcError as error:
                 raise self._failure(name, error) from error
@@ -179,7 +179,7 @@ class Caller:
 
     def _asked(self, name: str, request: Any, span: CallSpan, seconds: float) -> Awaitable[Any]:
         """The response to come, at which the span ends. Raises: NotConnectedError, RequestTooLargeError."""
-        return span.until(self._sent(self.connection.scheduling, name, request, span.metadata, seconds))
+        return span.until(self._sent(name, request, span.metadata, seconds))
 
     async def _mended(self, name: str, request: Any, span: CallSpan, ends: float, error: RpcError) -> Any:
         """The answer to a call that failed: a failed precondition is mended, and the request repeated, once.
@@ -202,9 +202,9 @@ class Caller:
         except RpcError as second:
             raise self._failure(name, second) from second
 
-    def _sent(self, stub: Any, name: str, request: Any, metadata: Metadata, seconds: float) -> Awaitable[Any]:
+    def _sent(self, name: str, request: Any, metadata: Metadata, seconds: float) -> Awaitable[Any]:
         """The response to come. Raises: NotConnectedError, RequestTooLargeError."""
-        if stub is None:
+        if (stub := self.connection.stub(name)) is None:
             why = self.connection.last_error or "waiting for it"
             raise NotConnectedError(self.plugin, f"not connected: {why}")
         if (size := request.ByteSize()) > MESSAGE_BYTES - ENVELOPE_BYTES:

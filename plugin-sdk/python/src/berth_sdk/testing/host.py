@@ -17,6 +17,8 @@ from berth_plugin_proto import (
     common_pb2,
     identity_pb2,
     identity_pb2_grpc,
+    placement_pb2,
+    placement_pb2_grpc,
     queueing_pb2,
     queueing_pb2_grpc,
     scheduling_pb2,
@@ -93,6 +95,9 @@ class Host:
         )
         self.scheduling: scheduling_pb2_grpc.SchedulingServiceAsyncStub = (
             scheduling_pb2_grpc.SchedulingServiceStub(self.channel)
+        )
+        self.placement: placement_pb2_grpc.PlacementServiceAsyncStub = (
+            placement_pb2_grpc.PlacementServiceStub(self.channel)
         )
         self.queueing: queueing_pb2_grpc.QueueingServiceAsyncStub = queueing_pb2_grpc.QueueingServiceStub(
             self.channel
@@ -436,10 +441,10 @@ class Host:
         Raises: Refused: the group can go nowhere.
         """
         await self.update()
-        request = scheduling_pb2.GeneratePlacementsRequest(
+        request = placement_pb2.GeneratePlacementsRequest(
             call=self.call(pods[0]), group=self._group(group, pods), candidates=self._candidates(candidates)
         )
-        response = await self.scheduling.GeneratePlacements(
+        response = await self.placement.GeneratePlacements(
             request, timeout=TIMEOUT_SECONDS, metadata=self.metadata
         )
         if _status(response.status).code is Code.SKIP:
@@ -458,12 +463,12 @@ class Host:
         A proposal's placement are the nodes that it uses.
         """
         await self.update()
-        request = scheduling_pb2.ScorePlacementsRequest(
+        request = placement_pb2.ScorePlacementsRequest(
             call=self.call(pods[0]),
             group=self._group(group, pods),
             proposed=[self._proposal(number, pods, nodes) for number, nodes in enumerate(proposed)],
         )
-        response = await self.scheduling.ScorePlacements(
+        response = await self.placement.ScorePlacements(
             request, timeout=TIMEOUT_SECONDS, metadata=self.metadata
         )
         if _status(response.status).code is Code.SKIP:
@@ -472,19 +477,19 @@ class Host:
         scores: list[int] = unpack_scores(response.scores, len(proposed)).tolist()
         return scores
 
-    def _group(self, name: str, pods: Sequence[Document]) -> scheduling_pb2.PodGroup:
+    def _group(self, name: str, pods: Sequence[Document]) -> placement_pb2.PodGroup:
         refs = [self.call(pod).pod for pod in pods]
         for ref in refs:
             ref.ClearField("object")
-        return scheduling_pb2.PodGroup(namespace=pods[0]["metadata"]["namespace"], name=name, pods=refs)
+        return placement_pb2.PodGroup(namespace=pods[0]["metadata"]["namespace"], name=name, pods=refs)
 
     def _proposal(
         self, number: int, pods: Sequence[Document], nodes: Mapping[str, str]
-    ) -> scheduling_pb2.ProposedPlacement:
+    ) -> placement_pb2.ProposedPlacement:
         mask = np.array([name in nodes.values() for name in self.cluster.names], np.bool_)
         index = {pod["metadata"]["name"]: i for i, pod in enumerate(pods)}
-        return scheduling_pb2.ProposedPlacement(
-            placement=scheduling_pb2.Placement(name=f"proposal-{number}", bitmap=pack_bits(mask)),
+        return placement_pb2.ProposedPlacement(
+            placement=placement_pb2.Placement(name=f"proposal-{number}", bitmap=pack_bits(mask)),
             pod_indices=[index[name] for name in nodes],
             node_indices=[self.cluster.names.index(node) for node in nodes.values()],
         )

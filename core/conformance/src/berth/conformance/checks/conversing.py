@@ -7,7 +7,6 @@ import grpc
 
 from berth.conformance.answers import filtered, same
 from berth.conformance.check import check, expect
-from berth.conformance.checks.placing import GENERATES, SCORES, as_lists, generated, scored
 from berth.conformance.host_state import shown
 from berth.conformance.subject import PluginUnderTest, brief, refused
 from berth_plugin_proto import scheduling_pb2
@@ -169,32 +168,3 @@ async def waiting(subject: PluginUnderTest) -> None:
     await host.stream.write(delta=coming)
     await host.stream.acked(coming.generation)
     await subject.in_time(first, "an answer once the step has come")
-
-
-@check(
-    "converse/placements",
-    "placements over the stream are those of calls of their own",
-    CLAUSE,
-    needs=(*GENERATES, "converse"),
-    after=("placements/deterministic", "converse/answer"),
-)
-async def placements(subject: PluginUnderTest) -> None:
-    """It is another way for the same calls."""
-    host = await shown(subject)
-    _, first = await generated(host)
-    _, again = await generated(host, stub=subject.conversation())
-    same(as_lists(first), as_lists(again), "the placements of calls of their own")
-
-
-@check(
-    "converse/placement-scores",
-    "scores of placements over the stream are those of calls of their own",
-    CLAUSE,
-    needs=(*SCORES, "converse"),
-    after=("placement-scores/one-by-one", "converse/answer"),
-)
-async def placement_scores(subject: PluginUnderTest) -> None:
-    """It is another way for the same calls."""
-    host = await shown(subject)
-    first = await scored(host, [0, 1])
-    same(first, await scored(host, [0, 1], stub=subject.conversation()), "the answer of calls of their own")

@@ -29,6 +29,10 @@ async def _scheduling(subject: PluginUnderTest) -> Any:
     return (await subject.over_ttrpc()).service("SchedulingService")
 
 
+async def _placement(subject: PluginUnderTest) -> Any:
+    return (await subject.over_ttrpc()).service("PlacementService")
+
+
 async def _dialled(subject: PluginUnderTest) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A connection that may send bytes of any kind, until the check ends."""
     path = Path(socket_path(subject.options.address)).with_name(subject.capabilities.ttrpc_socket)
@@ -219,7 +223,7 @@ async def placements(subject: PluginUnderTest) -> None:
     """It is another way for the same calls."""
     host = await shown(subject)
     _, first = await generated(host)
-    _, again = await generated(host, stub=await _scheduling(subject))
+    _, again = await generated(host, stub=await _placement(subject))
     same(as_lists(first), as_lists(again), "the placements over gRPC")
 
 
@@ -234,4 +238,4 @@ async def placement_scores(subject: PluginUnderTest) -> None:
     """It is another way for the same calls."""
     host = await shown(subject)
     first = await scored(host, [0, 1])
-    same(first, await scored(host, [0, 1], stub=await _scheduling(subject)), "the answer over gRPC")
+    same(first, await scored(host, [0, 1], stub=await _placement(subject)), "the answer over gRPC")

@@ -11,7 +11,7 @@ from berth.conformance.subject import PluginUnderTest
 from berth.framework.interface import Placement
 from berth.out_of_tree.packing import normalized, scores_of, status_of
 from berth.out_of_tree.points.placement import placements_of
-from berth_plugin_proto import common_pb2, scheduling_pb2
+from berth_plugin_proto import common_pb2, placement_pb2
 
 CLAUSE = "Placements of pod groups"
 GENERATES, SCORES = ("PLACEMENT_GENERATE", "nodes"), ("PLACEMENT_SCORE", "nodes")
@@ -26,9 +26,9 @@ CODES = frozenset(
 )
 
 
-def _group(host: HostState) -> scheduling_pb2.PodGroup:
+def _group(host: HostState) -> placement_pb2.PodGroup:
     refs = [host.call(pod, with_object=False).pod for pod in host.subject.pods]
-    return scheduling_pb2.PodGroup(namespace="default", name="group", pods=refs)
+    return placement_pb2.PodGroup(namespace="default", name="group", pods=refs)
 
 
 async def generated(
@@ -52,8 +52,8 @@ def as_lists(placements: list[Placement]) -> list[tuple[str, list[int]]]:
 async def scored(host: HostState, rows: list[int], *, stub: Any = None) -> Any:
     """The answer about a placement for each of these nodes, with the group's first pod on it."""
     proposed = [
-        scheduling_pb2.ProposedPlacement(
-            placement=scheduling_pb2.Placement(name=f"on-{row}", bitmap=host.candidates([row]).bitmap),
+        placement_pb2.ProposedPlacement(
+            placement=placement_pb2.Placement(name=f"on-{row}", bitmap=host.candidates([row]).bitmap),
             pod_indices=[0],
             node_indices=[row],
         )

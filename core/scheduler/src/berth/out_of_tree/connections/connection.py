@@ -43,7 +43,7 @@ from berth.out_of_tree.time_budget import wanted_seconds
 from berth.out_of_tree.transport.call_attributes import PluginEndpoint
 from berth.out_of_tree.transport.channels import open_channel
 from berth.out_of_tree.transport.recorded_stub import RecordedStub
-from berth.out_of_tree.transport.rpc import RpcError
+from berth.out_of_tree.transport.rpc import SERVICE_OF, RpcError
 from berth.out_of_tree.transport.services import Services, open_services
 from berth.out_of_tree.transport.socket_access import shared_folder
 from berth.recordings.calls.recording import CallRecording
@@ -121,10 +121,8 @@ class PluginConnection:
         self.interests: tuple[Interest, ...] = ()
         self.starts = 0
         """How often a connection came up: what a plugin held before may be gone."""
-        self.scheduling: Any = None
-        """What has a method for each call; None while none can be made."""
-        self.queueing: Any = None
-        """The same of the other service."""
+        self._stubs: dict[str, Any] = {}
+        """By the name of the service; none while no call can be made."""
         self.recording: CallRecording | None = None
         """What is shown everything that passes."""
         self.came_up = asyncio.Event()
@@ -187,9 +185,15 @@ class PluginConnection:
     def record(self, recording: CallRecording | None) -> None:
         """Show that recording everything that passes from now on, or no recording any more."""
         self.recording = recording
-        self.scheduling, self.queueing, self._identity = map(
-            self._shown, (self.scheduling, self.queueing, self._identity)
-        )
+        self._show_stubs(self._stubs)
+        self._identity = self._shown(self._identity)
+
+    def stub(self, method: str) -> Any:
+        """What has the call of that name as a method; None while none can be made."""
+        return self._stubs.get(SERVICE_OF[method])
+
+    def _show_stubs(self, stubs: Mapping[str, Any]) -> None:
+        self._stubs = {name: self._shown(stub) for name, stub in stubs.items()}
 
     def _shown(self, stub: Any) -> Any:
         """The stub, with its calls shown to the recording if there is one."""
@@ -231,12 +235,12 @@ class PluginConnection:
         """A call ran out of time; hangs up where that keeps happening."""
         self._late += 1
         self._last_late = SYSTEM_CLOCK.monotonic()
-        if self._late >= LATE_CALLS and self.scheduling is not None:
+        if self._late >= LATE_CALLS and self._stubs:
             self.hang_up(f"{self._late} calls in a row were not answered in time")
 
     def hang_up(self, why: str) -> None:
         """Ask nothing more on this connection, and make another."""
-        self.scheduling = self.queueing = None
+        self._stubs = {}
         self.last_error = why
         self._hung_up.set()
 
@@ -352,7 +356,7 @@ class PluginConnection:
         if self.phase is Phase.READY or text != self.last_error:
             self.log.warning("plugin not connected plugin=%s error=%s", self.spec.name, text)
         self.phase, self.last_error = Phase.WAITING, text
-        self.scheduling = self.queueing = self._identity = self._upcoming = None
+        self._stubs, self._identity, self._upcoming = {}, None, None
         self._state.in_step.clear()
         for kind in (ConditionType.CONNECTED, ConditionType.SYNCED, ConditionType.READY):
             self.conditions.put(kind, "NotConnected", text, holds=False)
@@ -452,8 +456,7 @@ class PluginConnection:
             self._now_ready(self._upcoming)
 
     def _now_ready(self, services: Services) -> None:
-        self.scheduling = self._shown(services.scheduling)
-        self.queueing = self._shown(services.queueing)
+        self._show_stubs(services.stubs)
         self.phase, self.last_error = Phase.READY, ""
         self.starts += 1
         self.breaker.restarted()

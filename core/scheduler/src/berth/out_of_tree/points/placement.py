@@ -33,7 +33,7 @@ from berth.out_of_tree.points.sidecar_point import SidecarPoint
 from berth.plugins.pod_group_lookup import group_states
 from berth.snapshot.pod_group_states import AnyKey
 from berth.snapshot.snapshot import Snapshot
-from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
+from berth_plugin_proto import common_pb2, identity_pb2, placement_pb2, scheduling_pb2
 
 PLACEMENT_GENERATE = identity_pb2.EXTENSION_POINT_PLACEMENT_GENERATE
 PLACEMENT_SCORE = identity_pb2.EXTENSION_POINT_PLACEMENT_SCORE
@@ -55,7 +55,7 @@ class PlacementPoint(SidecarPoint, PlacementGeneratePlugin, PlacementScorePlugin
         if not self._offers(caller, PLACEMENT_GENERATE):
             return unasked
         within = scheduling_pb2.Candidates(bitmap=bitmap(parent.rows, len(nodes)))
-        request = scheduling_pb2.GeneratePlacementsRequest(
+        request = placement_pb2.GeneratePlacementsRequest(
             call=caller.head(state, pod),
             group=_message(group, self._waiting(state, group)),
             candidates=within if parent.rows.size < len(nodes) else None,
@@ -71,10 +71,10 @@ class PlacementPoint(SidecarPoint, PlacementGeneratePlugin, PlacementScorePlugin
     def _placements(
         self,
         caller: Caller,
-        request: scheduling_pb2.GeneratePlacementsRequest,
+        request: placement_pb2.GeneratePlacementsRequest,
         parent: Placement,
         nodes: Snapshot,
-        response: scheduling_pb2.GeneratePlacementsResponse,
+        response: placement_pb2.GeneratePlacementsResponse,
     ) -> PlacementsResult:
         """What the answer says. Raises: SidecarError."""
         status = status_of(self.name, response.status)
@@ -116,7 +116,7 @@ class PlacementPoint(SidecarPoint, PlacementGeneratePlugin, PlacementScorePlugin
         raw: list[Scores] = []
         ways: set[int] = set()
         for part in _parts(_proposed(one, nodes, number) for one in proposed):
-            request = scheduling_pb2.ScorePlacementsRequest(call=call, group=about, proposed=part)
+            request = placement_pb2.ScorePlacementsRequest(call=call, group=about, proposed=part)
             read = partial(self._scores, caller, request)
             answer = await caller.ask("ScorePlacements", request, state, read)
             if answer is None:
@@ -130,8 +130,8 @@ class PlacementPoint(SidecarPoint, PlacementGeneratePlugin, PlacementScorePlugin
     def _scores(
         self,
         caller: Caller,
-        request: scheduling_pb2.ScorePlacementsRequest,
-        response: scheduling_pb2.ScorePlacementsResponse,
+        request: placement_pb2.ScorePlacementsRequest,
+        response: placement_pb2.ScorePlacementsResponse,
     ) -> tuple[Scores, int] | None:
         """Raw scores and what becomes of them; None for no opinion. Raises: SidecarError."""
         status = status_of(self.name, response.status)
@@ -148,7 +148,7 @@ class PlacementPoint(SidecarPoint, PlacementGeneratePlugin, PlacementScorePlugin
 
 
 def placements_of(
-    plugin: str, response: scheduling_pb2.GeneratePlacementsResponse, parent: Placement, n: int
+    plugin: str, response: placement_pb2.GeneratePlacementsResponse, parent: Placement, n: int
 ) -> Iterator[Placement]:
     """The placements over n nodes, each within the parent. Raises: ProtocolError."""
     if len(response.placements) > PLACEMENTS:
@@ -171,17 +171,17 @@ def placements_of(
         yield Placement(bounded(each.name), np.flatnonzero(chosen))
 
 
-def _message(group: AnyKey, waiting: Sequence[Pod]) -> scheduling_pb2.PodGroup:
+def _message(group: AnyKey, waiting: Sequence[Pod]) -> placement_pb2.PodGroup:
     refs = [common_pb2.PodRef(uid=pod.uid, namespace=pod.namespace, name=pod.name) for pod in waiting]
-    return scheduling_pb2.PodGroup(namespace=group.namespace, name=group.name, pods=refs)
+    return placement_pb2.PodGroup(namespace=group.namespace, name=group.name, pods=refs)
 
 
 def _proposed(
     one: ProposedPlacement, nodes: Snapshot, number: Mapping[str, int]
-) -> scheduling_pb2.ProposedPlacement:
+) -> placement_pb2.ProposedPlacement:
     sent = [(number[pod.uid], nodes.row_of[name]) for pod, name in one.assignments if pod.uid in number]
-    return scheduling_pb2.ProposedPlacement(
-        placement=scheduling_pb2.Placement(
+    return placement_pb2.ProposedPlacement(
+        placement=placement_pb2.Placement(
             name=one.placement.name, bitmap=bitmap(one.placement.rows, len(nodes))
         ),
         pod_indices=[index for index, _ in sent],
@@ -190,10 +190,10 @@ def _proposed(
 
 
 def _parts(
-    proposed: Iterable[scheduling_pb2.ProposedPlacement],
-) -> Iterator[list[scheduling_pb2.ProposedPlacement]]:
+    proposed: Iterable[placement_pb2.ProposedPlacement],
+) -> Iterator[list[placement_pb2.ProposedPlacement]]:
     """The placements in order, as many together as one message holds."""
-    part: list[scheduling_pb2.ProposedPlacement] = []
+    part: list[placement_pb2.ProposedPlacement] = []
     size = 0
     for each in proposed:
         if part and size + each.ByteSize() > PROPOSED_BYTES:

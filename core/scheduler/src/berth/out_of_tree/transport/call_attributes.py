@@ -15,7 +15,7 @@ import grpc
 
 from berth.config.out_of_tree.sidecars import SidecarSpec, is_unix, socket_path
 from berth.out_of_tree.errors import LateError, PluginFailedError, ProtocolError
-from berth.out_of_tree.transport.rpc import RpcError
+from berth.out_of_tree.transport.rpc import SERVICE_OF, RpcError
 from berth_plugin_proto import identity_pb2
 
 SERVER_ADDRESS = "server.address"
@@ -25,7 +25,7 @@ RPC_SYSTEM_NAME = "rpc.system.name"
 RPC_METHOD = "rpc.method"
 RPC_RESPONSE_STATUS_CODE = "rpc.response.status_code"
 
-SERVICE = "berth.plugin.v1.SchedulingService"
+PACKAGE = "berth.plugin.v1"
 
 Attributes = Mapping[str, str | int]
 
@@ -49,11 +49,11 @@ class PluginEndpoint(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def rpc_request(endpoint: PluginEndpoint, method: str) -> Attributes:
-    """A call of a plugin's scheduling service; ttrpc's frames carry the calls and codes of gRPC."""
+    """A call of a plugin; ttrpc's frames carry the calls and codes of gRPC."""
     address = endpoint.address
     return {
         RPC_SYSTEM_NAME: endpoint.system,
-        RPC_METHOD: f"{SERVICE}/{method}",
+        RPC_METHOD: f"{PACKAGE}.{SERVICE_OF[method]}/{method}",
         **({SERVER_ADDRESS: address} if address.startswith("/") else _host_and_port(address)),
     }
 

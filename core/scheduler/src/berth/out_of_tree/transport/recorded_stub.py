@@ -11,7 +11,7 @@ import grpc
 
 from berth.framework.clock import SYSTEM_CLOCK
 from berth.out_of_tree.transport.conversation import TRACEPARENT, field_of
-from berth.out_of_tree.transport.rpc import RpcError
+from berth.out_of_tree.transport.rpc import SERVICE_OF, RpcError
 from berth.out_of_tree.transport.traceparent import Metadata
 from berth.recordings.calls.recording import CallRecording
 from berth_plugin_proto import scheduling_pb2
@@ -37,12 +37,13 @@ class RecordedStub:
                 recording.configured(request, response)
             return response
 
-        async def hints(request: Any, **options: Any) -> Any:
+        async def whole(request: Any, **options: Any) -> Any:
             number, started, response = recording.opened(), SYSTEM_CLOCK.monotonic(), None
             try:
                 response = await call(request, **options)
             finally:
-                recording.hinted(number, request, response, SYSTEM_CLOCK.monotonic() - started)
+                written = recording.hinted if name == "QueueingHints" else recording.placed
+                written(number, request, response, SYSTEM_CLOCK.monotonic() - started)
             return response
 
         async def scheduling(request: Any, *, timeout: float, metadata: Metadata = ()) -> Any:  # noqa: ASYNC109 - as a stub
@@ -63,7 +64,7 @@ class RecordedStub:
             return call  # keys are about the queue as it is, which no replay has
         if name in ("Handshake", "Configure"):
             return identity
-        return hints if name == "QueueingHints" else scheduling
+        return whole if name == "QueueingHints" or SERVICE_OF[name] == "PlacementService" else scheduling
 
 
 def _call_error(error: BaseException) -> scheduling_pb2.CallError:

@@ -10,13 +10,27 @@ Source: docs/protocol.md "Transport", "Scheduling calls".
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
 
 import grpc
 import grpc.aio
 
 from berth.out_of_tree.transport.traceparent import Metadata
+from berth_plugin_proto import placement_pb2, queueing_pb2, scheduling_pb2
+
+MESSAGES: Final[Mapping[str, Any]] = {
+    "SchedulingService": scheduling_pb2,
+    "PlacementService": placement_pb2,
+    "QueueingService": queueing_pb2,
+}
+"""The services whose unary calls travel in several ways, each with the module of its messages."""
+SERVICE_OF: Final[Mapping[str, str]] = {
+    method.name: name
+    for name, module in MESSAGES.items()
+    for method in module.DESCRIPTOR.services_by_name[name].methods
+}
+"""The service that has the call of that name: no two have one of the same name."""
 
 REASON_KEY = "berth-reason"
 

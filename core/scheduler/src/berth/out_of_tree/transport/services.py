@@ -3,7 +3,7 @@
 Source: docs/protocol.md "Transport".
 """
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -12,17 +12,21 @@ import grpc.aio
 
 from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.out_of_tree.transport.conversation import Conversation
-from berth.out_of_tree.transport.rpc import UnaryCalls
+from berth.out_of_tree.transport.rpc import MESSAGES, UnaryCalls
 from berth.out_of_tree.transport.ttrpc import open_ttrpc
-from berth_plugin_proto import identity_pb2, queueing_pb2_grpc, scheduling_pb2_grpc
+from berth_plugin_proto import (
+    identity_pb2,
+    placement_pb2_grpc,
+    queueing_pb2_grpc,
+    scheduling_pb2_grpc,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What has a method for each call; `run` waits until none can be made any more, and raises why."""
+    """Stubs by service; `run` waits until no call can be made any more, and raises why."""
 
-    scheduling: Any
-    queueing: Any
+    stubs: Mapping[str, Any]
     run: Callable[[], Coroutine[Any, Any, None]] | None = None
 
 
@@ -36,13 +40,16 @@ async def open_services(
     """
     if announced.HasField("ttrpc_socket"):
         async with open_ttrpc(spec, announced.ttrpc_socket) as connection:
-            service = connection.service
-            yield Services(service("SchedulingService"), service("QueueingService"), connection.run)
+            yield Services({name: connection.service(name) for name in MESSAGES}, connection.run)
         return
-    stub: Any = scheduling_pb2_grpc.SchedulingServiceStub(channel)
-    queueing = UnaryCalls(queueing_pb2_grpc.QueueingServiceStub(channel))
+    scheduling: Any = scheduling_pb2_grpc.SchedulingServiceStub(channel)
+    stubs = {
+        "SchedulingService": UnaryCalls(scheduling),
+        "PlacementService": UnaryCalls(placement_pb2_grpc.PlacementServiceStub(channel)),
+        "QueueingService": UnaryCalls(queueing_pb2_grpc.QueueingServiceStub(channel)),
+    }
     if announced.converse:
-        conversation = Conversation(stub, together=announced.converse_together)
-        yield Services(conversation, queueing, conversation.run)
+        conversation = Conversation(scheduling, together=announced.converse_together)
+        yield Services({**stubs, "SchedulingService": conversation}, conversation.run)
     else:
-        yield Services(UnaryCalls(stub), queueing)
+        yield Services(stubs)

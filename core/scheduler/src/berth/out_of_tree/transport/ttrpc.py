@@ -23,17 +23,16 @@ from berth.config.out_of_tree.sidecars import SidecarSpec, socket_path
 from berth.framework.clock import nanoseconds
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError
 from berth.out_of_tree.limits import MESSAGE_BYTES, UNANSWERED, UNWRITTEN_BYTES
-from berth.out_of_tree.transport.rpc import Call, RpcError, late
+from berth.out_of_tree.transport.rpc import MESSAGES, Call, RpcError, late
 from berth.out_of_tree.transport.socket_access import held_socket
 from berth.out_of_tree.transport.traceparent import Metadata
-from berth_plugin_proto import queueing_pb2, scheduling_pb2, ttrpc_pb2
+from berth_plugin_proto import ttrpc_pb2
 
 HEADER = struct.Struct(">IIBB")
 """Length, stream id, type, flags."""
 REQUEST, RESPONSE = 1, 2
 _ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 _PACKAGE = "berth.plugin.v1"
-_MESSAGES = {"SchedulingService": scheduling_pb2, "QueueingService": queueing_pb2}
 
 
 class TtrpcFrameError(ValueError):
@@ -112,7 +111,7 @@ class TtrpcService:
 
     def __getattr__(self, name: str) -> Call:
         """The call of that name, such as `FilterScore`."""
-        response = getattr(_MESSAGES[self._name], f"{name}Response")
+        response = getattr(MESSAGES[self._name], f"{name}Response")
         service = f"{_PACKAGE}.{self._name}"
         head = ttrpc_pb2.TtrpcRequest(service=service, method=name).SerializeToString()
         send = self._connection.send
@@ -142,7 +141,7 @@ class Ttrpc(asyncio.Protocol):
         self.ended: asyncio.Future[Exception] = self._loop.create_future()
 
     def service(self, name: str) -> TtrpcService:
-        """The stub of that service, `SchedulingService` or `QueueingService`."""
+        """The stub of that service, one of `MESSAGES`."""
         return TtrpcService(self, name)
 
     async def run(self) -> None:

@@ -21,6 +21,7 @@ from berth.recordings.calls.frames import framed
 from berth.version import version
 from berth_plugin_proto import (
     identity_pb2,
+    placement_pb2,
     queueing_pb2,
     recording_pb2,
     scheduling_pb2,
@@ -132,6 +133,15 @@ class CallRecording:
         hints = recording_pb2.RecordedHints(request=request, response=response)
         hints.took.FromNanoseconds(int(seconds * 1e9))
         self._put(hints=hints)
+        self.closed(number)
+
+    def placed(self, number: int, request: Any, response: Any, seconds: float) -> None:
+        """Placements were asked for, or their scores; no response for a call that failed."""
+        generates = isinstance(request, placement_pb2.GeneratePlacementsRequest)
+        asked, answered = ("generate", "generated") if generates else ("score", "scored")
+        placements = recording_pb2.RecordedPlacements(**{asked: request, answered: response})
+        placements.took.FromNanoseconds(int(seconds * 1e9))
+        self._put(placements=placements)
         self.closed(number)
 
     def opened(self) -> int:

@@ -51,11 +51,11 @@ export const ExtensionPoint = {
    */
   QUEUE_SORT: 14,
   /**
-   * PLACEMENT_GENERATE - SchedulingService.GeneratePlacements. Only for plugins that want to see
+   * PLACEMENT_GENERATE - PlacementService.GeneratePlacements. Only for plugins that want to see
    * nodes.
    */
   PLACEMENT_GENERATE: 15,
-  /** PLACEMENT_SCORE - SchedulingService.ScorePlacements. Only for plugins that want to see nodes. */
+  /** PLACEMENT_SCORE - PlacementService.ScorePlacements. Only for plugins that want to see nodes. */
   PLACEMENT_SCORE: 16,
 } as const;
 
@@ -210,7 +210,7 @@ export interface Capabilities {
     | undefined;
   /**
    * SchedulingService.Converse is served; the host then uses it for all
-   * scheduling calls.
+   * calls of that service.
    */
   converse: boolean;
   /**
@@ -225,9 +225,10 @@ export interface Capabilities {
   converseTogether: boolean;
   /**
    * The file name of a second unix socket, in the folder of the one that this
-   * answer came over, on which SchedulingService's unary calls and QueueingHints
-   * are served in ttrpc's frames (ttrpc.proto); the host then makes those calls
-   * there. Over TCP it is a protocol error.
+   * answer came over, on which the unary calls of SchedulingService,
+   * PlacementService and QueueingService are served in ttrpc's frames
+   * (ttrpc.proto); the host then makes those calls there. Over TCP it is a
+   * protocol error.
    */
   ttrpcSocket?:
     | string

@@ -5,7 +5,7 @@
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import type { handleBidiStreamingCall, handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
 import { Duration } from "../../../google/protobuf/duration.ts";
-import { Call, PodRef, Reason, Status } from "./common.ts";
+import { Call, Reason, Status } from "./common.ts";
 import { PodUpsert } from "./state.ts";
 
 export const protobufPackage = "berth.plugin.v1";
@@ -116,12 +116,6 @@ export interface ConverseRequest {
     | //
     /** As in the call of that name. */
     { $case: "filterOverlays"; value: FilterOverlaysRequest }
-    | //
-    /** As in the call of that name. */
-    { $case: "generatePlacements"; value: GeneratePlacementsRequest }
-    | //
-    /** As in the call of that name. */
-    { $case: "scorePlacements"; value: ScorePlacementsRequest }
     | undefined;
   /**
    * Further calls, which come after this one and in this order, as if each had
@@ -179,12 +173,6 @@ export interface ConverseResponse {
     | //
     /** As in the call of that name. */
     { $case: "filterOverlays"; value: FilterOverlaysResponse }
-    | //
-    /** As in the call of that name. */
-    { $case: "generatePlacements"; value: GeneratePlacementsResponse }
-    | //
-    /** As in the call of that name. */
-    { $case: "scorePlacements"; value: ScorePlacementsResponse }
     | undefined;
   /**
    * Further answers that were ready at the same time, to whatever calls; they
@@ -591,102 +579,6 @@ export interface CycleDoneRequest {
 export interface CycleDoneResponse {
 }
 
-/** PodGroup is the group that placements are for. */
-export interface PodGroup {
-  /** metadata.namespace of the group and its pods. */
-  namespace: string;
-  /** metadata.name. */
-  name: string;
-  /**
-   * The group's pods that have no node, without their objects, at most 8,000; the
-   * pod of the call is one of the group's. Those that have a node are in the
-   * state.
-   */
-  pods: PodRef[];
-}
-
-/** Placement is a set of nodes that a pod group may go to as a whole. */
-export interface Placement {
-  /** Unique among the placements of an answer, 1 to 253 bytes: shown to users. */
-  name: string;
-  /** One bit a node, as in Candidates; at least one is set. */
-  bitmap: Buffer;
-}
-
-/** GeneratePlacementsRequest asks for a group's placements. */
-export interface GeneratePlacementsRequest {
-  /** State, and the group's first pod. */
-  call:
-    | Call
-    | undefined;
-  /** The group. */
-  group:
-    | PodGroup
-    | undefined;
-  /** The nodes that placements are made of. Absent: all. */
-  candidates?: Candidates | undefined;
-}
-
-/** GeneratePlacementsResponse names them, in the order in which they are tried. */
-export interface GeneratePlacementsResponse {
-  /** As in FilterResponse. */
-  generation: number;
-  /**
-   * SUCCESS; SKIP: no opinion on this group, which may go to all nodes that were
-   * asked about; UNSCHEDULABLE or UNSCHEDULABLE_AND_UNRESOLVABLE: the group can go
-   * nowhere; ERROR.
-   */
-  status:
-    | Status
-    | undefined;
-  /** With SUCCESS only, at most 1,024. None: the group can go nowhere. */
-  placements: Placement[];
-}
-
-/** ProposedPlacement is a placement in which the group fits. */
-export interface ProposedPlacement {
-  /** The placement. Its name is empty where it is all nodes. */
-  placement:
-    | Placement
-    | undefined;
-  /** The pods that would be placed, by their indices in the group's pods. */
-  podIndices: number[];
-  /** The node of each, by its index in the call's generation. */
-  nodeIndices: number[];
-}
-
-/** ScorePlacementsRequest asks how good placements are. */
-export interface ScorePlacementsRequest {
-  /** State, and the group's first pod. */
-  call:
-    | Call
-    | undefined;
-  /** The group. */
-  group:
-    | PodGroup
-    | undefined;
-  /**
-   * The placements, or some of them where one message can't hold all; each is
-   * scored by itself.
-   */
-  proposed: ProposedPlacement[];
-}
-
-/** ScorePlacementsResponse scores them. */
-export interface ScorePlacementsResponse {
-  /** As in FilterResponse. */
-  generation: number;
-  /** SUCCESS, SKIP (no opinion) or ERROR. */
-  status:
-    | Status
-    | undefined;
-  /**
-   * One number for each placement, in the same order; the host normalizes over
-   * those of all calls. Present exactly when the status is SUCCESS.
-   */
-  scores?: Scores | undefined;
-}
-
 function createBaseConverseRequest(): ConverseRequest {
   return { id: 0, traceparent: undefined, timeout: undefined, call: undefined, also: [] };
 }
@@ -741,12 +633,6 @@ export const ConverseRequest: MessageFns<ConverseRequest> = {
         break;
       case "filterOverlays":
         FilterOverlaysRequest.encode(message.call.value, writer.uint32(130).fork()).join();
-        break;
-      case "generatePlacements":
-        GeneratePlacementsRequest.encode(message.call.value, writer.uint32(146).fork()).join();
-        break;
-      case "scorePlacements":
-        ScorePlacementsRequest.encode(message.call.value, writer.uint32(154).fork()).join();
         break;
     }
     for (const v of message.also) {
@@ -896,25 +782,6 @@ export const ConverseRequest: MessageFns<ConverseRequest> = {
             message.call = { $case: "filterOverlays", value: FilterOverlaysRequest.decode(reader, reader.uint32()) };
             continue;
           }
-          case 18: {
-            if (tag !== 146) {
-              break;
-            }
-
-            message.call = {
-              $case: "generatePlacements",
-              value: GeneratePlacementsRequest.decode(reader, reader.uint32()),
-            };
-            continue;
-          }
-          case 19: {
-            if (tag !== 154) {
-              break;
-            }
-
-            message.call = { $case: "scorePlacements", value: ScorePlacementsRequest.decode(reader, reader.uint32()) };
-            continue;
-          }
           case 17: {
             if (tag !== 138) {
               break;
@@ -987,12 +854,6 @@ export const ConverseResponse: MessageFns<ConverseResponse> = {
         break;
       case "filterOverlays":
         FilterOverlaysResponse.encode(message.answer.value, writer.uint32(130).fork()).join();
-        break;
-      case "generatePlacements":
-        GeneratePlacementsResponse.encode(message.answer.value, writer.uint32(146).fork()).join();
-        break;
-      case "scorePlacements":
-        ScorePlacementsResponse.encode(message.answer.value, writer.uint32(154).fork()).join();
         break;
     }
     for (const v of message.also) {
@@ -1132,28 +993,6 @@ export const ConverseResponse: MessageFns<ConverseResponse> = {
             }
 
             message.answer = { $case: "filterOverlays", value: FilterOverlaysResponse.decode(reader, reader.uint32()) };
-            continue;
-          }
-          case 18: {
-            if (tag !== 146) {
-              break;
-            }
-
-            message.answer = {
-              $case: "generatePlacements",
-              value: GeneratePlacementsResponse.decode(reader, reader.uint32()),
-            };
-            continue;
-          }
-          case 19: {
-            if (tag !== 154) {
-              break;
-            }
-
-            message.answer = {
-              $case: "scorePlacements",
-              value: ScorePlacementsResponse.decode(reader, reader.uint32()),
-            };
             continue;
           }
           case 17: {
@@ -3063,499 +2902,6 @@ export const CycleDoneResponse: MessageFns<CycleDoneResponse> = {
   },
 };
 
-function createBasePodGroup(): PodGroup {
-  return { namespace: "", name: "", pods: [] };
-}
-
-export const PodGroup: MessageFns<PodGroup> = {
-  encode(message: PodGroup, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.namespace !== "") {
-      writer.uint32(10).string(message.namespace);
-    }
-    if (message.name !== "") {
-      writer.uint32(18).string(message.name);
-    }
-    for (const v of message.pods) {
-      PodRef.encode(v!, writer.uint32(26).fork()).join();
-    }
-    return writer;
-  },
-
-  decode(input: BinaryReader | Uint8Array, length?: number): PodGroup {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBasePodGroup();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-          case 1: {
-            if (tag !== 10) {
-              break;
-            }
-
-            message.namespace = reader.string();
-            continue;
-          }
-          case 2: {
-            if (tag !== 18) {
-              break;
-            }
-
-            message.name = reader.string();
-            continue;
-          }
-          case 3: {
-            if (tag !== 26) {
-              break;
-            }
-
-            message.pods.push(PodRef.decode(reader, reader.uint32()));
-            continue;
-          }
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
-      }
-      return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-};
-
-function createBasePlacement(): Placement {
-  return { name: "", bitmap: Buffer.alloc(0) };
-}
-
-export const Placement: MessageFns<Placement> = {
-  encode(message: Placement, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.name !== "") {
-      writer.uint32(10).string(message.name);
-    }
-    if (message.bitmap.length !== 0) {
-      writer.uint32(18).bytes(message.bitmap);
-    }
-    return writer;
-  },
-
-  decode(input: BinaryReader | Uint8Array, length?: number): Placement {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBasePlacement();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-          case 1: {
-            if (tag !== 10) {
-              break;
-            }
-
-            message.name = reader.string();
-            continue;
-          }
-          case 2: {
-            if (tag !== 18) {
-              break;
-            }
-
-            message.bitmap = Buffer.from(reader.bytes());
-            continue;
-          }
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
-      }
-      return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-};
-
-function createBaseGeneratePlacementsRequest(): GeneratePlacementsRequest {
-  return { call: undefined, group: undefined, candidates: undefined };
-}
-
-export const GeneratePlacementsRequest: MessageFns<GeneratePlacementsRequest> = {
-  encode(message: GeneratePlacementsRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.call !== undefined) {
-      Call.encode(message.call, writer.uint32(10).fork()).join();
-    }
-    if (message.group !== undefined) {
-      PodGroup.encode(message.group, writer.uint32(18).fork()).join();
-    }
-    if (message.candidates !== undefined) {
-      Candidates.encode(message.candidates, writer.uint32(26).fork()).join();
-    }
-    return writer;
-  },
-
-  decode(input: BinaryReader | Uint8Array, length?: number): GeneratePlacementsRequest {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBaseGeneratePlacementsRequest();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-          case 1: {
-            if (tag !== 10) {
-              break;
-            }
-
-            message.call = Call.decode(reader, reader.uint32());
-            continue;
-          }
-          case 2: {
-            if (tag !== 18) {
-              break;
-            }
-
-            message.group = PodGroup.decode(reader, reader.uint32());
-            continue;
-          }
-          case 3: {
-            if (tag !== 26) {
-              break;
-            }
-
-            message.candidates = Candidates.decode(reader, reader.uint32());
-            continue;
-          }
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
-      }
-      return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-};
-
-function createBaseGeneratePlacementsResponse(): GeneratePlacementsResponse {
-  return { generation: 0, status: undefined, placements: [] };
-}
-
-export const GeneratePlacementsResponse: MessageFns<GeneratePlacementsResponse> = {
-  encode(message: GeneratePlacementsResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.generation !== 0) {
-      writer.uint32(8).int64(message.generation);
-    }
-    if (message.status !== undefined) {
-      Status.encode(message.status, writer.uint32(18).fork()).join();
-    }
-    for (const v of message.placements) {
-      Placement.encode(v!, writer.uint32(26).fork()).join();
-    }
-    return writer;
-  },
-
-  decode(input: BinaryReader | Uint8Array, length?: number): GeneratePlacementsResponse {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBaseGeneratePlacementsResponse();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-          case 1: {
-            if (tag !== 8) {
-              break;
-            }
-
-            message.generation = longToNumber(reader.int64());
-            continue;
-          }
-          case 2: {
-            if (tag !== 18) {
-              break;
-            }
-
-            message.status = Status.decode(reader, reader.uint32());
-            continue;
-          }
-          case 3: {
-            if (tag !== 26) {
-              break;
-            }
-
-            message.placements.push(Placement.decode(reader, reader.uint32()));
-            continue;
-          }
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
-      }
-      return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-};
-
-function createBaseProposedPlacement(): ProposedPlacement {
-  return { placement: undefined, podIndices: [], nodeIndices: [] };
-}
-
-export const ProposedPlacement: MessageFns<ProposedPlacement> = {
-  encode(message: ProposedPlacement, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.placement !== undefined) {
-      Placement.encode(message.placement, writer.uint32(10).fork()).join();
-    }
-    if (message.podIndices.length !== 0) {
-      writer.uint32(18).fork();
-      for (const v of message.podIndices) {
-        writer.uint32(v);
-      }
-      writer.join();
-    }
-    if (message.nodeIndices.length !== 0) {
-      writer.uint32(26).fork();
-      for (const v of message.nodeIndices) {
-        writer.uint32(v);
-      }
-      writer.join();
-    }
-    return writer;
-  },
-
-  decode(input: BinaryReader | Uint8Array, length?: number): ProposedPlacement {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBaseProposedPlacement();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-          case 1: {
-            if (tag !== 10) {
-              break;
-            }
-
-            message.placement = Placement.decode(reader, reader.uint32());
-            continue;
-          }
-          case 2: {
-            if (tag === 16) {
-              message.podIndices.push(reader.uint32());
-
-              continue;
-            }
-
-            if (tag === 18) {
-              const end2 = reader.uint32() + reader.pos;
-              while (reader.pos < end2) {
-                message.podIndices.push(reader.uint32());
-              }
-
-              continue;
-            }
-
-            break;
-          }
-          case 3: {
-            if (tag === 24) {
-              message.nodeIndices.push(reader.uint32());
-
-              continue;
-            }
-
-            if (tag === 26) {
-              const end2 = reader.uint32() + reader.pos;
-              while (reader.pos < end2) {
-                message.nodeIndices.push(reader.uint32());
-              }
-
-              continue;
-            }
-
-            break;
-          }
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
-      }
-      return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-};
-
-function createBaseScorePlacementsRequest(): ScorePlacementsRequest {
-  return { call: undefined, group: undefined, proposed: [] };
-}
-
-export const ScorePlacementsRequest: MessageFns<ScorePlacementsRequest> = {
-  encode(message: ScorePlacementsRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.call !== undefined) {
-      Call.encode(message.call, writer.uint32(10).fork()).join();
-    }
-    if (message.group !== undefined) {
-      PodGroup.encode(message.group, writer.uint32(18).fork()).join();
-    }
-    for (const v of message.proposed) {
-      ProposedPlacement.encode(v!, writer.uint32(26).fork()).join();
-    }
-    return writer;
-  },
-
-  decode(input: BinaryReader | Uint8Array, length?: number): ScorePlacementsRequest {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBaseScorePlacementsRequest();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-          case 1: {
-            if (tag !== 10) {
-              break;
-            }
-
-            message.call = Call.decode(reader, reader.uint32());
-            continue;
-          }
-          case 2: {
-            if (tag !== 18) {
-              break;
-            }
-
-            message.group = PodGroup.decode(reader, reader.uint32());
-            continue;
-          }
-          case 3: {
-            if (tag !== 26) {
-              break;
-            }
-
-            message.proposed.push(ProposedPlacement.decode(reader, reader.uint32()));
-            continue;
-          }
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
-      }
-      return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-};
-
-function createBaseScorePlacementsResponse(): ScorePlacementsResponse {
-  return { generation: 0, status: undefined, scores: undefined };
-}
-
-export const ScorePlacementsResponse: MessageFns<ScorePlacementsResponse> = {
-  encode(message: ScorePlacementsResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.generation !== 0) {
-      writer.uint32(8).int64(message.generation);
-    }
-    if (message.status !== undefined) {
-      Status.encode(message.status, writer.uint32(18).fork()).join();
-    }
-    if (message.scores !== undefined) {
-      Scores.encode(message.scores, writer.uint32(26).fork()).join();
-    }
-    return writer;
-  },
-
-  decode(input: BinaryReader | Uint8Array, length?: number): ScorePlacementsResponse {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBaseScorePlacementsResponse();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-          case 1: {
-            if (tag !== 8) {
-              break;
-            }
-
-            message.generation = longToNumber(reader.int64());
-            continue;
-          }
-          case 2: {
-            if (tag !== 18) {
-              break;
-            }
-
-            message.status = Status.decode(reader, reader.uint32());
-            continue;
-          }
-          case 3: {
-            if (tag !== 26) {
-              break;
-            }
-
-            message.scores = Scores.decode(reader, reader.uint32());
-            continue;
-          }
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
-      }
-      return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-};
-
 /**
  * SchedulingService is asked during a pod's scheduling and binding cycle. All
  * vectors have one entry for each node of the call's generation, unless Candidates
@@ -3712,33 +3058,6 @@ export const SchedulingServiceService = {
     responseDeserialize: (value: Buffer): CycleDoneResponse => CycleDoneResponse.decode(value),
   },
   /**
-   * GeneratePlacements says which sets of nodes a pod group may go to as a
-   * whole. The host tries the group's pods in each of them.
-   */
-  generatePlacements: {
-    path: "/berth.plugin.v1.SchedulingService/GeneratePlacements" as const,
-    requestStream: false as const,
-    responseStream: false as const,
-    requestSerialize: (value: GeneratePlacementsRequest): Buffer =>
-      Buffer.from(GeneratePlacementsRequest.encode(value).finish()),
-    requestDeserialize: (value: Buffer): GeneratePlacementsRequest => GeneratePlacementsRequest.decode(value),
-    responseSerialize: (value: GeneratePlacementsResponse): Buffer =>
-      Buffer.from(GeneratePlacementsResponse.encode(value).finish()),
-    responseDeserialize: (value: Buffer): GeneratePlacementsResponse => GeneratePlacementsResponse.decode(value),
-  },
-  /** ScorePlacements ranks the placements in which a pod group fits. */
-  scorePlacements: {
-    path: "/berth.plugin.v1.SchedulingService/ScorePlacements" as const,
-    requestStream: false as const,
-    responseStream: false as const,
-    requestSerialize: (value: ScorePlacementsRequest): Buffer =>
-      Buffer.from(ScorePlacementsRequest.encode(value).finish()),
-    requestDeserialize: (value: Buffer): ScorePlacementsRequest => ScorePlacementsRequest.decode(value),
-    responseSerialize: (value: ScorePlacementsResponse): Buffer =>
-      Buffer.from(ScorePlacementsResponse.encode(value).finish()),
-    responseDeserialize: (value: Buffer): ScorePlacementsResponse => ScorePlacementsResponse.decode(value),
-  },
-  /**
    * Converse carries all the calls above over one stream, which costs a
    * fraction of calls of their own. Optional: see Capabilities.converse. The
    * host opens it once; it stays open. Answers may come in any order.
@@ -3797,13 +3116,6 @@ export interface SchedulingServiceServer extends UntypedServiceImplementation {
    * afterwards, so what was kept for it can go.
    */
   cycleDone: handleUnaryCall<CycleDoneRequest, CycleDoneResponse>;
-  /**
-   * GeneratePlacements says which sets of nodes a pod group may go to as a
-   * whole. The host tries the group's pods in each of them.
-   */
-  generatePlacements: handleUnaryCall<GeneratePlacementsRequest, GeneratePlacementsResponse>;
-  /** ScorePlacements ranks the placements in which a pod group fits. */
-  scorePlacements: handleUnaryCall<ScorePlacementsRequest, ScorePlacementsResponse>;
   /**
    * Converse carries all the calls above over one stream, which costs a
    * fraction of calls of their own. Optional: see Capabilities.converse. The

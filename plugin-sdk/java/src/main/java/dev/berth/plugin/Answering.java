@@ -81,6 +81,9 @@ final class Answering {
     if (QueueMethod.ALL.containsKey(name)) {
       return "QueueingService";
     }
+    if (Method.PLACEMENT.containsKey(name)) {
+      return "PlacementService";
+    }
     return Method.ALL.containsKey(name) ? "SchedulingService" : "IdentityService";
   }
 

@@ -1,6 +1,7 @@
 package dev.berth.plugin;
 
 import berth.plugin.v1.Common;
+import berth.plugin.v1.PlacementOuterClass;
 import berth.plugin.v1.Scheduling;
 import com.google.protobuf.Message;
 import java.util.Map;
@@ -9,10 +10,10 @@ import java.util.function.Function;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** A unary call of SchedulingService, by whichever way it comes. */
+/** A unary call about a pod or its group, by whichever way it comes. */
 record Method<Q extends Message, R extends Message>(
     String name, Q empty, Function<Q, Common.Call> head, BiFunction<Asked, Q, R> function) {
-  /** All of them, by name. */
+  /** Those of SchedulingService, by name. */
   static final Map<String, Method<?, ?>> ALL =
       Stream.of(
               new Method<>(
@@ -79,16 +80,21 @@ record Method<Q extends Message, R extends Message>(
                   "CycleDone",
                   Scheduling.CycleDoneRequest.getDefaultInstance(),
                   Scheduling.CycleDoneRequest::getCall,
-                  Binding::cycleDone),
+                  Binding::cycleDone))
+          .collect(Collectors.toMap(Method::name, each -> each));
+
+  /** Those of PlacementService, by name. */
+  static final Map<String, Method<?, ?>> PLACEMENT =
+      Stream.of(
               new Method<>(
                   "GeneratePlacements",
-                  Scheduling.GeneratePlacementsRequest.getDefaultInstance(),
-                  Scheduling.GeneratePlacementsRequest::getCall,
+                  PlacementOuterClass.GeneratePlacementsRequest.getDefaultInstance(),
+                  PlacementOuterClass.GeneratePlacementsRequest::getCall,
                   Placing::generate),
               new Method<>(
                   "ScorePlacements",
-                  Scheduling.ScorePlacementsRequest.getDefaultInstance(),
-                  Scheduling.ScorePlacementsRequest::getCall,
+                  PlacementOuterClass.ScorePlacementsRequest.getDefaultInstance(),
+                  PlacementOuterClass.ScorePlacementsRequest::getCall,
                   Placing::score))
           .collect(Collectors.toMap(Method::name, each -> each));
 

@@ -1,6 +1,6 @@
 package dev.berth.plugin;
 
-import berth.plugin.v1.Scheduling;
+import berth.plugin.v1.PlacementOuterClass;
 import com.google.protobuf.ByteString;
 import io.fabric8.kubernetes.api.model.Pod;
 import java.util.ArrayList;
@@ -16,13 +16,13 @@ final class Placing {
 
   private Placing() {}
 
-  static Scheduling.GeneratePlacementsResponse generate(
-      Asked asked, Scheduling.GeneratePlacementsRequest request) {
+  static PlacementOuterClass.GeneratePlacementsResponse generate(
+      Asked asked, PlacementOuterClass.GeneratePlacementsRequest request) {
     Pod pod = asked.pod();
     Nodes nodes =
         asked.session.nodes(asked.head, request.hasCandidates() ? request.getCandidates() : null);
-    Scheduling.GeneratePlacementsResponse.Builder made =
-        Scheduling.GeneratePlacementsResponse.newBuilder()
+    PlacementOuterClass.GeneratePlacementsResponse.Builder made =
+        PlacementOuterClass.GeneratePlacementsResponse.newBuilder()
             .setGeneration(asked.session.mirror.generation);
     if (!(asked.plugin instanceof Plugin.GeneratePlacements plugin)) {
       return made.setStatus(Asked.SKIP).build();
@@ -42,10 +42,10 @@ final class Placing {
   }
 
   /** The sets without nodes that were not asked about; one that has no node then is none. */
-  private static List<Scheduling.Placement> pack(Placements placements, Nodes nodes) {
+  private static List<PlacementOuterClass.Placement> pack(Placements placements, Nodes nodes) {
     BitSet asked = new BitSet(nodes.size());
     nodes.asked().forEach(asked::set);
-    List<Scheduling.Placement> packed = new ArrayList<>();
+    List<PlacementOuterClass.Placement> packed = new ArrayList<>();
     placements.sets.forEach(
         (name, set) -> {
           if (set.length() > nodes.size()) {
@@ -56,14 +56,15 @@ final class Placing {
           chosen.and(asked);
           if (!chosen.isEmpty()) {
             ByteString bitmap = Packing.bits(chosen, nodes.size());
-            packed.add(Scheduling.Placement.newBuilder().setName(name).setBitmap(bitmap).build());
+            packed.add(
+                PlacementOuterClass.Placement.newBuilder().setName(name).setBitmap(bitmap).build());
           }
         });
     return packed;
   }
 
-  static Scheduling.ScorePlacementsResponse score(
-      Asked asked, Scheduling.ScorePlacementsRequest request) {
+  static PlacementOuterClass.ScorePlacementsResponse score(
+      Asked asked, PlacementOuterClass.ScorePlacementsRequest request) {
     Pod pod = asked.pod();
     Nodes nodes = asked.session.nodes(asked.head, null);
     PodGroup group = PodGroup.of(request.getGroup());
@@ -71,8 +72,8 @@ final class Placing {
         request.getProposedList().stream()
             .map(each -> ProposedPlacement.of(each, group, nodes.size()))
             .toList();
-    Scheduling.ScorePlacementsResponse.Builder made =
-        Scheduling.ScorePlacementsResponse.newBuilder()
+    PlacementOuterClass.ScorePlacementsResponse.Builder made =
+        PlacementOuterClass.ScorePlacementsResponse.newBuilder()
             .setGeneration(asked.session.mirror.generation);
     if (!(asked.plugin instanceof Plugin.ScorePlacements plugin)) {
       return made.setStatus(Asked.SKIP).build();

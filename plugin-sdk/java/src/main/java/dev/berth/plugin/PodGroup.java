@@ -1,6 +1,6 @@
 package dev.berth.plugin;
 
-import berth.plugin.v1.Scheduling;
+import berth.plugin.v1.PlacementOuterClass;
 import java.util.List;
 
 /**
@@ -8,7 +8,7 @@ import java.util.List;
  * Nodes}.
  */
 public record PodGroup(String namespace, String name, List<PodKey> pods) {
-  static PodGroup of(Scheduling.PodGroup message) {
+  static PodGroup of(PlacementOuterClass.PodGroup message) {
     List<PodKey> pods = message.getPodsList().stream().map(PodKey::of).toList();
     return new PodGroup(message.getNamespace(), message.getName(), pods);
   }

@@ -1,6 +1,6 @@
 package dev.berth.plugin;
 
-import berth.plugin.v1.Scheduling;
+import berth.plugin.v1.PlacementOuterClass;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.List;
@@ -15,7 +15,8 @@ public record ProposedPlacement(String name, BitSet nodes, List<Assignment> assi
    *
    * @throws CallException if the message is about another group, or other nodes
    */
-  static ProposedPlacement of(Scheduling.ProposedPlacement message, PodGroup group, int count) {
+  static ProposedPlacement of(
+      PlacementOuterClass.ProposedPlacement message, PodGroup group, int count) {
     if (message.getPodIndicesCount() != message.getNodeIndicesCount()) {
       throw CallException.invalid("proposed: not one node for each pod");
     }

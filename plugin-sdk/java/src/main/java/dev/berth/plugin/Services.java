@@ -2,6 +2,7 @@ package dev.berth.plugin;
 
 import berth.plugin.v1.Identity;
 import berth.plugin.v1.IdentityServiceGrpc;
+import berth.plugin.v1.PlacementServiceGrpc;
 import berth.plugin.v1.Queueing;
 import berth.plugin.v1.QueueingServiceGrpc;
 import berth.plugin.v1.Scheduling;
@@ -18,6 +19,7 @@ import io.grpc.ServerCall;
 import io.grpc.ServerCallHandler;
 import io.grpc.ServerInterceptor;
 import io.grpc.ServerServiceDefinition;
+import io.grpc.ServiceDescriptor;
 import io.grpc.Status;
 import io.grpc.stub.ServerCallStreamObserver;
 import io.grpc.stub.ServerCalls;
@@ -54,7 +56,7 @@ final class Services {
   }
 
   List<ServerServiceDefinition> definitions() {
-    return List.of(identity(), state(), scheduling(), queueing());
+    return List.of(identity(), state(), scheduling(), placement(), queueing());
   }
 
   /** Ends the streams; calls that run are answered first. */
@@ -102,20 +104,30 @@ final class Services {
     return stream;
   }
 
-  @SuppressWarnings({"unchecked", "rawtypes"}) // the descriptors' types are the table's
   private ServerServiceDefinition scheduling() {
-    ServerServiceDefinition.Builder made =
-        ServerServiceDefinition.builder(SchedulingServiceGrpc.getServiceDescriptor());
-    for (MethodDescriptor each : SchedulingServiceGrpc.getServiceDescriptor().getMethods()) {
-      Method<?, ?> method = Method.ALL.get(each.getBareMethodName());
+    return about(SchedulingServiceGrpc.getServiceDescriptor(), Method.ALL)
+        .addMethod(
+            SchedulingServiceGrpc.getConverseMethod(),
+            ServerCalls.asyncBidiStreamingCall(this::converse))
+        .build();
+  }
+
+  private ServerServiceDefinition placement() {
+    return about(PlacementServiceGrpc.getServiceDescriptor(), Method.PLACEMENT).build();
+  }
+
+  /** The unary calls of a service about pods and their groups. */
+  @SuppressWarnings({"unchecked", "rawtypes"}) // the descriptors' types are the table's
+  private ServerServiceDefinition.Builder about(
+      ServiceDescriptor service, Map<String, Method<?, ?>> methods) {
+    ServerServiceDefinition.Builder made = ServerServiceDefinition.builder(service);
+    for (MethodDescriptor each : service.getMethods()) {
+      Method<?, ?> method = methods.get(each.getBareMethodName());
       if (method != null) {
         made.addMethod(each, unary(request -> answer(method, (Message) request)));
       }
     }
-    return made.addMethod(
-            SchedulingServiceGrpc.getConverseMethod(),
-            ServerCalls.asyncBidiStreamingCall(this::converse))
-        .build();
+    return made;
   }
 
   private Message answer(Method<?, ?> method, Message request) {

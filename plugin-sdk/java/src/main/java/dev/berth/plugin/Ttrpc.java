@@ -36,7 +36,10 @@ final class Ttrpc {
   private static final int LONGEST = 4 << 20;
   private static final byte REQUEST = 1;
   private static final byte RESPONSE = 2;
-  private static final String SCHEDULING = "berth.plugin.v1.SchedulingService";
+  private static final Map<String, Map<String, Method<?, ?>>> METHODS =
+      Map.of(
+          "berth.plugin.v1.SchedulingService", Method.ALL,
+          "berth.plugin.v1.PlacementService", Method.PLACEMENT);
   private static final String QUEUEING = "berth.plugin.v1.QueueingService";
   private static final String ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo";
 
@@ -267,7 +270,7 @@ final class Ttrpc {
       throws InvalidProtocolBufferException {
 
     String name = request.getMethod();
-    Method<?, ?> method = request.getService().equals(SCHEDULING) ? Method.ALL.get(name) : null;
+    Method<?, ?> method = METHODS.getOrDefault(request.getService(), Map.of()).get(name);
     QueueMethod<?, ?> ofQueue =
         request.getService().equals(QUEUEING) ? QueueMethod.ALL.get(name) : null;
     if (method == null && ofQueue == null) {

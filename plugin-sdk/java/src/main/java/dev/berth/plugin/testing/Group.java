@@ -1,6 +1,7 @@
 package dev.berth.plugin.testing;
 
 import berth.plugin.v1.Common;
+import berth.plugin.v1.PlacementOuterClass;
 import berth.plugin.v1.Scheduling;
 import dev.berth.plugin.Status;
 import io.fabric8.kubernetes.api.model.Pod;
@@ -31,18 +32,18 @@ public final class Group {
   /** Asks for placements, made of all nodes or those named. */
   public Placed placements(String... nodeNames) {
     host.update();
-    Scheduling.GeneratePlacementsRequest.Builder request =
-        Scheduling.GeneratePlacementsRequest.newBuilder()
+    PlacementOuterClass.GeneratePlacementsRequest.Builder request =
+        PlacementOuterClass.GeneratePlacementsRequest.newBuilder()
             .setCall(host.call(pods.get(0)))
             .setGroup(message());
     if (nodeNames.length > 0) {
       request.setCandidates(
           Scheduling.Candidates.newBuilder().setBitmap(host.bitmap(List.of(nodeNames))));
     }
-    Scheduling.GeneratePlacementsResponse response =
-        host.stub().generatePlacements(request.build());
+    PlacementOuterClass.GeneratePlacementsResponse response =
+        host.placement().generatePlacements(request.build());
     Map<String, List<String>> placements = new LinkedHashMap<>();
-    for (Scheduling.Placement each : response.getPlacementsList()) {
+    for (PlacementOuterClass.Placement each : response.getPlacementsList()) {
       BitSet nodes = BitSet.valueOf(each.getBitmap().toByteArray());
       placements.put(each.getName(), nodes.stream().mapToObj(host.cluster.names::get).toList());
     }
@@ -52,12 +53,13 @@ public final class Group {
   /** Asks about proposals, each node names by pod names; a proposal has the nodes that it uses. */
   public Scored scores(List<Map<String, String>> proposals) {
     host.update();
-    Scheduling.ScorePlacementsRequest.Builder request =
-        Scheduling.ScorePlacementsRequest.newBuilder()
+    PlacementOuterClass.ScorePlacementsRequest.Builder request =
+        PlacementOuterClass.ScorePlacementsRequest.newBuilder()
             .setCall(host.call(pods.get(0)))
             .setGroup(message());
     proposals.forEach(each -> request.addProposed(proposal(each)));
-    Scheduling.ScorePlacementsResponse response = host.stub().scorePlacements(request.build());
+    PlacementOuterClass.ScorePlacementsResponse response =
+        host.placement().scorePlacements(request.build());
     List<Long> scores = new ArrayList<>();
     for (int i = 0; response.hasScores() && i < proposals.size(); i++) {
       scores.add(Host.number(response.getScores(), i));
@@ -65,9 +67,9 @@ public final class Group {
     return new Scored(Host.status(response.getStatus()), scores);
   }
 
-  private Scheduling.PodGroup message() {
-    Scheduling.PodGroup.Builder made =
-        Scheduling.PodGroup.newBuilder()
+  private PlacementOuterClass.PodGroup message() {
+    PlacementOuterClass.PodGroup.Builder made =
+        PlacementOuterClass.PodGroup.newBuilder()
             .setNamespace(pods.get(0).getMetadata().getNamespace())
             .setName(name);
     for (Pod pod : pods) {
@@ -76,12 +78,12 @@ public final class Group {
     return made.build();
   }
 
-  private Scheduling.ProposedPlacement proposal(Map<String, String> nodes) {
+  private PlacementOuterClass.ProposedPlacement proposal(Map<String, String> nodes) {
     List<String> names = List.copyOf(nodes.values());
-    Scheduling.ProposedPlacement.Builder made =
-        Scheduling.ProposedPlacement.newBuilder()
+    PlacementOuterClass.ProposedPlacement.Builder made =
+        PlacementOuterClass.ProposedPlacement.newBuilder()
             .setPlacement(
-                Scheduling.Placement.newBuilder()
+                PlacementOuterClass.Placement.newBuilder()
                     .setName("proposal")
                     .setBitmap(host.bitmap(names)));
     for (int i = 0; i < pods.size(); i++) {

@@ -3,6 +3,7 @@ package dev.berth.plugin.testing;
 import berth.plugin.v1.Common;
 import berth.plugin.v1.Identity;
 import berth.plugin.v1.IdentityServiceGrpc;
+import berth.plugin.v1.PlacementServiceGrpc;
 import berth.plugin.v1.Queueing;
 import berth.plugin.v1.QueueingServiceGrpc;
 import berth.plugin.v1.Scheduling;
@@ -547,6 +548,11 @@ public final class Host implements AutoCloseable {
 
   SchedulingServiceGrpc.SchedulingServiceBlockingStub stub() {
     return SchedulingServiceGrpc.newBlockingStub(channel)
+        .withDeadlineAfter(PATIENCE_SECONDS, TimeUnit.SECONDS);
+  }
+
+  PlacementServiceGrpc.PlacementServiceBlockingStub placement() {
+    return PlacementServiceGrpc.newBlockingStub(channel)
         .withDeadlineAfter(PATIENCE_SECONDS, TimeUnit.SECONDS);
   }
 
