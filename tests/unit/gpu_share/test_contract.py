@@ -6,6 +6,7 @@ import pytest
 from berth_gpu_share.contract import (
     COUNT,
     DEVICES,
+    MEMORY,
     MILLI,
     RESOURCE,
     Demand,
@@ -34,6 +35,14 @@ def pod(document):
             make_pod("p", requests={RESOURCE: "2k"}, annotations={COUNT: "2"}), Demand(2, 1000), id="two GPUs"
         ),
         pytest.param(
+            make_pod("p", requests={RESOURCE: "1k"}, annotations={COUNT: "2"}),
+            Demand(2, 500),
+            id="two shares",
+        ),
+        pytest.param(
+            make_pod("p", annotations={MEMORY: "2000"}), Demand(1, 0, memory=2000), id="memory in MiB alone"
+        ),
+        pytest.param(
             gpu_pod("p", 300, models="A10|T4"),
             Demand(1, 300, frozenset({"A10", "T4"}), 1000),
             id="models",
@@ -49,9 +58,9 @@ def test_demand(document, demand):
     ("requests", "notes", "complaint"),
     [
         pytest.param(460, {MILLI: "500"}, "1 x 500 milli-GPU do not make the requested 460", id="sum"),
-        pytest.param(1000, {COUNT: "2"}, "only whole GPUs", id="shares of several"),
         pytest.param(2000, {}, "there are 1000", id="more than one without a count"),
         pytest.param(460, {COUNT: "x"}, "not a number above 0: 'x'", id="no number"),
+        pytest.param(460, {MEMORY: "9"}, "is beside a request of .*; write one of them", id="two words"),
         pytest.param(460, {COUNT: "0"}, "not a number above 0", id="zero"),
     ],
 )

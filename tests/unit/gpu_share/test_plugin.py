@@ -66,11 +66,11 @@ async def test_no_gpu_no_opinion():
 async def test_nonsense_is_turned_down_once():
     """A contradictory demand is the pod's own fault, on every node."""
     async with running(GpuShare(), *NODES) as host:
-        pod = make_pod("p", requests={RESOURCE: 1000}, annotations={COUNT: "2"})
+        pod = make_pod("p", requests={RESOURCE: 1000}, annotations={COUNT: "3"})
         status = (await host.filter(pod)).status
 
     assert status.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-    assert "only whole GPUs" in status.reasons[0]
+    assert "pod default/p: 3 x 333 milli-GPU do not make the requested 1000" == status.reasons[0]
 
 
 async def test_devices_are_written():

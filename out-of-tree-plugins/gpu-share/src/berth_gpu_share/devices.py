@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from berth_gpu_share.contract import MODEL, WHOLE, Demand, devices_of
+from berth_gpu_share.contract import WHOLE, Demand, devices_of, memory_of, model_of
 from berth_sdk import Node
 
 USUAL_DEVICES = 8
@@ -28,8 +28,8 @@ class Share:
 class DeviceTable:
     """What is left on every node, by its index.
 
-    Shapes: left int64 (n, d), -1 where a node has no such device; kinds int64 (n, d + 1); count, model, free,
-        largest, untouched, cpu, cpu_left, order, version int64 (n,).
+    Shapes: left int64 (n, d), -1 where a node has no such device; kinds int64 (n, d + 1); count, model,
+        memory, free, largest, untouched, cpu, cpu_left, order, version int64 (n,).
     Units: left, free and largest in thousandths of a device, cpu and cpu_left in thousandths of a core.
     """
 
@@ -62,6 +62,11 @@ class DeviceTable:
     def model(self) -> Int:
         """Return the number of each node's model in `models`."""
         return self._columns["model"][: self.size]
+
+    @property
+    def memory(self) -> Int:
+        """Return the memory of each of a node's devices, in MiB, 0 where that is not known."""
+        return self._columns["memory"][: self.size]
 
     @property
     def free(self) -> Int:
@@ -117,7 +122,8 @@ class DeviceTable:
         count = devices_of(node)
         self._reserve_room(count)
         self._columns["count"][index] = count
-        self._columns["model"][index] = self.models.setdefault(node.labels.get(MODEL, ""), len(self.models))
+        self._columns["model"][index] = self.models.setdefault(model_of(node), len(self.models))
+        self._columns["memory"][index] = memory_of(node)
         self._columns["cpu"][index] = node.allocatable("cpu")
         self._columns["order"][index] = self._place(node.name)
         self.charge(index, shares)
@@ -169,8 +175,11 @@ class DeviceTable:
 
     def room(self, demand: Demand) -> Mask:
         """Return where enough is free for the demand, models aside."""
-        if demand.count > 1 or demand.milli == WHOLE:
+        if demand.milli == WHOLE:
             return self.untouched >= demand.count
+        if demand.count > 1:
+            several: Mask = (self.left >= demand.milli).sum(axis=1) >= demand.count
+            return several
         return self.largest >= demand.milli
 
     def _place(self, name: str) -> int:
@@ -184,7 +193,18 @@ class DeviceTable:
     def _allocate(self, rows: int, columns: int) -> None:
         self._left = np.full((rows, columns), -1, np.int64)
         self._kinds = np.zeros((rows, columns + 1), np.int64)
-        names = ("count", "model", "free", "largest", "untouched", "cpu", "cpu_left", "order", "version")
+        names = (
+            "count",
+            "model",
+            "memory",
+            "free",
+            "largest",
+            "untouched",
+            "cpu",
+            "cpu_left",
+            "order",
+            "version",
+        )
         self._columns: dict[str, Int] = {name: np.zeros(rows, np.int64) for name in names}
 
     def _reserve_room(self, devices: int) -> None:

@@ -147,7 +147,7 @@ class FragmentationGradientDescent:
 
     def pick(self, demand: Demand, table: DeviceTable, index: int) -> tuple[int, ...] | None:
         """Choose the device that leaves least fragmentation, or the first untouched ones."""
-        if demand.milli == WHOLE:
+        if demand.milli == WHOLE or demand.count > 1:
             return tightest(demand, table.left[index])
         if table.largest[index] < demand.milli:
             return None
@@ -177,8 +177,8 @@ class FragmentationGradientDescent:
         cpu_left = cpu_left - demand.cpu
         if not demand.count:
             gained = (before - fragments(left, cpu_left, allowed, self.workload))[:, None]
-        elif demand.milli == WHOLE:
-            possible, after = _without(demand.count, left)
+        elif demand.milli == WHOLE or demand.count > 1:
+            possible, after = _without(demand, left)
             gained = before - fragments(after, cpu_left, allowed, self.workload)
             gained = np.where(possible, gained, -STEEPEST)[:, None]
         else:
@@ -190,11 +190,14 @@ class FragmentationGradientDescent:
         return points.astype(np.int64), device
 
 
-def _without(count: int, left: Int) -> tuple[Mask, Int]:
-    """Return where there are that many unused devices, and what is left without the first of them.
+def _without(demand: Demand, left: Int) -> tuple[Mask, Int]:
+    """Return where that many devices have room, and what is left once the tightest of them are taken.
 
     Shapes: left (m, d); results (m,) and (m, d).
     """
-    unused = left == WHOLE
-    taken = unused & (np.cumsum(unused, axis=1) <= count)
-    return taken.sum(axis=1) == count, left - WHOLE * taken
+    fits = left >= demand.milli
+    order = np.argsort(np.where(fits, left, WHOLE + 1), axis=1, kind="stable")[:, : demand.count]
+    taken = np.zeros_like(fits)
+    np.put_along_axis(taken, order, values=True, axis=1)
+    taken &= fits
+    return taken.sum(axis=1) == demand.count, left - demand.milli * taken

@@ -2,8 +2,8 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from berth_gpu_share.contract import (
     COUNT,
     DEVICES,
+    MEMORY,
     MILLI,
     MODELS,
     RESOURCE,
@@ -19,22 +20,24 @@ from berth_gpu_share.contract import (
     Demand,
     DemandError,
     assigned_to,
-    demand_of,
 )
-from berth_gpu_share.devices import DeviceTable, Share
+from berth_gpu_share.devices import DeviceTable, Mask, Share
 from berth_gpu_share.fragmentation import FragmentationGradientDescent
 from berth_gpu_share.ledger import Holding, Ledger
 from berth_gpu_share.policies import BestFit, Clustering, DotProduct, Packing, Policy, Random, in_order
+from berth_gpu_share.vocabularies import ANNOTATIONS, PRESETS, Reading, vocabulary
 from berth_sdk import (
     SKIP,
     Action,
     Answer,
     ArgumentError,
+    ClusterEvent,
     Code,
     EventInterest,
     MetadataPatch,
     Node,
     Nodes,
+    Normalization,
     PlacedPod,
     Plugin,
     Pod,
@@ -69,6 +72,8 @@ class Profile:
     policy: Policy
     ties: str
     cpu_pods: bool
+    reading: Reading
+    """How a pod's demand is read."""
 
 
 class GpuShare(Plugin):
@@ -82,10 +87,18 @@ class GpuShare(Plugin):
         Reason("node(s) had fewer GPUs than the pod asks for", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
         Reason("node(s) had no GPU with enough left for the share"),
         Reason("node(s) had too few unused GPUs"),
+        Reason(
+            "node(s) had GPUs of less memory than the pod asks for, or no label that says how much",
+            Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+        ),
     )
     events = (
-        EventInterest("Node", (Action.ADD, Action.UPDATE_NODE_ALLOCATABLE, Action.UPDATE_NODE_LABEL)),
-        EventInterest("Pod", (Action.DELETE,), pod_resources=(RESOURCE,)),
+        EventInterest(
+            "Node", (Action.ADD, Action.UPDATE_NODE_ALLOCATABLE, Action.UPDATE_NODE_LABEL), ask_hint=False
+        ),
+        EventInterest("Pod", (Action.DELETE,), pod_resources=(RESOURCE,), ask_hint=False),
+        # A share by annotation alone is no resource that could be named here.
+        EventInterest("Pod", (Action.DELETE,), ask_hint=True),
     )
     pod_fields = (
         "/spec/containers/*/resources/requests",
@@ -93,7 +106,8 @@ class GpuShare(Plugin):
         "/spec/initContainers/*/restartPolicy",
         "/spec/overhead",
         "/spec/resources/requests",
-        *(f"/metadata/annotations/{key.replace('/', '~1')}" for key in (COUNT, MILLI, MODELS)),
+        *(f"/metadata/annotations/{key.replace('/', '~1')}" for key in (COUNT, MILLI, MODELS, MEMORY)),
+        *(f"/metadata/annotations/{key}" for key in ANNOTATIONS),
     )
     pods_without_status = True
     arguments_schema = {
@@ -102,6 +116,7 @@ class GpuShare(Plugin):
             "policy": {"enum": sorted(POLICIES)},
             "ties": {"enum": list(TIES)},
             "cpuPods": {"type": "boolean"},
+            "names": {"type": ["string", "object"]},
         },
         "additionalProperties": False,
     }
@@ -116,6 +131,8 @@ class GpuShare(Plugin):
         self.profiles: dict[str, Profile] = {}
         self.table = DeviceTable(seed)
         self.ledger = Ledger()
+        self._readings: list[Reading] = list(PRESETS.values())
+        """How placed pods are read, of whatever profile: the first by which one asks for a GPU."""
         self._before_transfer: dict[str, Holding] = {}
         self._read: tuple[Pod | None, Demand | None] = (None, None)
 
@@ -127,7 +144,10 @@ class GpuShare(Plugin):
         if name not in self.policies:
             self.policies[name] = POLICIES[name]()
         ties, cpu_pods = arguments.get("ties", TIES[0]), arguments.get("cpuPods", False)
-        self.profiles[profile] = Profile(self.policies[name], ties, cpu_pods)
+        reading = vocabulary(arguments.get("names", "berth"))
+        if reading not in self._readings:
+            self._readings.append(reading)
+        self.profiles[profile] = Profile(self.policies[name], ties, cpu_pods, reading)
 
     def _complaints(self, name: str, arguments: dict[str, Any]) -> list[str]:
         known = self.arguments_schema["properties"]
@@ -140,6 +160,15 @@ class GpuShare(Plugin):
             errors.append(f"ties: {arguments['ties']!r} is none of {', '.join(TIES)}")
         if not isinstance(arguments.get("cpuPods", False), bool):
             errors.append(f"cpuPods: {arguments['cpuPods']!r} is neither true nor false")
+        try:
+            reading = vocabulary(arguments.get("names", "berth"))
+        except ValueError as error:
+            errors.append(f"names: {error}")
+        else:
+            if self.table.size and reading not in self._readings:
+                errors.append(
+                    "names: placed pods were read by others; restart the plugin with these arguments"
+                )
         return errors
 
     # -- asked by the scheduler -----------------------------------------------------------------------------
@@ -149,7 +178,8 @@ class GpuShare(Plugin):
         try:
             demand = self._demand(pod)
         except DemandError as error:
-            return Reason(str(error), Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+            text = f"pod {pod.namespace}/{pod.name}: {error}"
+            return Reason(text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
         wanted = demand or self._cpu_alone(pod)
         if wanted is not None and current_call().key.attempt == 1:
             self._saw(wanted)
@@ -161,7 +191,10 @@ class GpuShare(Plugin):
         demand = self._demand(pod)
         assert demand is not None, "pre_filter skips pods without a demand"
         table = self.table
-        codes = np.where(table.room(demand), np.uint8(0), np.uint8(4 if demand.milli < WHOLE else 5))
+        codes = np.full(table.size, 6, np.uint8)
+        for rows, there in self._by_memory(demand):
+            full = np.uint8(4 if there.milli < WHOLE else 5)
+            codes[rows] = np.where(table.room(there), np.uint8(0), full)[rows]
         codes[table.count < demand.count] = 3
         if demand.models:
             codes[~table.allowed(demand.models)] = 2
@@ -171,20 +204,54 @@ class GpuShare(Plugin):
     def score_nodes(self, pod: Pod, nodes: Nodes) -> Scores | None:
         """Score by the profile's policy."""
         del nodes
-        demand = self._demand(pod) or self._cpu_alone(pod)
+        try:
+            demand = self._demand(pod) or self._cpu_alone(pod)
+        except DemandError:
+            return None  # `pre_filter` turns the pod down.
         if demand is None:
             return None
         profile = self._profile()
-        scores = profile.policy.score(demand, self.table)
+        scores = self._scored(profile.policy, demand)
         if profile.ties == TIES[0]:
             return scores
         return in_order(scores, self.table, used_first=profile.ties == "used-first")
+
+    def _scored(self, policy: Policy, demand: Demand) -> Scores:
+        if not demand.memory:
+            return policy.score(demand, self.table)
+        points, normalization = np.zeros(self.table.size, np.int64), Normalization.NONE
+        for rows, there in self._by_memory(demand):
+            scores = policy.score(there, self.table)
+            points[rows], normalization = scores.points[rows], scores.normalization
+        return Scores(points, normalization)
+
+    def _by_memory(self, demand: Demand) -> Iterator[tuple[Mask, Demand]]:
+        """Give the rows with enough memory by device, and the demand on them.
+
+        Shapes: rows bool (n,).
+        """
+        if not demand.memory:
+            yield np.ones(self.table.size, np.bool_), demand
+            return
+        for memory in np.unique(self.table.memory).tolist():
+            there = demand.on(memory)
+            if there is not None:
+                yield self.table.memory == memory, there
+
+    def queueing_hint(self, pod: Pod, event: ClusterEvent) -> bool:
+        """Answer whether a pod that went held a share of a GPU."""
+        del pod
+        gone = event.old
+        try:
+            return isinstance(gone, Pod) and self._placed_demand(gone) is not None
+        except DemandError:
+            return False
 
     def reserve(self, pod: Pod, node: Node) -> MetadataPatch | Answer:
         """Hold devices for the attempt, and have them written to the pod before it is bound."""
         demand = self._demand(pod)
         if demand is not None and not self._hold(demand, current_call().key, node.name):
-            return self.reasons[3 if demand.milli < WHOLE else 4]
+            return self.reasons[4 if demand.milli == WHOLE else 3]
         holding = self.ledger.by_uid.get(pod.uid)
         if holding is None or not holding.share.devices:
             return None
@@ -222,10 +289,11 @@ class GpuShare(Plugin):
     def pod_upserted(self, placed: PlacedPod) -> None:
         """Count the pod where the state says: on the devices written to it, or held, or chosen now."""
         try:
-            demand = demand_of(placed.pod)
+            demand = self._placed_demand(placed.pod)
         except DemandError as error:
             log.warning("placed pod=%s/%s ignored=%r", placed.pod.namespace, placed.pod.name, str(error))
             demand = None
+        demand = demand and (demand.on(self._memory_of(placed.node_name)) or replace(demand, milli=WHOLE))
         known = self.ledger.by_uid.get(placed.uid) or self._before_transfer.get(placed.uid)
         if demand is not None and known is None and not placed.attempt:
             self._saw(demand)
@@ -259,10 +327,13 @@ class GpuShare(Plugin):
         if self.ledger.held(key.uid, key.attempt, node_name):
             return True
         self._recompute(self.ledger.drop(key.uid))
-        devices = self._profile().policy.pick(demand, self.table, self.table.index[node_name])
+        there = demand.on(self._memory_of(node_name))
+        if there is None:
+            return False
+        devices = self._profile().policy.pick(there, self.table, self.table.index[node_name])
         if devices is None:
             return False
-        share = Share(devices, demand.milli, demand.cpu)
+        share = Share(devices, there.milli, there.cpu)
         self._recompute(self.ledger.put(Holding(key.uid, key.attempt, node_name, share)))
         return True
 
@@ -278,8 +349,15 @@ class GpuShare(Plugin):
         Raises: DemandError.
         """
         if self._read[0] is not pod:
-            self._read = (pod, demand_of(pod))
+            self._read = (pod, self._profile().reading(pod))
         return self._read[1]
+
+    def _placed_demand(self, pod: Pod) -> Demand | None:
+        return next(filter(None, (reading(pod) for reading in self._readings)), None)
+
+    def _memory_of(self, node_name: str) -> int:
+        index = self.table.index.get(node_name)
+        return 0 if index is None else int(self.table.memory[index])
 
     def _cpu_alone(self, pod: Pod) -> Demand | None:
         """Read the demand of a pod without GPU, None where the profile leaves those to others."""
@@ -289,8 +367,11 @@ class GpuShare(Plugin):
         return self.profiles[current_call().profile]
 
     def _saw(self, demand: Demand) -> None:
+        usual = demand.on(int(self.table.memory.max(initial=0)))
+        if usual is None:
+            return
         for policy in self.policies.values():
-            policy.saw(demand)
+            policy.saw(usual)
 
 
 def _policy(name: str, seed: int, usual: Counter[Demand] | None) -> Policy:

@@ -117,7 +117,7 @@ class Random:
     def pick(self, demand: Demand, table: DeviceTable, index: int) -> tuple[int, ...] | None:
         """Draw one of the devices with room, or take the first untouched ones."""
         left = table.left[index]
-        if demand.milli == WHOLE:
+        if demand.milli == WHOLE or demand.count > 1:
             return tightest(demand, left)
         fits = np.flatnonzero(left >= demand.milli)
         return (int(self._chance.choice(fits)),) if fits.size else None
@@ -159,12 +159,10 @@ def tightest(demand: Demand, left: Int) -> tuple[int, ...] | None:
 
     Shapes: left (d,).
     """
-    if demand.milli == WHOLE:
-        untouched = np.flatnonzero(left == WHOLE)[: demand.count]
-        return tuple(untouched.tolist()) if len(untouched) == demand.count else None
     fits = np.where(left >= demand.milli, left, WHOLE + 1)
-    device = int(fits.argmin())
-    return (device,) if fits[device] <= WHOLE else None
+    chosen = np.argsort(fits, kind="stable")[: demand.count]
+    enough = len(chosen) == demand.count and bool((fits[chosen] <= WHOLE).all())
+    return tuple(chosen.tolist()) if enough else None
 
 
 def in_order(scores: Scores, table: DeviceTable, *, used_first: bool) -> Scores:
