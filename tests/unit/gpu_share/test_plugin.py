@@ -70,7 +70,7 @@ async def test_nonsense_is_turned_down_once():
         status = (await host.filter(pod)).status
 
     assert status.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-    assert "pod default/p: 3 x 333 milli-GPU do not make the requested 1000" == status.reasons[0]
+    assert "3 x 333 milli-GPU do not make the requested 1000" == status.reasons[0]
 
 
 async def test_devices_are_written():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from berth_gpu_share import GpuShare
 from berth_gpu_share.contract import WHOLE, Demand, DemandError
 from berth_gpu_share.vocabularies import PRESETS, vocabulary
-from berth_sdk import ArgumentError, Code
+from berth_sdk import Action, ArgumentError, ClusterEvent, Code
 from berth_sdk.objects import decode_pod
 from berth_sdk.testing import make_node, make_pod, running
 
@@ -142,15 +142,13 @@ async def test_memory_counts_by_the_devices_of_each_node():
     assert {"t4": full, "bare": too_small, "cpu": none} == second
 
 
-async def test_the_pod_is_named():
-    """The condition of the pod has pod, field and remedy."""
+async def test_the_condition_of_the_pod():
+    """It has the field, what was found, and what to write; equal pods share it, so it names none of them."""
     async with running(GpuShare(), nvidia_node("n", 1, T4), arguments={"names": "kai"}) as host:
         status = (await host.filter(kai(gpu_fraction="2"))).status
 
     assert Code.UNSCHEDULABLE_AND_UNRESOLVABLE == status.code
-    assert status.reasons[0].startswith(
-        "pod default/p: annotations[gpu-fraction]: found '2'; write more than"
-    )
+    assert status.reasons[0].startswith("annotations[gpu-fraction]: found '2'; write more than")
 
 
 async def test_placed_pods_count_in_every_word():
@@ -223,3 +221,19 @@ def another(document, name="another"):
     """The same pod under another name."""
     metadata = make_pod(name)["metadata"]
     return {**document, "metadata": {**document["metadata"], "name": name, "uid": metadata["uid"]}}
+
+
+@pytest.mark.parametrize(
+    ("gone", "queued"),
+    [
+        pytest.param(kai(gpu_fraction="0.5"), True, id="a share by annotation"),
+        pytest.param(hami(mem=5), True, id="a share by request"),
+        pytest.param(make_pod("p", requests={"cpu": "1"}), False, id="no GPU"),
+        pytest.param(kai(gpu_fraction="7"), False, id="nonsense, which held nothing"),
+    ],
+)
+def test_pods_that_held_a_share_wake_those_that_wait(gone, queued):
+    """A pod that went without one makes no room."""
+    event = ClusterEvent("Pod", Action.DELETE, old=msgspec.json.encode(gone))
+
+    assert queued == GpuShare().queueing_hint(decode_pod(msgspec.json.encode(gone)), event)

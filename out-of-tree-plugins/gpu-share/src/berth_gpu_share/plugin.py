@@ -178,8 +178,8 @@ class GpuShare(Plugin):
         try:
             demand = self._demand(pod)
         except DemandError as error:
-            text = f"pod {pod.namespace}/{pod.name}: {error}"
-            return Reason(text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+            # No word of the pod's name, which its condition and event have: equal pods share the answer.
+            return Reason(str(error), Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
         wanted = demand or self._cpu_alone(pod)
         if wanted is not None and current_call().key.attempt == 1:
             self._saw(wanted)
@@ -239,11 +239,13 @@ class GpuShare(Plugin):
                 yield self.table.memory == memory, there
 
     def queueing_hint(self, pod: Pod, event: ClusterEvent) -> bool:
-        """Answer whether a pod that went held a share of a GPU."""
+        """Answer whether a pod that went held a share of a GPU; nodes that change always count."""
         del pod
-        gone = event.old
+        if event.resource != "Pod":
+            return True
+        gone, _ = event.pods()
         try:
-            return isinstance(gone, Pod) and self._placed_demand(gone) is not None
+            return gone is None or self._placed_demand(gone) is not None
         except DemandError:
             return False
 
