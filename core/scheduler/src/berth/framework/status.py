@@ -5,6 +5,9 @@ Source: staging/src/k8s.io/kube-scheduler/framework/interface.go Code, Status (K
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import TypeVar
+
+E = TypeVar("E", bound=BaseException)
 
 
 class Code(IntEnum):
@@ -102,8 +105,21 @@ def unresolvable(*reasons: str) -> Status:
 
 
 def failed(error: BaseException | str) -> Status:
-    """Something broke; a text stands for an error with that text."""
-    return Status(Code.ERROR, error=PluginError(error) if isinstance(error, str) else error)
+    """Something broke; a text stands for an error with that text. The error is left without its frames."""
+    return Status(Code.ERROR, error=PluginError(error) if isinstance(error, str) else without_frames(error))
+
+
+def without_frames(error: E) -> E:
+    """The error, and what caused it, without the frames through which they were raised.
+
+    An error that is kept as a value keeps the variables of these frames, such as a request of many MiB; where
+    one of them leads to the error, until the garbage collector looks at what is old, which it seldom does.
+    """
+    each: BaseException | None = error
+    while each is not None:
+        each.__traceback__ = None
+        each = each.__cause__ or each.__context__
+    return error
 
 
 class PluginError(Exception):

@@ -20,6 +20,7 @@ from berth.framework.clock import SYSTEM_CLOCK
 from berth.framework.hypothetical_pod import HypotheticalPod
 from berth.framework.ports.plugin_metrics import PluginMetrics
 from berth.framework.queueing.queued_pod import SortKey
+from berth.framework.status import without_frames
 from berth.objects.pods.pod import Pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.cluster_state.state_feed import StateFeed
@@ -151,7 +152,7 @@ class Caller:
             return self._asked(name, request, span, seconds)
         except SidecarError as error:
             refused = asyncio.get_running_loop().create_future()
-            refused.set_exception(error)
+            refused.set_exception(without_frames(error))
             return refused
 
     async def ask_queueing(self, name: str, request: Any, read: Callable[[Any], R]) -> R:

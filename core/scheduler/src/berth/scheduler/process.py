@@ -60,6 +60,7 @@ from berth.scheduler.leading.leaderships import (
 from berth.scheduler.leading.lease_condition import LeaseCondition
 from berth.scheduler.loop.background import AsyncioBackground
 from berth.scheduler.loop.control_thread import ControlThread
+from berth.scheduler.loop.event_loop import give_back_regularly
 from berth.scheduler.loop.loop_turns import LoopTurns
 from berth.scheduler.loop.running_tasks import RunningTasks
 from berth.scheduler.loop.scheduling_loop import SchedulingLoop, follow
@@ -428,6 +429,7 @@ class Process:
         for name, work in hosted.work() if hosted else ():
             self.tasks.spawn(work, name)
         self.tasks.spawn(self.debugger.write_whenever(dump), "dump")
+        self.tasks.spawn(give_back_regularly(), "free memory")
         if self.live is not None:
             self.tasks.spawn(self.live.history.follow(), "live page")
         self._show_lease()

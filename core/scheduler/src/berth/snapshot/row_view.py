@@ -15,7 +15,7 @@ class RowView(Snapshot):
     """Those rows, in that order; everything but the columns is the whole snapshot's."""
 
     def __init__(self, whole: Snapshot, rows: Rows) -> None:
-        self._whole = whole
+        self.part_of = whole
         self.rows = self.picked = rows
 
     def __len__(self) -> int:
@@ -25,7 +25,7 @@ class RowView(Snapshot):
         if name.startswith("__"):
             raise AttributeError(name)
         cut = _CUT.get(name)
-        value = getattr(self._whole, name) if cut is None else cut(self._whole, self.picked)
+        value = getattr(self.whole, name) if cut is None else cut(self.whole, self.picked)
         setattr(self, name, value)
         return value
 

@@ -86,7 +86,8 @@ class Snapshot:
         self._pods: list[dict[str, PodInfo]] = []
         self.pods: Sequence[dict[str, PodInfo]] = self._pods
         self.rows: slice | Rows = slice(None)
-        self._whole = self
+        self.part_of: Snapshot | None = None
+        """The whole snapshot, where this is a table of some of its rows."""
         self.ports: Sequence[set[HostPort]] | None = None
         """The ports taken on each row of a table whose pods are its own; None where the columns tell."""
         self.added: Mask | None = None
@@ -129,7 +130,7 @@ class Snapshot:
         apart = self._columns.resources.offered_apart(name)
         if not apart:
             return None
-        everywhere = np.zeros(len(self._whole), dtype=np.int64)
+        everywhere = np.zeros(len(self.whole), dtype=np.int64)
         everywhere[[*apart]] = [min(amount, MAX_INT64) for amount in apart.values()]
         return everywhere[self.rows]
 
@@ -143,7 +144,7 @@ class Snapshot:
             amounts: Ints = self.requested[index]
             return amounts
         apart = self._columns.resources.offered_apart(name)
-        there = np.zeros(len(self._whole), dtype=np.int64)
+        there = np.zeros(len(self.whole), dtype=np.int64)
         if self.ports is None:
             held = (self._columns.resources.held_apart(row).get(name, 0) for row in apart)
             there[[*apart]] = [min(amount, MAX_INT64) for amount in held]
@@ -157,7 +158,7 @@ class Snapshot:
 
     def held_on_rows(self, name: str) -> ByRow:
         """The same as `held` for single rows of the whole snapshot, while its rows stay where they are."""
-        return self._columns.resources.held(name, len(self._whole))
+        return self._columns.resources.held(name, len(self.whole))
 
     def ports_on(self, row: int) -> Collection[HostPort]:
         """The host ports that are taken on a row of the whole snapshot."""
@@ -173,14 +174,14 @@ class Snapshot:
 
         Shapes: result bool (n,).
         """
-        return self._columns.taints.any_of(taints, len(self._whole))[self.rows]
+        return self._columns.taints.any_of(taints, len(self.whole))[self.rows]
 
     def taint_count(self, taints: Collection[Taint]) -> Ints:
         """How many of these taints each node has.
 
         Shapes: result int64 (n,).
         """
-        return self._columns.taints.count_of(taints, len(self._whole))[self.rows]
+        return self._columns.taints.count_of(taints, len(self.whole))[self.rows]
 
     def label(self, key: str) -> LabelColumn:
         """The column of a label key, over the whole snapshot."""
@@ -201,14 +202,14 @@ class Snapshot:
 
         Shapes: result int64 (n,).
         """
-        return self._columns.labels.column(key).ids[: len(self._whole)][self.rows]
+        return self._columns.labels.column(key).ids[: len(self.whole)][self.rows]
 
     def port_conflicts(self, wanted: Collection[HostPort]) -> Mask | None:
         """Where one of the ports is taken; None where it is nowhere.
 
         Shapes: result bool (n,).
         """
-        everywhere = self._columns.ports.conflicts(wanted, len(self._whole))
+        everywhere = self._columns.ports.conflicts(wanted, len(self.whole))
         taken = None if everywhere is None else everywhere[self.rows]
         if self.ports is None:
             return taken
@@ -230,7 +231,7 @@ class Snapshot:
 
         Shapes: result bool (n,).
         """
-        on = self._columns.features.column(feature, len(self._whole))
+        on = self._columns.features.column(feature, len(self.whole))
         return None if on is None else on[self.rows]
 
     def search_rows(self) -> Rows:
@@ -239,7 +240,7 @@ class Snapshot:
         Some rows as a table of their own keep the table's order. Shapes: result intp (n,).
         Cost: O(nodes) after nodes came, went or changed zones, O(1) otherwise.
         """
-        if self is not self._whole:
+        if self.part_of is not None:
             return np.arange(len(self), dtype=np.intp)
         version = self.static_generation, self.tree.version
         if self._search is None or self._search[0] != version:
@@ -252,7 +253,7 @@ class Snapshot:
     @property
     def whole(self) -> "Snapshot":
         """The snapshot that this table shows rows of."""
-        return self._whole
+        return self if self.part_of is None else self.part_of
 
     @property
     def own_pods(self) -> bool:
@@ -264,7 +265,7 @@ class Snapshot:
 
         Shapes: result bool (n,).
         """
-        on = self.images.on_nodes(name, len(self._whole))
+        on = self.images.on_nodes(name, len(self.whole))
         return None if on is None else on[self.rows]
 
     @property
@@ -277,7 +278,7 @@ class Snapshot:
 
         Shapes: result int64 (n,).
         """
-        return self._placed.count(question, len(self._whole))[self.rows]
+        return self._placed.count(question, len(self.whole))[self.rows]
 
     def count_in(self, question: PodQuery, division: Division) -> Ints:
         """How many placed pods in each domain of the whole snapshot meet the question, not to be written to.
@@ -299,7 +300,7 @@ class Snapshot:
         """The same of any kind, about the whole snapshot whatever rows this table has."""
         known: F | None = self._answers[question]
         if known is None:
-            known = compute(self._whole)
+            known = compute(self.whole)
             self._answers.put(question, known, known.nbytes + size_of(question))
         return known
 
@@ -307,7 +308,7 @@ class Snapshot:
         """The same as `fact`, worked out in steps between which nothing of the snapshot changes."""
         known: F | None = self._answers[question]
         if known is None:
-            known = yield from compute(self._whole)
+            known = yield from compute(self.whole)
             if self._answers[question] is None:
                 self._answers.put(question, known, known.nbytes + size_of(question))
         return known
@@ -334,7 +335,7 @@ class Snapshot:
 
         Shapes: compute gives (n,) or (k, n) for any table, and so is the result; a part has one number or k.
         """
-        if self is not self._whole:
+        if self.part_of is not None:
             return compute(self)
         return self._row_columns.column(key, self, compute, of_row)
 
@@ -343,7 +344,7 @@ class Snapshot:
 
         Shapes: result float64 (count, n), of any values.
         """
-        if self is not self._whole:
+        if self.part_of is not None:
             return np.empty((count, len(self)))
         if self._scratch.shape[0] < count or self._scratch.shape[1] < self._columns.capacity:
             self._scratch = np.empty((count, self._columns.capacity))
@@ -352,7 +353,8 @@ class Snapshot:
     def view(self, rows: slice | Rows) -> "Snapshot":
         """Some rows as a table of their own; its `rows` select out of arrays made for the whole snapshot."""
         table = copy.copy(self)
-        table.rows = rows if self is self._whole else np.arange(len(self._whole))[self.rows][rows]
+        table.part_of = self.whole
+        table.rows = rows if self.part_of is None else np.arange(len(self.part_of))[self.rows][rows]
         picked = range(*rows.indices(len(self))) if isinstance(rows, slice) else rows
         table.names = [self.names[i] for i in picked]
         table.nodes = [self.nodes[i] for i in picked]

@@ -301,7 +301,7 @@ class Connection(asyncio.Protocol):
             return
         if not self._parser.should_keep_alive():
             self.abort()
-        pieces = self._pieces
+        pieces, self._pieces = self._pieces, []
         body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         self._take(Response(status, body, self._retry_after))
 

@@ -18,6 +18,7 @@ from berth.snapshot.lru_entries import LruEntries
 T = TypeVar("T", bound=TypedObject)
 
 EARLIER_VERSIONS = 2048
+MAX_EARLIER_BYTES = 16 << 20
 
 
 class RawObjects(Generic[T]):
@@ -33,7 +34,7 @@ class RawObjects(Generic[T]):
         self.keeps_earlier = False
         self._bytes: dict[str, bytes] = {}
         self._versions: dict[str, str] = {}
-        self._earlier: LruEntries[tuple[str, str], bytes] = LruEntries(max_entries=EARLIER_VERSIONS)
+        self._earlier: LruEntries[tuple[str, str], bytes] = LruEntries(MAX_EARLIER_BYTES, EARLIER_VERSIONS)
 
     def get(self, uid: str) -> bytes:
         """The object as JSON, empty where it is not known."""
@@ -77,7 +78,7 @@ class RawObjects(Generic[T]):
 
     def _replace(self, uid: str) -> None:
         if known := self._bytes.get(uid):
-            self._earlier.put((uid, self._versions[uid]), known)
+            self._earlier.put((uid, self._versions[uid]), known, len(known))
 
     def merge_metadata(self, uid: str, patch: Mapping[str, Any]) -> Callable[[], None]:
         """Apply a merge patch of labels and annotations to what is kept, ahead of the watch.

@@ -7,7 +7,6 @@ Source: proto/berth/plugin/v1/state.proto; docs/protocol.md "State".
 """
 
 import logging
-from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import takewhile
 from typing import NamedTuple, Protocol
@@ -21,6 +20,7 @@ from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.cluster_state.watched_objects import WatchedObjects
 from berth.out_of_tree.limits import ENVELOPE_BYTES, MESSAGE_BYTES
 from berth.snapshot.columns.row_journal import RowJournal
+from berth.snapshot.lru_entries import LruEntries
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 from berth.snapshot.snapshot_step import SnapshotStep
@@ -29,6 +29,7 @@ from berth_plugin_proto import identity_pb2, state_pb2
 log = logging.getLogger(__name__)
 
 KEPT_DELTAS = 512
+MAX_KEPT_BYTES = 16 << 20
 CHUNK_BYTES = 1 << 20
 MAX_CARRIED_BYTES = 1 << 16
 MAX_DELTA_BYTES = 3 << 20
@@ -88,7 +89,8 @@ class StateFeed:
         self.followers: list[FeedFollower] = []
         self._names: list[str] = []
         self._rows: dict[str, int] = {}
-        self._deltas: deque[state_pb2.Delta] = deque(maxlen=KEPT_DELTAS)
+        self._deltas: LruEntries[int, state_pb2.Delta] = LruEntries(MAX_KEPT_BYTES, KEPT_DELTAS)
+        """By generation, the newest used last."""
         self._patched: dict[str, Pod] = {}
         self._sent_as_assumed: set[str] = set()
         """Pods that the plugin knows as assumed, by UID."""
@@ -189,10 +191,11 @@ class StateFeed:
                 changes=changes,
                 node_count=self._node_count,
             )
-            if delta.ByteSize() > MAX_DELTA_BYTES:
+            size = delta.ByteSize()
+            if size > MAX_DELTA_BYTES:
                 self._deltas.clear()
             else:
-                self._deltas.append(delta)
+                self._deltas.put(self._generation, delta, size)
         for follower in self.followers:
             follower.notify()
 
@@ -200,14 +203,12 @@ class StateFeed:
         """The deltas after that generation, oldest first; None where one of them is not kept."""
         if not self._transferred:
             return None
-        if not self._deltas:
+        oldest = self._deltas.oldest()
+        if oldest is None:
             return [] if generation == self.generation else None
-        last = self._deltas[-1]
-        if last.base_generation == generation:
-            return [last]
-        if self._deltas[0].base_generation > generation:
+        if oldest[0].base_generation > generation:
             return None
-        newer = takewhile(lambda delta: delta.generation > generation, reversed(self._deltas))
+        newer = takewhile(lambda delta: delta.generation > generation, self._deltas.newest())
         return list(newer)[::-1]
 
     def carried(self, generation: int) -> list[state_pb2.Delta]:

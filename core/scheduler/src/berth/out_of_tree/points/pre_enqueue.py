@@ -17,8 +17,14 @@ from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.errors import ProtocolError, SidecarError
 from berth.out_of_tree.packing import status_of
 from berth.out_of_tree.points.asking_ahead import LookAhead
-from berth.out_of_tree.points.sidecar_point import PRE_ENQUEUE, SidecarPoint
+from berth.out_of_tree.points.sidecar_point import (
+    MAX_FAILED_PODS,
+    PRE_ENQUEUE,
+    SidecarPoint,
+    named_alone,
+)
 from berth.out_of_tree.queueing.waiting_hints import WaitingHints
+from berth.snapshot.lru_entries import LruEntries
 from berth_plugin_proto import scheduling_pb2
 
 _NO_VERDICTS = frozenset({Code.SKIP, Code.WAIT})
@@ -40,7 +46,8 @@ class PreEnqueuePoint(SidecarPoint, PreEnqueuePlugin, EnqueueExtensions):
         super().__init__(caller, handle, look_ahead, cached)
         self._hints = hints
         self._held: dict[str, Pod] = {}
-        self._sent: set[str] = set()
+        self._sent: LruEntries[str, None] = LruEntries(max_entries=MAX_FAILED_PODS)
+        """The pods whose event says that the plugin holds them back, by UID."""
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Every event; what the plugin announced decides, once it is known, which of them matter."""
@@ -67,7 +74,7 @@ class PreEnqueuePoint(SidecarPoint, PreEnqueuePlugin, EnqueueExtensions):
         if status.code is Code.ERROR:
             self._ask_again_later(pod, status)
         else:
-            self._sent.discard(pod.uid)
+            self._sent.drop(pod.uid)
         return status
 
     def _read_gate(self, response: scheduling_pb2.PreEnqueueResponse) -> Status:
@@ -79,12 +86,12 @@ class PreEnqueuePoint(SidecarPoint, PreEnqueuePlugin, EnqueueExtensions):
     def _ask_again_later(self, pod: Pod, status: Status) -> None:
         """After a failed call, run PreEnqueue again in a while, or once the plugin is back."""
         if pod.uid not in self._sent:
-            self._sent.add(pod.uid)
+            self._sent.put(pod.uid, None)
             text = f"held back by plugin {self.name}: {status.message}"
             self._handle.recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", text)
         if not self._held:
             self._handle.background.call_later(RETRY_SECONDS, self._ask_again)
-        self._held[pod.uid] = pod
+        self._held[pod.uid] = named_alone(pod)
 
     def _ask_again(self) -> None:
         """Run PreEnqueue again for all pods that are gated; a plugin that is away does so when it is back."""

@@ -15,8 +15,10 @@ from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.handle import Handle
 from berth.framework.hypothetical_pod import HypotheticalPod
 from berth.framework.interface import Plugin
-from berth.framework.status import SUCCESS, Status, failed
+from berth.framework.status import SUCCESS, Status, failed, without_frames
+from berth.objects.api_object import ObjectMeta
 from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_spec import PodSpec
 from berth.out_of_tree.calls import Caller
 from berth.out_of_tree.connections.connection import PluginConnection
 from berth.out_of_tree.errors import SidecarError
@@ -32,6 +34,7 @@ PERMIT = identity_pb2.EXTENSION_POINT_PERMIT
 PRE_ENQUEUE = identity_pb2.EXTENSION_POINT_PRE_ENQUEUE
 
 MAX_FAILED_PODS = 10_000
+"""Those that failed because of a plugin, by name alone: a pod may be gone before the plugin is back."""
 
 
 @dataclass(slots=True)
@@ -59,6 +62,12 @@ class SidecarCycleState:
     """Undo the metadata patches that plugins already see."""
     reserved_on: int = 0
     """Which start of the connection answered Reserve."""
+
+
+def named_alone(pod: Pod) -> Pod:
+    """As much of the pod as waking it takes, whatever its size: its name, and the group that it is of."""
+    metadata = ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid)
+    return Pod.of(metadata, PodSpec(scheduling_group=pod.spec.scheduling_group))
 
 
 class SidecarPoint(Plugin):
@@ -144,8 +153,9 @@ class SidecarPoint(Plugin):
             return policy is FailurePolicy.IGNORE
         caller.connection.failures.add(point.value, str(error), policy, pod.key)
         if policy is not FailurePolicy.IGNORE:
-            self._failed.put(pod.uid, pod)
+            self._failed.put(pod.uid, named_alone(pod))
             return False
+        without_frames(error)
         caller.around.metrics.ignored(self.name, point.value)
         record = state.get(CycleRecord)
         if record is not None:

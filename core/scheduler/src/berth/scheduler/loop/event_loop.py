@@ -13,6 +13,7 @@ from berth.serving.errors import StartError
 LOOP_VARIABLE = "BERTH_EVENT_LOOP"
 ALLOCATIONS_BEFORE_A_LOOK = 50_000
 LOOKS_BEFORE_THE_NEXT_GENERATION = 20
+GIVE_BACK_SECONDS = 20.0
 SWITCH_SECONDS = 0.001
 """How long a thread that computes keeps the others from doing so.
 
@@ -71,11 +72,23 @@ def leave_alone_what_there_is() -> None:
     gc.freeze()
 
 
-def give_back_what_is_free() -> None:
-    """Return to the system what C's allocator keeps of the memory that was needed for the first lists alone.
+async def give_back_regularly(every_seconds: float = GIVE_BACK_SECONDS) -> None:
+    """Return what is free from time to time: an object of many MiB leaves its memory between what stays.
 
-    With 50,000 pods that is 10 MiB, which lie between what stays. Cost: some milliseconds. C libraries other
-    than glibc have no such call.
+    glibc gives back by itself only what is free at the end of its heap, or was mapped apart. Mapping apart
+    whatever is larger than a fixed size (mallopt) would do the same for columns of large clusters, in each
+    cycle. Another thread waits for the allocator, and the event loop only where it needs more than 512 bytes.
+    """
+    while True:
+        await asyncio.sleep(every_seconds)
+        await asyncio.to_thread(give_back_what_is_free)
+
+
+def give_back_what_is_free() -> None:
+    """Return to the system what C's allocator keeps of memory that was freed.
+
+    After the first lists of 50,000 pods that is 10 MiB. Cost: some milliseconds. C libraries other than glibc
+    have no such call.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
