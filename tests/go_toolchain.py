@@ -24,6 +24,7 @@ MODULES = (
     GO_SDK,
     GO_SDK / "template",
     ROOT / "out-of-tree-plugins/coscheduling",
+    ROOT / "out-of-tree-plugins/rack-aware",
 )
 """The modules with tests of their own; each is built against the SDK of this checkout."""
 CLIENT_GO_FLAGS = ("-gcflags=k8s.io/...=-N -l -dwarf=false",)

@@ -36,6 +36,7 @@ def cluster(tmp_path):
     install()
     install_java()
     program = build(".", tmp_path / "coscheduling", folder=PLUGINS / "coscheduling")
+    rack_aware = build(".", tmp_path / "rack-aware", folder=PLUGINS / "rack-aware")
     numa_aware = build_rust("numa-aware", tmp_path / "numa-aware", folder=PLUGINS / "numa-aware")
     found = Installation(
         tmp_path,
@@ -43,6 +44,7 @@ def cluster(tmp_path):
             f"berth/capacity-scheduling:*={BIN}/berth-capacity-scheduling",
             f"berth/fair-share:*={BIN}/berth-fair-share",
             f"berth/coscheduling:*={program}",
+            f"berth/rack-aware:*={rack_aware}",
             f"berth/data-locality:*={' '.join(java_program(PLUGINS / 'data-locality'))}",
             f"berth/numa-aware:*={numa_aware}",
             f"berth/load-aware:*={NODE} {FROM_SOURCE} {PLUGINS / 'load-aware/src/main.ts'}",

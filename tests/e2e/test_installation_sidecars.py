@@ -15,7 +15,14 @@ SIDECARS = {
     OTHER,
     *(
         f"plugin-{name}"
-        for name in ("coscheduling", "data-locality", "fair-share", "load-aware", "numa-aware")
+        for name in (
+            "coscheduling",
+            "data-locality",
+            "fair-share",
+            "load-aware",
+            "numa-aware",
+            "rack-aware",
+        )
     ),
 }
 SOCKET = "/run/berth/gpu-share/private/plugin.sock"

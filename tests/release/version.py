@@ -39,6 +39,8 @@ PLACES = (
     ("plugin-sdk/go/template/go.mod", rf"^\tberth\.dev/plugin-sdk/go v({NUMBER})$"),
     ("out-of-tree-plugins/coscheduling/go.mod", rf"^\tberth\.dev/plugin-sdk/go v({NUMBER})$"),
     ("out-of-tree-plugins/coscheduling/coscheduling.go", rf'Version: +"({NUMBER})"'),
+    ("out-of-tree-plugins/rack-aware/go.mod", rf"^\tberth\.dev/plugin-sdk/go v({NUMBER})$"),
+    ("out-of-tree-plugins/rack-aware/rackaware.go", rf'Version: +"({NUMBER})"'),
     ("plugin-sdk/*/template/README.md", rf"(?:berth-plugin-sdk[-/]|plugin-sdk/go@v)({NUMBER})\b"),
     ("core/images/*.Dockerfile", _TAG),
     ("out-of-tree-plugins/*/Dockerfile", _TAG),

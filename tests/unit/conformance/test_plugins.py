@@ -32,7 +32,7 @@ PYTHON = {
     PLUGINS / "fair-share": ("-m", "berth_fair_share"),
     PLUGINS / "gpu-share": ("-m", "berth_gpu_share"),
 }
-GO = (GO_SDK / "template", PLUGINS / "coscheduling")
+GO = (GO_SDK / "template", PLUGINS / "coscheduling", PLUGINS / "rack-aware")
 RUST = {RUST_SDK / "template": "hello", PLUGINS / "numa-aware": "numa-aware"}
 TYPESCRIPT = {NODE_SDK / "template": "hello.ts", PLUGINS / "load-aware": "src/main.ts"}
 JAVA = (JAVA_SDK / "template", PLUGINS / "data-locality")
