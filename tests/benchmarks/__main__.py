@@ -22,6 +22,7 @@ NAMES = (
     "proving",
     "requeueing",
     "waiting_groups",
+    "placing_groups",
     "hints",
     "grpc_calls",
     "transports",

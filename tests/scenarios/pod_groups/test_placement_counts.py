@@ -7,7 +7,7 @@ import pytest
 from berth.evaluation.equal_pods import EqualPods
 from berth.objects.label_selector import LabelSelector
 from berth.objects.pods.pod_spec import TopologySpreadConstraint
-from berth.pod_groups import placement_algorithm
+from berth.pod_groups import placement_choice
 from tests.scenarios.pod_groups.kit import TOPOLOGY, Groups
 
 BY_RELEASE = {
@@ -21,7 +21,7 @@ SPREAD = TopologySpreadConstraint(2, "zone", "DoNotSchedule", LabelSelector({"ap
 async def decided(monkeypatch, seed, release, *, counting):
     """What placements score in the last group's choice, its condition, and how many of its pods are bound."""
     chance, scores = random.Random(seed), {}
-    run_scores = placement_algorithm.run_placement_scores
+    run_scores = placement_choice.run_placement_scores
 
     async def noted(framework, state, group, nodes, proposed):
         totals = await run_scores(framework, state, group, nodes, proposed)
@@ -30,7 +30,7 @@ async def decided(monkeypatch, seed, release, *, counting):
         return totals
 
     with monkeypatch.context() as patch:
-        patch.setattr(placement_algorithm, "run_placement_scores", noted)
+        patch.setattr(placement_choice, "run_placement_scores", noted)
         if not counting:
             patch.setattr(EqualPods, "countable", lambda *_: False)
         cluster = Groups(gates=BY_RELEASE[release], release=release)

@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from itertools import islice
 
 from berth.client.api import Api
-from berth.client.resources import NAMESPACES, NODES, PODS, Resource
+from berth.client.resources import NAMESPACES, NODES, POD_GROUPS, PODS, Resource
 from berth.client.wire import encode
 from berth.sandbox.dataset.source import Document
 
 AT_ONCE = 16
 
-RESOURCES = {"Namespace": NAMESPACES, "Node": NODES, "Pod": PODS}
+RESOURCES = {"Namespace": NAMESPACES, "Node": NODES, "Pod": PODS, "PodGroup": POD_GROUPS}
 
 
 async def create_all(api: Api, documents: Iterable[Document]) -> int:

@@ -35,7 +35,10 @@ MANY = 1 << 30
 
 @dataclass(slots=True)
 class Feasible:
-    """Where the pod fits. Shapes: mask bool (n,), not to be written to."""
+    """Where the pod fits. Shapes: mask bool (n,), not to be written to; rows intp (count,).
+
+    With `rows`, the pod may go to these alone, and the mask is that of the cached filter results.
+    """
 
     mask: Mask
     count: int
@@ -43,6 +46,7 @@ class Feasible:
     diagnosis_builder: "DiagnosisBuilder"
     matches_cache: bool = False
     """Whether these are exactly the rows that the cached filter results let pass."""
+    rows: Rows | None = None
 
 
 class DiagnosisBuilder:
@@ -147,6 +151,11 @@ class NodeSearch:
             if alone is not None:
                 attempt.record.evaluated_count = attempt.record.feasible_count = 1
                 return alone
+        if attempt.within is not None and self._by_rows(framework, evaluation, pre_filter):
+            feasible = await _passed_within(attempt, evaluation, attempt.within, diagnosis_builder)
+            attempt.record.evaluated_count = attempt.within.size
+            attempt.record.feasible_count = feasible.count
+            return feasible if feasible.count else does_not_fit(diagnosis_builder.diagnosis())
         candidates = _candidates(attempt, pre_filter, diagnosis_builder)
         asked = len(attempt.nodes) if candidates is None else int(np.count_nonzero(candidates))
         left = candidates
@@ -161,6 +170,13 @@ class NodeSearch:
             await _leave_to_extenders(framework, attempt, feasible, diagnosis_builder)
         attempt.record.feasible_count = feasible.count
         return feasible if feasible.count else does_not_fit(diagnosis_builder.diagnosis())
+
+    def _by_rows(
+        self, framework: Framework, evaluation: CachedEvaluation, pre_filter: PreFilterOutcome
+    ) -> bool:
+        """Whether the cached filter results of the rows that the pod may go to are all there is to it."""
+        known = evaluation.known and evaluation.uncacheable is None and pre_filter.node_names is None
+        return known and not (framework.extenders or self.samples(framework) or self.nominated.any())
 
     async def _own_nomination(
         self, framework: Framework, attempt: Attempt, diagnosis_builder: DiagnosisBuilder
@@ -322,6 +338,25 @@ async def _passed(
         return Feasible(mask, count, 0, diagnosis_builder, matches_cache=count == filter_results.count)
     finally:
         attempt.record.end(point)
+
+
+async def _passed_within(
+    attempt: Attempt, evaluation: CachedEvaluation, within: Rows, diagnosis_builder: DiagnosisBuilder
+) -> Feasible:
+    """Those of the rows that pass by the cached results; others cost nothing. Shapes: within intp (k,)."""
+    point = attempt.record.begin("Filter")
+    try:
+        later = evaluation.refresh_filters(attempt, None, point)
+        if later is not None:
+            await later
+    finally:
+        attempt.record.end(point)
+    results = diagnosis_builder.filter_results = evaluation.filter_results
+    rows = within[results.fits[within]]
+    if not rows.size:
+        diagnosis_builder.candidates = attempt.mask_within()
+    same = rows.size == results.count
+    return Feasible(results.fits, rows.size, 0, diagnosis_builder, matches_cache=same, rows=rows)
 
 
 async def _leave_to_extenders(

@@ -79,7 +79,7 @@ def _scores_beside(evaluation: CachedEvaluation) -> bool:
 
 
 def _any(framework: Framework, attempt: Attempt, feasible: Feasible, chance: random.Random) -> Host:
-    rows = feasible.mask.nonzero()[0]
+    rows = feasible.mask.nonzero()[0] if feasible.rows is None else feasible.rows
     row = int(rows[chance.randrange(rows.size)])
     for observer in framework.decision_observers:
         observer.chose(attempt, row, NodeScores(rows, np.zeros(rows.size, dtype=np.int64)))
@@ -107,7 +107,7 @@ async def score_nodes(attempt: Attempt, evaluation: CachedEvaluation, feasible: 
 async def _all_scores(
     evaluation: CachedEvaluation, attempt: Attempt, feasible: Feasible, point: int
 ) -> NodeScores:
-    rows = rows_where(feasible.mask)
+    rows = rows_where(feasible.mask) if feasible.rows is None else feasible.rows
     scores = evaluation.total_scores.on(rows, attempt.state, attempt.pod, whole=feasible.matches_cache)
     if evaluation.uncacheable is not None:
 

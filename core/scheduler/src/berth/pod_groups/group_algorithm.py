@@ -182,6 +182,12 @@ class GroupPlacementTrial:
         self.judge()
         return not self.result.broken
 
+    async def hold(self, one: MemberResult) -> bool:
+        """Put a pod again on the node that it found before; False where it cannot stay there any more."""
+        self.result.members[one.attempt.pod.uid] = one
+        await self._place(one)
+        return bool(one.node_name)
+
     def judge(self) -> None:
         """Say of the group what the pods mean for it that are placed now, where these are counted."""
         counting, question = self.ground.counting, self.question

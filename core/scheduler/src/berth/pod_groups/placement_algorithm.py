@@ -10,15 +10,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from berth.evaluation.points.placement_plugins import run_generate, run_placement_scores
+from berth.evaluation.points.placement_plugins import run_generate
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.clock import Clock
-from berth.framework.interface import Placement, ProposedPlacement
-from berth.framework.status import PluginError, failed, unschedulable
+from berth.framework.interface import Placement
+from berth.framework.status import unschedulable
 from berth.objects.pods.pod import Pod
 from berth.pod_groups.group_algorithm import GroupQuestion, SchedulingContext
 from berth.pod_groups.group_result import GroupResult
+from berth.pod_groups.placement_choice import Fitting, chosen_placement
 from berth.pod_groups.placement_counts import Counted, counted
 from berth.pod_groups.planned import try_as_planned
 from berth.pod_groups.pod_group_metrics import PodGroupMetrics
@@ -148,25 +149,12 @@ class PlacementTrials:
         )
         return replace(first, status=unschedulable(text), room=room)
 
-    async def _chosen(
-        self, fitting: Sequence[tuple[Placement, Sequence[tuple[Pod, str]]]]
-    ) -> int | GroupResult:
+    async def _chosen(self, fitting: Sequence[Fitting]) -> int | GroupResult:
         """Which of several placements scores highest, by its place among them."""
-        if len(fitting) == 1:
-            return 0
-        proposed = [ProposedPlacement(placement, assignments) for placement, assignments in fitting]
-        record = self.state.read(CycleRecord)
-        phase = record.begin_phase(PLACEMENTS)
-        try:
-            totals = await run_placement_scores(
-                self.question.framework, self.state, self.question.key, self.ground.snapshot, proposed
-            )
-        except PluginError as error:
-            return GroupResult(failed(error))
-        finally:
-            record.end(phase)
-        best = np.flatnonzero(totals == totals.max())
-        return int(best[self.chance.randrange(best.size)])
+        nodes = self.ground.snapshot
+        return await chosen_placement(
+            self.question, nodes, self.state, fitting, chance=self.chance, phase_name=PLACEMENTS
+        )
 
 
 def _nominated(

@@ -8,7 +8,7 @@ decision is the one that comes of trying it in each.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -40,8 +40,19 @@ async def counted(
     ground: SchedulingContext, question: GroupQuestion, placements: Sequence[Placement]
 ) -> list[Counted | None] | None:
     """One for each placement, None for a placement that has to be tried; None where all have to be."""
+    if len(placements) < 2:  # noqa: PLR2004 - of one there is nothing to choose
+        return None
+    room = await room_for(ground, question)
+    return None if room is None else RoomCounts(ground, question, room).in_each(placements)
+
+
+async def room_for(ground: SchedulingContext, question: GroupQuestion) -> Ints | None:
+    """How many of the group's pods each node takes; None where only trying them tells.
+
+    Shapes: result int64 (n,). Raises: OverBudgetError.
+    """
     equal, pods = ground.equal_pods, [member.pod for member in question.members]
-    if equal is None or len(placements) < 2 or not _depends_on_counts(question):  # noqa: PLR2004 - of one there is nothing to choose
+    if equal is None or not _depends_on_counts(question):
         return None
     if not equal.countable(question.framework, pods):
         return None
@@ -51,12 +62,26 @@ async def counted(
     state.write(PodGroupStates, question.states)
     attempt = Attempt(pods[0], ground.snapshot, state, record)
     room = await equal.room(question.framework, attempt, len(pods))
-    if room is None or not _reserve_has_no_say(question, state):
-        return None
-    known: dict[int, Counted | None] = {}
-    for many in set(placed := np.minimum(_sums(room, placements), len(pods)).tolist()):
-        known[many] = _judged(ground, question, pods, many)
-    return [known[many] for many in placed]
+    return room if _reserve_has_no_say(question, state) else None
+
+
+@dataclass(frozen=True, slots=True)
+class RoomCounts:
+    """Counts a group by the room that each node has for its pods. Shapes: room int64 (n,)."""
+
+    ground: SchedulingContext
+    question: GroupQuestion
+    room: Ints
+    _known: dict[int, Counted | None] = field(default_factory=dict)
+    """By how many pods are placed."""
+
+    def in_each(self, placements: Sequence[Placement]) -> list[Counted | None]:
+        """One for each placement, None for a placement that has to be tried."""
+        pods = [member.pod for member in self.question.members]
+        placed = np.minimum(_sums(self.room, placements), len(pods)).tolist()
+        for many in set(placed) - self._known.keys():
+            self._known[many] = _judged(self.ground, self.question, pods, many)
+        return [self._known[many] for many in placed]
 
 
 def _depends_on_counts(question: GroupQuestion) -> bool:

@@ -11,28 +11,32 @@ Source: pkg/scheduler/schedule_one_podgroup.go compositePodGroupSchedulingAlgori
 algorithm_podgroup.go (v1.38); KEP-6012.
 """
 
+import logging
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
-from berth.evaluation.points.placement_plugins import run_generate, run_placement_scores
+from berth.evaluation.points.placement_plugins import run_generate
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.clock import Clock
-from berth.framework.interface import Placement, PlacementProgress, ProposedPlacement
+from berth.framework.interface import Placement, PlacementProgress
 from berth.framework.mirrors.group_trees import AnyGroup, GroupTrees, key_of
-from berth.framework.status import PluginError, Status, failed
+from berth.framework.status import Status, failed
 from berth.objects.pods.pod import Pod
 from berth.pod_groups.counting import Counting
 from berth.pod_groups.group_algorithm import GroupPlacementTrial, GroupQuestion, SchedulingContext, try_group
 from berth.pod_groups.group_result import Branch, GroupResult
 from berth.pod_groups.members import Member
 from berth.pod_groups.placement_algorithm import try_placements
+from berth.pod_groups.placement_choice import Fitting, chosen_placement
+from berth.pod_groups.placement_counts import Counted, RoomCounts, room_for
 from berth.pod_groups.pod_group_metrics import PodGroupMetrics
+from berth.pod_groups.tree_counts import TreeCounts, has_one_leaf
 from berth.snapshot.columns.growing import Rows
 from berth.snapshot.pod_group_states import AnyKey, TreeKey, group_of
+
+log = logging.getLogger(__name__)
 
 PLACEMENTS = "composite pod group placements"
 
@@ -49,10 +53,13 @@ class TreeTrial:
     clock: Clock
     metrics: PodGroupMetrics
     _members: Mapping[AnyKey, list[Member]] = field(init=False)
+    _has_one_leaf: bool = field(init=False)
     _held: list[GroupPlacementTrial] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._members = by_group(self.question.members)
+        root = self.trees.get(self.question.key)
+        self._has_one_leaf = root is not None and has_one_leaf(self.trees, root)
 
     async def run(self, root: AnyGroup) -> Branch:
         """What came of the tree; the snapshot is in the end as it was."""
@@ -79,18 +86,15 @@ class TreeTrial:
         return branch
 
     async def _hold(self, branch: Branch, question: GroupQuestion) -> None:
-        """Put the group's pods on the nodes that they found, for the groups that are tried after it."""
+        """Put the group's pods on the nodes that they found, for groups that are tried after it, if any."""
+        if self._has_one_leaf:
+            return
         trial = GroupPlacementTrial.of(self.ground, question)
         self._held.append(trial)
-        members = {member.pod.uid: member for member in question.members}
-        for pod, node_name in branch.result.assignments:
-            row = self.ground.snapshot.row_of[node_name]
-            await trial.go_on_with(members[pod.uid], np.array([row]))
-            one = trial.result.members[pod.uid]
-            if not one.node_name:
+        for one in branch.result.members.values():
+            if one.node_name and not await trial.hold(one):
                 branch.result.status = failed(f"failed to assume the subtree: {one.status.message}")
                 return
-            branch.result.members[pod.uid] = one
 
     async def _back_to(self, many: int) -> None:
         """Take back what is held but for so many groups."""
@@ -106,9 +110,56 @@ class TreeTrial:
         record.end(phase, found.status)
         if not found.status.ok:
             return Branch(group, GroupResult(found.status))
+        counts = await self._counts(group, found.placements)
+        if counts is not None:
+            branch = await self._best_counted(group, state, key, found.placements, counts)
+            if branch is not None:
+                return branch
+            log.warning("tree of groups tried in all placements, as it was miscounted group=%s", key)
+        return await self._best_tried(group, state, key, found.placements)
+
+    async def _counts(self, group: AnyGroup, placements: Sequence[Placement]) -> list[Counted] | None:
+        """What trying the group in each placement would come to; None where it has to be tried."""
+        if len(placements) < 2 or len(self._members) != 1 or not self._has_one_leaf:  # noqa: PLR2004 - of one there is nothing to choose
+            return None
+        ((leaf, members),) = self._members.items()
+        question = replace(self.question, key=leaf, members=members, in_tree=True)
+        room = await room_for(self.ground, question)
+        if room is None:
+            return None
+        counts = TreeCounts(RoomCounts(self.ground, question, room), self.trees, self._verdict)
+        return await counts.in_each(group, placements)
+
+    async def _best_counted(
+        self,
+        group: AnyGroup,
+        state: CycleState,
+        key: TreeKey,
+        placements: Sequence[Placement],
+        counts: Sequence[Counted],
+    ) -> Branch | None:
+        """The branch of the best placement by counts, the only one that is tried; None if miscounted."""
+        pairs = zip(placements, counts, strict=True)
+        fitting = [(placement, count.assignments) for placement, count in pairs if count.fits]
+        if not fitting:
+            first = await self._children(group, key, placements[0])
+            return None if first.result.status.ok else self._nowhere(first, len(placements))
+        chosen = await self._chosen(state, key, fitting)
+        if isinstance(chosen, GroupResult):
+            return Branch(group, chosen)
+        mark, (placement, counted_pods) = len(self._held), fitting[chosen]
+        branch = await self._children(group, key, placement)
+        if branch.result.broken or len(assignments(branch)) == len(counted_pods):
+            return branch
+        await self._back_to(mark)
+        return None
+
+    async def _best_tried(
+        self, group: AnyGroup, state: CycleState, key: TreeKey, placements: Sequence[Placement]
+    ) -> Branch:
         mark = len(self._held)
         tried: list[tuple[Placement, Branch]] = []
-        for placement in found.placements:
+        for placement in placements:
             await self._back_to(mark)
             branch = await self._children(group, key, placement)
             if branch.result.broken:
@@ -116,14 +167,21 @@ class TreeTrial:
             tried.append((placement, branch))
         fitting = [(placement, branch) for placement, branch in tried if branch.result.status.ok]
         if not fitting:
-            first = tried[0][1]
-            if self.counting.names_plugins:
-                first.result.status = self.counting.nowhere(first.result.status, len(tried))
-            return first
+            return self._nowhere(tried[0][1], len(tried))
         if len(tried) == 1:
             return tried[0][1]
         await self._back_to(mark)
-        return await self._hold_again(await self._best(state, key, fitting))
+        chosen = await self._chosen(
+            state, key, [(placement, assignments(branch)) for placement, branch in fitting]
+        )
+        if isinstance(chosen, GroupResult):
+            return Branch(group, chosen)
+        return await self._hold_again(fitting[chosen][1])
+
+    def _nowhere(self, first: Branch, placements: int) -> Branch:
+        if self.counting.names_plugins and not first.result.broken:
+            first.result.status = self.counting.nowhere(first.result.status, placements)
+        return first
 
     async def _children(self, group: AnyGroup, key: TreeKey, placement: Placement) -> Branch:
         """The group within one placement; it holds what it needs where it succeeds."""
@@ -152,29 +210,16 @@ class TreeTrial:
             await self._back_to(mark)
         return branch
 
-    def _verdict(self, key: TreeKey, left: int, scheduled: int, *, tried: bool) -> tuple[Status, bool]:
+    def _verdict(self, key: TreeKey, left: int, scheduled: int, *, tried: bool = True) -> tuple[Status, bool]:
         progress = PlacementProgress(left, scheduled)
         return self.counting.verdict(self.question.framework, key, progress, tried=tried)
 
-    async def _best(
-        self, state: CycleState, key: TreeKey, fitting: Sequence[tuple[Placement, Branch]]
-    ) -> Branch:
-        """The branch of the placement that scores highest."""
-        if len(fitting) == 1:
-            return fitting[0][1]
-        proposed = [ProposedPlacement(placement, assignments(branch)) for placement, branch in fitting]
-        record = state.read(CycleRecord)
-        phase = record.begin_phase(PLACEMENTS)
-        try:
-            totals = await run_placement_scores(
-                self.question.framework, state, key, self.ground.snapshot, proposed
-            )
-        except PluginError as error:
-            return Branch(fitting[0][1].group, GroupResult(failed(error)))
-        finally:
-            record.end(phase)
-        best = np.flatnonzero(totals == totals.max())
-        return fitting[int(best[self.chance.randrange(best.size)])][1]
+    async def _chosen(self, state: CycleState, key: TreeKey, fitting: Sequence[Fitting]) -> int | GroupResult:
+        """Which of several placements scores highest, by its place among them."""
+        question, nodes = replace(self.question, key=key), self.ground.snapshot
+        return await chosen_placement(
+            question, nodes, state, fitting, chance=self.chance, phase_name=PLACEMENTS
+        )
 
     async def _hold_again(self, branch: Branch) -> Branch:
         """Hold the pod groups of a branch that was tried and taken back."""

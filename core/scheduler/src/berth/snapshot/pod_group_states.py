@@ -69,6 +69,8 @@ class PodGroupState:
     @property
     def scheduled(self) -> list[Pod]:
         """The pods with a node; each says which."""
+        if not (self.assumed or self.assigned):
+            return []
         return [self.assumed.get(uid, pod) for uid, pod in self.pods.items() if self._on_node(pod)]
 
     @property

@@ -47,6 +47,8 @@ class PlacedVolumes:
 
     def add(self, row: int, info: PodInfo, sign: int = 1) -> None:
         """Count a pod in on that row, or out where `sign` is -1."""
+        if not (info.volumes or info.claims):
+            return
         if info.volumes:
             self.changes.note(_OfPod(info.volumes, info.pod.template.size_bytes))
         # As few look-ups as can be: a pod may have a hundred thousand, which nearly always it alone uses.

@@ -1,0 +1,59 @@
+"""A tree with one pod group is counted in the placements of its root: decided is what trying it comes to."""
+
+import random
+
+import pytest
+
+from berth.evaluation.equal_pods import EqualPods
+from berth.pod_groups import placement_choice
+from tests.scenarios.pod_groups.test_trees import RACK, ZONE, Trees
+
+
+async def decided(monkeypatch, seed, *, counting):
+    """What the root's placements score, the conditions, how many pods are bound, and which were tried."""
+    chance, scores, tried = random.Random(seed), {}, []
+    run_scores = placement_choice.run_placement_scores
+
+    async def noted(framework, state, group, nodes, proposed):
+        totals = await run_scores(framework, state, group, nodes, proposed)
+        if group.name == "root":
+            found = zip(proposed, totals.tolist(), strict=True)
+            scores.update({one.placement.name: (len(one.assignments), total) for one, total in found})
+        return totals
+
+    with monkeypatch.context() as patch:
+        patch.setattr(placement_choice, "run_placement_scores", noted)
+        if not counting:
+            patch.setattr(EqualPods, "countable", lambda *_: False)
+        cluster = Trees((1, 38))
+        real = cluster.cache.try_pod
+        cluster.cache.try_pod = lambda *args: (tried.append(args[-1].pod.name), real(*args))
+        for i in range(chance.randrange(4, 14)):
+            zone, rack = chance.choice("abc"), chance.choice("xyz")
+            labels = {ZONE: zone, RACK: f"{zone}{rack}"}
+            cluster.add_node(f"n{i}", cpu=str(chance.randrange(1, 5)), labels=labels)
+        count = chance.randrange(2, 6)
+        cluster.add_tree("root", chance.choice([None, 1]), topology=ZONE)
+        cluster.add_tree("middle", 1, parent="root", topology=chance.choice([None, RACK]))
+        gang = chance.choice([None, count, count])
+        cluster.add_below("g", gang, parent="middle", topology=chance.choice([None, RACK]))
+        cluster.add_members(*[f"g{i}" for i in range(count)], group="g", cpu=str(chance.randrange(1, 3)))
+        await cluster.run()
+        conditions = cluster.tree_condition(), cluster.tree_condition("middle"), cluster.group_condition("g")
+        return scores, conditions, len(cluster.bound), tried
+
+
+@pytest.mark.parametrize("seed", range(40))
+async def test_counted_as_tried(monkeypatch, seed):
+    """The root's placements have the same pods and the same score, and all groups the same outcome."""
+    *expected, _ = await decided(monkeypatch, seed, counting=False)
+    *found, _ = await decided(monkeypatch, seed, counting=True)
+
+    assert expected == found
+
+
+async def test_pods_of_a_counted_tree_are_tried_once(monkeypatch):
+    """Most of the trees above cost one attempt a pod."""
+    runs = [await decided(monkeypatch, seed, counting=True) for seed in range(20)]
+
+    assert any(bound > 1 and len(tried) == bound for _, _, bound, tried in runs)
