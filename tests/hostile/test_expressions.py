@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from berth.cel import CELError, program
 from berth.cel import patterns as cel_patterns
 from berth.objects.devices.devices import DeviceSpec
-from berth.plugins.dynamic_resources.inventory import Device, DeviceId, DeviceSelectorError
+from berth.plugins.dynamic_resources.devices import Device, DeviceId, DeviceSelectorError
 from tests.hostile.work import calls
 
 LIMIT = 2_000

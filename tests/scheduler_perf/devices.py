@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from berth.client.resources import DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from berth.objects.decode import from_document
 from berth.objects.devices.devices import ResourceSlice
-from berth.plugins.dynamic_resources.inventory import Device, DeviceId
+from berth.plugins.dynamic_resources.devices import Device, DeviceId
 from tests.scheduler_perf.errors import NotPlayedError, PerfError
 from tests.scheduler_perf.requests import many
 from tests.scheduler_perf.templates import ObjectTemplate

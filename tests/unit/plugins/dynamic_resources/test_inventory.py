@@ -1,17 +1,18 @@
 """Pools and views of devices, and what of them outlives a change."""
 
 from berth.objects.steps import at_once
+from berth.plugins.dynamic_resources.devices import DeviceId
 from berth.plugins.dynamic_resources.inventory import Inventory
 from berth.snapshot.node_info import NodeInfo
 from berth.testing.builders import make_node
 from berth.testing.clusters import table
-from tests.unit.plugins.dynamic_resources.kit import device, make_slice
+from tests.unit.plugins.dynamic_resources.kit import DRIVER, device, make_slice
 
 ZONE_A = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
 
 
 def names(view):
-    return [d.id.device for _, devices in view.pools for d in devices]
+    return [d.id.device for part in view.parts for d in part.devices]
 
 
 def seen(inventory, nodes):
@@ -24,7 +25,8 @@ def test_unchanged_slices_keep_their_devices():
     kept, changed = make_slice("s0", [device("a")]), make_slice("s1", [device("b")])
     before = Inventory([kept, changed])
     after = Inventory([kept, make_slice("s1", [device("b")])], before)
-    same = {d.device: before.devices[d] is after.devices[d] for d in before.devices}
+    ids = [DeviceId(DRIVER, "s0", "a"), DeviceId(DRIVER, "s1", "b")]
+    same = {d.device: before.find(d) is after.find(d) for d in ids}
 
     assert {"a": True, "b": False} == same
 

@@ -46,7 +46,7 @@ async def test_a_pod_without_claims_passes_untouched():
     assert [0, 0] == cluster.plugin.score(cluster.state, PLAIN, cluster.nodes).tolist()
     assert cluster.plugin.reserve(cluster.state, PLAIN, "n0").ok
     assert cluster.plugin.pre_bind_pre_flight(cluster.state, PLAIN, "n0").status.skip
-    assert () == cluster.plugin.sign_pod(PLAIN)
+    assert cluster.plugin.sign_pod(PLAIN) != cluster.plugin.sign_pod(claiming("c0"))
     status = (await cluster.plugin.post_filter(cluster.state, PLAIN, Diagnosis())).status
     assert (Code.UNSCHEDULABLE, "no new claims to deallocate") == (status.code, status.message)
 

@@ -9,8 +9,10 @@ from berth.framework.mirrors.listers import Listers
 from berth.objects.steps import at_once
 from berth.plugins.dynamic_resources.allocator import AllocationSearch
 from berth.plugins.dynamic_resources.asking import claim_ask
-from berth.plugins.dynamic_resources.inventory import DeviceSelectorError, Inventory
-from berth.plugins.dynamic_resources.picking import AllocationError, Features, Picks, Supply
+from berth.plugins.dynamic_resources.devices import DeviceSelectorError
+from berth.plugins.dynamic_resources.inventory import Inventory
+from berth.plugins.dynamic_resources.picking import AllocationError, Picks
+from berth.plugins.dynamic_resources.supply import Features, Supply
 from berth.plugins.dynamic_resources.usage import DeviceUsage
 from berth.testing.builders import make_node
 from berth.testing.clusters import table

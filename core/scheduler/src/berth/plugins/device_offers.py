@@ -15,7 +15,8 @@ from berth.framework.mirrors.listers import Listers
 from berth.objects.devices.devices import DeviceClass
 from berth.objects.steps import at_once
 from berth.plugins.device_classes import DeviceClassNames, is_device_resource
-from berth.plugins.dynamic_resources.inventory import Device, DeviceSelectorError, Inventory, ReachableDevices
+from berth.plugins.dynamic_resources.devices import Device, DeviceSelectorError
+from berth.plugins.dynamic_resources.inventory import Inventory, ReachableDevices
 from berth.plugins.dynamic_resources.usage import DeviceUsage
 from berth.snapshot.columns.growing import Ints
 from berth.snapshot.snapshot import Snapshot
@@ -72,7 +73,7 @@ class DeviceOffers:
     def _counted(self, behind: DeviceClass, view: ReachableDevices) -> tuple[int, int]:
         """How many devices of the class there are, and how many of them are in use."""
         selectors = [s.cel.expression for s in behind.spec.selectors if s.cel is not None]
-        devices = (device for _, devices in view.pools for device in devices)
+        devices = (device for part in view.parts for device in part.devices)
         try:
             found = [device for device in devices if device.matches_all(selectors)]
         except DeviceSelectorError:

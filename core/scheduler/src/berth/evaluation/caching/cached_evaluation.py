@@ -144,10 +144,14 @@ class CachedEvaluation:
             self.uncacheable = UncacheablePlugins(self.plugins, self._uncacheable_names)
 
     async def _pre_filter_again(self, uncacheable: UncacheablePlugins, attempt: Attempt) -> PreFilterOutcome:
+        """A rejection is the cycle's: all cached plugins let the class pass."""
         outcome = await run_pre_filters(uncacheable.pre_filter, attempt)
-        if not outcome.status.ok or outcome.node_names is not None:
+        if outcome.node_names is not None:
             raise StartOverError
-        attempt.state.skip_filter |= self._skip_filter
+        skipped = self._skip_filter
+        if outcome.ended_by:
+            skipped &= self.plugins.pre_filters_before(outcome.ended_by)
+        attempt.state.skip_filter |= skipped
         return outcome
 
     def refresh_filters(

@@ -55,5 +55,8 @@ class NodePlugins:
 
     def left_out_before(self, last: str) -> frozenset[str]:
         """The plugins left out of PreFilter that come before the named one, which ended the phase."""
-        before = takewhile(lambda name: name != last, (p.name for p in self._every_pre_filter))
-        return self.left_out_of_filter.intersection(before)
+        return self.left_out_of_filter & self.pre_filters_before(last)
+
+    def pre_filters_before(self, last: str) -> frozenset[str]:
+        """The profile's PreFilter plugins that come before the named one."""
+        return frozenset(takewhile(lambda name: name != last, (p.name for p in self._every_pre_filter)))

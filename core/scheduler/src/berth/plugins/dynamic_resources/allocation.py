@@ -19,8 +19,9 @@ from berth.objects.devices.resource_claims import (
 from berth.objects.label_selector import Requirement
 from berth.objects.node_selector import NodeSelector, NodeSelectorTerm
 from berth.plugins.dynamic_resources.asking import Ask
-from berth.plugins.dynamic_resources.inventory import Device
-from berth.plugins.dynamic_resources.picking import Features, Pick
+from berth.plugins.dynamic_resources.devices import Device
+from berth.plugins.dynamic_resources.picking import Pick
+from berth.plugins.dynamic_resources.supply import Features
 from berth.snapshot.node_matching import NAME_FIELD
 
 FROM_CLASS = "FromClass"

@@ -20,15 +20,16 @@ from typing import Any, TypeAlias
 from berth.cel import Look, look_at_nothing
 from berth.plugins.dynamic_resources.asking import Ask, ClaimAsk
 from berth.plugins.dynamic_resources.dead_ends import DeadEnds
-from berth.plugins.dynamic_resources.inventory import Device, DeviceSelectorError, ReachableDevices
+from berth.plugins.dynamic_resources.devices import Device, DeviceSelectorError
+from berth.plugins.dynamic_resources.inventory import ReachableDevices
 from berth.plugins.dynamic_resources.picking import (
     MAX_RESULTS,
     AllocationError,
     Pick,
     Picks,
-    Supply,
     UnsuitableNodeError,
 )
+from berth.plugins.dynamic_resources.supply import Supply
 
 Solution: TypeAlias = list[list[Pick]]
 """The picks of each claim, in order."""
@@ -137,7 +138,7 @@ class AllocationSearch:
 
     def _check_pools(self, claim: int, ask: Ask) -> None:
         """All devices can only be had of pools that are known in full."""
-        for pool, _ in self._view.pools:
+        for pool in (part.pool for part in self._view.parts):
             if pool.problem:
                 problem = f"asks for all devices, but resource pool {pool.full_name} {pool.problem}"
                 raise UnsuitableNodeError(f"{self._picks.words(claim, ask)}: {problem}")
@@ -195,15 +196,17 @@ class AllocationSearch:
         return dead_ends.enough(self._picks, claim, request, begun)
 
     def _possible(self, ask: Ask) -> Generator[None, None, Sequence[Device]]:
-        """The devices that match; where a selector fails on some device, all of them, to be asked one by one.
+        """The free devices that match; where a selector fails on some device, all, to be asked one by one.
 
         A device that the search does not come to, or that is in use, does no harm then.
         """
         try:
-            return (yield from self._view.matching(ask.selectors, self._look))
+            matching = yield from self._view.matching(ask.selectors, self._look)
         except DeviceSelectorError:
             self._unsure.add(ask.selectors)
             return self._view.usable
+        is_free = self._supply.is_free
+        return [device for device in matching if is_free(ask, device)]
 
     def _each(self, step: _Step, at: int) -> Way:
         """The way on if the request gets all its devices, from that one on."""

@@ -21,7 +21,7 @@ from berth.objects.quantity import (
     whole,
 )
 from berth.plugins.dynamic_resources.device_values import plain_name
-from berth.plugins.dynamic_resources.inventory import Device
+from berth.plugins.dynamic_resources.devices import Device
 
 NOT_REPRESENTABLE = "capacity request cannot be represented in the device's range arithmetic"
 NEGATIVE = "capacity value is negative"

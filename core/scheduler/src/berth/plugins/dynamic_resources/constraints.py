@@ -7,12 +7,13 @@ Source: dynamic-resource-allocation structured/internal/stable/allocator_stable.
 (Kubernetes v1.36).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from berth.objects.devices.resource_claims import DeviceConstraint
 from berth.plugins.dynamic_resources.asking import Ask
 from berth.plugins.dynamic_resources.device_values import Values, all_values, find_attribute, single_values
-from berth.plugins.dynamic_resources.inventory import Device
+from berth.plugins.dynamic_resources.devices import Device
+from berth.plugins.dynamic_resources.supply import Features
 
 
 class DeviceConstraintState:
@@ -103,3 +104,11 @@ def add_all(
             return None
         added.append(constraint)
     return added
+
+
+def constraint_states(
+    constraints: Sequence[DeviceConstraint], features: Features
+) -> list[DeviceConstraintState]:
+    """The constraints before any device was added."""
+    kinds = {"all_differ": features.rules.distinct_attributes_of_all, "lists": features.list_attributes}
+    return [DeviceConstraintState(constraint, **kinds) for constraint in constraints]

@@ -20,14 +20,10 @@ from typing import NamedTuple
 from berth.cel import Look
 from berth.plugins.dynamic_resources.asking import Ask, ClaimAsk
 from berth.plugins.dynamic_resources.capacity import CapacityError
-from berth.plugins.dynamic_resources.inventory import (
-    CounterId,
-    Device,
-    DeviceId,
-    DeviceSelectorError,
-    ReachableDevices,
-)
-from berth.plugins.dynamic_resources.picking import MAX_RESULTS, Picks, Supply
+from berth.plugins.dynamic_resources.devices import CounterId, Device, DeviceId, DeviceSelectorError
+from berth.plugins.dynamic_resources.inventory import ReachableDevices
+from berth.plugins.dynamic_resources.picking import MAX_RESULTS, Picks
+from berth.plugins.dynamic_resources.supply import Supply
 
 Devices = int
 """A set of devices: the bits of their places among the usable ones."""
@@ -172,7 +168,7 @@ class DeadEnds:
             except CapacityError:
                 failing |= 1 << i
             tolerated |= supply.tolerated(ask, device) << i
-            free |= (ask.admin_access or supply.shares(device) or not supply.in_use(device.id)) << i
+            free |= (supply.shares(device) or supply.is_free(ask, device)) << i
             yield
         self._traits += [fitting, failing, tolerated]
         return fitting & tolerated & free, failing

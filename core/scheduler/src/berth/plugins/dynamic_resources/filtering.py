@@ -1,6 +1,6 @@
 """Whether a pod's claims can be had from each node: what PreFilter prepares and Filter asks.
 
-Nodes with one view of the devices get one answer, remembered for the cycle.
+Nodes with one view of the devices get one answer, which pods that ask the same share (answers.py).
 
 Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go Filter (Kubernetes v1.36).
 """
@@ -11,6 +11,7 @@ from math import inf
 
 import numpy as np
 
+from berth.cel import Look
 from berth.framework.attempts.cycle_budget import CycleMeter
 from berth.framework.attempts.pacing import paced
 from berth.framework.clock import Clock
@@ -21,22 +22,31 @@ from berth.objects.node_selector import NodeSelector
 from berth.objects.pods.pod import Pod
 from berth.objects.steps import Steps, at_once
 from berth.plugins.dynamic_resources.allocator import AllocationSearch, Solution
+from berth.plugins.dynamic_resources.answers import (
+    ALTERNATIVES,
+    INVALID,
+    NO_DEVICES,
+    REASONS,
+    DeviceAnswers,
+    Found,
+    KnownAnswers,
+    found,
+)
 from berth.plugins.dynamic_resources.asking import ClaimAsk, claim_ask
 from berth.plugins.dynamic_resources.extended_resources import (
     ContainerMapping,
     ExtendedResources,
     with_requests,
 )
-from berth.plugins.dynamic_resources.inventory import ReachableDevices
-from berth.plugins.dynamic_resources.picking import AllocationError, Supply, UnsuitableNodeError
+from berth.plugins.dynamic_resources.inventory import Inventory, ReachableDevices
+from berth.plugins.dynamic_resources.picking import AllocationError, UnsuitableNodeError
+from berth.plugins.dynamic_resources.supply import Supply
 from berth.snapshot.columns.growing import Ints, Mask
 from berth.snapshot.node_matching import matching_nodes
 from berth.snapshot.snapshot import Snapshot
 
 MADE_BEFORE = "cannot schedule extended resource claim"
 NO_SUCH_RESOURCE = "cannot fit resource"
-NO_SOLUTION = "cannot allocate all claims"
-INVALID_POOLS = "invalid resource pools were encountered"
 NOT_ON_NODE = "resourceclaim not available on the node"
 TIMED_OUT = "timed out trying to allocate devices"
 PLUGIN = "DynamicResources"
@@ -46,9 +56,6 @@ STRETCH = 16
 FIRST_STRETCHES = 16
 """A search that takes longer waits until all other nodes have been searched."""
 
-ALTERNATIVES = 8
-"""A request has at most that many; the first is worth that much."""
-
 
 class SelectorOutOfTimeError(Exception):
     """A selector's evaluation was ended, because the cycle's budget is used up."""
@@ -56,23 +63,11 @@ class SelectorOutOfTimeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NodeAllocation:
-    """The answer for nodes with one view: why not, or the devices and the claims that they are for."""
+    """What a node has for a pod: the devices, and the claims that they are for."""
 
-    status: Status | None = None
     claims: Sequence[ResourceClaim] = ()
     solution: Solution = field(default_factory=list)
     mappings: Sequence[ContainerMapping] = ()
-
-    @property
-    def preference(self) -> int:
-        """What the chosen alternatives are worth: more for those named first."""
-        chosen = {
-            (pick.claim, pick.ask.request): pick.ask.position for picks in self.solution for pick in picks
-        }
-        return sum(ALTERNATIVES - position for position in chosen.values() if position is not None)
-
-
-_NOTHING = NodeAllocation()
 
 
 def preference_of(claim: ResourceClaim) -> int:
@@ -93,8 +88,8 @@ class AllocationTask:
 
     search: AllocationSearch
     view: ReachableDevices
-    claims: Sequence[ResourceClaim]
-    mappings: Sequence[ContainerMapping]
+    number: int
+    key: object
     node_name: str
     deadline: float
 
@@ -110,6 +105,40 @@ class Allocated:
     """What the alternatives that it got are worth."""
 
 
+class _Part:
+    """What nodes are asked that leave the same extended resources to devices, and this cycle's answers.
+
+    Pods that come later change the shared answers: this one's are a copy. Shapes: see `DeviceAnswers`.
+    """
+
+    def __init__(
+        self, asks: Sequence[ClaimAsk], mappings: Sequence[ContainerMapping], answers: DeviceAnswers
+    ) -> None:
+        self.asks = asks
+        self.mappings = mappings
+        self.answers = answers
+        self.table = answers.table
+        self.of_view = answers.of_view.copy()
+        self.reasons = answers.reasons.copy()
+        self.preferences = answers.preferences.copy()
+        self.failed: dict[int, Status] = {}
+        """Why a search ended in an error, by the number of the view."""
+
+    def take(self, view: int) -> None:
+        """Take over the answer for that view."""
+        answers = self.answers
+        self.of_view[view], self.reasons[view] = answers.of_view[view], answers.reasons[view]
+        self.preferences[view] = answers.preferences[view]
+
+    def allocation(self, inventory: Inventory, view: int) -> NodeAllocation | None:
+        """What was found for the view, None for nothing."""
+        place = int(self.of_view[view]) if view < self.of_view.size else 0
+        if not place or self.reasons[view]:
+            return None
+        solution = self.table[place].solution(inventory.view(view))
+        return NodeAllocation([ask.claim for ask in self.asks], solution, self.mappings)
+
+
 @dataclass(slots=True)
 class DeviceQuery:
     """All that is asked of the nodes for one pod."""
@@ -119,19 +148,38 @@ class DeviceQuery:
     asks: Sequence[ClaimAsk]
     extended: ExtendedResources | None
     supply: Supply | None
+    known: KnownAnswers
     clock: Clock
     timeout_seconds: float = 0.0
-    outcomes: dict[int, NodeAllocation] = field(default_factory=dict)
     statuses: list[Status] = field(default_factory=list)
     unavailable: dict[int, set[str]] = field(default_factory=dict)
     """The nodes that an allocated claim, by its index, cannot be used from."""
+    inventory: Inventory = field(init=False)
+    """What there was when the question was asked: later pods may see another one."""
+    _parts: dict[int, _Part | None] = field(default_factory=dict)
     _reached: dict[int, Mask] = field(default_factory=dict)
     """Where in the whole snapshot an allocated claim, by its index, can be used as its selector says."""
+
+    def __post_init__(self) -> None:
+        if self.supply is not None:
+            self.inventory = self.supply.inventory
 
     @property
     def searches(self) -> bool:
         """Whether devices have to be found, so that the answer may take long."""
         return self.supply is not None
+
+    @property
+    def parts(self) -> list[_Part]:
+        """What was asked, by which extended resources nodes leave to devices."""
+        return [part for part in self._parts.values() if part is not None]
+
+    @property
+    def prefers(self) -> bool:
+        """Whether one node may be worth more than another."""
+        return any(claim.preference for claim in self.allocated) or any(
+            part.answers.prefers for part in self.parts
+        )
 
     async def codes_found(self, nodes: Snapshot, meter: CycleMeter) -> ReasonCodes:
         """The same as `codes` where devices have to be found.
@@ -156,7 +204,7 @@ class DeviceQuery:
     def _look(self, nodes: Snapshot) -> Steps[None]:
         """Find out which nodes reach what, as claims and slices say in any number of terms."""
         if self.supply is not None:
-            yield from self.supply.inventory.groups(nodes)
+            yield from self.inventory.groups(nodes)
         for claim in self.allocated:
             if claim.selector is not None and claim.index not in self._reached:
                 self._reached[claim.index] = yield from matching_nodes(nodes.whole, claim.selector)
@@ -185,21 +233,33 @@ class DeviceQuery:
         if self.supply is None:
             return NodeAllocation()
         row = nodes.row_of.get(node_name)
-        outcome = None if row is None else self.outcomes.get(int(self._keys(nodes)[row]))
-        return None if outcome is None or outcome.status is not None else outcome
+        if row is None:
+            return None
+        pattern = int(self._patterns(nodes)[row])
+        if pattern not in self._parts:
+            return None
+        part = self._parts[pattern]
+        if part is None:
+            return NodeAllocation()
+        return part.allocation(self.inventory, int(at_once(self.inventory.groups(nodes))[row]))
 
     def scores(self, nodes: Snapshot) -> Scores:
         """The worth of the chosen alternatives; those of allocated claims count beside devices that are new.
 
         Shapes: result int64 (n,).
         """
-        if self.supply is None:
-            return np.zeros(len(nodes), dtype=np.int64)
-        keys, places = np.unique(self._keys(nodes), return_inverse=True)
+        scores = np.zeros(len(nodes), dtype=np.int64)
+        if self.supply is None or not self.prefers:
+            return scores
         before = sum(claim.preference for claim in self.allocated)
-        found = [self.outcomes.get(key, _NOTHING) for key in keys.tolist()]
-        worth = [outcome.preference + before if outcome.claims else 0 for outcome in found]
-        return np.array(worth, dtype=np.int64)[places]
+        groups, patterns = at_once(self.inventory.groups(nodes)), self._patterns(nodes)
+        for pattern, part in self._parts.items():
+            if part is not None:
+                rows = patterns == pattern
+                views = groups[rows]
+                fits = (part.of_view[views] > 0) & (part.reasons[views] == 0)
+                scores[rows] = np.where(fits, part.preferences[views] + before, 0)
+        return scores
 
     def _mark(self, codes: ReasonCodes, where: Mask, text: str) -> None:
         """The reason, for nodes that have none yet."""
@@ -213,93 +273,144 @@ class DeviceQuery:
         return self.statuses.index(status) + 1
 
     async def _search(self, codes: ReasonCodes, nodes: Snapshot, meter: CycleMeter) -> None:
-        """Ask once for each key among the nodes that are still in."""
-        (rows,) = np.nonzero(codes == 0)
-        numbers, first, places = np.unique(self._keys(nodes)[rows], return_index=True, return_inverse=True)
-        keys = numbers.tolist()
-        names = [nodes.names[row] for row in rows[first].tolist()]
-        await self._solve(dict(zip(keys, names, strict=True)), meter)
-        outcomes = [self.outcomes.get(key) for key in keys]
-        unended = None
-        if None in outcomes:
-            if not any(outcome is not None and outcome.status is None for outcome in outcomes):
-                raise AllocationError(f"node {names[outcomes.index(None)]}: {TIMED_OUT}")
-            unended = unresolvable(TIMED_OUT)
-        found = np.zeros(len(keys), dtype=np.uint32)
-        for i, outcome in enumerate(outcomes):
-            status = unended if outcome is None else outcome.status
-            found[i] = 0 if status is None else self._code(status)
-        codes[rows] = found[places]
+        """Ask once for each view among the nodes that are still in."""
+        groups, patterns = at_once(self.inventory.groups(nodes)), self._patterns(nodes)
+        asked = []
+        for pattern in set(patterns[codes == 0].tolist()):
+            part = self._part(pattern)
+            if part is not None:
+                asked.append((((patterns == pattern) & (codes == 0)).nonzero()[0], part))
+        for rows, part in asked:
+            await self._solve(part, rows, groups[rows], nodes, meter)
+        some_fit = any(((part.of_view > 0) & (part.reasons == 0))[groups[rows]].any() for rows, part in asked)
+        some_fit = some_fit or None in self._parts.values()
+        for rows, part in asked:
+            self._put(codes, part, rows, groups[rows], nodes, some_fit=some_fit)
 
-    async def _solve(self, nodes: dict[int, str], meter: CycleMeter) -> None:
-        """Search for devices for each key, on behalf of that node, while the cycle's budget lasts.
+    def _put(
+        self, codes: ReasonCodes, part: _Part, rows: Ints, views: Ints, nodes: Snapshot, *, some_fit: bool
+    ) -> None:
+        """The codes of these rows. Raises: AllocationError where nothing was found in time."""
+        reasons, answered = part.reasons[views], part.of_view[views] > 0
+        for number, text in enumerate(REASONS[1:], 1):
+            those = answered & (reasons == number)
+            if those.any():
+                codes[rows[those]] = self._code(unresolvable(text))
+        for row, view in zip(rows[~answered].tolist(), views[~answered].tolist(), strict=True):
+            status = part.failed.get(view)
+            if status is None:
+                if not some_fit:
+                    raise AllocationError(f"node {nodes.names[row]}: {TIMED_OUT}")
+                status = unresolvable(TIMED_OUT)
+            codes[row] = self._code(status)
+
+    async def _solve(self, part: _Part, rows: Ints, views: Ints, nodes: Snapshot, meter: CycleMeter) -> None:
+        """Answer for each view, on behalf of its first node, while the cycle's budget lasts.
 
         Searches that take long go on once all others have ended, for those may find all that is needed.
         """
-        long: dict[int, AllocationTask] = {}
-        for key, node_name in nodes.items():
-            if key in self.outcomes:
+        present = np.zeros(part.of_view.size, dtype=bool)
+        present[views] = True
+        present &= part.of_view == 0
+        long: list[AllocationTask] = []
+
+        def look() -> None:
+            if not meter.may_go_on(PLUGIN):
+                raise SelectorOutOfTimeError
+
+        for view in present.nonzero()[0].tolist():
+            if view in part.failed:
                 continue
             if not await meter.go_on(PLUGIN):
                 return
-            outcome = self._task(key, node_name, meter)
-            if isinstance(outcome, AllocationTask):
-                ended = await self._pursue(outcome, meter, FIRST_STRETCHES)
-                if ended is None:
-                    long[key] = outcome
-                    continue
-                outcome = ended
-            self.outcomes[key] = outcome
-        for key, task in long.items():
-            if not await meter.go_on(PLUGIN):
+            name = nodes.names[rows[int(np.argmax(views == view))]]
+            task = await self._task(part, view, name, look, meter)
+            if task is None:
+                continue
+            if not await self._pursue(part, task, meter, FIRST_STRETCHES):
+                long.append(task)
+        for task in long:
+            if not await meter.go_on(PLUGIN) or not await self._pursue(part, task, meter, None):
                 return
-            ended = await self._pursue(task, meter, None)
-            if ended is None:
-                return
-            self.outcomes[key] = ended
+
+    async def _task(
+        self, part: _Part, number: int, node_name: str, look: Look, meter: CycleMeter
+    ) -> AllocationTask | None:
+        """The search for one view; None where its outcome is known, or the budget used up."""
+        assert self.supply is not None, "only a question with something to allocate is searched"
+        view, answers = self.inventory.view(number), part.answers
+        steps = answers.key(self.supply, view, look)
+        try:
+            while True:
+                next(steps)
+                if not await meter.go_on(PLUGIN):
+                    return None
+        except StopIteration as end:
+            key = end.value
+        except SelectorOutOfTimeError:
+            return None
+        if answers.recall(key, number, self.supply):
+            part.take(number)
+            return None
+        deadline = self.clock.monotonic() + self.timeout_seconds if self.timeout_seconds else inf
+        search = AllocationSearch(self.supply, view, part.asks, look)
+        return AllocationTask(search, view, number, key, node_name, deadline)
 
     async def _pursue(
-        self, task: AllocationTask, meter: CycleMeter, stretches: int | None
-    ) -> NodeAllocation | None:
-        """The outcome; None where it takes longer than so many stretches, or than the budget lasts."""
+        self, part: _Part, task: AllocationTask, meter: CycleMeter, stretches: int | None
+    ) -> bool:
+        """Whether the search ended: not where it takes longer than that, or than the budget lasts."""
         try:
             while not task.search.advance(STRETCH):
                 if stretches is not None:
                     stretches -= 1
                 if stretches == 0 or not await meter.go_on(PLUGIN):
-                    return None
+                    return False
                 if self.timeout_seconds and self.clock.monotonic() >= task.deadline:
-                    return NodeAllocation(failed(f"node {task.node_name}: {TIMED_OUT}"))
+                    part.failed[task.number] = failed(f"node {task.node_name}: {TIMED_OUT}")
+                    return True
         except AllocationError as error:
             of_this_node = isinstance(error, UnsuitableNodeError)
-            return NodeAllocation(unresolvable(str(error)) if of_this_node else failed(error))
+            part.failed[task.number] = unresolvable(str(error)) if of_this_node else failed(error)
+            return True
         except SelectorOutOfTimeError:
-            return None
-        if task.search.solution is None:
-            return NodeAllocation(unresolvable(INVALID_POOLS if task.view.has_invalid else NO_SOLUTION))
-        return NodeAllocation(None, task.claims, task.search.solution, task.mappings)
+            return False
+        self._learn(part, task)
+        return True
 
-    def _keys(self, nodes: Snapshot) -> Ints:
-        """A number for each node: its view, and which extended resources it leaves to devices."""
-        assert self.supply is not None, "only a question with something to allocate has keys"
-        keys = at_once(self.supply.inventory.groups(nodes))
-        if self.extended is None:
-            return keys
-        for name in self.extended.mapped:
+    def _learn(self, part: _Part, task: AllocationTask) -> None:
+        assert self.supply is not None, "only a question with something to allocate is searched"
+        solution = task.search.solution
+        outcome: Found = INVALID if task.view.has_invalid else NO_DEVICES
+        if solution is not None:
+            outcome = found(solution, task.view)
+        part.answers.learn(task.key, outcome)
+        part.answers.recall(task.key, task.number, self.supply)
+        part.take(task.number)
+
+    def _patterns(self, nodes: Snapshot) -> Ints:
+        """Which extended resources each node leaves to devices, as one number. Shapes: result int64 (n,)."""
+        patterns = np.zeros(len(nodes), dtype=np.int64)
+        for name in self.extended.mapped if self.extended is not None else ():
             offered = nodes.offered(name)
             by_plugin = False if offered is None else offered > 0
-            keys = keys * 2 + np.where(by_plugin, 0, 1)
-        return keys
+            patterns = patterns * 2 + np.where(by_plugin, 0, 1)
+        return patterns
 
-    def _task(self, key: int, node_name: str, meter: CycleMeter) -> AllocationTask | NodeAllocation:
-        """The search for one key; an outcome where there is nothing to search for."""
+    def _part(self, pattern: int) -> _Part | None:
+        """What nodes of that pattern are asked; None where no device is needed from them."""
+        if pattern not in self._parts:
+            self._parts[pattern] = self._made(pattern)
+        return self._parts[pattern]
+
+    def _made(self, pattern: int) -> _Part | None:
         assert self.supply is not None, "only a question with something to allocate is searched"
         asks = list(self.asks)
         mappings: list[ContainerMapping] = []
         if self.extended is not None:
             classes = {}
             for name in reversed(self.extended.mapped):
-                key, by_devices = divmod(key, 2)
+                pattern, by_devices = divmod(pattern, 2)
                 if by_devices:
                     classes[name] = self.extended.classes[name]
             if classes:
@@ -307,16 +418,10 @@ class DeviceQuery:
                 by_class = {c.name: c for c in classes.values()}
                 asks.append(claim_ask(claim, by_class.get))
         if not asks:
-            return NodeAllocation()
-        view = self.supply.inventory.view(key)
-        deadline = self.clock.monotonic() + self.timeout_seconds if self.timeout_seconds else inf
-
-        def look() -> None:
-            if not meter.may_go_on(PLUGIN):
-                raise SelectorOutOfTimeError
-
-        search = AllocationSearch(self.supply, view, asks, look)
-        return AllocationTask(search, view, [ask.claim for ask in asks], mappings, node_name, deadline)
+            return None
+        answers = self.known.of(asks, self.supply)
+        answers.refresh(self.supply)
+        return _Part(asks, mappings, answers)
 
     def _short(self, nodes: Snapshot) -> Mask:
         """Where some extended resource is neither offered nor backed by devices.

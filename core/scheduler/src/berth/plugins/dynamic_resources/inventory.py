@@ -5,207 +5,95 @@ Nodes that reach the same slices and devices share one view, so that they are on
     slices --Inventory--> pools of devices, and the targets that they name (a node, a selector, all nodes)
     targets x nodes --groups--> a number for each node --view--> the pools as those nodes see them
 
+Views whose pools and devices differ in their names alone are of one shape.
+
 Source: dynamic-resource-allocation structured/internal/stable/pools_stable.go (Kubernetes v1.36).
 """
 
-from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Generator, Hashable, Iterable, Sequence
+from weakref import WeakValueDictionary
 
 import numpy as np
 
-from berth.cel import CELError, Look, SyntaxProblemError, look_at_nothing, program
+from berth.cel import Look
 from berth.objects.devices.devices import DeviceSpec, ResourceSlice
 from berth.objects.node_selector import NodeSelector
-from berth.objects.quantity import nanos
 from berth.objects.steps import Steps
-from berth.plugins.dynamic_resources.device_values import device_variable
+from berth.plugins.dynamic_resources.devices import (
+    ANSWERS_KEPT,
+    Device,
+    DeviceId,
+    DeviceKind,
+    Target,
+    kind_key,
+)
+from berth.plugins.dynamic_resources.pools import DevicePool, newest
 from berth.snapshot.columns.growing import Ints
 from berth.snapshot.node_matching import matching_nodes
 from berth.snapshot.snapshot import Snapshot
 
-ANSWERS_KEPT = 256
-"""For so many different selectors it is remembered which devices match: claims come with ever new ones."""
 MAX_ANSWERS = 2**21
-"""How many answers are remembered for all devices together; each takes about 40 bytes."""
+"""How many answers are remembered for all kinds together; each takes about 40 bytes."""
 LEAST_KEPT = 16
-"""So many selectors are remembered however many devices there are."""
+"""So many selectors are remembered however many kinds there are."""
 
 
-class DeviceId(NamedTuple):
-    """A device's name in the cluster."""
+class PoolPart:
+    """The devices of one pool that some nodes reach; `number` is the pool's in its inventory."""
 
-    driver: str
-    pool: str
-    device: str
+    __slots__ = ("devices", "number", "places", "pool")
 
-
-class CounterId(NamedTuple):
-    """A counter of a set of a pool."""
-
-    driver: str
-    pool: str
-    counter_set: str
-    counter: str
+    def __init__(self, number: int, pool: DevicePool, places: Sequence[int]) -> None:
+        self.number = number
+        self.pool = pool
+        self.places = tuple(places)
+        self.devices = [pool.devices[place] for place in places]
 
 
-SELECTOR_LENGTH = 10 * 2**10
-"""How long a selector may be (resource.k8s.io CELSelectorExpressionMaxLength)."""
+class Shape:
+    """What views have in common that differ in names alone: one object for all of them.
 
-Target = str | NodeSelector | None
-"""Who reaches a device: the node of that name, the nodes that match, or all (None)."""
-
-
-class DeviceSelectorError(Exception):
-    """A device selector that does not parse, or fails on a device: the whole cycle fails."""
-
-    def __init__(self, expression: str, problem: str, device: str = "") -> None:
-        super().__init__(problem)
-        self.expression = expression
-        self.device = device
-        """The device that it failed on; none where the expression itself is wrong."""
-
-
-class ConversionError(DeviceSelectorError):
-    """A device that no selector can be asked about: an amount or a version of it does not parse."""
-
-    def __init__(self, expression: str, cause: CELError, device: str) -> None:
-        super().__init__(expression, f"CEL runtime error: {cause}", device)
-        self.cause = cause
-
-
-class Device:
-    """One device: what it is, who reaches it, and what its use takes out of shared counters."""
-
-    __slots__ = ("_matches", "_variable", "answers_kept", "capacity", "consumes", "id", "spec", "target")
-
-    def __init__(self, device_id: DeviceId, spec: DeviceSpec, target: Target) -> None:
-        self.id = device_id
-        self.spec = spec
-        self.target = target
-        self.consumes: dict[CounterId, int] = {
-            CounterId(device_id.driver, device_id.pool, part.counter_set, name): nanos(counter.value)
-            for part in spec.consumes_counters
-            for name, counter in part.counters.items()
-        }
-        self.capacity = {name: nanos(amount.value) for name, amount in spec.capacity.items()}
-        self._variable: dict[str, Any] | None = None
-        self._matches: dict[str, bool] = {}
-        self.answers_kept = ANSWERS_KEPT
-
-    def matches(self, expression: str, look: Look = look_at_nothing) -> bool:
-        """Whether the expression holds for the device; an evaluation that `look` ends is not remembered.
-
-        Raises: SelectorError, and what `look` raises.
-        """
-        known = self._matches.get(expression)
-        if known is None:
-            known = self._evaluate(expression, look)
-            if len(self._matches) >= self.answers_kept:
-                self._matches.clear()
-            self._matches[expression] = known
-        return known
-
-    def matches_all(self, expressions: Iterable[str], look: Look = look_at_nothing) -> bool:
-        """Whether every expression holds for the device; what follows one that does not is not looked at.
-
-        Raises: SelectorError, and what `look` raises.
-        """
-        return all(self.matches(expression, look) for expression in expressions)
-
-    def _evaluate(self, expression: str, look: Look) -> bool:
-        if self._variable is None:
-            try:
-                self._variable = device_variable(self.id.driver, self.spec)
-            except CELError as error:
-                raise ConversionError(expression, error, "/".join(self.id)) from error
-        try:
-            answer = program(expression, max_length=SELECTOR_LENGTH)({"device": self._variable}, look)
-        except SyntaxProblemError as error:
-            raise DeviceSelectorError(expression, f"CEL compile error: {error}") from error
-        except CELError as error:
-            raise DeviceSelectorError(expression, f"CEL runtime error: {error}", "/".join(self.id)) from error
-        if answer is True or answer is False:
-            return bool(answer)
-        raise DeviceSelectorError(expression, "CEL compile error: must evaluate to bool")
-
-
-DevicesOf = Callable[[ResourceSlice], list[Device]]
-
-
-class DevicePool:
-    """The devices of a pool's newest generation.
-
-    `problem` says why nothing may be allocated from it: slices are missing, or contradict each other.
+    `frame` has for each pool, in the order in which they are tried, its problem, its counters and the places
+    of the devices that are reached; `kinds` are those of all usable devices.
     """
 
-    __slots__ = ("counters", "devices", "driver", "invalid", "name", "problem")
+    __slots__ = ("__weakref__", "frame", "kinds")
 
-    def __init__(
-        self, driver: str, name: str, slices: Sequence[ResourceSlice], devices_of: DevicesOf
-    ) -> None:
-        self.driver = driver
-        self.name = name
-        self.devices = [device for part in slices for device in devices_of(part)]
-        self.counters: dict[CounterId, int] = {
-            CounterId(driver, name, counter_set.name, counter): nanos(amount.value)
-            for part in slices
-            for counter_set in part.spec.shared_counters
-            for counter, amount in counter_set.counters.items()
-        }
-        incomplete = len(slices) != slices[0].spec.pool.resource_slice_count
-        self.invalid = not incomplete and self._contradicts_itself(slices)
-        self.problem = "is currently being updated" if incomplete else ""
-        if self.invalid:
-            self.problem = "is currently invalid"
-
-    def _contradicts_itself(self, slices: Sequence[ResourceSlice]) -> bool:
-        sets = [s.name for part in slices for s in part.spec.shared_counters]
-        names = {device.id for device in self.devices}
-        return (
-            len(names) != len(self.devices)
-            or len(set(sets)) != len(sets)
-            or any(counter not in self.counters for device in self.devices for counter in device.consumes)
-        )
-
-    @property
-    def waits_to_bind(self) -> bool:
-        """Whether some device has conditions that binding waits for."""
-        return any(device.spec.binding_conditions for device in self.devices)
-
-    @property
-    def full_name(self) -> str:
-        """The pool as `driver/name`."""
-        return f"{self.driver}/{self.name}"
+    def __init__(self, frame: Hashable, kinds: tuple[DeviceKind, ...]) -> None:
+        self.frame = frame
+        self.kinds = kinds
 
 
-def _devices(part: ResourceSlice) -> list[Device]:
-    driver, pool = part.spec.driver, part.spec.pool.name
-    return [
-        Device(DeviceId(driver, pool, device.name), device, _target(part, device))
-        for device in part.spec.devices
-    ]
-
-
-def _target(part: ResourceSlice, device: DeviceSpec) -> Target:
-    place = device if part.spec.per_device_node_selection else part.spec
-    if place.node_name:
-        return place.node_name
-    if place.node_selector is not None:
-        return place.node_selector
-    # What names no nodes at all is reached by none; the empty selector says so.
-    return None if place.all_nodes else NodeSelector()
+Shapes = WeakValueDictionary[Hashable, Shape]
 
 
 class ReachableDevices:
     """The devices that some nodes reach, pool by pool."""
 
-    def __init__(self, pools: Iterable[tuple[DevicePool, list[Device]]], answers_kept: int) -> None:
+    def __init__(self, parts: Iterable[PoolPart], answers_kept: int, shapes: Shapes) -> None:
         self._answers_kept = answers_kept
-        self.pools = sorted(pools, key=lambda seen: seen[0].waits_to_bind)
-        self.has_invalid = any(pool.invalid for pool, _ in self.pools)
-        self.usable = [device for pool, devices in self.pools if not pool.problem for device in devices]
+        self.parts = sorted(parts, key=lambda part: part.pool.waits_to_bind)
+        self.has_invalid = any(part.pool.invalid for part in self.parts)
+        self.usable = [d for part in self.parts if not part.pool.problem for d in part.devices]
         """The devices of pools without a problem, in the order they are tried."""
+        self.numbers = [part.number for part in self.parts if not part.pool.problem]
+        """The numbers of the pools without a problem."""
+        frame, kinds = self._frame(), tuple(device.kind for device in self.usable)
+        shape = shapes.get((frame, kinds))
+        if shape is None:
+            shape = shapes[frame, kinds] = Shape(frame, kinds)
+        self.shape = shape
         self._matching: dict[tuple[str, ...], list[Device]] = {}
+
+    def _frame(self) -> Hashable:
+        return tuple(
+            (
+                part.pool.problem,
+                tuple((name.counter_set, name.counter) for name in part.pool.counters),
+                () if part.pool.problem else part.places,
+            )
+            for part in self.parts
+        )
 
     def matching(self, selectors: tuple[str, ...], look: Look) -> Generator[None, None, list[Device]]:
         """The devices of usable pools that every selector holds for, in the order they are tried.
@@ -229,42 +117,52 @@ class ReachableDevices:
 class Inventory:
     """Every pool, made once for each state of the slices.
 
-    Devices of slices that stayed as they were are taken over from the inventory `before`.
+    Pools, views, kinds and shapes that stayed as they were are taken over from the inventory `before`.
     """
 
     def __init__(self, slices: Iterable[ResourceSlice], before: "Inventory | None" = None) -> None:
-        self.made: dict[str, tuple[ResourceSlice, list[Device]]] = {}
-        """The devices of each slice that counts, by its name."""
-        earlier = before.made if before is not None else {}
-
-        def devices_of(part: ResourceSlice) -> list[Device]:
-            known = earlier.get(part.name)
-            if known is None or known[0] is not part:
-                known = part, _devices(part)
-            self.made[part.name] = known
-            return known[1]
-
-        self.pools = [
-            DevicePool(driver, name, parts, devices_of)
-            for (driver, name), parts in sorted(_newest(slices).items())
+        self.kinds: WeakValueDictionary[Hashable, DeviceKind] = WeakValueDictionary()
+        """The kinds of all devices."""
+        self.shapes: Shapes = WeakValueDictionary()
+        """The shapes of all views."""
+        earlier: dict[tuple[str, str], DevicePool] = {}
+        if before is not None:
+            self.kinds, self.shapes = before.kinds, before.shapes
+            earlier = {(pool.driver, pool.name): pool for pool in before.pools}
+        self.pools: list[DevicePool] = [
+            known
+            if (known := earlier.get((driver, name))) is not None and known.made_of(parts)
+            else DevicePool(driver, name, parts, self._kind)
+            for (driver, name), parts in sorted(newest(slices).items())
         ]
-        self.counters = {name: amount for pool in self.pools for name, amount in pool.counters.items()}
-        self.devices = {device.id: device for pool in self.pools for device in pool.devices}
-        self._answers_kept = _share(len(self.devices))
-        for device in self.devices.values():
-            device.answers_kept = self._answers_kept
-        targets = dict.fromkeys(device.target for device in self.devices.values())
-        self._names = frozenset(t for t in targets if isinstance(t, str))
-        self._selectors = [t for t in targets if isinstance(t, NodeSelector)]
-        self._keys: dict[tuple[str, bytes], int] = {}
-        self._views: list[ReachableDevices] = []
+        self.number_of = {(pool.driver, pool.name): number for number, pool in enumerate(self.pools)}
+        """The number of each pool by driver and name."""
+        self._answers_kept = _share(len(self.kinds))
+        for kind in self.kinds.values():
+            kind.answers_kept = self._answers_kept
+        self._pools_of: dict[Target, list[int]] = {}
+        for number, pool in enumerate(self.pools):
+            for target in pool.places:
+                self._pools_of.setdefault(target, []).append(number)
+        self._names = frozenset(t for t in self._pools_of if isinstance(t, str))
+        self._selectors = [t for t in self._pools_of if isinstance(t, NodeSelector)]
+        self._numbers: dict[tuple[str, bytes], int] = {}
+        self.views: list[ReachableDevices] = []
+        """The views by number."""
+        self.views_of: list[list[int]] = [[] for _ in self.pools]
+        """The numbers of the views that each pool is in, by the pool's number."""
         self._grouped_nodes: Snapshot | None = None
         self._grouped_at = -1
         self._groups: Ints = np.zeros(0, dtype=np.int64)
-        self._by_target: dict[Target, list[tuple[int, int]]] = {}
-        for p, pool in enumerate(self.pools):
-            for d, device in enumerate(pool.devices):
-                self._by_target.setdefault(device.target, []).append((p, d))
+
+    def find(self, device: DeviceId) -> Device | None:
+        """The device of that name, None where there is none."""
+        number = self.number_of.get((device.driver, device.pool))
+        if number is None:
+            return None
+        pool = self.pools[number]
+        place = pool.place_of.get(device.device)
+        return None if place is None else pool.devices[place]
 
     def groups(self, nodes: Snapshot) -> Steps[Ints]:
         """The number of each node's view, in steps.
@@ -280,7 +178,14 @@ class Inventory:
 
     def view(self, group: int) -> ReachableDevices:
         """The view of that number."""
-        return self._views[group]
+        return self.views[group]
+
+    def _kind(self, driver: str, spec: DeviceSpec) -> DeviceKind:
+        key = kind_key(driver, spec)
+        kind = self.kinds.get(key)
+        if kind is None:
+            kind = self.kinds[key] = DeviceKind(driver, spec)
+        return kind
 
     def _grouped(self, nodes: Snapshot) -> Steps[Ints]:
         n = len(nodes)
@@ -299,10 +204,13 @@ class Inventory:
         return np.array(found, dtype=np.int64)
 
     def _group(self, name: str, pattern: bytes) -> int:
-        number = self._keys.get((name, pattern))
+        number = self._numbers.get((name, pattern))
         if number is None:
-            number = self._keys[name, pattern] = len(self._views)
-            self._views.append(self._make_view(name, pattern))
+            number = self._numbers[name, pattern] = len(self.views)
+            view = self._make_view(name, pattern)
+            self.views.append(view)
+            for part in view.parts:
+                self.views_of[part.number].append(number)
         return number
 
     def _make_view(self, name: str, pattern: bytes) -> ReachableDevices:
@@ -310,28 +218,15 @@ class Inventory:
         targets += [s for s, reached in zip(self._selectors, pattern, strict=True) if reached]
         if name:
             targets.append(name)
-        places = sorted(place for target in targets for place in self._by_target.get(target, ()))
-        pools: dict[int, list[Device]] = {}
-        for p, d in places:
-            pools.setdefault(p, []).append(self.pools[p].devices[d])
-        return ReachableDevices(
-            ((self.pools[p], devices) for p, devices in pools.items()), self._answers_kept
-        )
+        numbers = sorted({number for target in targets for number in self._pools_of.get(target, ())})
+        parts = []
+        for number in numbers:
+            pool = self.pools[number]
+            places = sorted(place for target in targets for place in pool.places.get(target, ()))
+            parts.append(PoolPart(number, pool, places))
+        return ReachableDevices(parts, self._answers_kept, self.shapes)
 
 
-def _share(devices: int) -> int:
-    """How many selectors' answers are remembered for each of so many devices."""
-    return max(LEAST_KEPT, min(ANSWERS_KEPT, MAX_ANSWERS // max(devices, 1)))
-
-
-def _newest(slices: Iterable[ResourceSlice]) -> dict[tuple[str, str], list[ResourceSlice]]:
-    """The slices of each pool's newest generation, sorted by name."""
-    pools: dict[tuple[str, str], list[ResourceSlice]] = {}
-    for part in sorted(slices, key=lambda s: s.name):
-        parts = pools.setdefault((part.spec.driver, part.spec.pool.name), [])
-        if parts and parts[0].spec.pool.generation > part.spec.pool.generation:
-            continue
-        if parts and parts[0].spec.pool.generation < part.spec.pool.generation:
-            parts.clear()
-        parts.append(part)
-    return pools
+def _share(kinds: int) -> int:
+    """How many selectors' answers are remembered for each of so many kinds."""
+    return max(LEAST_KEPT, min(ANSWERS_KEPT, MAX_ANSWERS // max(kinds, 1)))

@@ -8,26 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from berth.cel import Look, look_at_nothing
-from berth.config.releases.rules import DEFAULT_RULES, Rules
-from berth.objects.taint import TaintEffect
 from berth.plugins.dynamic_resources.asking import Ask, ClaimAsk
-from berth.plugins.dynamic_resources.capacity import (
-    AS_WRITTEN,
-    CapacityError,
-    CapacityRules,
-    Consumed,
-    consumed,
-)
-from berth.plugins.dynamic_resources.constraints import DeviceConstraintState, add_all
-from berth.plugins.dynamic_resources.inventory import (
+from berth.plugins.dynamic_resources.capacity import CapacityError, Consumed
+from berth.plugins.dynamic_resources.constraints import DeviceConstraintState, add_all, constraint_states
+from berth.plugins.dynamic_resources.devices import (
     ConversionError,
     CounterId,
     Device,
     DeviceId,
     DeviceSelectorError,
-    Inventory,
 )
-from berth.plugins.dynamic_resources.usage import DeviceUsage
+from berth.plugins.dynamic_resources.supply import Supply
 
 MAX_RESULTS = 32
 """A claim never gets more devices than this."""
@@ -37,8 +28,6 @@ GUIDANCE = (
     ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() "
     "for optional fields"
 )
-
-HARD = frozenset({TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE})
 
 
 class AllocationError(Exception):
@@ -53,19 +42,6 @@ class UnsuitableNodeError(AllocationError):
 
 
 @dataclass(frozen=True, slots=True)
-class Features:
-    """Which of the optional parts are on."""
-
-    taints: bool = True
-    shared_counters: bool = True
-    consumable_capacity: bool = True
-    binding_conditions: bool = True
-    list_attributes: bool = False
-    capacity: CapacityRules = AS_WRITTEN
-    rules: Rules = DEFAULT_RULES
-
-
-@dataclass(frozen=True, slots=True)
 class Pick:
     """A device for a request; `taken` where it is shared with others."""
 
@@ -74,49 +50,6 @@ class Pick:
     device: Device
     taken: Consumed | None
     constraints: Sequence[DeviceConstraintState]
-
-
-class Supply:
-    """What there is and what is in use, for all searches of one cycle."""
-
-    def __init__(self, inventory: Inventory, usage: DeviceUsage, features: Features) -> None:
-        self.inventory = inventory
-        self.usage = usage
-        self.features = features
-        self.counters = Counter(inventory.counters)
-        for device_id in (*usage.holders, *usage.consumed):
-            device = inventory.devices.get(device_id)
-            if device is not None:
-                self.counters.subtract(device.consumes)
-        self.overdrawn = {(name.driver, name.pool) for name, left in self.counters.items() if left < 0}
-        """Pools of which more is in use than there is; no further device of theirs may consume counters."""
-
-    def in_use(self, device: DeviceId) -> bool:
-        """Whether another claim keeps the device from being taken as a whole."""
-        shared = self.features.rules.shared_devices_stay_shared and device in self.usage.consumed
-        return shared or device in self.usage.holders
-
-    def shares(self, device: Device) -> bool:
-        """Whether several requests may have the device."""
-        return device.spec.allow_multiple_allocations and self.features.consumable_capacity
-
-    def takes(self, ask: Ask, device: Device) -> Consumed | None:
-        """What the request takes of the device's capacity, None where it cannot give that.
-
-        Raises: CapacityError.
-        """
-        if not self.features.consumable_capacity:
-            return Consumed()
-        return consumed(device, ask.capacity, self.features.capacity)
-
-    def tolerated(self, ask: Ask, device: Device) -> bool:
-        """Whether the request puts up with the device's taints."""
-        if not device.spec.taints or not self.features.taints:
-            return True
-        return all(
-            taint.effect not in HARD or any(t.tolerates(taint) for t in ask.tolerations)
-            for taint in device.spec.taints
-        )
 
 
 class Picks:
@@ -134,11 +67,7 @@ class Picks:
         """What the pod's own devices take."""
         self.consumed: dict[DeviceId, Counter[str]] = {}
         """What the pod's own shares of devices take."""
-        features = supply.features
-        kinds = {"all_differ": features.rules.distinct_attributes_of_all, "lists": features.list_attributes}
-        self.constraints = [
-            [DeviceConstraintState(c, **kinds) for c in claim.constraints] for claim in claims
-        ]
+        self.constraints = [constraint_states(claim.constraints, supply.features) for claim in claims]
         self._supply = supply
         self._claims = claims
         self._unsure = unsure
@@ -208,13 +137,14 @@ class Picks:
 
     def _free(self, claim: int, ask: Ask, device: Device) -> bool:
         supply = self._supply
-        if supply.shares(device):
-            return ask.admin_access or device.id not in supply.usage.holders
-        if (claim, device.id) in self._own:
-            return False
-        if device.spec.binding_conditions and not supply.features.binding_conditions:
-            return False
-        return ask.admin_access or not (self._used[device.id] or supply.in_use(device.id))
+        if not supply.shares(device):
+            if (claim, device.id) in self._own:
+                return False
+            if device.spec.binding_conditions and not supply.features.binding_conditions:
+                return False
+            if self._used[device.id] and not ask.admin_access:
+                return False
+        return supply.is_free(ask, device)
 
     def _selected(self, claim: int, ask: Ask, device: Device) -> bool:
         try:

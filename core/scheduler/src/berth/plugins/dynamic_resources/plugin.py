@@ -45,6 +45,7 @@ from berth.objects.pods.pod_features import PodFeature
 from berth.objects.steps import Steps
 from berth.plugins.device_classes import DeviceClassNames
 from berth.plugins.dynamic_resources.allocation import allocation
+from berth.plugins.dynamic_resources.answers import KnownAnswers
 from berth.plugins.dynamic_resources.asking import ClaimAsk, ClassMissingError, claim_ask
 from berth.plugins.dynamic_resources.binding import ClaimBinder, Held
 from berth.plugins.dynamic_resources.binding_conditions import DeviceBindingError, given_up
@@ -64,7 +65,7 @@ from berth.plugins.dynamic_resources.filtering import (
 )
 from berth.plugins.dynamic_resources.hints import DeviceHints
 from berth.plugins.dynamic_resources.inventory import Inventory
-from berth.plugins.dynamic_resources.picking import Features, Supply
+from berth.plugins.dynamic_resources.supply import Features, Supply
 from berth.plugins.dynamic_resources.usage import DeviceUsage
 from berth.plugins.in_tree import InTreePlugin, all_pass
 from berth.plugins.pod_group_lookup import in_trial
@@ -114,7 +115,7 @@ class DynamicResources(
     """Allocate devices to the claims of pods; pods without claims pass untouched."""
 
     concerns = frozenset({PodFeature.DEVICES})
-    depends = Depends.NODE  # of the pods that can be signed, none has to do with devices
+    depends = Depends.NODE  # of the pods that can be cached, none has to do with devices
 
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -139,9 +140,10 @@ class DynamicResources(
         shared = enabled("DRAWorkloadResourceClaims")
         self._pod_claims = PodClaims(self._claims, listers.pod_groups if shared else None)
         self._names = DeviceClassNames(listers.device_classes)
-        self._usage = DeviceUsage(self._claims, self._features.capacity)
-        self._inventory = Inventory(())
+        usage = DeviceUsage(self._claims, self._features.capacity)
+        self._supply = Supply(Inventory(()), usage, self._features)
         self._inventory_of = 0
+        self._known = KnownAnswers()
         self._hints = DeviceHints(self._pod_claims)
         self._binder = ClaimBinder(handle, stamped=reported, timeout_seconds=self._binding_seconds)
 
@@ -149,14 +151,16 @@ class DynamicResources(
         """Nodes that come or change, claims, classes, slices, and claims made for the pod."""
         return self._hints.registrations()
 
-    def sign_pod(self, pod: Pod) -> Hashable | None:
-        """Pods with claims are no two alike; all others are."""
-        return None if pod.spec.resource_claims else ()
+    def sign_pod(self, pod: Pod) -> Hashable:
+        """Whether the pod has claims: nothing else of it is cached, as `cache_key` says."""
+        return bool(pod.spec.resource_claims)
 
     def cache_key(self, state: CycleState, pod: Pod, nodes: Snapshot) -> CacheKey | None:
-        """Nothing, unless devices stand behind what the pod requests."""
+        """None for pods with claims, or with requests that devices stand behind: no two of them are alike."""
         del state
-        return None if self._backed(pod) else VersionedKey((), self._version, nodes)
+        if pod.spec.resource_claims or self._backed(pod):
+            return None
+        return VersionedKey((), self._version, nodes)
 
     def _version(self, nodes: Snapshot) -> Hashable:
         """Of device classes."""
@@ -230,9 +234,16 @@ class DynamicResources(
             else:
                 asks.append(claim_ask(claim, self.handle.listers.device_classes.get))
             yield
-        supply = self._supply() if asks or devices.extended is not None else None
+        supply = self._refreshed() if asks or devices.extended is not None else None
         return DeviceQuery(
-            pod, allocated, asks, devices.extended, supply, self.handle.clock, self._filter_seconds
+            pod,
+            allocated,
+            asks,
+            devices.extended,
+            supply,
+            self._known,
+            self.handle.clock,
+            self._filter_seconds,
         )
 
     def _allocated(self, index: int, claim: ResourceClaim) -> Allocated:
@@ -245,13 +256,13 @@ class DynamicResources(
         )
         return Allocated(index, selector, over, preference_of(claim))
 
-    def _supply(self) -> Supply:
-        slices = self.handle.listers.slice_tracker
+    def _refreshed(self) -> Supply:
+        slices, inventory = self.handle.listers.slice_tracker, self._supply.inventory
         if self._inventory_of != slices.generation:
-            self._inventory = Inventory(slices, self._inventory)
+            inventory = Inventory(slices, inventory)
             self._inventory_of = slices.generation
-        self._usage.refresh()
-        return Supply(self._inventory, self._usage, self._features)
+        self._supply.refresh(inventory)
+        return self._supply
 
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[ReasonCodes]:
         """A code for each reason of this cycle; see `DeviceQuery`."""

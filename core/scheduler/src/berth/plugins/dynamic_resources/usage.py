@@ -10,7 +10,7 @@ from berth.framework.mirrors.claim_tracker import ChangedClaim, ClaimTracker
 from berth.objects.devices.resource_claims import DeviceResult, ResourceClaim
 from berth.objects.quantity import nanos
 from berth.plugins.dynamic_resources.capacity import AS_WRITTEN, CapacityRules
-from berth.plugins.dynamic_resources.inventory import DeviceId
+from berth.plugins.dynamic_resources.devices import DeviceId
 
 Results = tuple[DeviceResult, ...]
 
@@ -30,16 +30,23 @@ class DeviceUsage:
         self.consumed: dict[DeviceId, Counter[str]] = {}
         """What is taken of devices that many may share, by capacity."""
         self._seen = claims.changes.end
+        self._touched: set[DeviceId] = set()
         self._read(_everything(claims))
+        self._touched.clear()
 
-    def refresh(self) -> None:
-        """Take in what changed since the last time."""
+    def refresh(self) -> set[DeviceId]:
+        """Take in what changed since the last time; returns the devices whose use may have changed."""
         changes = self._claims.changes
         missed = changes.since(self._seen)
         self._seen = changes.end
         if missed is None:
             missed = (*self._held, *_everything(self._claims))
-        self._read(dict.fromkeys(missed))
+        if missed:
+            self._read(dict.fromkeys(missed))
+        touched = self._touched
+        if touched:
+            self._touched = set()
+        return touched
 
     def _read(self, changed: Iterable[ChangedClaim]) -> None:
         for change in changed:
@@ -49,15 +56,22 @@ class DeviceUsage:
             self._replace(change, _results(claim))
 
     def _replace(self, change: ChangedClaim, results: Results) -> None:
-        for result in self._held.pop(change, ()):
-            self._count(result, -1)
+        before = self._held.get(change, ())
+        if before == results:
+            return
         if results:
             self._held[change] = results
+        else:
+            del self._held[change]
+        # The new ones first: a device that is held before and after is not let go in between.
         for result in results:
             self._count(result, 1)
+        for result in before:
+            self._count(result, -1)
 
     def _count(self, result: DeviceResult, sign: int) -> None:
         device = DeviceId(result.driver, result.pool, result.device)
+        self._touched.add(device)
         if result.share_id is None:
             self.holders[device] += sign
             if not self.holders[device]:

@@ -1,0 +1,243 @@
+"""What searches found, kept for pods that ask the same: with claims of one template, say.
+
+    asks --KnownAnswers--> DeviceAnswers: for each view, what was found
+                             | a view is asked about again once the use of its pools changed
+                             +-- shape and state of the view known? as found for another one of these
+                             +-- else a search
+
+A search sees devices only by what the asks tell apart, their order, and what of them is in use: views that
+are equal in all that have the same solution, place by place. Values that constraints compare are told apart
+within a view only. What ends in an error, or before its end, is not kept: texts name the claim.
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import msgspec
+import numpy as np
+
+from berth.cel import Look
+from berth.objects.steps import Steps
+from berth.plugins.dynamic_resources.allocator import Solution
+from berth.plugins.dynamic_resources.asking import Ask, ClaimAsk
+from berth.plugins.dynamic_resources.capacity import CapacityError, Consumed
+from berth.plugins.dynamic_resources.constraints import constraint_states
+from berth.plugins.dynamic_resources.device_values import Values
+from berth.plugins.dynamic_resources.devices import Device, DeviceKind, DeviceSelectorError
+from berth.plugins.dynamic_resources.inventory import Inventory, ReachableDevices, Shape
+from berth.plugins.dynamic_resources.picking import Pick
+from berth.plugins.dynamic_resources.supply import Supply
+from berth.snapshot.columns.growing import Ints, Mask
+from berth.snapshot.lru_entries import LruEntries
+
+MAX_BYTES = 32 << 20
+"""For all questions of a profile together."""
+FOUND_BYTES = 1024
+"""About how much memory one outcome takes, with the state that it is for."""
+VIEW_BYTES = 24
+TRAIT_BYTES = 256
+SPARE = 1024
+"""Outcomes are dropped once there are so many more than two for each view."""
+
+NO_SOLUTION = "cannot allocate all claims"
+INVALID_POOLS = "invalid resource pools were encountered"
+
+ALTERNATIVES = 8
+"""A request has at most that many; the first is worth that much."""
+
+
+class PlacedPick(NamedTuple):
+    """A device for a request, by its place among the usable ones of a view."""
+
+    ask: Ask
+    place: int
+    taken: Consumed | None
+
+
+class Found(NamedTuple):
+    """The outcome for views of one shape in one state: the reason's place in REASONS, or picks by claim."""
+
+    reason: int
+    picks: tuple[tuple[PlacedPick, ...], ...] = ()
+    preference: int = 0
+    """What the chosen alternatives are worth: more for those named first."""
+
+    def solution(self, view: ReachableDevices) -> Solution:
+        """The same with the view's devices."""
+        return [
+            [Pick(claim, pick.ask, view.usable[pick.place], pick.taken, ()) for pick in picks]
+            for claim, picks in enumerate(self.picks)
+        ]
+
+
+UNANSWERED = Found(0)
+"""The first one of every table, for views that were not asked about."""
+NO_DEVICES, INVALID = Found(1), Found(2)
+REASONS = ("", NO_SOLUTION, INVALID_POOLS)
+
+
+def found(solution: Solution, view: ReachableDevices) -> Found:
+    """The outcome of a search that found something."""
+    place = {device.id: i for i, device in enumerate(view.usable)}
+    chosen = {(pick.claim, pick.ask.request): pick.ask.position for picks in solution for pick in picks}
+    return Found(
+        0,
+        tuple(
+            tuple(PlacedPick(pick.ask, place[pick.device.id], pick.taken) for pick in picks)
+            for picks in solution
+        ),
+        sum(ALTERNATIVES - position for position in chosen.values() if position is not None),
+    )
+
+
+class DeviceAnswers:
+    """What was found for one question, by view.
+
+    Shapes, all (views,): of_view int64, places in `table`, 0 where a view is to be asked about; reasons
+    uint8, places in REASONS; preferences int64.
+    """
+
+    def __init__(self, asks: Sequence[ClaimAsk], supply: Supply) -> None:
+        alternatives = [ask for claim in asks for request in claim.requests for ask in request]
+        self._alternatives = alternatives
+        self._selectors = list(dict.fromkeys(ask.selectors for ask in alternatives))
+        self.prefers = any(ask.position is not None for ask in alternatives)
+        """Whether what is found may be worth more on one node than on another."""
+        self._constraints = [
+            c for claim in asks for c in constraint_states(claim.constraints, supply.features)
+        ]
+        self._traits: WeakKeyDictionary[DeviceKind, tuple[Hashable, tuple[Values | None, ...]]]
+        self._traits = WeakKeyDictionary()
+        self._numbers: WeakKeyDictionary[Shape, int] = WeakKeyDictionary()
+        self._inventory: Inventory | None = None
+        self._clear()
+
+    def _clear(self) -> None:
+        self._alike: dict[Hashable, int] = {}
+        self._numbers.clear()
+        self._known: dict[Hashable, int] = {}
+        self.table: list[Found] = [UNANSWERED]
+        self._size_for(0)
+
+    def _size_for(self, views: int) -> None:
+        self.of_view: Ints = np.zeros(views, dtype=np.int64)
+        self.reasons: Mask = np.zeros(views, dtype=np.uint8)
+        self.preferences: Ints = np.zeros(views, dtype=np.int64)
+        self._asked_at: Ints = np.zeros(views, dtype=np.int64)
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory this takes."""
+        found = FOUND_BYTES * len(self.table) + VIEW_BYTES * self.of_view.size
+        return found + TRAIT_BYTES * len(self._traits)
+
+    def refresh(self, supply: Supply) -> None:
+        """Drop what was found for views that changed since."""
+        views = len(supply.inventory.views)
+        if len(self.table) > SPARE + 2 * views:
+            self._clear()
+        if self._inventory is not supply.inventory or self.of_view.size != views:
+            self._inventory = supply.inventory
+            self._size_for(views)
+        self.of_view[supply.changed_at() > self._asked_at] = 0
+
+    def key(self, supply: Supply, view: ReachableDevices, look: Look) -> Steps[Hashable]:
+        """Equal for views with one outcome, in steps. Raises: what `look` raises."""
+        number = self._numbers.get(view.shape)
+        if number is None:
+            number = yield from self._described(supply, view, look)
+            self._numbers[view.shape] = number
+        return number, supply.state(view)
+
+    def recall(self, key: Hashable, view: int, supply: Supply) -> bool:
+        """Whether the outcome is known; the view has it then."""
+        place = self._known.get(key)
+        if place is None:
+            return False
+        outcome = self.table[place]
+        self.of_view[view], self._asked_at[view] = place, supply.changes
+        self.reasons[view], self.preferences[view] = outcome.reason, outcome.preference
+        return True
+
+    def learn(self, key: Hashable, outcome: Found) -> None:
+        """Remember the outcome for that key."""
+        self._known[key] = len(self.table)
+        self.table.append(outcome)
+
+    def _described(self, supply: Supply, view: ReachableDevices, look: Look) -> Steps[int]:
+        """A number for all that the asks can tell of the view's devices."""
+        seen: list[Hashable] = []
+        names: list[dict[Hashable, int]] = [{} for _ in self._constraints]
+        for device in view.usable:
+            known = self._traits.get(device.kind)
+            if known is None:
+                known = self._traits[device.kind] = self._trait(supply, device, look)
+                yield
+            trait, values = known
+            seen.append((trait, tuple(map(_renamed, values, names))) if values else trait)
+        return self._alike.setdefault((view.shape.frame, tuple(seen)), len(self._alike))
+
+    def _trait(
+        self, supply: Supply, device: Device, look: Look
+    ) -> tuple[Hashable, tuple[Values | None, ...]]:
+        """What the asks can tell of the device, and its values of the constraints' attributes."""
+        trait: Hashable = device.kind
+        if not device.spec.allow_multiple_allocations and not device.consumes:
+            trait = (
+                tuple(_selected(device, selectors, look) for selectors in self._selectors),
+                tuple(
+                    (supply.tolerated(ask, device), _fits(supply, ask, device)) for ask in self._alternatives
+                ),
+                bool(device.spec.binding_conditions),
+            )
+        return trait, tuple(constraint.values_of(device) for constraint in self._constraints)
+
+
+def _selected(device: Device, selectors: tuple[str, ...], look: Look) -> bool | None:
+    """Whether the selectors hold; None where one fails."""
+    try:
+        return device.matches_all(selectors, look)
+    except DeviceSelectorError:
+        return None
+
+
+def _fits(supply: Supply, ask: Ask, device: Device) -> bool | None:
+    """Whether the device has what is asked of its capacity; None where that cannot be counted."""
+    try:
+        return supply.takes(ask, device) is not None
+    except CapacityError:
+        return None
+
+
+def _renamed(values: Values | None, names: dict[Hashable, int]) -> tuple[int, ...] | None:
+    if values is None:
+        return None
+    return tuple(sorted(names.setdefault(value, len(names)) for value in values))
+
+
+class KnownAnswers:
+    """The answers of the questions that were asked last."""
+
+    def __init__(self) -> None:
+        self._entries: LruEntries[Hashable, DeviceAnswers] = LruEntries(MAX_BYTES)
+        self._latest: Hashable = None
+        """The key of the question that was asked last: its answers may have grown since."""
+
+    def of(self, asks: Sequence[ClaimAsk], supply: Supply) -> DeviceAnswers:
+        """The answers of that question: of claims of the same specs, and the same classes."""
+        grown = self._entries.get(self._latest)
+        if grown is not None:
+            self._entries.put(self._latest, grown, grown.size_bytes)
+        key = tuple((msgspec.msgpack.encode(ask.claim.spec), _classes(ask)) for ask in asks)
+        known = self._entries.get(key)
+        if known is None:
+            known = DeviceAnswers(asks, supply)
+            self._entries.put(key, known, known.size_bytes)
+        self._latest = key
+        return known
+
+
+def _classes(ask: ClaimAsk) -> tuple[int, ...]:
+    """The identities of the classes, which live as long as the answers that refer to them."""
+    return tuple(id(each.device_class) for request in ask.requests for each in request)
