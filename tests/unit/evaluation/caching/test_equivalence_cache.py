@@ -38,6 +38,7 @@ from berth.testing.builders import make_node, make_pod
 from berth.testing.handles import FixedNominator, make_handle
 from berth.testing.strategies import LABELS, NAMESPACES, NODE_NAMES, clusters, nodes, pods
 from tests.fakes import Rejects
+from tests.unit.plugins.dynamic_resources.kit import claiming, device, make_claim, make_class, make_slice
 
 PROFILES = load(None).profiles
 
@@ -428,6 +429,19 @@ async def test_answers_that_cannot_be_brought_up_to_date_are_begun_anew():
     assert 'running "NodeResourcesFit" filter plugin: boom' == decision.status.message
     assert 1 == comparison.remembering.memory.outcomes["outdated"]
     assert 0 == comparison.remembering.memory.size_bytes
+
+
+async def test_pods_with_claims_are_of_one_class():
+    """Of devices alone each is asked anew; one that PreFilter rejects costs the class nothing."""
+    comparison = Comparison(roomy("n0", "n1", "n2"))
+    comparison.listers.device_classes.put(make_class())
+    comparison.listers.resource_slices.put(make_slice("s0", [device("d0")], node="n1"))
+    comparison.listers.resource_claims.put(make_claim("there"))
+    for name in ("there", "there", "there", "missing", "there"):
+        await comparison.schedule(claiming(name))
+
+    assert {"new": 1, "first": 1, "reused": 3} == comparison.remembering.memory.outcomes
+    assert ["n1"] * 4 == [pod.node_name for pod in comparison.placed]
 
 
 class Restarts(RemotePlugin):

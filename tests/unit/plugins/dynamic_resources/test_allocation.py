@@ -4,7 +4,7 @@ import pytest
 
 from berth.objects.decode import from_document
 from berth.objects.devices.devices import DeviceTaintRule
-from berth.plugins.dynamic_resources.plugin import PodDevices
+from berth.plugins.dynamic_resources.pod_devices import PodDevices
 from berth.testing.builders import make_node
 from tests.unit.plugins.dynamic_resources.kit import (
     Cluster,
@@ -409,8 +409,8 @@ def test_nodes_with_one_view_are_asked_once():
     )
     cluster.reasons(claiming("c0"))
 
-    (part,) = cluster.state.read(PodDevices).question.parts
-    assert 2 == len(part.table) - 1
+    (search,) = cluster.state.read(PodDevices).question.pod_searches
+    assert 2 == len(search.table) - 1
 
 
 def test_equal_devices_are_not_tried_in_all_orders():

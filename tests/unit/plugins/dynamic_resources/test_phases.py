@@ -489,8 +489,7 @@ def test_a_search_ends_in_time():
     args = DynamicResourcesArgs(filter_timeout=Duration.of_seconds(1))
     devices = [device(f"d{i}") for i in range(40)]
     claims = [make_claim(requests=[request(count=30)])]
-    cluster = Cluster(slices=[make_slice("s0", devices)], claims=claims, args=args)
-    cluster.handle.clock = Hasty()
+    cluster = Cluster(slices=[make_slice("s0", devices)], claims=claims, args=args, clock=Hasty())
 
     assert "node n0: timed out trying to allocate devices" == cluster.reasons(claiming("c0"))["n0"]
 

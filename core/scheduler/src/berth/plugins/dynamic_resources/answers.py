@@ -28,7 +28,7 @@ from berth.plugins.dynamic_resources.devices import Device, DeviceKind, DeviceSe
 from berth.plugins.dynamic_resources.inventory import Inventory, ReachableDevices, Shape
 from berth.plugins.dynamic_resources.picking import Pick
 from berth.plugins.dynamic_resources.supply import Supply
-from berth.snapshot.columns.growing import Ints, Mask
+from berth.snapshot.columns.growing import Ints
 from berth.snapshot.lru_entries import LruEntries
 
 MAX_BYTES = 32 << 20
@@ -94,8 +94,8 @@ def found(solution: Solution, view: ReachableDevices) -> Found:
 class DeviceAnswers:
     """What was found for one question, by view.
 
-    Shapes, all (views,): of_view int64, places in `table`, 0 where a view is to be asked about; reasons
-    uint8, places in REASONS; preferences int64.
+    Shapes, all int64 (views,): of_view, places in `table`, 0 where a view is to be asked about; reasons,
+    places in REASONS; preferences.
     """
 
     def __init__(self, asks: Sequence[ClaimAsk], supply: Supply) -> None:
@@ -122,7 +122,7 @@ class DeviceAnswers:
 
     def _size_for(self, views: int) -> None:
         self.of_view: Ints = np.zeros(views, dtype=np.int64)
-        self.reasons: Mask = np.zeros(views, dtype=np.uint8)
+        self.reasons: Ints = np.zeros(views, dtype=np.int64)
         self.preferences: Ints = np.zeros(views, dtype=np.int64)
         self._asked_at: Ints = np.zeros(views, dtype=np.int64)
 

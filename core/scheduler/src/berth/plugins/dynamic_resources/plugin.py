@@ -1,7 +1,6 @@
 """The plugin itself: its extension points, wired to claims, filtering and binding."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -52,52 +51,24 @@ from berth.plugins.dynamic_resources.binding_conditions import DeviceBindingErro
 from berth.plugins.dynamic_resources.capacity import CapacityRules
 from berth.plugins.dynamic_resources.claims import ClaimUsers, PodClaims, UnresolvedClaimError, pod_consumer
 from berth.plugins.dynamic_resources.extended_resources import (
-    ExtendedResources,
     backed_by_devices,
     extended_resources,
 )
-from berth.plugins.dynamic_resources.filtering import (
-    NOT_ON_NODE,
-    Allocated,
-    DeviceQuery,
-    NodeAllocation,
-    preference_of,
-)
+from berth.plugins.dynamic_resources.filtering import Allocated, DeviceQuery, preference_of
 from berth.plugins.dynamic_resources.hints import DeviceHints
 from berth.plugins.dynamic_resources.inventory import Inventory
+from berth.plugins.dynamic_resources.pod_devices import NO_DEVICES, PodDevices
+from berth.plugins.dynamic_resources.releasing import ClaimReleaser
+from berth.plugins.dynamic_resources.searching import NodeAllocation, SearchTerms
 from berth.plugins.dynamic_resources.supply import Features, Supply
 from berth.plugins.dynamic_resources.usage import DeviceUsage
 from berth.plugins.in_tree import InTreePlugin, all_pass
 from berth.plugins.pod_group_lookup import in_trial
 from berth.snapshot.columns.growing import Rows
 from berth.snapshot.node_matching import check_term
-from berth.snapshot.pod_group_states import group_of
 from berth.snapshot.snapshot import Snapshot
 
 NOTHING_NEW = "no new claims to deallocate"
-STILL_NOT = "still not schedulable"
-DEALLOCATED = "deallocation of ResourceClaim completed"
-DELETED = "deletion of ResourceClaim completed"
-UNRESERVED = "ResourceClaim unreserved for PodGroup"
-
-
-@dataclass(slots=True)
-class PodDevices:
-    """What is remembered of a pod with claims during its attempt."""
-
-    claims: list[ResourceClaim] = field(default_factory=list)
-    users: ClaimUsers | None = None
-    extended: ExtendedResources | None = None
-    question: DeviceQuery | None = None
-    held: Held | None = None
-
-    @property
-    def empty(self) -> bool:
-        """Whether the pod has to do with devices at all."""
-        return not self.claims and self.extended is None
-
-
-NO_DEVICES = PodDevices()
 
 
 class DynamicResources(
@@ -131,9 +102,9 @@ class DynamicResources(
             rules=handle.rules,
         )
         self._extended = enabled("DRAExtendedResource")
-        self._gives_group_claims_back = handle.rules.idle_groups_give_claims_back
         self._alternatives = enabled("DRAPrioritizedList")
-        self._filter_seconds = args.filter_timeout.seconds if args.filter_timeout else 0.0
+        seconds = args.filter_timeout.seconds if args.filter_timeout else 0.0
+        self._terms = SearchTerms(handle.clock, seconds)
         self._binding_seconds = args.binding_timeout.seconds if args.binding_timeout else 0.0
         listers = handle.listers
         self._claims = listers.claim_tracker
@@ -146,6 +117,7 @@ class DynamicResources(
         self._known = KnownAnswers()
         self._hints = DeviceHints(self._pod_claims)
         self._binder = ClaimBinder(handle, stamped=reported, timeout_seconds=self._binding_seconds)
+        self._releaser = ClaimReleaser(handle, self._binder)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         """Nodes that come or change, claims, classes, slices, and claims made for the pod."""
@@ -242,8 +214,7 @@ class DynamicResources(
             devices.extended,
             supply,
             self._known,
-            self.handle.clock,
-            self._filter_seconds,
+            self._terms,
         )
 
     def _allocated(self, index: int, claim: ResourceClaim) -> Allocated:
@@ -288,70 +259,13 @@ class DynamicResources(
         if devices is None or devices.empty:
             return PostFilterResult(unschedulable(NOTHING_NEW))
         try:
-            return PostFilterResult(await self._make_room(devices, pod, diagnosis))
+            return PostFilterResult(await self._releaser.make_room(devices, pod, diagnosis))
         except ClaimWriteError as error:
             return PostFilterResult(failed(error))
 
     async def release(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> str:
         """Give up devices that keep a pod of a group from other nodes."""
-        devices: PodDevices = state.get(PodDevices, NO_DEVICES)
-        return await self._give_up(devices, pod, diagnosis)
-
-    async def _make_room(self, devices: PodDevices, pod: Pod, diagnosis: Diagnosis) -> Status:
-        given_up = await self._give_up(devices, pod, diagnosis)
-        if given_up:
-            return unschedulable(given_up)
-        return await self._without_group(devices, pod) or unschedulable(STILL_NOT)
-
-    async def _give_up(self, devices: PodDevices, pod: Pod, diagnosis: Diagnosis) -> str:
-        """Free the devices of one claim that no other pod uses; "" where there is none."""
-        for claim in self._unavailable(devices, diagnosis):
-            latest = self._claims.by_key(claim.key) or claim
-            if latest.allocation is not None and self._given_up(latest, devices, pod):
-                self._claims.assume(await self._binder.writer.deallocate(latest))
-                return DEALLOCATED
-        if devices.extended is not None and devices.extended.made_before:
-            await self._binder.writer.delete(devices.extended.claim)
-            return DELETED
-        return ""
-
-    def _given_up(self, claim: ResourceClaim, devices: PodDevices, pod: Pod) -> bool:
-        """Whether no other pod uses the claim."""
-        group = devices.users.group if devices.users is not None and self._group_is_idle(pod) else None
-        users = {pod.uid, group.uid} if group is not None and self._gives_group_claims_back else {pod.uid}
-        return all(consumer.uid in users for consumer in claim.status.reserved_for)
-
-    async def _without_group(self, devices: PodDevices, pod: Pod) -> Status | None:
-        """Up to 1.36: reserve one claim of a group none of whose pods has a node for it no more."""
-        users = devices.users
-        if self._gives_group_claims_back or users is None or users.group is None:
-            return None
-        for claim in devices.claims:
-            shared = claim.uid in users.of_group and claim.reserved_for_any((users.group.uid,))
-            if shared and claim.allocation is not None and self._group_is_idle(pod):
-                self._claims.assume(await self._binder.writer.unreserve(claim, users.group))
-                return unresolvable(UNRESERVED)
-        return None
-
-    def _group_is_idle(self, pod: Pod) -> bool:
-        """Whether no other pod of the pod's group has a node."""
-        key = group_of(pod)
-        if key is None:
-            return False
-        known = self.handle.pod_groups.known(key)
-        return not (known.assigned | known.assumed.keys()) - {pod.uid}
-
-    def _unavailable(self, devices: PodDevices, diagnosis: Diagnosis) -> list[ResourceClaim]:
-        """The allocated claims that this plugin turned some node down for."""
-        if devices.question is None:
-            return []
-        names = {
-            diagnosis.node_names[row]
-            for row, status in diagnosis.statuses().items()
-            if status.plugin == self.name and NOT_ON_NODE in status.own_reasons
-        }
-        away = devices.question.unavailable
-        return [devices.claims[index] for index in sorted(away) if away[index] & names]
+        return await self._releaser.give_up(state.get(PodDevices, NO_DEVICES), pod, diagnosis)
 
     def score(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Scores:
         """More for alternatives that are named first."""
@@ -429,7 +343,8 @@ class DynamicResources(
         del node_name
         devices: PodDevices | None = state.get(PodDevices)
         if devices is not None and devices.held is not None:
-            idle = self._gives_group_claims_back and not in_trial(state) and self._group_is_idle(pod)
+            releaser = self._releaser
+            idle = releaser.gives_group_claims_back and not in_trial(state) and releaser.group_is_idle(pod)
             await self._binder.take_back(devices.held, pod, with_group=idle)
 
     def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> PreFlightResult:
