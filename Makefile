@@ -25,7 +25,6 @@ $(UV):
 	$(BIN)/pip install --quiet --no-deps --require-hashes --requirement $(VENV)/uv.txt
 
 $(STAMP): pyproject.toml uv.lock $(wildcard core/*/pyproject.toml) plugin-sdk/python/pyproject.toml proto/python/pyproject.toml out-of-tree-plugins/gpu-share/pyproject.toml \
-		out-of-tree-plugins/capacity-scheduling/pyproject.toml out-of-tree-plugins/fair-share/pyproject.toml \
 		out-of-tree-plugins/http-extender/pyproject.toml out-of-tree-plugins/queues/pyproject.toml | $(UV)
 	$(UV) sync --frozen --quiet --no-python-downloads
 	@touch $(STAMP)

@@ -59,7 +59,7 @@ profiles:
 - schedulerName: gpu-share
   plugins: {plugins}
 """
-ORDER = "{queueSort: {disabled: [{name: PrioritySort}], enabled: [{name: fair-share}]}}"
+ORDER = "{queueSort: {disabled: [{name: PrioritySort}], enabled: [{name: queues}]}}"
 
 
 class Sidecar:
@@ -88,15 +88,14 @@ def sidecars(folder):
     careless = {"filter": "Ignore", "score": "Ignore"}
     written = ["gpu-share.berth.dev/*"]
     upcoming = [sys.executable, "-m", "tests.dashboards.next_gpu_share"]
-    quotas = [program("berth-capacity-scheduling")]
+    queues = [program("berth-queues")]
     return [
         Sidecar(
             "gpu-share", [gpu_share], profiles=profiles[1:], failurePolicy=careless, metadataKeys=written
         ),
         Sidecar("gpu-share-next", upcoming, profiles=profiles[1:], shadow=True),
-        Sidecar("fair-share", [program("berth-fair-share")], extensionPoints=["queueSort"]),
         Sidecar("coscheduling", [str(coscheduling)], profiles=profiles[:1]),
-        Sidecar("capacity-scheduling", quotas, profiles=profiles[:1]),
+        Sidecar("queues", queues, extensionPoints=["queueSort", "filter", "postFilter", "reserve"]),
     ]
 
 

@@ -41,8 +41,7 @@ def cluster(tmp_path):
     found = Installation(
         tmp_path,
         [
-            f"berth/capacity-scheduling:*={BIN}/berth-capacity-scheduling",
-            f"berth/fair-share:*={BIN}/berth-fair-share",
+            f"berth/queues:*={BIN}/berth-queues",
             f"berth/coscheduling:*={program}",
             f"berth/rack-aware:*={rack_aware}",
             f"berth/data-locality:*={' '.join(java_program(PLUGINS / 'data-locality'))}",
@@ -90,9 +89,9 @@ def test_every_plugin_at_work(cluster):
     cluster.kubectl("create", "-f", "-", stdin=GROUP)
     label = {"scheduling.x-k8s.io/pod-group": "pair"}
     cluster.submit("one", "berth", labels=label)
-    for profile in ("berth", "capacity", "gpu-share", "load-aware"):
+    for profile in ("berth", "gpu-share", "load-aware"):
         cluster.submit(f"by-{profile}", profile)
-    alone = {"by-berth", "by-capacity", "by-gpu-share", "by-load-aware"}
+    alone = {"by-berth", "by-gpu-share", "by-load-aware"}
     cluster.until(lambda: alone <= set(places(cluster)), "all profiles bind")
     before = places(cluster)
     cluster.submit("other", "berth", labels=label)

@@ -101,8 +101,7 @@ def as_nobody(program, *arguments, folder="/"):
 @pytest.mark.parametrize(
     ("image", "program", "arguments", "shown"),
     [
-        ("capacity-scheduling", "berth-capacity-scheduling", ("--help",), "--log-level"),
-        ("fair-share", "berth-fair-share", ("--help",), "--log-level"),
+        ("queues", "berth-queues", ("--help",), "--kinds"),
         ("gpu-share", "berth-gpu-share", ("--help",), "--policy"),
         ("http-extender", "berth-http-extender", ("--help",), "--name"),
     ],

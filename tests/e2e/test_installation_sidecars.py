@@ -9,7 +9,7 @@ from tests.e2e.operated_installation import INSTALLATIONS, operated
 from tests.e2e.socket_as_user import TRUSTED
 
 pytestmark = pytest.mark.e2e
-SCHEDULER, PLUGIN, OTHER = "scheduler", "plugin-gpu-share", "plugin-capacity-scheduling"
+SCHEDULER, PLUGIN, OTHER = "scheduler", "plugin-gpu-share", "plugin-queues"
 SIDECARS = {
     PLUGIN,
     OTHER,
@@ -18,7 +18,6 @@ SIDECARS = {
         for name in (
             "coscheduling",
             "data-locality",
-            "fair-share",
             "load-aware",
             "numa-aware",
             "rack-aware",

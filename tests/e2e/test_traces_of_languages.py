@@ -28,7 +28,7 @@ ANSWERED = {
     "hello": "FilterScore",
     "every-tenth": "FilterScore",
     "numa-aware": "FilterScore",
-    "capacity-scheduling": "Reserve",
+    "queues": "Reserve",
 }
 """A call that each sidecar answers for every pod: in Go, in TypeScript, in Rust, in Python."""
 PROFILES = """
@@ -39,7 +39,7 @@ profiles:
       - name: hello
       - name: every-tenth
       - name: numa-aware
-      - name: capacity-scheduling
+      - name: queues
 """
 
 
@@ -50,7 +50,7 @@ def commands(folder):
         "hello": (str(build(".", folder / "hello", folder=GO_SDK / "template")), "-address"),
         "every-tenth": (str(NODE), FROM_SOURCE, str(NODE_SDK / "test/benchplugin.ts"), "every-tenth"),
         "numa-aware": (str(build_rust("numa-aware", folder / "numa-aware", folder=NUMA_AWARE)), "--address"),
-        "capacity-scheduling": (program("berth-capacity-scheduling"), "--address"),
+        "queues": (program("berth-queues"), "--address"),
     }
 
 

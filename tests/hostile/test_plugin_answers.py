@@ -338,7 +338,7 @@ async def test_a_deeply_nested_patch():
     [
         ({"nominated_node_name": "x" * 100_000}, "which is not there"),
         ({"nominated_node_name": "n1", "victim_uids": ["pod-default-v"] * 1000}, "as a victim twice"),
-        ({"nominated_node_name": "n1", "victim_uids": ["y" * 100_000]}, "which is not on that node"),
+        ({"nominated_node_name": "n1", "victim_uids": ["y" * 100_000]}, "which is on no node"),
         ({"victim_uids": ["pod-default-v"]}, "victims without success and a node"),
     ],
 )

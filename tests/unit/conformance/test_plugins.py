@@ -28,8 +28,7 @@ from tests.without_sdk import PROGRAMS, WITHOUT_SDK
 PLUGINS = ROOT / "out-of-tree-plugins"
 PYTHON = {
     ROOT / "plugin-sdk/python/template": (str(ROOT / "plugin-sdk/python/template/hello.py"),),
-    PLUGINS / "capacity-scheduling": ("-m", "berth_capacity_scheduling"),
-    PLUGINS / "fair-share": ("-m", "berth_fair_share"),
+    PLUGINS / "queues": ("-m", "berth_queues"),
     PLUGINS / "gpu-share": ("-m", "berth_gpu_share"),
 }
 GO = (GO_SDK / "template", PLUGINS / "coscheduling", PLUGINS / "rack-aware")

@@ -99,6 +99,7 @@ def test_every_plugin():
         "elasticquotas.scheduling.x-k8s.io",
         "noderesourcetopologies.topology.node.k8s.io",
         "datasets.data.berth.dev",
+        "queues.queues.berth.dev",
     } == {one["metadata"]["name"] for one in built(str(KUSTOMIZE / "third-party-crds"))}
 
 
@@ -109,7 +110,7 @@ def test_every_plugin():
         ("default", {"berth", "default-scheduler"}, 3),
         ("ha", {"berth"}, 3),
         ("sandbox", {"berth", "gpu-share"}, 1),
-        ("all-plugins", {"berth", "capacity", "gpu-share", "load-aware"}, 1),
+        ("all-plugins", {"berth", "gpu-share", "load-aware"}, 1),
     ],
 )
 def test_audience(name, profiles, replicas):

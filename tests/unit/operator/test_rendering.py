@@ -267,7 +267,7 @@ def test_rights_to_leases():
 
 def test_metrics_of_sidecars():
     """A sidecar with a port for metrics is given it, let through and scraped; others stay as they are."""
-    share, fair = kit.plugin(metricsPort=9463), kit.plugin(name="fair-share")
+    share, fair = kit.plugin(metricsPort=9463), kit.plugin(name="queues")
     plan = made(share, fair, settings=SchedulerDefaults("x", service_monitors=True))
     measured, plain = pod(plan)["initContainers"]
     assert {"name": "metrics-9463", "containerPort": 9463, "protocol": "TCP"} == measured["ports"][0]

@@ -83,8 +83,9 @@ class Evicting:
     def running(self, uid):
         return uid == "pod-default-preempting"
 
-    async def evict(self, plugin, pod, node_name, victims):
-        self.asked.append((plugin, pod.name, node_name, [victim.name for victim in victims]))
+    async def evict(self, request, node_name, victims):
+        names = [victim.name for victim in victims]
+        self.asked.append((request.plugin, request.pod.name, node_name, names))
         return PostFilterResult(SUCCESS, NominatingInfo(NominatingMode.OVERRIDE, node_name))
 
 

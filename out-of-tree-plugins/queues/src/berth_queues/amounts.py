@@ -1,13 +1,16 @@
 """Amounts of resources: CPU in thousandths of a core, anything else in units, pods counted as `pods`."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from berth_sdk import Pod
+from berth_sdk.quantity import units
 
 Amounts: TypeAlias = Mapping[str, int]
 
 PODS = "pods"
+MAX_RESOURCES = 64
+"""In one field of an object."""
 
 _SUFFIXES = {40: "Ti", 30: "Gi", 20: "Mi", 10: "Ki"}
 
@@ -21,25 +24,37 @@ def requests_of(pod: Pod) -> Amounts:
 def add(total: dict[str, int], amounts: Amounts, sign: int = 1) -> None:
     """Add amounts to a total, or take them off it."""
     for name, amount in amounts.items():
-        total[name] = total.get(name, 0) + sign * amount
+        left = total.get(name, 0) + sign * amount
+        if left:
+            total[name] = left
+        else:
+            total.pop(name, None)
 
 
-def excess(used: Amounts, asked: Amounts, limit: Amounts) -> list[str]:
-    """Return the resources of which more would be in use than the limit names, of those asked for."""
-    return sorted(
-        name
-        for name, amount in asked.items()
-        if amount and name in limit and used.get(name, 0) + amount > limit[name]
-    )
+def read_amounts(field: str, quantities: Mapping[str, str | float]) -> dict[str, int]:
+    """Return the amounts of an object's field.
+
+    Raises: ValueError: one is no quantity, is negative, or there are too many.
+    """
+    if len(quantities) > MAX_RESOURCES:
+        raise ValueError(f"{field}: more than {MAX_RESOURCES} resources")
+    amounts = {}
+    for name, quantity in quantities.items():
+        try:
+            amounts[name] = units(name, quantity)
+        except ValueError as error:
+            raise ValueError(f"{field}.{name}: {error}") from None
+        if amounts[name] < 0:
+            raise ValueError(f"{field}.{name}: {quantity} is below zero")
+    return amounts
 
 
-def room(names: Iterable[str], used: Amounts, limit: Amounts) -> str:
+def room(left: Amounts) -> str:
     """Return what is left of these resources, in words from which `berth explain` proposes requests."""
-    left = ((name, max(0, limit[name] - used.get(name, 0))) for name in names)
-    return ", ".join(f"at most {_written(name, amount)} of {name}" for name, amount in left)
+    return ", ".join(f"at most {written(name, max(0, amount))} of {name}" for name, amount in left.items())
 
 
-def _written(name: str, amount: int) -> str:
+def written(name: str, amount: int) -> str:
     """Return the amount as manifests have it."""
     if name == "cpu":
         return f"{amount}m" if amount % 1000 else str(amount // 1000)

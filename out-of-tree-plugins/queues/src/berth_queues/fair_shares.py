@@ -83,5 +83,5 @@ def _divide(
 def _claim(child: Queue, division: Division, weights: Mapping[str, float]) -> Claim:
     resource = division.resource
     wanted = max(0.0, division.demand[child.name] - child.kept(resource))
-    weight = weights.get(child.name, child.spec.weight)
+    weight = weights.get(child.name, child.weight(resource))
     return Claim(float(child.lent(resource)), wanted, weight, child.spec.priority)

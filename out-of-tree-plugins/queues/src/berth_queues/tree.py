@@ -14,7 +14,7 @@ Source: Kueue's hierarchical cohorts (KEP-79), whose arithmetic this is.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from berth_queues.amounts import Amounts
+from berth_queues.amounts import Amounts, add
 
 MAX_DEPTH = 8
 """Levels of a tree: what a queue costs grows with them."""
@@ -36,10 +36,14 @@ class QueueSpec:
     """How much it may use in all, by resource, borrowed or not; absent: any amount."""
     weight: float = 1.0
     """Its part of what no queue has a quota of, beside its siblings' weights."""
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """Weights of single resources, in place of `weight`."""
     priority: int = 0
     """Siblings of higher priority get what is over quota first."""
     owns_nodes: bool = False
     """A root's subtree quota is what all nodes offer, in place of the sum of its queues' quotas."""
+    shares_apart: bool = False
+    """A root whose children take turns with other roots, each by itself: it is no owner of its own."""
 
 
 @dataclass(slots=True, eq=False)
@@ -87,9 +91,9 @@ class Queue:
             limit = over if limit is None else min(limit, over)
         return limit
 
-    def is_governed(self, resource: str) -> bool:
-        """Return whether some queue of the tree has a quota of the resource."""
-        return resource in self.root.subtree
+    def weight(self, resource: str) -> float:
+        """Return its weight beside its siblings for a resource."""
+        return self.spec.weights.get(resource, self.spec.weight)
 
     def use(self, amounts: Amounts, sign: int = 1) -> None:
         """Count amounts as used, or as free again, here and, beyond what is kept, above. Cost: O(depth)."""
@@ -97,7 +101,8 @@ class Queue:
             delta, each = sign * amount, self
             while delta:
                 before = each.used.get(resource, 0)
-                after = each.used[resource] = before + delta
+                after = before + delta
+                add(each.used, {resource: delta})
                 if each.parent is None:
                     break
                 kept = each.kept(resource)

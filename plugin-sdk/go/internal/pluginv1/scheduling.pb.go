@@ -1821,8 +1821,8 @@ type PostFilterResponse struct {
 	// nominated. Absent: keep what is nominated.
 	NominatedNodeName *string `protobuf:"bytes,2,opt,name=nominated_node_name,json=nominatedNodeName,proto3,oneof" json:"nominated_node_name,omitempty"`
 	// UIDs of the placed pods that the host shall evict first, in its own way
-	// (condition, API call, event). With SUCCESS and a nominated node only; a pod
-	// that is not on that node is a protocol error.
+	// (condition, API call, event), on that node and on others. With SUCCESS and a
+	// nominated node only; a pod that is on no node is a protocol error.
 	VictimUids    []string `protobuf:"bytes,3,rep,name=victim_uids,json=victimUids,proto3" json:"victim_uids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

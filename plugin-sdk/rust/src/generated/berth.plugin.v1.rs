@@ -1975,8 +1975,8 @@ pub struct PostFilterResponse {
     #[prost(string, optional, tag = "2")]
     pub nominated_node_name: ::core::option::Option<::prost::alloc::string::String>,
     /// UIDs of the placed pods that the host shall evict first, in its own way
-    /// (condition, API call, event). With SUCCESS and a nominated node only; a pod
-    /// that is not on that node is a protocol error.
+    /// (condition, API call, event), on that node and on others. With SUCCESS and a
+    /// nominated node only; a pod that is on no node is a protocol error.
     #[prost(string, repeated, tag = "3")]
     pub victim_uids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }

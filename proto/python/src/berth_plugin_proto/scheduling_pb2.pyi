@@ -897,8 +897,8 @@ class PostFilterResponse(_message.Message):
     @_builtins.property
     def victim_uids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """UIDs of the placed pods that the host shall evict first, in its own way
-        (condition, API call, event). With SUCCESS and a nominated node only; a pod
-        that is not on that node is a protocol error.
+        (condition, API call, event), on that node and on others. With SUCCESS and a
+        nominated node only; a pod that is on no node is a protocol error.
         """
 
     def __init__(

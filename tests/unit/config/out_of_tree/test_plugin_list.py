@@ -378,22 +378,22 @@ def test_a_path_that_is_too_long():
 
 ORDERED = """
 plugins:
-  queueSort: {disabled: [{name: PrioritySort}], enabled: [{name: fair-share}]}
+  queueSort: {disabled: [{name: PrioritySort}], enabled: [{name: queues}]}
 """
 
 
-def of_fair_share():
+def of_queues():
     """A list with a plugin that orders the queue."""
-    entry = "- {name: fair-share, address: 'unix:/a', extensionPoints: [queueSort, reserve]}"
+    entry = "- {name: queues, address: 'unix:/a', extensionPoints: [queueSort, reserve]}"
     return parse_plugin_list(HEAD + entry, "list.yaml")
 
 
 def test_a_sidecar_orders_the_queue():
     """A profile names it at queueSort in PrioritySort's place."""
-    catalogue = catalogue_of(of_fair_share())
+    catalogue = catalogue_of(of_queues())
     (profile,) = load(profile_file(**yaml.safe_load(ORDERED)), out_of_tree=catalogue).profiles
 
-    assert ("fair-share",) == profile.plugins(ExtensionPoint.QUEUE_SORT)
+    assert ("queues",) == profile.plugins(ExtensionPoint.QUEUE_SORT)
 
 
 def test_all_profiles_have_the_same_order():
@@ -402,7 +402,7 @@ def test_all_profiles_have_the_same_order():
     text = file({"profiles": [{"schedulerName": "one", **sets}, {"schedulerName": "two"}]})
 
     with pytest.raises(ValidationError, match="must be the same for all profiles"):
-        load(text, out_of_tree=catalogue_of(of_fair_share()))
+        load(text, out_of_tree=catalogue_of(of_queues()))
 
 
 def test_a_sidecar_at_every_point_is_no_second_order():

@@ -19,8 +19,8 @@ from berth.out_of_tree.lifecycle.attaching import Attaching
 from berth.out_of_tree.lifecycle.wanted import AttachError, DesiredPlugin
 from berth.out_of_tree.queueing import sort_key_asker
 from berth.scheduler.loop.background import AsyncioBackground
-from berth_fair_share import FairShare
 from berth_plugin_proto import identity_pb2, queueing_pb2
+from berth_queues import Queues
 from berth_sdk import Plugin
 from berth_sdk.serving import Server
 from tests.failures.reporting import reports
@@ -59,7 +59,7 @@ class Counting(PluginMetrics):
         self.keys = {}
 
     def sorted(self, plugin, outcome, count):
-        assert plugin in (NAME, "fair-share")
+        assert plugin in (NAME, "queues")
         self.keys[outcome] = self.keys.get(outcome, 0) + count
 
 
@@ -314,9 +314,9 @@ async def test_a_version_that_was_replaced_changes_no_keys(path):
 # A plugin of the repository.
 
 
-async def test_fair_share_orders_a_queue(path):
+async def test_queues_order_a_queue(path):
     """However many pods one namespace submits first, another one's are next but one."""
-    async with ordered(path, FairShare(), name="fair-share", arguments={}) as harness:
+    async with ordered(path, Queues(), name="queues", arguments={}) as harness:
         await harness.up()
         for number in range(6):
             harness.queue.add(harness.pod(f"a{number}", namespace="a", requests={"cpu": "1"}))

@@ -282,7 +282,7 @@ def room(*victims, node="n1", code=common_pb2.CODE_SUCCESS):
         pytest.param(room("pod-default-v"), "room", "nominates n1, evicts default/v", id="evicts"),
         pytest.param(room(), "room", "nominates n1", id="nominates"),
         pytest.param(room(node=None, code=common_pb2.CODE_UNSCHEDULABLE), "same", None, id="no way"),
-        pytest.param(room("uid-q"), "failed", "which is not on that node", id="no pod's victim"),
+        pytest.param(room("uid-q"), "failed", "which is on no node", id="no pod's victim"),
         pytest.param(room(node=None, code=common_pb2.CODE_ERROR), "failed", "no", id="fails"),
     ],
 )

@@ -27,7 +27,7 @@ COUNTERPARTS: Final[Mapping[str, Counterpart]] = MappingProxyType(
             f"{ARGS}; it orders no queue: leave queueSort to PrioritySort",
         ),
         "CapacityScheduling": Counterpart(
-            "capacity-scheduling", "disable DefaultPreemption at postFilter; it takes none of the args"
+            "queues", "disable DefaultPreemption at postFilter; it takes none of the args"
         ),
         "NodeResourceTopologyMatch": Counterpart("numa-aware", ARGS),
         "TargetLoadPacking": Counterpart(

@@ -53,8 +53,13 @@ class Preemption(Protocol):
     async def preempt_for_group(self, request: GroupPreemptionRequest) -> PodGroupPostFilterResult:
         """Have victims evicted so that the whole group fits, or say why not."""
 
-    async def evict(self, plugin: str, pod: Pod, node_name: str, victims: Sequence[Pod]) -> PostFilterResult:
-        """Nominate that node and have these victims evicted, whom the plugin chose itself."""
+    async def evict(
+        self, request: PreemptionRequest, node_name: str, victims: Sequence[Pod]
+    ) -> PostFilterResult:
+        """Nominate that node and have these victims evicted, whom the plugin chose itself.
+
+        None of them is, unless Filter plugins of this process let the pod on the node without them.
+        """
 
     def running(self, uid: str) -> bool:
         """Whether evictions for the pod or pod group of that UID are still on their way."""

@@ -40,6 +40,7 @@ from berth.preemption.eviction import PreemptionEvictions
 from berth.preemption.group_preemption import GroupPreemption
 from berth.preemption.preemption_metrics import PreemptionMetrics
 from berth.preemption.preemptor import alone
+from berth.preemption.proposed import fits_without
 from berth.preemption.screening import Screening
 from berth.preemption.search import Candidates, find_candidates
 from berth.preemption.victims import CompiledBudgets, Seniority
@@ -180,9 +181,19 @@ class Evaluator:
             return PostFilterResult(unschedulable("no candidate node for preemption"))
         return best[self._handle.random.randrange(len(best))]
 
-    async def evict(self, plugin: str, pod: Pod, node_name: str, victims: Sequence[Pod]) -> PostFilterResult:
-        """Nominate that node and have these victims evicted, whom the plugin chose itself."""
-        return await self._nominate(plugin, pod, Candidate(node_name, tuple(victims), 0))
+    async def evict(
+        self, request: PreemptionRequest, node_name: str, victims: Sequence[Pod]
+    ) -> PostFilterResult:
+        """Nominate that node and have these victims evicted, whom the plugin chose itself.
+
+        None of them is, unless Filter plugins of this process let the pod on the node without them.
+        """
+        pod, attempt = request.pod, self._attempt(request)
+        nominated = self._nominated.beside(pod, self._handle.snapshot)
+        status = await fits_without(self._framework, attempt, nominated, node_name, victims)
+        if not status.ok:
+            return PostFilterResult(_would_not_fit(request.plugin, node_name, status))
+        return await self._nominate(request.plugin, pod, Candidate(node_name, tuple(victims), 0))
 
     async def _left_by_extenders(
         self, request: PreemptionRequest, candidates: list[Candidate]
@@ -207,6 +218,11 @@ class Evaluator:
 def _found(chosen: Candidate) -> str:
     victims = f"preempting {len(chosen.victims)} victims"
     return f"preemption: found a potential placement for pod on node {chosen.node_name}, {victims}"
+
+
+def _would_not_fit(plugin: str, node_name: str, status: Status) -> Status:
+    text = f"plugin {plugin} would evict pods for node {node_name}, where the pod would not fit without them"
+    return unschedulable(f"{text}: {status.message}")
 
 
 def _none_found(candidates: Candidates) -> PostFilterResult:

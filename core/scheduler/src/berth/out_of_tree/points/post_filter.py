@@ -1,11 +1,11 @@
 """PostFilter of a sidecar.
 
-It nominates a node and names the victims there, which are evicted as preemption's victims are.
+It nominates a node and names victims, on that node and on others, which are evicted as preemption's are.
 
 Source: docs/protocol.md.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -14,12 +14,12 @@ from berth.config.catalogue import ExtensionPoint
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.interface import NominatingInfo, NominatingMode, PostFilterPlugin, PostFilterResult
+from berth.framework.preempting import PreemptionRequest
 from berth.framework.status import Code, Status, failed, unschedulable
 from berth.objects.pods.pod import Pod
 from berth.out_of_tree.errors import ProtocolError, SidecarError
 from berth.out_of_tree.packing import status_of
 from berth.out_of_tree.points.sidecar_point import SidecarPoint
-from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
 
@@ -47,15 +47,17 @@ class PostFilterPoint(SidecarPoint, PostFilterPlugin):
             return PostFilterResult(failed(error))
         if status.ok and victims:
             assert nominated is not None, "victims come with a node"
-            return await self._evict(pod, nominated, victims)
+            return await self._evict(PreemptionRequest(self.name, pod, state, diagnosis), nominated, victims)
         return PostFilterResult(status, _nominating(nominated))
 
-    async def _evict(self, pod: Pod, node_name: str, victims: list[Pod]) -> PostFilterResult:
+    async def _evict(
+        self, request: PreemptionRequest, node_name: str, victims: list[Pod]
+    ) -> PostFilterResult:
         preemption = self._handle.preemption
         if preemption is None:
             return PostFilterResult(failed(f"plugin {self.name}: this host cannot evict pods"))
         preemption.attempted()
-        return await preemption.evict(self.name, pod, node_name, victims)
+        return await preemption.evict(request, node_name, victims)
 
 
 def room_of(
@@ -71,19 +73,26 @@ def room_of(
         return status, nominated, []
     if not status.ok or row is None:
         raise ProtocolError(plugin, "PostFilter names victims without success and a node")
-    return status, nominated, [on.pod for on in _victims(plugin, response.victim_uids, nodes.pods[row])]
+    return status, nominated, _victims(plugin, response.victim_uids, nodes, row)
 
 
-def _victims(plugin: str, uids: Sequence[str], on_node: Mapping[str, PodInfo]) -> Iterator[PodInfo]:
-    """The victims' pods; each must be on the node, and named once. Raises: ProtocolError."""
-    named: set[str] = set()
+def _victims(plugin: str, uids: Sequence[str], nodes: Snapshot, row: int) -> list[Pod]:
+    """The victims' pods; each must be on a node, and named once. Cost: O(nodes) where one is on another node.
+
+    Raises: ProtocolError.
+    """
+    named = set(uids)
+    if len(named) < len(uids):
+        twice = next(uid for uid in uids if uids.count(uid) > 1)
+        raise ProtocolError(plugin, f"PostFilter names {twice} as a victim twice")
+    found = {uid: nodes.pods[row][uid].pod for uid in uids if uid in nodes.pods[row]}
+    if len(found) < len(named):
+        for pods in nodes.pods:
+            found.update((uid, pods[uid].pod) for uid in named & pods.keys())
     for uid in uids:
-        if uid not in on_node:
-            raise ProtocolError(plugin, f"PostFilter names {uid} as a victim, which is not on that node")
-        if uid in named:
-            raise ProtocolError(plugin, f"PostFilter names {uid} as a victim twice")
-        named.add(uid)
-        yield on_node[uid]
+        if uid not in found:
+            raise ProtocolError(plugin, f"PostFilter names {uid} as a victim, which is on no node")
+    return [found[uid] for uid in uids]
 
 
 def _nominating(node_name: str | None) -> NominatingInfo | None:

@@ -1,0 +1,56 @@
+"""Tries what a plugin proposes to evict, before the first eviction: would the pod fit without the victims?
+
+Only Filter plugins of this process are asked; whether the proposing plugin lets the pod pass is its own
+affair.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from berth.evaluation.nominated_rows import NominatedRows
+from berth.framework.attempts.attempt import Attempt
+from berth.framework.attempts.diagnosis import Diagnosis
+from berth.framework.runtime import Framework
+from berth.framework.status import SUCCESS, PluginError, Status, failed
+from berth.objects.pods.pod import Pod
+from berth.preemption.trial import PreemptionTrial
+from berth.snapshot.pod_info import PodInfo
+from berth.snapshot.snapshot import Snapshot
+
+ONE_ROW = np.ones(1, dtype=bool)
+
+
+async def fits_without(
+    framework: Framework, attempt: Attempt, nominated: NominatedRows, node_name: str, victims: Sequence[Pod]
+) -> Status:
+    """Return SUCCESS if the pod fits on the node once the victims, and who is leaving there, are gone."""
+    nodes = attempt.nodes
+    row = nodes.row_of[node_name]
+    gone = {victim.uid for victim in victims}
+    here = [info for uid, info in nodes.pods[row].items() if uid in gone or info.pod.terminating]
+    elsewhere = [
+        (nodes.row_of[victim.node_name], victim.uid)
+        for victim in victims
+        if nodes.row_of.get(victim.node_name, row) != row
+    ]
+    plugins = [plugin for plugin in framework.plugins.filter if plugin.in_process]
+    table = nodes.what_if(node_name, remove=here)
+    try:
+        trial = PreemptionTrial(framework, attempt, table, np.array([row]), nominated, plugins=plugins)
+        if trial.follows:
+            _follow(trial, nodes, row, here)
+            for other, uid in elsewhere:
+                if uid in nodes.pods[other]:
+                    _follow(trial, nodes, other, [nodes.pods[other][uid]])
+        diagnosis = Diagnosis([node_name])
+        fits = (await trial.fits(ONE_ROW, diagnosis))[0]
+    except PluginError as error:
+        return failed(error)
+    return SUCCESS if fits else diagnosis.statuses()[0]
+
+
+def _follow(trial: PreemptionTrial, nodes: Snapshot, row: int, gone: Sequence[PodInfo]) -> None:
+    view = nodes.view(np.array([row]))
+    for info in gone:
+        trial.follow_on_other_node(view, info, -1)

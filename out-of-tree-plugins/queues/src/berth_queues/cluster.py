@@ -1,0 +1,196 @@
+"""All books of the cluster in step: queues, pods on nodes, pods that wait, promises."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from berth_queues.amounts import Amounts, add, requests_of
+from berth_queues.elastic_quotas import ELASTIC_QUOTAS
+from berth_queues.entitlement import Entitlement
+from berth_queues.fair_shares import Shares, fair_shares
+from berth_queues.groups import GroupKey, Groups
+from berth_queues.koordinator import KOORDINATOR_QUOTAS
+from berth_queues.ledger import Ledger
+from berth_queues.order import Order
+from berth_queues.plan import Wanted
+from berth_queues.promises import PATIENCE_SECONDS, Place, Promises
+from berth_queues.queue_objects import NAMESPACES, QUEUES
+from berth_queues.registry import Registry
+from berth_queues.waiting import WaitingPods
+from berth_sdk import Clock, Node, ObjectKey, Pod
+
+
+class Cluster:
+    """What the plugin knows; `weight` of a namespace's own queue is asked of the plugin's arguments."""
+
+    patience = PATIENCE_SECONDS
+
+    def __init__(self, clock: Clock, weight: Callable[[str], float] = lambda _: 1.0) -> None:
+        self.registry = Registry(weight)
+        self.ledger = Ledger(self.registry)
+        self.groups = Groups()
+        self.waiting = WaitingPods()
+        self.order = Order(self.registry, self.waiting)
+        self.promises = Promises(clock.now)
+        self.in_transfer = False
+        self._nodes: list[tuple[str, Amounts]] = []
+
+    # -- pods -----------------------------------------------------------------------------------------------
+
+    def place(self, pod: Pod, node_name: str, attempt: int) -> None:
+        """Count a pod on a node."""
+        self.ledger.put(pod, requests_of(pod), node_name, attempt)
+        group = self.ledger.by_uid[pod.uid].group
+        if not attempt:
+            self.promises.placed(pod.uid if group is None else group, pod.uid)
+        self.waiting.placed(pod.uid)
+
+    def release(self, uid: str, attempt: int) -> None:
+        """Drop what an attempt holds."""
+        self.ledger.release(uid, attempt)
+        if uid not in self.ledger.by_uid:
+            self.waiting.removed(uid)
+
+    def remove(self, uid: str) -> bool:
+        """Count a pod on no node any more; whether a promise waited for that."""
+        holding = self.ledger.drop(uid)
+        if holding is not None:
+            self.waiting.removed(uid)
+            self.waiting.changed.add(holding.queue)
+        return self.promises.victim_gone(uid)
+
+    def wanted(self, pod: Wanted, group: GroupKey | None) -> list[Wanted]:
+        """Return a pod, and as many others of its group as have to find a place with it.
+
+        Pods of the group that are not known yet count as pods like this one.
+        """
+        if group is None:
+            return [pod]
+        waiting = self.waiting.by_group.get(group, {}).values()
+        others = [
+            Wanted(each.uid, each.amounts) for each in waiting if not each.placed and each.uid != pod.uid
+        ]
+        there = self.ledger.by_group.get(group, {})
+        placed = sum(not each.leaving and each.uid != pod.uid for each in there.values())
+        lacking = max(0, self.groups.minimum(group) - placed - 1)
+        copies = (Wanted(f"{pod.uid} like it {i}", pod.requests) for i in range(lacking - len(others)))
+        return [pod, *others[:lacking], *copies]
+
+    def held_by(self, group: GroupKey | None) -> dict[str, Place]:
+        """Return the places that attempts at other pods of a group hold now."""
+        there = {} if group is None else self.ledger.by_group.get(group, {})
+        return {uid: Place(each.node_name, each.requests) for uid, each in there.items() if each.attempt}
+
+    # -- nodes ----------------------------------------------------------------------------------------------
+
+    def put_node(self, index: int, node: Node) -> None:
+        """Count what a node offers."""
+        offered = {name: node.allocatable(name) for name in node.status.allocatable}
+        for _, before in self._nodes[index : index + 1]:
+            self.registry.offer(before, -1)
+        self._nodes[index : index + 1] = [(node.name, offered)]
+        self.registry.offer(offered)
+
+    def remove_node(self, index: int, last: int) -> None:
+        """Count it no more."""
+        self.registry.offer(self._nodes[index][1], -1)
+        self._nodes[index] = self._nodes[last]
+        del self._nodes[last]
+
+    # -- objects --------------------------------------------------------------------------------------------
+
+    def put_object(self, key: ObjectKey, source: bytes) -> bool:
+        """Take over an object; whether pods that wait may fit now."""
+        registry = self.registry
+        match (key.group, key.resource):
+            case (QUEUES.group, QUEUES.resource):
+                changed = registry.objects.put(key, source)
+            case (ELASTIC_QUOTAS.group, ELASTIC_QUOTAS.resource):
+                changed = registry.quotas.put(key, source)
+            case (KOORDINATOR_QUOTAS.group, KOORDINATOR_QUOTAS.resource):
+                changed = registry.koordinator.put(key, source)
+            case (NAMESPACES.group, NAMESPACES.resource):
+                changed = registry.objects.put_namespace(key.name, source)
+            case _:
+                return self.groups.put(key, source)
+        return self._queues(changed=changed)
+
+    def remove_object(self, key: ObjectKey) -> bool:
+        """Drop an object; whether pods that wait may fit now."""
+        registry = self.registry
+        match (key.group, key.resource):
+            case (QUEUES.group, QUEUES.resource):
+                changed = registry.objects.remove(key)
+            case (ELASTIC_QUOTAS.group, ELASTIC_QUOTAS.resource):
+                changed = registry.quotas.remove(key)
+            case (KOORDINATOR_QUOTAS.group, KOORDINATOR_QUOTAS.resource):
+                changed = registry.koordinator.remove(key)
+            case (NAMESPACES.group, NAMESPACES.resource):
+                registry.objects.remove_namespace(key.name)
+                return False
+            case _:
+                return self.groups.remove(key)
+        return self._queues(changed=changed)
+
+    def reset(self) -> None:
+        """Forget all of the cluster, but who waits and what was promised in vain."""
+        self.ledger.clear()
+        self.groups.clear()
+        self.promises.clear()
+        self._nodes.clear()
+        for pod in self.waiting.by_uid.values():
+            self.waiting.removed(pod.uid)
+        self.in_transfer = True
+
+    def settled(self) -> None:
+        """Find the queue of each pod, once all is there."""
+        self.in_transfer = False
+        self._regroup()
+
+    def reconfigured(self) -> None:
+        """Work out what depends on arguments anew."""
+        self.registry.changed()
+
+    def _queues(self, *, changed: bool) -> bool:
+        if changed:
+            self.registry.changed()
+            if not self.in_transfer:
+                self._regroup()
+        return changed
+
+    def _regroup(self) -> None:
+        self.ledger.regroup()
+        for pod in list(self.waiting.by_uid.values()):
+            queue = self.registry.name_of(pod.namespace, pod.labels)
+            if queue != pod.queue:
+                self.waiting.moved(pod, queue)
+
+    # -- shares ---------------------------------------------------------------------------------------------
+
+    def demand(self) -> Mapping[str, Amounts]:
+        """Return what the pods of each queue use and wait for."""
+        found: dict[str, dict[str, int]] = {name: dict(own) for name, own in self.registry.own.items()}
+        for name, line in self.waiting.lines.items():
+            add(found.setdefault(name, {}), line.wanted)
+        return found
+
+    def shares(self) -> Shares:
+        """Return the fair share of each queue now."""
+        return fair_shares(self.registry.tree, self.demand())
+
+    def entitlement(self, *, by_fair_share: bool) -> Entitlement:
+        """Return what queues may take back."""
+        return Entitlement(self.shares() if by_fair_share else None)
+
+    def shown(self) -> dict[str, Any]:
+        """Return what each queue has, for people."""
+        shares = self.shares()
+        names = {*self.registry.tree.queues, *self.registry.own, *self.waiting.lines}
+        return {
+            name: {
+                "used": dict(self.registry.used(name)),
+                "wanted": dict(self.waiting.wanted(name)),
+                "fairShare": shares.get(name, {}),
+                "millionths": self.order.share(name),
+            }
+            for name in sorted(names)
+        }

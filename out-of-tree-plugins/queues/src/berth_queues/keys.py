@@ -1,0 +1,103 @@
+"""The keys of waiting pods as the scheduler knows them, and what changes of them is sent."""
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from berth_queues.amounts import requests_of
+from berth_queues.groups import facts_of
+from berth_queues.settings import SYSTEM_CLUSTER_CRITICAL, Settings
+from berth_queues.waiting import WaitingPod
+from berth_sdk import Pod, SortKey, Timer
+
+if TYPE_CHECKING:
+    from berth_queues.plugin import Queues
+
+REFRESH_SECONDS = 1.0
+"""How often keys are sent that became others: no pod waits for them."""
+TOLERANCE_PPM = 1000
+"""Keys that are off by less than a thousandth of the cluster stay."""
+MAX_PART = 0.1
+"""The part of the time that is spent on keys: after a long refresh the next one comes later."""
+
+
+class Keys:
+    """What was said of each waiting pod."""
+
+    def __init__(self, plugin: "Queues") -> None:
+        self._plugin = plugin
+        self._sent: dict[str, SortKey] = {}
+        self._timer: Timer | None = None
+        self._pause = 0.0
+
+    def key_of(self, pod: Pod) -> SortKey:
+        """Return the key of a pod that was queued, or changed."""
+        cluster, metadata, spec = self._plugin.cluster, pod.metadata, pod.spec
+        waiting = WaitingPod(
+            metadata.uid,
+            metadata.namespace,
+            cluster.registry.name_of(metadata.namespace, metadata.labels),
+            spec.scheduler_name or "default-scheduler",
+            spec.priority or 0,
+            0,
+            requests_of(pod),
+            metadata.labels,
+            facts_of(pod).group,
+            placed=metadata.uid in cluster.ledger.by_uid,
+        )
+        if cluster.waiting.put(waiting) or metadata.uid not in self._sent:
+            self._sent[metadata.uid] = self._key(waiting, cluster.order.last(waiting))
+            if cluster.order.unit(waiting.queue) != waiting.queue:
+                cluster.waiting.changed.add(waiting.queue)
+        self.refresh_soon()
+        return self._sent[metadata.uid]
+
+    def leave(self, uids: Sequence[str]) -> None:
+        """Forget pods that wait no more."""
+        for uid in uids:
+            self._plugin.cluster.waiting.leave(uid)
+            self._sent.pop(uid, None)
+        self.refresh_soon()
+
+    def all_changed(self) -> None:
+        """Work all keys out anew soon."""
+        self._plugin.cluster.waiting.changed |= self._plugin.cluster.waiting.lines.keys()
+        self.refresh_soon()
+
+    def refresh_soon(self) -> None:
+        """Send the keys that became others in a second, later after a refresh that took long."""
+        if self._plugin.cluster.waiting.changed and self._timer is None:
+            self._timer = self._plugin.clock.after(REFRESH_SECONDS + self._pause, self.refresh)
+
+    def refresh(self) -> None:
+        """Send the keys that became others."""
+        self._timer = None
+        cluster, begun = self._plugin.cluster, time.thread_time()
+        queues, cluster.waiting.changed = cluster.waiting.changed, set()
+        changed: dict[str, SortKey] = {}
+        for unit in sorted({cluster.order.unit(queue) for queue in queues}):
+            for pod, key in cluster.order.keys(unit):
+                self._compare(pod, self._key(pod, key), changed)
+        if changed:
+            self._plugin.requeue.sort_keys(changed, "shares changed")
+        self._pause = (time.thread_time() - begun) / MAX_PART
+
+    def stop(self) -> None:
+        """Send nothing more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _compare(self, pod: WaitingPod, new: SortKey, changed: dict[str, SortKey]) -> None:
+        old = self._sent.get(pod.uid)
+        if (
+            old is None
+            or old[:3] != new[:3]
+            or any(abs(a - b) >= TOLERANCE_PPM for a, b in zip(old[3:], new[3:], strict=True))
+        ):
+            changed[pod.uid] = self._sent[pod.uid] = new
+
+    def _key(self, pod: WaitingPod, share: SortKey) -> SortKey:
+        settings: Settings = self._plugin.arguments_for(pod.profile)
+        if settings.first == "priority":
+            return (-pod.priority, *share)
+        return (-int(pod.priority >= SYSTEM_CLUSTER_CRITICAL), *share)

@@ -1,0 +1,165 @@
+"""Whose turn it is: the queue that has the least for its weight, at each level of the tree.
+
+A waiting pod stands for what its queue would have once it, and those of the queue before it, are placed.
+Queues within their quota go before those over it; of these the higher priority goes first, then the lower
+dominant share over quota, then the lower share in all. The pods of a group stand at the place of its first
+one, with what all of them want.
+
+Among roots, and among queues of namespaces, shares are parts of what all nodes offer; within a tree, of the
+parent's subtree quota. Placing a pod changes no key of those behind it, for it was counted before them
+already.
+
+Source: Kueue's fair sharing (KEP-1714), KAI Scheduler's order of queues.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import islice
+
+from berth_queues.amounts import Amounts, add
+from berth_queues.dominant import dominant_share
+from berth_queues.registry import Registry
+from berth_queues.tree import NO_AMOUNTS, Queue
+from berth_queues.waiting import WaitingPod, WaitingPods
+from berth_sdk import SortKey
+
+MAX_TURNS = 16_384
+"""How many turns of one root are worked out; pods beyond stand where they came."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Pods that have their turn together; what they want counts for those behind unless it was in vain."""
+
+    pods: list[WaitingPod]
+    amounts: Amounts
+    counts: bool
+
+
+class Order:
+    """The order of all waiting pods, by what queues use and pods want."""
+
+    def __init__(self, registry: Registry, waiting: WaitingPods) -> None:
+        self._registry, self._waiting = registry, waiting
+
+    def unit(self, queue: str) -> str:
+        """Return the name of the root, or child of a root that shares apart, of the queue."""
+        found = self._registry.queue(queue)
+        if found is None:
+            return queue
+        path = list(found.path())
+        return path[-2].name if path[-1].spec.shares_apart and len(path) > 1 else path[-1].name
+
+    def last(self, pod: WaitingPod) -> SortKey:
+        """Return the key of a pod that came last. Cost: O(queues of its tree * priorities)."""
+        unit = self.unit(pod.queue)
+        sums = dict(self._registry.used(unit))
+        for name in self._below(unit):
+            if name in self._waiting.lines:
+                for priority, ahead in self._waiting.lines[name].ahead.items():
+                    if priority >= pod.priority or name != pod.queue:
+                        add(sums, ahead)
+        if not pod.before_others:
+            add(sums, pod.amounts)
+        return self._key(unit, sums)
+
+    def keys(self, unit: str) -> Iterator[tuple[WaitingPod, SortKey]]:
+        """Yield the waiting pods of a root in their turn, each with its key. Cost: O(n log n)."""
+        queue = self._registry.queue(unit)
+        turns = self._of_leaf(unit) if queue is None else self._turns(queue)
+        sums = dict(self._registry.used(unit))
+        for turn in islice(turns, MAX_TURNS):
+            add(sums, turn.amounts)
+            key = self._key(unit, sums)
+            if not turn.counts:
+                add(sums, turn.amounts, -1)
+            for pod in turn.pods:
+                yield pod, key
+
+    def share(self, name: str) -> int:
+        """Return the dominant share of what a root, or a namespace's queue, uses. Units: millionths."""
+        return dominant_share(self._registry.used(name), NO_AMOUNTS, self._registry.offered, 1.0).in_all
+
+    def _below(self, unit: str) -> Iterator[str]:
+        queue = self._registry.queue(unit)
+        if queue is None:
+            yield unit
+            return
+        waits = [queue]
+        while waits:
+            each = waits.pop()
+            yield each.name
+            waits += each.children
+
+    def _key(self, unit: str, sums: Amounts) -> SortKey:
+        queue, offered = self._registry.queue(unit), self._registry.offered
+        if queue is None:
+            weight = self._registry.weight(unit.removeprefix("Namespace "))
+            share = dominant_share(sums, NO_AMOUNTS, offered, weight)
+            return _ordered(share.over_quota, 0, share.in_all)
+        share = dominant_share(sums, queue.subtree, offered, queue.spec.weight)
+        return _ordered(share.over_quota, queue.spec.priority, share.in_all)
+
+    def _turns(self, queue: Queue) -> Iterator[Turn]:
+        """Yield the turns of a queue and of those below it. The depth is bounded by that of trees."""
+        if not queue.children:
+            yield from self._of_leaf(queue.name)
+            return
+        total = {**self._registry.offered, **queue.subtree}
+        heap: list[tuple[SortKey, str, _Merging]] = []
+        for child in queue.children:
+            _push(heap, _Merging(child, dict(child.used), self._turns(child), total))
+        while heap:
+            _, _, merging = heappop(heap)
+            assert merging.turn is not None, "only those with a turn are in the heap"
+            yield merging.turn
+            if merging.turn.counts:
+                add(merging.sums, merging.turn.amounts)
+            _push(heap, merging)
+
+    def _of_leaf(self, name: str) -> Iterator[Turn]:
+        if name not in self._waiting.lines:
+            return
+        groups = set()
+        pods = self._waiting.lines[name].pods.values()
+        for pod in sorted(pods, key=lambda pod: (-pod.priority, pod.number)):
+            if pod.placed or pod.group in groups:
+                continue
+            together = [pod]
+            if pod.group is not None:
+                groups.add(pod.group)
+                members = self._waiting.by_group[pod.group].values()
+                together = [each for each in members if not each.placed and each.queue == name]
+            sums: dict[str, int] = {}
+            for each in together:
+                add(sums, each.amounts)
+            yield Turn(together, sums, counts=any(each.before_others for each in together))
+
+
+@dataclass(slots=True)
+class _Merging:
+    """A child whose turns are merged with its siblings'."""
+
+    queue: Queue
+    sums: dict[str, int]
+    turns: Iterator[Turn]
+    total: Amounts
+    turn: Turn | None = None
+
+    def key(self, turn: Turn) -> SortKey:
+        """Return the child's place among its siblings once the turn's pods are placed."""
+        after = dict(self.sums)
+        add(after, turn.amounts)
+        share = dominant_share(after, self.queue.subtree, self.total, self.queue.spec.weight)
+        return _ordered(share.over_quota, self.queue.spec.priority, share.in_all)
+
+
+def _push(heap: list[tuple[SortKey, str, _Merging]], merging: _Merging) -> None:
+    merging.turn = next(merging.turns, None)
+    if merging.turn is not None:
+        heappush(heap, (merging.key(merging.turn), merging.queue.name, merging))
+
+
+def _ordered(over: int, priority: int, in_all: int) -> SortKey:
+    return (1, -priority, over, in_all) if over else (0, 0, 0, in_all)

@@ -1,0 +1,365 @@
+"""Where pods of one queue go, and which others have to leave for that: all of them, or no pod is evicted.
+
+    who may go    the queue is within what it is entitled to    pods of queues that have more (entitlement.py)
+                  else, and where that makes no room            less important pods of its own queue
+                  the pod is in no queue                        less important pods in no queue
+    where         a node with room; else the node where it costs least: violated budgets, the most important
+                  victim, how many
+    for quota     where nodes have room and the queue has none, the first to go of any node
+    who goes      those that no budget protects, of queues of the lowest priority, the least important, of the
+                  queues that have most too much, the newest; then who can stays, in the opposite order
+
+A pod of a group that would be too small without it goes with the whole group. Pods that are leaving count as
+gone, promises to others as kept.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from itertools import islice
+
+from berth_queues.amounts import Amounts, add
+from berth_queues.budgets import Budgets
+from berth_queues.entitlement import Entitlement
+from berth_queues.groups import Groups
+from berth_queues.ledger import Holding, Ledger
+from berth_queues.promises import Place, Promises, counting
+from berth_queues.registry import Registry
+from berth_queues.tree import Queue
+from berth_sdk import Node
+
+MAX_NODES_TRIED = 200
+"""On how many nodes victims are looked for; twice as many as pods for a larger group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A pod that is to be placed."""
+
+    uid: str
+    requests: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A place for each pod, and the pods that leave first; none if room is on its way already."""
+
+    places: dict[str, Place]
+    victims: tuple[Holding, ...]
+    violations: int
+    reclaimed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """The pods that are planned for: of one queue, with the priority of the most important one."""
+
+    key: object
+    queue: str
+    priority: int
+    pods: Sequence[Wanted]
+
+
+@dataclass(slots=True)
+class _Node:
+    name: str
+    free: dict[str, int]
+
+    def fits(self, requests: Amounts) -> bool:
+        return all(amount <= self.free.get(name, 0) for name, amount in requests.items())
+
+
+@dataclass
+class Planner:
+    """Plans on what is counted now; nothing of a plan stays counted."""
+
+    ledger: Ledger
+    promises: Promises
+    budgets: Budgets
+    groups: Groups
+    entitlement: Entitlement
+    spared_priority: int
+    reclaims: bool
+
+    def plan(self, claimant: Claimant, nodes: Sequence[Node]) -> Plan | None:
+        """Return the plan that costs least where pods may go to these nodes, None if there is none."""
+        with self.ledger.registry.simulated():
+            for reclaims in (True, False) if self.reclaims else (False,):
+                with self.ledger.registry.simulated():
+                    plan = _Search(self, claimant, nodes, reclaims=reclaims).run()
+                if plan is not None:
+                    return plan
+        return None
+
+
+@dataclass
+class _Search:
+    """One search, which changes the registry's use while it runs."""
+
+    planner: Planner
+    claimant: Claimant
+    nodes: Sequence[Node]
+    reclaims: bool
+    gone: dict[str, Holding] = field(default_factory=dict)
+
+    def run(self) -> Plan | None:
+        self._settle()
+        pods = sorted(self.claimant.pods, key=lambda pod: sorted(pod.requests.items()), reverse=True)
+        asked: dict[str, int] = {}
+        for pod in pods:
+            add(asked, pod.requests)
+        self.asked = asked
+        self._registry.use(self.claimant.queue, asked)
+        self.levels = 0 if self.queue is None else self.planner.entitlement.levels_within(self.queue, asked)
+        if self.reclaims and not self.levels:
+            return None
+        self.order = self._victims()
+        self.protected = self.planner.budgets.protected(self.order)
+        self.order.sort(key=lambda each: each.uid in self.protected)
+        places = self._place(pods)
+        if places is None or not self._make_quota():
+            return None
+        victims = self._reprieve()
+        violations = sum(each.uid in self.protected for each in victims)
+        return Plan(places, tuple(victims), violations, self.reclaims)
+
+    # -- what is there --------------------------------------------------------------------------------------
+
+    @property
+    def _registry(self) -> Registry:
+        return self.planner.ledger.registry
+
+    @property
+    def queue(self) -> Queue | None:
+        """Return the pods' queue, None where they are in none."""
+        return self._registry.queue(self.claimant.queue)
+
+    def _settle(self) -> None:
+        """Count who leaves as gone, and what others were promised as used."""
+        ledger, going = self.planner.ledger, self.planner.promises.victims()
+        self.leaving = {uid for uid, each in ledger.by_uid.items() if each.leaving or uid in going}
+        for uid in self.leaving:
+            self._registry.use(ledger.by_uid[uid].queue, ledger.by_uid[uid].requests, -1)
+        held, own = self.planner.promises.held(), self.claimant
+        self.promised: dict[str, list[Amounts]] = {}
+        for queue, place in counting(held, ledger, own.key, own.queue, own.priority):
+            self._registry.use(queue, place.requests)
+            self.promised.setdefault(place.node_name, []).append(place.requests)
+        self.places = {node.name: _Node(node.name, self._free(node)) for node in self.nodes}
+
+    def _free(self, node: Node) -> dict[str, int]:
+        """Return what the node will have left of what the pods ask for."""
+        names = {name for pod in self.claimant.pods for name in pod.requests}
+        free = {name: node.allocatable(name) for name in names}
+        for uid, each in self.planner.ledger.by_node.get(node.name, {}).items():
+            if uid not in self.leaving:
+                for name in names & each.requests.keys():
+                    free[name] -= each.requests[name]
+        for requests in self.promised.get(node.name, ()):
+            for name in names & requests.keys():
+                free[name] -= requests[name]
+        return free
+
+    def _victims(self) -> list[Holding]:
+        """Return who may go, the first one first. Cost: O(pods of those queues)."""
+        own = {pod.uid for pod in self.claimant.pods}
+        spared = self.planner.spared_priority
+        below = spared if self.reclaims else min(spared, self.claimant.priority)
+        found = [
+            each
+            for name in self._victims_queues()
+            for each in self.planner.ledger.by_queue.get(name, {}).values()
+            if each.priority < below and each.uid not in self.leaving and each.uid not in own
+        ]
+        # The newest first, then by what matters more; sorting is stable.
+        found.sort(key=lambda each: (each.created, each.uid), reverse=True)
+        found.sort(key=self._standing)
+        return found
+
+    def _standing(self, each: Holding) -> tuple[int, int, float]:
+        queue = self._registry.queue(each.queue)
+        if queue is None:
+            return 0, each.priority, 0.0
+        return queue.spec.priority, each.priority, -self.planner.entitlement.excess(queue)
+
+    def _victims_queues(self) -> list[str]:
+        queue = self.queue
+        if queue is None:
+            if self.reclaims:
+                return []
+            return [name for name in self.planner.ledger.by_queue if self._registry.queue(name) is None]
+        if not self.reclaims:
+            return [queue.name]
+        root = queue.root
+        return [
+            name
+            for name in self.planner.ledger.by_queue
+            if name != queue.name and (other := self._registry.queue(name)) is not None and other.root is root
+        ]
+
+    # -- who goes where -------------------------------------------------------------------------------------
+
+    def _place(self, pods: Sequence[Wanted]) -> dict[str, Place] | None:
+        """Find a node for each pod, and take its victims away; None if one finds none.
+
+        What victims cost on a node only grows with each pod, so a node's cost is worked out anew when its
+        turn comes, and not for each pod.
+        """
+        found: dict[str, Place] = {}
+        costs: list[tuple[tuple[int, ...], str]] | None = None
+        free = sorted(self.places.values(), key=lambda node: (sum(node.free.values()), node.name))
+        for pod in pods:
+            node = next((each for each in free if each.fits(pod.requests)), None)
+            if node is None:
+                if costs is None:
+                    costs = self._costs(pod)
+                node = self._cheapest(pod, costs)
+            if node is None:
+                return None
+            add_exactly(node.free, pod.requests, -1)
+            found[pod.uid] = Place(node.name, pod.requests)
+        return found
+
+    def _costs(self, pod: Wanted) -> list[tuple[tuple[int, ...], str]]:
+        self.here: dict[str, list[Holding]] = {}
+        for each in self.order:
+            if each.node_name in self.places:
+                self.here.setdefault(each.node_name, []).append(each)
+        most = max(MAX_NODES_TRIED, 2 * len(self.claimant.pods))
+        tried = ((name, self._on(self.places[name], pod)) for name in sorted(self.here))
+        costs = [(self._cost(victims), name) for name, victims in islice(_there(tried), most)]
+        heapify(costs)
+        return costs
+
+    def _cheapest(self, pod: Wanted, costs: list[tuple[tuple[int, ...], str]]) -> _Node | None:
+        """Take the victims of the cheapest node away, and return it."""
+        while costs:
+            _, name = heappop(costs)
+            victims = self._on(self.places[name], pod)
+            if victims is None:
+                continue
+            cost = self._cost(victims)
+            if costs and (cost, name) > costs[0]:
+                heappush(costs, (cost, name))
+                continue
+            self._take(victims)
+            heappush(costs, (cost, name))
+            return self.places[name]
+        return None
+
+    def _on(self, node: _Node, pod: Wanted) -> list[Holding] | None:
+        """Return who has to leave the node so that the pod fits, None if that is not enough."""
+        taken: list[Holding] = []
+        for each in self.here.get(node.name, ()):
+            if each.uid not in self.gone and (unit := self._unit(each)) and self._may_go(each):
+                self._take(unit)
+                taken += unit
+            if node.fits(pod.requests):
+                break
+        fits = node.fits(pod.requests)
+        kept = self._stay(taken, lambda: node.fits(pod.requests)) if fits else []
+        victims = [each for each in taken if each.uid not in {one.uid for one in kept}]
+        self._take(victims, back=True)
+        if not fits:
+            return None
+        return victims
+
+    def _cost(self, victims: Sequence[Holding]) -> tuple[int, ...]:
+        violations = sum(each.uid in self.protected for each in victims)
+        return violations, max((each.priority for each in victims), default=-(1 << 31)), len(victims)
+
+    def _make_quota(self) -> bool:
+        """Take victims of any node away until the queue has room for the pods; whether it has."""
+        for each in self.order:
+            if not self._lacks():
+                return True
+            if each.uid not in self.gone and (unit := self._unit(each)) and self._may_go(each):
+                self._take(unit)
+        return not self._lacks()
+
+    def _lacks(self) -> bool:
+        """Return whether the queue uses more than it can have, with the pods."""
+        queue = self.queue
+        if queue is None:
+            return False
+        left = (queue.available(resource) for resource in self.asked)
+        return any(amount is not None and amount < 0 for amount in left)
+
+    def _may_go(self, each: Holding) -> bool:
+        if not self.reclaims:
+            return True
+        queue, other = self.queue, self._registry.queue(each.queue)
+        if queue is None or other is None:
+            return False
+        wanted = {name: amount for name, amount in each.requests.items() if name in self.asked}
+        return self.planner.entitlement.may_take(queue, self.levels, other, wanted)
+
+    def _unit(self, each: Holding) -> list[Holding]:
+        """Return the pods that go with this one; none where one of them has to stay."""
+        minimum = self.planner.groups.minimum(each.group)
+        if each.group is None or minimum <= 1:
+            return [each]
+        group = self.planner.ledger.by_group.get(each.group, {}).values()
+        there = [one for one in group if one.uid not in self.gone and one.uid not in self.leaving]
+        if len(there) > minimum:
+            return [each]
+        return [] if any(one.priority >= self.planner.spared_priority for one in there) else there
+
+    def _take(self, victims: Sequence[Holding], *, back: bool = False) -> None:
+        """Simulate that pods are removed, or restored."""
+        for each in victims:
+            if back:
+                del self.gone[each.uid]
+            else:
+                self.gone[each.uid] = each
+            node = self.places.get(each.node_name)
+            if node is not None:
+                add_exactly(node.free, each.requests, -1 if back else 1)
+            self._registry.use(each.queue, each.requests, 1 if back else -1)
+
+    def _reprieve(self) -> list[Holding]:
+        """Restore who can stay beside all pods, and return who can't."""
+        taken = [self.gone[uid] for uid in self.gone]
+        self._stay(taken, lambda: self._all_fit() and not self._lacks())
+        return list(self.gone.values())
+
+    def _all_fit(self) -> bool:
+        return all(min(self.places[name].free.values(), default=0) >= 0 for name in self._nodes_of_gone)
+
+    def _stay(self, taken: Sequence[Holding], fits: Callable[[], bool]) -> list[Holding]:
+        """Restore those beside whom it still fits, the last to go first; return them."""
+        kept: list[Holding] = []
+        done: set[str] = set()
+        self._nodes_of_gone = {each.node_name for each in taken} & self.places.keys()
+        rank = {each.uid: index for index, each in enumerate(self.order)}
+        for each in sorted(taken, key=lambda one: -rank.get(one.uid, 0)):
+            if each.uid in done:
+                continue
+            unit = self._together(each, taken)
+            done |= {one.uid for one in unit}
+            self._take(unit, back=True)
+            if fits():
+                kept += unit
+            else:
+                self._take(unit)
+        return kept
+
+    def _together(self, each: Holding, taken: Sequence[Holding]) -> list[Holding]:
+        """Return the victims of the same group, which stay or go together if the group needs them all."""
+        if each.group is None or self.planner.groups.minimum(each.group) <= 1:
+            return [each]
+        members = [one for one in taken if one.group == each.group]
+        there = len(self.planner.ledger.by_group.get(each.group, {})) - len(members)
+        return members if there < self.planner.groups.minimum(each.group) else [each]
+
+
+def add_exactly(free: dict[str, int], amounts: Amounts, sign: int = 1) -> None:
+    """Add amounts of those resources that are counted."""
+    for name in free.keys() & amounts.keys():
+        free[name] += sign * amounts[name]
+
+
+def _there(
+    tried: Iterator[tuple[str, list[Holding] | None]] | Collection[tuple[str, list[Holding] | None]],
+) -> Iterator[tuple[str, list[Holding]]]:
+    return ((name, victims) for name, victims in tried if victims is not None)

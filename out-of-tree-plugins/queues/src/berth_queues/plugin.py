@@ -1,0 +1,320 @@
+"""The queues plugin: the order of the queue, room by quota, and what is taken back."""
+
+import logging
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from berth_queues.admission import is_refusal, refusal
+from berth_queues.amounts import add, requests_of
+from berth_queues.budgets import BUDGETS, Budgets
+from berth_queues.cluster import Cluster
+from berth_queues.groups import GroupKey, PodFacts, facts_of
+from berth_queues.keys import Keys
+from berth_queues.plan import Claimant, Plan, Planner, Wanted
+from berth_queues.promises import Promise, counted, counting
+from berth_queues.settings import Settings
+from berth_queues.watching import kinds
+from berth_sdk import (
+    SKIP,
+    Action,
+    Answer,
+    ClusterEvent,
+    Code,
+    CycleOutcome,
+    EventInterest,
+    Node,
+    Nodes,
+    Nomination,
+    ObjectKey,
+    PlacedPod,
+    Plugin,
+    Pod,
+    PodKey,
+    Reason,
+    SortKey,
+    Status,
+    Verdicts,
+    current_call,
+)
+from berth_sdk.objects import decode_pod
+
+NEVER = Status(Code.UNSCHEDULABLE, ("not eligible due to preemptionPolicy=Never.",))
+ON_ITS_WAY = Status(Code.UNSCHEDULABLE, ("pods that are leaving make room for the pod",))
+NO_ROOM = Status(Code.UNSCHEDULABLE, ("no node where evicting pods that queues let go makes room",))
+PAUSED = Status(
+    Code.UNSCHEDULABLE, ("pods were evicted for the pod in vain: it has to wait before others are",)
+)
+_OF_RESOURCES = ("Insufficient ", "Too many pods")
+
+log = logging.getLogger(__name__)
+
+
+class Queues(Plugin):
+    """Divide the cluster among queues: whose pods are next, which have to wait, and which have to leave."""
+
+    name = "queues"
+    version = "0.1.0"
+    arguments = Settings
+    events = (EventInterest("Pod", (Action.DELETE, Action.UPDATE_POD_SCALE_DOWN)),)
+    pod_fields = (
+        "/metadata/namespace",
+        "/metadata/labels",
+        "/spec/priority",
+        "/spec/schedulingGroup",
+        "/spec/containers/*/resources/requests",
+        "/spec/initContainers/*/resources/requests",
+        "/spec/initContainers/*/restartPolicy",
+        "/spec/overhead",
+        "/spec/resources/requests",
+    )
+    uses_clock = True
+
+    def __init__(self, watched: Sequence[str] = ()) -> None:
+        self.watches = kinds(watched)
+        self.cluster = Cluster(self.clock, self._weight)
+        self._weights = Settings()
+        self.budgets = Budgets()
+        self.keys = Keys(self)
+
+    @property
+    def settings(self) -> Settings:
+        """Return the arguments of the profile that the call being answered is about."""
+        found: Settings = self.arguments_for(current_call().profile)
+        return found
+
+    def configure(self, arguments: Any, profile: str) -> None:
+        """Divide the cluster in that way from now on."""
+        del profile
+        self._weights = arguments
+        self.cluster.reconfigured()
+        self.keys.all_changed()
+
+    # -- asked by the scheduler -----------------------------------------------------------------------------
+
+    def pre_filter(self, pod: Pod) -> Answer:
+        """Turn down, on every node, a pod or group that its queue has no room for."""
+        registry = self.cluster.registry
+        misplaced = registry.misplaced(pod.namespace, pod.labels)
+        if misplaced is not None:
+            return Reason(misplaced, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+        name, facts = registry.name_of(pod.namespace, pod.labels), facts_of(pod)
+        if registry.queue(name) is None:
+            return SKIP
+        pods = self._wanted(pod, facts)
+        asked: dict[str, int] = {}
+        for each in pods:
+            add(asked, each.requests)
+        held, ledger = self.cluster.promises.held(), self.cluster.ledger
+        others = counting(held, ledger, _key(pod, facts.group), name, pod.spec.priority)
+        with counted(others, registry):
+            found = refusal(registry, name, asked, len(pods))
+        return SKIP if found is None else Reason(found, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+    def post_filter(self, pod: Pod, nodes: Nodes, verdicts: Verdicts) -> Nomination | Answer:
+        """Take back what others have too much of, or make room among less important pods of the queue."""
+        facts, promises = facts_of(pod), self.cluster.promises
+        key = _key(pod, facts.group)
+        before = promises.take(key)
+        if facts.never_preempts:
+            return NEVER
+        claimant = Claimant(
+            key,
+            self.cluster.registry.name_of(pod.namespace, pod.labels),
+            pod.spec.priority,
+            self._wanted(pod, facts),
+        )
+        plan = self._planner().plan(claimant, _candidates(nodes, verdicts))
+        if plan is None:
+            return NO_ROOM
+        if plan.victims and promises.paused(key):
+            return PAUSED
+        leaving = set() if before is None else before.victims
+        return self._nominated(pod, facts, claimant, plan, leaving)
+
+    def reserve(self, pod: Pod, node: Node) -> Answer:
+        """Count the pod from now on, under its attempt."""
+        self.cluster.place(pod, node.name, current_call().key.attempt)
+        return None
+
+    def unreserve(self, key: PodKey, node_name: str) -> None:
+        """Free what this attempt holds."""
+        del node_name
+        self.cluster.release(key.uid, key.attempt)
+
+    def cycle_done(self, key: PodKey, outcome: CycleOutcome, node_name: str | None) -> None:
+        """Let a pod that fits nowhere hold back no other one."""
+        del node_name
+        if outcome is CycleOutcome.UNSCHEDULABLE:
+            self.cluster.waiting.tried_in_vain(key.uid)
+            self.keys.refresh_soon()
+
+    def queueing_hints(self, pods: Sequence[Pod], events: Sequence[ClusterEvent]) -> NDArray[np.bool_]:
+        """Whether a pod's queue has room for it after an event. Shapes: (events, pods)."""
+        rows = [self._hints(pods, event) for event in events]
+        return np.array(rows, np.bool_).reshape(len(events), len(pods))
+
+    def sort_key(self, pod: Pod) -> SortKey:
+        """Put the pod behind those of its queue, at the share that this comes to."""
+        return self.keys.key_of(pod)
+
+    def pods_left(self, uids: Sequence[str]) -> None:
+        """Count those pods no more among the waiting."""
+        self.keys.leave(uids)
+
+    def queue_reset(self, profile: str) -> None:
+        """Forget who waits for that profile."""
+        self.keys.leave(self.cluster.waiting.leave_profile(profile))
+
+    # -- the cluster's changes ------------------------------------------------------------------------------
+
+    def state_reset(self, *, epoch_changed: bool) -> None:
+        """Forget what is placed; pods that leave for a promise are marked on themselves."""
+        del epoch_changed
+        self.cluster.reset()
+        self.budgets.clear()
+
+    def state_settled(self) -> None:
+        """Find the queue of each pod; from now on a queue's change is news."""
+        self.cluster.settled()
+        self.keys.all_changed()
+
+    def node_upserted(self, index: int, node: Node) -> None:
+        """Count what the node offers."""
+        self.cluster.put_node(index, node)
+        self.keys.all_changed()
+
+    def node_removed(self, index: int, last: int) -> None:
+        """Count it no more."""
+        self.cluster.remove_node(index, last)
+        self.keys.all_changed()
+
+    def pod_upserted(self, placed: PlacedPod) -> None:
+        """Count what the pod uses."""
+        self.cluster.place(placed.pod, placed.node_name, placed.attempt)
+        self.keys.refresh_soon()
+
+    def pod_removed(self, placed: PlacedPod) -> None:
+        """Count it no more."""
+        if self.cluster.remove(placed.uid):
+            self.clock.after(self.cluster.patience, self._promise_over)
+        self.keys.refresh_soon()
+
+    def object_upserted(self, key: ObjectKey, source: bytes) -> None:
+        """Take over a queue of any kind, a pod group, a namespace's labels, or a disruption budget."""
+        if key.resource == BUDGETS.resource:
+            self.budgets.put(key, source)
+        else:
+            self._changed(key, changed=self.cluster.put_object(key, source))
+
+    def object_removed(self, key: ObjectKey) -> None:
+        """Drop it: what was in a queue that is gone is in another, or in none."""
+        if key.resource == BUDGETS.resource:
+            self.budgets.remove(key)
+        else:
+            self._changed(key, changed=self.cluster.remove_object(key))
+
+    def state(self) -> dict[str, Any]:
+        """Show what each queue has, wants, and would have by its fair share."""
+        return {"queues": self.cluster.shown()}
+
+    def stopped(self) -> None:
+        """Send nothing more."""
+        self.keys.stop()
+
+    def _weight(self, namespace: str) -> float:
+        return self._weights.weights.get(namespace, self._weights.weight)
+
+    def _changed(self, key: ObjectKey, *, changed: bool) -> None:
+        if changed and not self.cluster.in_transfer:
+            self.keys.all_changed()
+            name = f"{key.namespace}/{key.name}" if key.namespace else key.name
+            self.requeue.all_rejected(f"{key.resource} {name} changed")
+
+    # -- making room ----------------------------------------------------------------------------------------
+
+    def _wanted(self, pod: Pod, facts: PodFacts) -> list[Wanted]:
+        """Return the pod, and of its group as many as have to find a place with it."""
+        return self.cluster.wanted(Wanted(pod.uid, requests_of(pod)), facts.group)
+
+    def _planner(self) -> Planner:
+        settings = self.settings
+        return Planner(
+            self.cluster.ledger,
+            self.cluster.promises,
+            self.budgets,
+            self.cluster.groups,
+            self.cluster.entitlement(by_fair_share=settings.by_fair_share),
+            settings.sparedPriority,
+            settings.reclaims,
+        )
+
+    def _nominated(
+        self, pod: Pod, facts: PodFacts, claimant: Claimant, plan: Plan, leaving: set[str]
+    ) -> Nomination | Answer:
+        node_name = plan.places[pod.uid].node_name
+        victims = tuple(victim.uid for victim in plan.victims)
+        if current_call().shadow:
+            return Nomination(node_name, victims)  # no pod leaves for it
+        places = plan.places | self.cluster.held_by(facts.group)
+        waits_for = {uid for uid in leaving if uid in self.cluster.ledger.by_uid} | set(victims)
+        self.cluster.promises.give(
+            Promise(
+                claimant.key, claimant.queue, claimant.priority, places, waits_for, reclaimed=plan.reclaimed
+            )
+        )
+        if not victims and facts.group is None:
+            return ON_ITS_WAY
+        log.info("preempting pod=%s/%s node=%s victims=%s", pod.namespace, pod.name, node_name, len(victims))
+        return Nomination(node_name, victims)
+
+    def _promise_over(self) -> None:
+        """Have pods tried again that respected promises which hold no more."""
+        before = len(self.cluster.promises.by_key)
+        if len(tuple(self.cluster.promises.held())) < before:
+            self.requeue.all_rejected("places that pods were evicted for were not taken")
+
+    # -- hints ----------------------------------------------------------------------------------------------
+
+    def _hints(self, pods: Sequence[Pod], event: ClusterEvent) -> list[bool]:
+        source = event.old or event.new
+        if source is None:
+            return [True] * len(pods)
+        gone = decode_pod(source)
+        if event.new is None:
+            # The hint may come before the state's word; for a pod that is gone for good both are the same.
+            self.cluster.remove(gone.uid)
+            if self.cluster.promises.withdraw(_key(gone, facts_of(gone).group), gone.uid):
+                return [True] * len(pods)
+        elif event.new is not None:
+            return [self._same_tree(gone, pod) for pod in pods]
+        return [self._may_fit(pod) for pod in pods]
+
+    def _may_fit(self, pod: Pod) -> bool:
+        answer = self.pre_filter(pod)
+        return answer is SKIP
+
+    def _same_tree(self, changed: Pod, pod: Pod) -> bool:
+        registry = self.cluster.registry
+        queues = [registry.queue(registry.name_of(each.namespace, each.labels)) for each in (changed, pod)]
+        return None in queues or queues[0].root is queues[1].root  # type: ignore[union-attr]
+
+
+def _key(pod: Pod, group: GroupKey | None) -> Hashable:
+    return pod.uid if group is None else group
+
+
+def _candidates(nodes: Nodes, verdicts: Verdicts) -> list[Node]:
+    """Return the nodes where room may be made: turned down for a quota, or for resources that pods use."""
+    helps = [True, *(_may_be_helped(reason) for reason in verdicts.reasons)]
+    codes = verdicts.codes.tolist()
+    return [node for index, node in enumerate(nodes) if helps[codes[index]]]
+
+
+def _may_be_helped(reason: Reason) -> bool:
+    if is_refusal(reason.text):
+        return True
+    of_resources = all(part.startswith(_OF_RESOURCES) for part in reason.text.split("; "))
+    return reason.code is Code.UNSCHEDULABLE and of_resources

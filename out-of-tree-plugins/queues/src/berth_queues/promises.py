@@ -1,0 +1,154 @@
+"""Pods and groups for which others were evicted: what they will use counts until they have it.
+
+promised --last victim gone--> awaited --all placed--> (nothing)
+                                  +--not placed in time--> (nothing), and a pause before the next evictions
+
+A promise that was not redeemed means that pods were evicted in vain. Each one in a row doubles the time until
+evictions are planned for the same pod or group again.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from berth_queues.amounts import Amounts
+from berth_queues.ledger import Ledger
+from berth_queues.registry import Registry
+
+PATIENCE_SECONDS = 30.0
+"""How long a promise holds after the last victim has gone."""
+PAUSE_SECONDS, MAX_PAUSE_SECONDS = 60.0, 3600.0
+MAX_PAUSES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a pod is to go, and what it will use there."""
+
+    node_name: str
+    requests: Amounts
+
+
+@dataclass(slots=True)
+class Promise:
+    """Places that were made for a pod or a group; `victims` are those that are still there."""
+
+    key: Hashable
+    queue: str
+    priority: int
+    places: dict[str, Place]
+    victims: set[str]
+    reclaimed: bool
+    """The queue took back what it is entitled to: other queues respect that."""
+    awaited_since: float | None = None
+
+
+@dataclass(slots=True)
+class _Pause:
+    count: int
+    until: float
+
+
+@dataclass
+class Promises:
+    """Promises by pod or group; `now` is a clock in seconds that never goes back."""
+
+    now: Callable[[], float]
+    by_key: dict[Hashable, Promise] = field(default_factory=dict)
+    _pauses: dict[Hashable, _Pause] = field(default_factory=dict)
+
+    def give(self, promise: Promise) -> None:
+        """Hold places for a pod or a group."""
+        if not promise.victims:
+            promise.awaited_since = self.now()
+        self.by_key[promise.key] = promise
+
+    def take(self, key: Hashable) -> Promise | None:
+        """Return the promise that is held for a pod or a group, and hold it no more."""
+        return self.by_key.pop(key, None)
+
+    def placed(self, key: Hashable, uid: str) -> None:
+        """Note that a pod has its place, or another; with the last one the promise is redeemed."""
+        promise = self.by_key.get(key)
+        if promise is not None and promise.places.pop(uid, None) is not None and not promise.places:
+            del self.by_key[key]
+            self._pauses.pop(key, None)
+
+    def withdraw(self, key: Hashable, uid: str) -> bool:
+        """Hold no place for a pod that is gone; whether there was one."""
+        promise = self.by_key.get(key)
+        if promise is None or promise.places.pop(uid, None) is None:
+            return False
+        if not promise.places:
+            del self.by_key[key]
+        return True
+
+    def victim_gone(self, uid: str) -> bool:
+        """Start the time of those that waited for this pod alone; whether any did."""
+        found = False
+        for promise in self.by_key.values():
+            if uid in promise.victims:
+                promise.victims.discard(uid)
+                found = True
+                if not promise.victims:
+                    promise.awaited_since = self.now()
+        return found
+
+    def victims(self) -> set[str]:
+        """Return all pods that are to leave."""
+        return set().union(*(promise.victims for promise in self.by_key.values()))
+
+    def paused(self, key: Hashable) -> bool:
+        """Return whether evictions for the pod or group are not to be planned yet."""
+        pause = self._pauses.get(key)
+        return pause is not None and self.now() < pause.until
+
+    def held(self) -> Iterable[Promise]:
+        """Return the promises that still hold."""
+        for promise in tuple(self.by_key.values()):
+            since = promise.awaited_since
+            if since is not None and self.now() - since >= PATIENCE_SECONDS:
+                self._expired(promise)
+        return tuple(self.by_key.values())
+
+    def clear(self) -> None:
+        """Forget all promises; pauses stay."""
+        self.by_key.clear()
+
+    def _expired(self, promise: Promise) -> None:
+        del self.by_key[promise.key]
+        before = self._pauses.pop(promise.key, None)
+        count = 1 if before is None else before.count + 1
+        if len(self._pauses) >= MAX_PAUSES:
+            del self._pauses[next(iter(self._pauses))]
+        wait = min(MAX_PAUSE_SECONDS, PAUSE_SECONDS * 2.0 ** (count - 1))
+        self._pauses[promise.key] = _Pause(count, self.now() + wait)
+
+
+def counting(
+    promises: Iterable[Promise], ledger: Ledger, key: Hashable, queue: str, priority: int
+) -> Iterator[tuple[str, Place]]:
+    """Yield queue and place of what a pod of this queue and priority has to respect.
+
+    Of its own queue those promised to pods that are as important, of others those that take back what they
+    are entitled to; none of its own, and none of pods that are counted already.
+    """
+    for promise in promises:
+        binds = promise.priority >= priority if promise.queue == queue else promise.reclaimed
+        if binds and promise.key != key:
+            for uid, place in promise.places.items():
+                if uid not in ledger.by_uid:
+                    yield promise.queue, place
+
+
+@contextmanager
+def counted(places: Iterable[tuple[str, Place]], registry: Registry) -> Iterator[None]:
+    """Let queues use what is promised, for as long as the block lasts."""
+    kept: list[tuple[str, Mapping[str, int]]] = [(queue, place.requests) for queue, place in places]
+    for queue, requests in kept:
+        registry.use(queue, requests)
+    try:
+        yield
+    finally:
+        for queue, requests in kept:
+            registry.use(queue, requests, -1)

@@ -1,0 +1,103 @@
+"""The order of the queue by what queues have, asked as a scheduler asks it."""
+
+import asyncio
+
+import pytest
+
+from berth_queues import Queues
+from berth_queues import keys as module
+from berth_sdk import CycleOutcome
+from berth_sdk.testing import make_node, make_pod, running
+from tests.unit.out_of_tree.scripted import until
+
+CPU = {"cpu": "1"}
+
+
+def node():
+    return make_node("n0", allocatable={"cpu": "100", "memory": "100Gi", "pods": "1000"})
+
+
+def pod(name, namespace="a", **fields):
+    return make_pod(name, namespace=namespace, requests=CPU, **fields)
+
+
+async def test_namespaces_take_turns():
+    """A namespace that comes late with one pod is not behind a hundred of another."""
+    async with running(Queues(), node()) as host:
+        many = [pod(f"p{i}") for i in range(100)]
+        keys = await host.sort_keys(*many, anew=True)
+        (late,) = await host.sort_keys(pod("late", "b"))
+
+    assert (keys[0], keys) == (late, sorted(keys))
+    assert sum(key < late for key in keys) == 0
+
+
+async def test_weights():
+    """A namespace of weight 2 gets two pods placed for each one of another."""
+    async with running(Queues(), node(), arguments={"weights": {"b": 2}}) as host:
+        (first, second) = await host.sort_keys(pod("p"), pod("q"))
+        (_, twice, third) = await host.sort_keys(*(pod(f"r{i}", "b") for i in range(3)))
+
+    assert (first, True) == (twice, first < third < second)
+
+
+async def test_critical_pods_are_first():
+    """Pods of the cluster itself stand before everybody's share."""
+    async with running(Queues(), node()) as host:
+        (ordinary, critical) = await host.sort_keys(
+            pod("p", "idle"), pod("dns", "busy", priority=2_000_000_000)
+        )
+
+    assert critical < ordinary
+
+
+async def test_priorities_may_rule():
+    """With `first: priority` shares decide among pods of one priority only."""
+    async with running(Queues(), node(), arguments={"first": "priority"}) as host:
+        (low, *_, high) = await host.sort_keys(
+            pod("low", "b"), *(pod(f"p{i}") for i in range(9)), pod("high", priority=7)
+        )
+
+    assert high < low
+
+
+async def test_an_end_brings_the_others_forward(monkeypatch):
+    """When a pod ends, those of its namespace get lower keys."""
+    monkeypatch.setattr(module, "REFRESH_SECONDS", 0.0)
+    plugin = Queues()
+    async with running(plugin, node()) as host:
+        host.cluster.put_pod(make_pod("old", namespace="a", requests={"cpu": "50"}, node_name="n0"), "n0")
+        (before,) = await host.sort_keys(pod("p"))
+        stream = host.changed_sort_keys()
+        first = asyncio.ensure_future(anext(stream))
+        await until(lambda: plugin.requeue._listeners)
+        host.cluster.remove_pod("pod-a-old")
+        await host.update()
+        changed = await first
+
+    assert {"pod-a-p": (0, 1, 0, 10_000, 10_000)} == changed
+    assert (0, 1, 0, 510_000, 510_000) == before
+
+
+async def test_a_pod_that_fits_nowhere_lets_others_go_first(monkeypatch):
+    """After an attempt in vain those behind it get the keys as if it were not there."""
+    monkeypatch.setattr(module, "REFRESH_SECONDS", 0.0)
+    plugin = Queues()
+    async with running(plugin, node()) as host:
+        huge = make_pod("huge", namespace="a", requests={"cpu": "90"})
+        await host.sort_keys(huge, pod("p"))
+        first = asyncio.ensure_future(anext(host.changed_sort_keys()))
+        await until(lambda: plugin.requeue._listeners)
+        await host.cycle_done(huge, CycleOutcome.UNSCHEDULABLE)
+        changed = await first
+
+    assert {"pod-a-p": (0, 1, 0, 10_000, 10_000)} == changed
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"weights": {"a": 0}}, {"weight": -1}, {"first": "none"}, {"other": 1}]
+)
+async def test_arguments_are_checked(arguments):
+    """Weights are above zero, and `first` is one of two words."""
+    async with running(Queues(), node()) as host:
+        assert await host.configure(arguments)
