@@ -13,6 +13,7 @@ from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.cluster_event import QueueingHint
 from berth.framework.status import Code
 from berth.objects.pods.pod_spec import Container, PodResourceClaim, Resources
+from berth.plugins.dynamic_resources import DynamicResources
 from berth.telemetry.metrics.registry import SchedulerMetrics
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
@@ -489,7 +490,9 @@ def test_a_search_ends_in_time():
     args = DynamicResourcesArgs(filter_timeout=Duration.of_seconds(1))
     devices = [device(f"d{i}") for i in range(40)]
     claims = [make_claim(requests=[request(count=30)])]
-    cluster = Cluster(slices=[make_slice("s0", devices)], claims=claims, args=args, clock=Hasty())
+    cluster = Cluster(slices=[make_slice("s0", devices)], claims=claims, args=args)
+    cluster.handle.clock = Hasty()
+    cluster.plugin = DynamicResources(args, cluster.handle)
 
     assert "node n0: timed out trying to allocate devices" == cluster.reasons(claiming("c0"))["n0"]
 
