@@ -40,6 +40,8 @@ class Cluster:
         """Count a pod on a node."""
         self.ledger.put(pod, requests_of(pod), node_name, attempt)
         group = self.ledger.by_uid[pod.uid].group
+        if self.ledger.by_uid[pod.uid].leaving:
+            self.promises.victim_leaving(pod.uid)
         if not attempt:
             self.promises.placed(pod.uid if group is None else group, pod.uid)
         self.waiting.placed(pod.uid)

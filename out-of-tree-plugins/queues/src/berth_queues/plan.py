@@ -81,12 +81,15 @@ class Planner:
     spared_priority: int
     reclaims: bool
 
-    def plan(self, claimant: Claimant, nodes: Sequence[Node]) -> Plan | None:
-        """Return the plan that costs least where pods may go to these nodes, None if there is none."""
+    def plan(self, claimant: Claimant, nodes: Sequence[Node], leaving: Collection[str] = ()) -> Plan | None:
+        """Return the plan that costs least where pods may go to these nodes, None if there is none.
+
+        Pods that are `leaving`, by UID, count as gone: they were evicted for the claimant before.
+        """
         with self.ledger.registry.simulated():
             for reclaims in (True, False) if self.reclaims else (False,):
                 with self.ledger.registry.simulated():
-                    plan = _Search(self, claimant, nodes, reclaims=reclaims).run()
+                    plan = _Search(self, claimant, nodes, leaving, reclaims=reclaims).run()
                 if plan is not None:
                     return plan
         return None
@@ -99,6 +102,7 @@ class _Search:
     planner: Planner
     claimant: Claimant
     nodes: Sequence[Node]
+    evicted_before: Collection[str]
     reclaims: bool
     gone: dict[str, Holding] = field(default_factory=dict)
 
@@ -136,7 +140,8 @@ class _Search:
 
     def _settle(self) -> None:
         """Count who leaves as gone, and what others were promised as used."""
-        ledger, going = self.planner.ledger, self.planner.promises.victims()
+        ledger = self.planner.ledger
+        going = self.planner.promises.victims().union(self.evicted_before)
         self.leaving = {uid for uid, each in ledger.by_uid.items() if each.leaving or uid in going}
         for uid in self.leaving:
             self._registry.use(ledger.by_uid[uid].queue, ledger.by_uid[uid].requests, -1)

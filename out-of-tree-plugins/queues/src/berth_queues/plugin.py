@@ -120,18 +120,22 @@ class Queues(Plugin):
         before = promises.take(key)
         if facts.never_preempts:
             return NEVER
+        if before is not None and before.victims and facts.group is not None and pod.uid in before.places:
+            # Another pod of the group was planned for before: the plan is one for all of them.
+            promises.by_key[key] = before
+            return Nomination(before.places[pod.uid].node_name)
         claimant = Claimant(
             key,
             self.cluster.registry.name_of(pod.namespace, pod.labels),
             pod.spec.priority,
             self._wanted(pod, facts),
         )
-        plan = self._planner().plan(claimant, _candidates(nodes, verdicts))
+        leaving = set() if before is None else before.victims & self.cluster.ledger.by_uid.keys()
+        plan = self._planner().plan(claimant, _candidates(nodes, verdicts), leaving)
         if plan is None:
             return NO_ROOM
         if plan.victims and promises.paused(key):
             return PAUSED
-        leaving = set() if before is None else before.victims
         return self._nominated(pod, facts, claimant, plan, leaving)
 
     def reserve(self, pod: Pod, node: Node) -> Answer:
@@ -259,7 +263,7 @@ class Queues(Plugin):
         if current_call().shadow:
             return Nomination(node_name, victims)  # no pod leaves for it
         places = plan.places | self.cluster.held_by(facts.group)
-        waits_for = {uid for uid in leaving if uid in self.cluster.ledger.by_uid} | set(victims)
+        waits_for = leaving | set(victims)
         self.cluster.promises.give(
             Promise(
                 claimant.key, claimant.queue, claimant.priority, places, waits_for, reclaimed=plan.reclaimed

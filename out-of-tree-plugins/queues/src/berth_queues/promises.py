@@ -1,7 +1,8 @@
 """Pods and groups for which others were evicted: what they will use counts until they have it.
 
 promised --last victim gone--> awaited --all placed--> (nothing)
-                                  +--not placed in time--> (nothing), and a pause before the next evictions
+    |                             +--not placed in time--> (nothing), and a pause before the next evictions
+    +--a victim is not deleted in time--> the same
 
 A promise that was not redeemed means that pods were evicted in vain. Each one in a row doubles the time until
 evictions are planned for the same pod or group again.
@@ -16,7 +17,7 @@ from berth_queues.ledger import Ledger
 from berth_queues.registry import Registry
 
 PATIENCE_SECONDS = 30.0
-"""How long a promise holds after the last victim has gone."""
+"""How long a promise holds after the last victim has gone, and while a victim is not deleted."""
 PAUSE_SECONDS, MAX_PAUSE_SECONDS = 60.0, 3600.0
 MAX_PAUSES = 4096
 
@@ -41,6 +42,9 @@ class Promise:
     reclaimed: bool
     """The queue took back what it is entitled to: other queues respect that."""
     awaited_since: float | None = None
+    staying: set[str] = field(default_factory=set)
+    """The victims of which no deletion was seen yet."""
+    given: float = 0.0
 
 
 @dataclass(slots=True)
@@ -59,8 +63,9 @@ class Promises:
 
     def give(self, promise: Promise) -> None:
         """Hold places for a pod or a group."""
+        promise.given, promise.staying = self.now(), set(promise.victims)
         if not promise.victims:
-            promise.awaited_since = self.now()
+            promise.awaited_since = promise.given
         self.by_key[promise.key] = promise
 
     def take(self, key: Hashable) -> Promise | None:
@@ -83,12 +88,18 @@ class Promises:
             del self.by_key[key]
         return True
 
+    def victim_leaving(self, uid: str) -> None:
+        """Note that a pod was deleted, and is ending."""
+        for promise in self.by_key.values():
+            promise.staying.discard(uid)
+
     def victim_gone(self, uid: str) -> bool:
         """Start the time of those that waited for this pod alone; whether any did."""
         found = False
         for promise in self.by_key.values():
             if uid in promise.victims:
                 promise.victims.discard(uid)
+                promise.staying.discard(uid)
                 found = True
                 if not promise.victims:
                     promise.awaited_since = self.now()
@@ -106,7 +117,7 @@ class Promises:
     def held(self) -> Iterable[Promise]:
         """Return the promises that still hold."""
         for promise in tuple(self.by_key.values()):
-            since = promise.awaited_since
+            since = promise.given if promise.staying else promise.awaited_since
             if since is not None and self.now() - since >= PATIENCE_SECONDS:
                 self._expired(promise)
         return tuple(self.by_key.values())
