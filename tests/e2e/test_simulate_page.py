@@ -57,7 +57,7 @@ apiVersion: descheduler/v1alpha2
 kind: DeschedulerPolicy
 profiles:
 - name: default
-  plugins: {deschedule: {enabled: [RemovePodsViolatingNodeTaints]}}
+  plugins: {deschedule: {enabled: [RemovePodsViolatingNodeTaints]}, balance: {enabled: [Consolidation]}}
 """
 MIXTURE = POD.replace("{name: p}", '{name: small, annotations: {simulation.berth.dev/weight: "1"}}')
 FILES = {

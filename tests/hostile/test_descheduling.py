@@ -4,7 +4,7 @@ import pytest
 
 from berth.config.descheduling.policy_file import read_policy
 from berth.config.errors import PolicyError
-from berth.descheduling.simulated_cluster import MAX_WAITING
+from berth.descheduling.waiting_units import MAX_WAITING
 from berth.evaluation.find_nodes import NodeSearch
 from berth.objects.pods.pod_decoding import pod_from_document
 from berth.simulation.cluster.disruption_budgets import Budgets

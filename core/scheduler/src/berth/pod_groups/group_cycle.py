@@ -172,9 +172,13 @@ class PodGroupCycle:
 
     async def decide(self, question: GroupQuestion) -> GroupResult:
         """The algorithm's result; whatever breaks in it costs this group its attempt and no other pod."""
+        self.ground.cache.update_snapshot(self.ground.snapshot)
+        return await self.decide_on_trials(question)
+
+    async def decide_on_trials(self, question: GroupQuestion) -> GroupResult:
+        """The same on the snapshot as it is, with trials of the caller's on it."""
         started = self.clock.monotonic()
         try:
-            self.ground.cache.update_snapshot(self.ground.snapshot)
             result = await self._algorithm(question)
             self.metrics.decided(self.clock.monotonic() - started)
             return self._completed(await self._with_preemption(question, result), result.status)

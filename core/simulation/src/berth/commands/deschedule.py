@@ -97,9 +97,9 @@ def deschedule(
         fail("--kubeconfig and --context have no meaning here: leave them or INPUT out")
     try:
         settings = read_scheduler(config_file, feature_gates, release=release)
-        planning = _Planning(_read_policy(policy_file), settings, output)
+        planning = _Planning(read_policy_file(policy_file), settings, output)
         if inputs:
-            plan = planning.plan(read_files(inputs, planning.policy), _now())
+            plan = planning.plan(read_files(inputs, planning.policy), now())
             planning.show(plan)
             sys.exit(EXIT_REFUSED if plan.failures else 0)
         pace = EvictionPace(max_per_minute, patience_seconds) if execute else None
@@ -150,8 +150,8 @@ class _Planning:
         transport = Transport(endpoint)
         try:
             # A plan has an event loop of its own, in virtual time.
-            now = _now()
-            plan = await asyncio.to_thread(self.plan, await read_live(transport, self.policy, now), now)
+            at = now()
+            plan = await asyncio.to_thread(self.plan, await read_live(transport, self.policy, at), at)
             self.show(plan)
             refused = pace is not None and await self._execute(transport, plan, pace)
             return refused or bool(plan.failures)
@@ -175,13 +175,15 @@ class _Planning:
         return found.any_refused
 
 
-def _now() -> datetime:
+def now() -> datetime:
+    """The time."""
     from berth.framework.clock import SYSTEM_CLOCK  # noqa: PLC0415 (quick start)
 
     return datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC)
 
 
-def _read_policy(file: Path) -> "Policy":
+def read_policy_file(file: Path) -> "Policy":
+    """The policy of --policy; ends the command where the file cannot be read. Raises: PolicyError."""
     from berth.config.descheduling.policy_file import MAX_BYTES, read_policy  # noqa: PLC0415 (quick start)
 
     try:

@@ -12,6 +12,7 @@ from berth.cli.failing import fail
 from berth.commands.simulated_scheduler import FEATURE_GATES, RELEASE, read_scheduler
 from berth.commands.simulating import OUTPUT, configured, show
 from berth.commands.simulation_comparing import compare
+from berth.commands.simulation_consolidating import consolidate
 from berth.commands.simulation_serving import serve
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def simulate() -> None:
 
 
 simulate.add_command(compare)
+simulate.add_command(consolidate)
 simulate.add_command(serve)
 
 

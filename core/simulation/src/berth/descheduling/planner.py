@@ -12,8 +12,9 @@ makes bad, is seen in the same plan.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Final, NamedTuple
 
 import msgspec
@@ -25,9 +26,11 @@ from berth.descheduling.limits import Limits
 from berth.descheduling.load.load import Load
 from berth.descheduling.load.recorded import KINDS as METRICS_KINDS
 from berth.descheduling.plan import DeschedulePlan, IdleStrategy, LeftAlone, Move
-from berth.descheduling.simulated_cluster import MAX_WAITING, SimulatedCluster, anew
+from berth.descheduling.simulated_cluster import SimulatedCluster, anew
 from berth.descheduling.strategies import READS_CONTAINERS, strategy_of
 from berth.descheduling.strategies.strategy import EvictionCandidate, Scene, Strategy
+from berth.descheduling.waiting_units import MAX_WAITING
+from berth.framework.pluralize import pluralize
 from berth.objects.pods.pod import Pod
 from berth.objects.pods.pod_template import PodTemplate
 from berth.objects.selector_text import parse_label_selector
@@ -174,27 +177,45 @@ class _Planning:
         if wanting and facts and not any(each.counted for each in facts):
             remedy = "read the cluster itself, or give `kubectl get pods -A -o yaml`"
             notes.append(f"no pod has statuses of containers, which {', '.join(wanting)} may read: {remedy}")
-        if self.simulated.untried:
+        if self.simulated.waiting.untried:
             notes.append(
-                f"{self.simulated.untried} kinds of pods that wait were not tried for the room that moves "
-                f"leave: {MAX_WAITING} of the highest priority were; delete pods that fit nowhere"
+                f"{self.simulated.waiting.untried} kinds of pods that wait were not tried for the room that "
+                f"moves leave: {MAX_WAITING} of the highest priority were; delete pods that fit nowhere"
             )
         return notes
 
     async def _run(self, step: _Step) -> None:
-        found = await step.strategy.candidates(self._scene)
+        scene = replace(self._scene, may_go=partial(self._may_go, step))
+        found = await step.strategy.candidates(scene)
         if not found.candidates:
             self._why_none.setdefault((step.profile.name, step.name), found.why_none)
         if found.failed:
             self._failures[step.profile.name, step.name] = found.why_none
         for candidate in found.candidates:
-            if any(pod.uid in self._scene.stays for pod in candidate.pods):
+            if any(pod.uid in self._scene.stays for pod in candidate.pods) or self._has_room(candidate):
                 continue
             why_not = await self._try(step, candidate)
             if why_not:
                 self._leave(step, candidate, why_not)
 
+    def _may_go(self, step: _Step, pod: Pod) -> bool:
+        return not (
+            step.evictor.why_not(pod) or self._budgets.why_not((pod,)) or self._limits.why_not((pod,))
+        )
+
+    def _has_room(self, candidate: EvictionCandidate) -> bool:
+        """Whether what the candidate is for has got its room by another one."""
+        if candidate.for_unit is None:
+            return False
+        return not any(self.simulated.waiting.waits(pod) for pod in candidate.for_unit.pods)
+
     def _leave(self, step: _Step, candidate: EvictionCandidate, why_not: str) -> None:
+        unit = candidate.for_unit
+        if unit is not None:
+            self.left_alone[unit.name, step.name] = LeftAlone(
+                unit.name, "", step.name, candidate.found, why_not
+            )
+            return
         for pod in candidate.pods:
             left = LeftAlone(pod.key, pod.node_name, step.name, candidate.found, why_not)
             self.left_alone[pod.key, step.name] = left
@@ -202,6 +223,8 @@ class _Planning:
     async def _try(self, step: _Step, candidate: EvictionCandidate) -> str:
         """Make the candidate's moves; or why it is left alone."""
         pods = candidate.pods
+        if candidate.why_not:
+            return candidate.why_not
         for pod in pods:
             why_not = step.evictor.why_not(pod)
             if why_not:
@@ -209,12 +232,14 @@ class _Planning:
         why_not = self._budgets.why_not(pods) or self._limits.why_not(pods)
         if why_not:
             return why_not
-        if len(pods) > 1 or not candidate.needs_place:
+        if len(pods) > 1 or not candidate.needs_place or candidate.for_unit is not None:
             trial = await self._tried(step, candidate)
         else:
             trial = await self._tried_once(step, candidate)
         if not trial.why_not:
             self._make(step, trial)
+            if candidate.for_unit is not None:
+                self.left_alone.pop((candidate.for_unit.name, step.name), None)
         return trial.why_not
 
     async def _tried_once(self, step: _Step, candidate: EvictionCandidate) -> _Trial:
@@ -254,6 +279,9 @@ class _Planning:
                     return _Trial(why_not or f"no node would take it: {chosen.message}")
                 self.simulated.put_in(new, chosen.nodes[0])
                 moves.append((pod, _move(step, candidate, pod, _Place(chosen.nodes, gain, placed))))
+        unit, has_room = candidate.for_unit, {pod.uid for pod in settled}
+        if unit is not None and not any(pod.uid in has_room for pod in unit.pods):
+            return _Trial(f"{unit.name} would wait still once {_moves_text(moves)}")
         return _Trial(moves=tuple(moves), settled=tuple(settled))
 
     async def _judged(
@@ -289,6 +317,11 @@ class _Planning:
             self.moves.append(msgspec.structs.replace(move, budgets=tuple(self._budgets.of(pod))))
 
 
+def _moves_text(moves: Sequence[tuple[Pod, Move]]) -> str:
+    first = f"{moves[0][1].pod} is on {moves[0][1].to}" if moves else "nothing has moved"
+    return first if len(moves) < 2 else f"{first} and {pluralize(len(moves) - 1, 'other pod')} moved"  # noqa: PLR2004
+
+
 def _move(step: _Step, candidate: EvictionCandidate, pod: Pod, found: _Place) -> Move:
     return Move(
         pod=pod.key,
@@ -300,6 +333,13 @@ def _move(step: _Step, candidate: EvictionCandidate, pod: Pod, found: _Place) ->
         strategy=step.name,
         found=candidate.found,
         gain=found.gain,
-        group=f"{step.name} {pod.node_name}" if len(candidate.pods) > 1 else "",
+        group=_group_of(step, candidate),
         makes_room_for={each.key: each.node_name for each in found.placed},
     )
+
+
+def _group_of(step: _Step, candidate: EvictionCandidate) -> str:
+    if len(candidate.pods) < 2:  # noqa: PLR2004
+        return ""
+    unit = candidate.for_unit
+    return f"{step.name} {candidate.pods[0].node_name if unit is None else unit.name}"

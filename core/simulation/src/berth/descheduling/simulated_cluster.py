@@ -17,22 +17,24 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
+from berth.descheduling.waiting_units import MAX_WAITING, Kind, WaitingUnit, WaitingUnits
 from berth.explain.trying import Trying
 from berth.framework.attempts.cycle_budget import UNMETERED
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.objects.node import Node
+from berth.objects.pod_groups import PodGroup
 from berth.objects.pods.pod import Pod, PodStatus
 from berth.objects.pods.pod_template import PodTemplate
-from berth.queue.pools.pod_kinds import like
+from berth.simulation.placing.group_placing import GroupPlacing
+from berth.simulation.placing.one_by_one import OneByOne
 from berth.simulation.running.engine import Simulation
 from berth.simulation.running.outcome import UNSCHEDULABLE
 from berth.snapshot.columns.growing import Mask
+from berth.snapshot.pod_group_states import GroupKey
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 
 ANEW: Final = "-anew"
-MAX_WAITING: Final = 100
-"""So many kinds of pods that wait are tried for the room that a pod leaves, those of high priority first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +58,23 @@ class SimulatedCluster:
         self._by_kind: dict[tuple[str, str, PodTemplate], Mask | None] = {}
         self.pods: dict[str, Pod] = {pod.key: pod for pod in self._state.all(Pod) if pod.node_name}
         """The pods on nodes, by key."""
+        self._groups = {group.key: group for group in self._state.all(PodGroup)}
         self.nodes: dict[str, Node] = {node.name: node for node in self._state.all(Node)}
         unplaced = {each.pod for each in simulation.outcome().pending if each.reason == UNSCHEDULABLE}
-        waiting = (
-            pod for pod in self._state.all(Pod) if pod.key in unplaced and pod.spec.scheduling_group is None
-        )
-        self._waiting = {pod.uid: pod for pod in sorted(waiting, key=lambda pod: -pod.priority)}
-        self.untried = max(0, len({_kind_of(pod) for pod in self._waiting.values()}) - MAX_WAITING)
-        """How many kinds of pods that wait are never tried for the room that a move leaves."""
+        waiting = [pod for pod in self._state.all(Pod) if pod.key in unplaced]
+        self.waiting = WaitingUnits(waiting, GroupPlacing(simulation, OneByOne(simulation)))
         self._refresh()
 
     @property
     def snapshot(self) -> Snapshot:
         """The nodes and their pods, with what is on trial."""
         return self.core.snapshot
+
+    def topology_key(self, group: GroupKey | None) -> str:
+        """The label by which the group's pods go together; empty where they may be anywhere."""
+        found = None if group is None else self._groups.get(str(group))
+        constraints = None if found is None else found.spec.scheduling_constraints
+        return constraints.topology[0].key if constraints is not None and constraints.topology else ""
 
     def framework(self, pod: Pod) -> Framework | None:
         """The profile that schedules the pod, if there is one."""
@@ -96,26 +101,35 @@ class SimulatedCluster:
         self.core.cache.try_pod(self.snapshot, 1, PodInfo(pod.placed_on(node)))
 
     async def place_waiting(self, done: Sequence[Pod]) -> list[Pod]:
-        """Try to place the pods that wait for room: they come before a pod that is made anew.
+        """Try to place what waits for room: it comes before a pod that is made anew.
 
-        Those that are `done` have their place. Of pods that are alike none is tried once one found no place,
+        Those that are `done` have their place. Of units that are alike none is tried once one found no place,
         and of those that found none there are at most MAX_WAITING: anyone may create pods that fit nowhere.
         """
         placed: list[Pod] = []
-        refused: set[PodTemplate | str] = set()
-        has_place = {pod.uid for pod in done}
-        for pod in self._waiting.values():
+        refused: set[Kind] = set()
+        for unit in self.waiting.without(pod.uid for pod in done):
             if len(refused) == MAX_WAITING:
                 break
-            if pod.uid in has_place or _kind_of(pod) in refused:
+            if unit.kind in refused:
                 continue
-            chosen = await self.chosen(pod)
-            if chosen.nodes:
-                self.put_in(pod, chosen.nodes[0])
-                placed.append(pod.placed_on(chosen.nodes[0]))
-            else:
-                refused.add(_kind_of(pod))
+            found = await self.placed(unit)
+            placed += found
+            if not found:
+                refused.add(unit.kind)
         return placed
+
+    async def placed(self, unit: WaitingUnit) -> Sequence[Pod]:
+        """Try to place what waits; its pods on their nodes, none where it would wait still."""
+        if unit.group is not None:
+            found = await self.waiting.placed(unit)
+        else:
+            (pod,) = unit.pods
+            chosen = await self.chosen(pod)
+            found = [pod.placed_on(chosen.nodes[0])] if chosen.nodes else []
+        for pod in found:
+            self.put_in(pod, pod.node_name)
+        return found
 
     # What the engine says.
 
@@ -131,6 +145,14 @@ class SimulatedCluster:
         best = scores.rows[scores.totals == scores.totals.max()]
         names = self.snapshot.names
         return ChosenNodes(tuple(sorted([names[row] for row in best.tolist()])))
+
+    async def fits_on(self, pod: Pod, node: str) -> bool:
+        """Whether every plugin lets the pod be on that node."""
+        framework = self.framework(pod)
+        if framework is None:
+            return False
+        found = await self._trying.filtered(framework, pod, self.snapshot, UNMETERED)
+        return bool(found.fits[self.snapshot.row_of[node]])
 
     async def allowed_by(self, plugin: str, pod: Pod) -> Mask | None:
         """Where that plugin alone lets the pod be, None where the pod's profile does not run it.
@@ -194,7 +216,7 @@ class SimulatedCluster:
 
     def settle(self, pod: Pod) -> None:
         """Let a pod that waited be on the node that it names."""
-        del self._waiting[pod.uid]
+        self.waiting.settle(pod)
         self._place(pod, pod.node_name)
         self._refresh()
 
@@ -225,11 +247,6 @@ class SimulatedCluster:
             counts, offered = snapshot.held(resource), found
         pairs = zip(snapshot.names, counts.tolist(), offered.tolist(), strict=True)
         return {name: 100 * held / there for name, held, there in pairs if there}
-
-
-def _kind_of(pod: Pod) -> PodTemplate | str:
-    """What the waiting pods share that fit alike; a nominated pod has room that others do not see."""
-    return pod.uid if pod.nominated_node_name else like(pod)
 
 
 def anew(pod: Pod, now: datetime) -> Pod:

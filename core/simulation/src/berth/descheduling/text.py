@@ -27,10 +27,38 @@ def plan_lines(plan: DeschedulePlan) -> Iterator[str]:
         yield ""
         yield "left alone:"
     for left in plan.left_alone[:MAX_LEFT_ALONE]:
-        yield f"  {left.pod} on {left.node} ({left.strategy}): {left.found}"
+        where = f" on {left.node}" if left.node else ""
+        yield f"  {left.pod}{where} ({left.strategy}): {left.found}"
         yield f"      {left.why}"
     if len(plan.left_alone) > MAX_LEFT_ALONE:
         yield f"  and {len(plan.left_alone) - MAX_LEFT_ALONE} more; -o json has all"
+
+
+def consolidation_lines(plan: DeschedulePlan) -> Iterator[str]:
+    """What fits once which pods have moved, as a table, and what waits still."""
+    room = {pod: node for move in plan.moves for pod, node in move.makes_room_for.items()}
+    waiting = [left for left in plan.left_alone if not left.node]
+    moved, fit = pluralize(len(plan.moves), "pod"), pluralize(len(room), "waiting pod")
+    nodes, pods = pluralize(plan.nodes, "node"), pluralize(plan.pods, "pod")
+    yield f"{nodes}, {pods}: {moved} to be moved, {fit} placed by it"
+    yield from (f"note: {note}" for note in plan.notes)
+    rows = [("move", "from", "to", "so that")]
+    for move in plan.moves:
+        to = " or ".join((move.to, *move.or_to))
+        gets = ", ".join(f"{pod} fits on {node}" for pod, node in move.makes_room_for.items())
+        rows.append((move.pod, move.from_, to, gets or "(with the next ones)"))
+    if plan.moves:
+        yield ""
+        widths = [max(len(row[i]) for row in rows) for i in range(3)]
+        for row in rows:
+            yield "  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]))
+    if waiting:
+        yield ""
+        yield "still waiting:"
+    for left in waiting[:MAX_LEFT_ALONE]:
+        yield f"  {left.pod}: {left.why}"
+    if len(waiting) > MAX_LEFT_ALONE:
+        yield f"  and {len(waiting) - MAX_LEFT_ALONE} more; -o json has all"
 
 
 def done_lines(done: Iterable[FinishedMove]) -> Iterator[str]:

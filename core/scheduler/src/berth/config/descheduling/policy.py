@@ -191,6 +191,16 @@ class HighNodeUtilizationArgs(Args, frozen=True):
     evictable_namespaces: Namespaces = ALL_NAMESPACES
 
 
+class ConsolidationArgs(Args, frozen=True):
+    """Which pods may move for which that wait: Berth's own, the descheduler has no such strategy."""
+
+    evictable_namespaces: Namespaces = ALL_NAMESPACES
+    least_priority: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] = -(2**31)
+    """Of what waits, the priority from which on pods move for it."""
+    max_moves: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 20
+    """How many pods move at most for one pod, or one group, that waits."""
+
+
 class PriorityThreshold(PolicyPart, frozen=True):
     """Pods from this priority on stay; by value, or by the name of a class."""
 
@@ -356,6 +366,7 @@ BALANCE: Final[Mapping[str, type[Args]]] = MappingProxyType(
         "RemovePodsViolatingTopologySpreadConstraint": TopologySpreadArgs,
         "LowNodeUtilization": LowNodeUtilizationArgs,
         "HighNodeUtilization": HighNodeUtilizationArgs,
+        "Consolidation": ConsolidationArgs,
     }
 )
 """The strategies of each extension point, and their arguments."""
@@ -385,3 +396,9 @@ class Policy(msgspec.Struct, frozen=True):
         chosen = (args for profile in self.profiles for _, args in profile.strategies)
         low = (args for args in chosen if isinstance(args, LowNodeUtilizationArgs))
         return frozenset(args.metrics_utilization for args in low if args.metrics_utilization is not None)
+
+
+def one_strategy(name: str) -> Policy:
+    """The policy that runs that strategy alone, with its defaults."""
+    args = {**DESCHEDULE, **BALANCE}[name]()
+    return Policy((Profile("default", DefaultEvictorArgs(), ((name, args),)),))

@@ -22,6 +22,7 @@ from berth.config.descheduling.policy import (
     DEFAULT_EVICTOR,
     DESCHEDULE,
     Args,
+    ConsolidationArgs,
     DefaultEvictorArgs,
     FailedPodsArgs,
     HighNodeUtilizationArgs,
@@ -299,6 +300,10 @@ def _high(args: HighNodeUtilizationArgs) -> Iterator[Problem]:
     yield from _exclusion(args.evictable_namespaces.include)
 
 
+def _consolidation(args: ConsolidationArgs) -> Iterator[Problem]:
+    yield from _exclusion(args.evictable_namespaces.include)
+
+
 def _exclusion(included: frozenset[str]) -> Iterator[Problem]:
     if included:
         yield "evictableNamespaces.include", "found namespaces; write those to be left alone into exclude"
@@ -343,6 +348,7 @@ _CHECKS: Final[Mapping[type, Callable[[Any], Iterator[Problem]]]] = {
     FailedPodsArgs: _failed,
     LowNodeUtilizationArgs: _low,
     HighNodeUtilizationArgs: _high,
+    ConsolidationArgs: _consolidation,
     DefaultEvictorArgs: _evictor,
 }
 

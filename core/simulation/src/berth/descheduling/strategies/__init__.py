@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from berth.config.descheduling.policy import Args
+from berth.descheduling.strategies.consolidation import Consolidation
 from berth.descheduling.strategies.duplicates import Duplicates
 from berth.descheduling.strategies.node_rules import NodeAffinityStrategy, NodeTaints
 from berth.descheduling.strategies.pod_rules import AntiAffinity, TopologySpread
@@ -29,6 +30,7 @@ _KINDS: Final[Mapping[str, Callable[[Any], Strategy]]] = MappingProxyType(
         "RemovePodsViolatingTopologySpreadConstraint": TopologySpread,
         "LowNodeUtilization": LowUtilization,
         "HighNodeUtilization": HighUtilization,
+        "Consolidation": Consolidation,
     }
 )
 READS_CONTAINERS: Final = frozenset({"RemovePodsHavingTooManyRestarts", "PodLifeTime", "RemoveFailedPods"})

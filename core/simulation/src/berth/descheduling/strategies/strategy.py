@@ -11,6 +11,7 @@ from berth.config.descheduling.policy_file import compiled
 from berth.descheduling.load.load import Loads
 from berth.descheduling.pod_facts import NO_FACTS, PodFacts
 from berth.descheduling.simulated_cluster import SimulatedCluster
+from berth.descheduling.waiting_units import WaitingUnit
 from berth.framework.pluralize import pluralize
 from berth.objects.pods.pod import Pod
 
@@ -24,6 +25,10 @@ class EvictionCandidate(NamedTuple):
     """False for pods that no longer run: nothing has to be found for them."""
     may_return: bool = False
     """Whether the same node will do, as for a pod that is only too old."""
+    for_unit: WaitingUnit | None = None
+    """What has to get room by it, or nothing moves."""
+    why_not: str = ""
+    """Why there is nothing to move."""
 
 
 class EvictionProposal(NamedTuple):
@@ -61,6 +66,8 @@ class Scene:
     loads: Loads = field(default_factory=dict)
     moved: list[tuple[Pod, str]] = field(default_factory=list)
     given: Counter[tuple[str, str]] = field(default_factory=Counter)
+    may_go: Callable[[Pod], bool] = lambda pod: True  # noqa: ARG005
+    """Whether the profile, budgets and limits let a pod be evicted."""
     stays: set[str] = field(default_factory=set)
     taken: Counter[tuple[str, str]] = field(default_factory=Counter)
 

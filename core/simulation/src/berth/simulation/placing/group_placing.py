@@ -69,20 +69,44 @@ class GroupPlacing:
         gated, waiting = self._gated(pods)
         if not waiting:
             return GroupOutcome((), gated)
+        try:
+            question = self._question(cycle, key, waiting)
+        except PluginError as error:
+            return GroupOutcome((), [*gated, *_left(waiting, failed(str(error)))])
+        result = await cycle.decide(question)
+        outcome = await self._carried_out(question.framework, question.members, result)
+        return outcome._replace(left=[*gated, *outcome.left])
+
+    async def tried(self, key: GroupKey, pods: Sequence[Pod]) -> list[Pod]:
+        """Those of a group's pods that may go, on their nodes, beside trials of the caller's; none counts."""
+        cycle = self._cycle
+        assert cycle is not None, "the pods have a group"
+        _, waiting = self._gated(pods)
+        if not waiting:
+            return []
+        try:
+            question = self._question(cycle, key, waiting)
+        except PluginError:
+            return []
+        result = await cycle.decide_on_trials(question)
+        found = ((one.pod, result.members.get(one.pod.uid)) for one in question.members)
+        return [
+            pod.placed_on(one.node_name)
+            for pod, one in found
+            if one is not None and failure_of(result, pod.uid) is None
+        ]
+
+    def _question(self, cycle: PodGroupCycle, key: GroupKey, waiting: Sequence[Pod]) -> GroupQuestion:
+        """Raises: PluginError where the pods have no profile in common."""
         first, *others = (QueuedPodInfo(pod, self._one_by_one.now) for pod in waiting)
         queued = cycle.queue.groups is not None
         infos = sorted((first, *others), key=turn_in_group)
         if not queued:
             infos = sorted((first, *sorted(others, key=lambda info: info.pod.name)), key=turn_of)
-        try:
-            framework = cycle.validated(key, waiting) if queued else profile_of(infos, cycle.frameworks)
-        except PluginError as error:
-            return GroupOutcome((), [*gated, *_left(waiting, failed(str(error)))])
+        framework = cycle.validated(key, waiting) if queued else profile_of(infos, cycle.frameworks)
         attempts = cycle.submission.attempts
         members = [Member(info, attempts.begin(info, framework.profile_name)) for info in infos]
-        result = await cycle.decide(GroupQuestion(framework, key, members, cycle.states, UNMETERED))
-        outcome = await self._carried_out(framework, members, result)
-        return outcome._replace(left=[*gated, *outcome.left])
+        return GroupQuestion(framework, key, members, cycle.states, UNMETERED)
 
     def _gated(self, pods: Sequence[Pod]) -> tuple[list[Left], list[Pod]]:
         """Those that a PreEnqueue plugin holds back, and those that it does not."""
