@@ -8,7 +8,6 @@ nodes at once (Kubernetes v1.36).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -111,7 +110,7 @@ class LowerPriorityPods:
 
     def everywhere(self) -> Snapshot:
         """The same of all nodes."""
-        return self._freed(copy(self._followed), slice(None), self.others, self.ports)
+        return self._freed(self._followed.apart(), slice(None), self.others, self.ports)
 
     def others(self, row: int) -> dict[str, PodInfo]:
         """The pods of that node that are not beneath."""

@@ -350,10 +350,15 @@ class Snapshot:
             self._scratch = np.empty((count, self._columns.capacity))
         return self._scratch[:count, : len(self)]
 
-    def view(self, rows: slice | Rows) -> "Snapshot":
-        """Some rows as a table of their own; its `rows` select out of arrays made for the whole snapshot."""
+    def apart(self) -> "Snapshot":
+        """All rows as a table whose columns can be replaced; it is read as a part of the whole snapshot."""
         table = copy.copy(self)
         table.part_of = self.whole
+        return table
+
+    def view(self, rows: slice | Rows) -> "Snapshot":
+        """Some rows as a table of their own; its `rows` select out of arrays made for the whole snapshot."""
+        table = self.apart()
         table.rows = rows if self.part_of is None else np.arange(len(self.part_of))[self.rows][rows]
         picked = range(*rows.indices(len(self))) if isinstance(rows, slice) else rows
         table.names = [self.names[i] for i in picked]
