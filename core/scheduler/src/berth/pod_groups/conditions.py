@@ -6,7 +6,6 @@ Source: pkg/scheduler/schedule_one_podgroup.go updatePodGroupCondition (Kubernet
 import logging
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
 
 import msgspec
 
@@ -21,8 +20,6 @@ from berth.snapshot.pod_group_states import AnyKey, TreeKey
 
 log = logging.getLogger(__name__)
 
-OF_TREES: Final = "CompositePodGroupInitiallyScheduled"
-
 
 @dataclass(frozen=True, slots=True)
 class GroupConditions:
@@ -35,10 +32,14 @@ class GroupConditions:
     clock: Clock
     type: str
     """Of a pod group's condition, as the release calls it."""
+    type_of_trees: str
+    """Of a CompositePodGroup's; empty where the release writes none."""
 
     def tell(self, key: AnyKey, result: GroupResult) -> None:
         """Write what the result says, if that is news; a group once scheduled stays so."""
         group, kind = self._found(key)
+        if not kind:
+            return
         if group is None:
             log.error("pod group not found, its condition is not written group=%s", key)
             return
@@ -62,7 +63,7 @@ class GroupConditions:
     def _found(self, key: AnyKey) -> tuple[AnyGroup | None, str]:
         """The group, and the type of its condition."""
         if isinstance(key, TreeKey):
-            return self.composites.get(key.name, key.namespace), OF_TREES
+            return self.composites.get(key.name, key.namespace), self.type_of_trees
         return self.groups.get(key.name, key.namespace), self.type
 
     async def _write(self, group: AnyGroup, updated: AnyGroup, condition: PodGroupCondition) -> None:

@@ -377,6 +377,7 @@ class Scheduler:
                 ports.background,
                 ports.clock,
                 self._loaded.gates.rules.pod_group_condition,
+                self._loaded.gates.rules.composite_group_condition,
             ),
             features=GroupFeatures(
                 enabled("TopologyAwareWorkloadScheduling"),

@@ -19,6 +19,8 @@ class Rules:
     release: Release
     pod_group_condition: str
     """The type of the condition that says what came of a PodGroup (kubernetes/kubernetes#139743)."""
+    composite_group_condition: str = ""
+    """The same of a CompositePodGroup; empty where it gets none (#140670)."""
     resizes_count_by_pod: bool = False
     """Whether a pod that is being resized counts with the largest of three sums over its containers: what it
     asks for, was allotted and has; else with the sum of each container's largest (#140047)."""
@@ -126,6 +128,7 @@ _OF_1_37: Final = replace(
 _OF_1_38: Final = replace(
     _OF_1_37,
     release=(1, 38),
+    composite_group_condition="CompositePodGroupInitiallyScheduled",
     empty_selectors_match_all=True,
     unstarted_pods_are_the_youngest=True,
     smaller_uids_are_more_important=True,
