@@ -1,7 +1,8 @@
 """Extended resources that devices stand behind, as scoring counts them: devices in place of amounts.
 
 On a node that offers none of such a resource, its devices of the class are what it has, and those that claims
-hold are in use. Upstream also counts devices of superseded slices while a driver replaces them.
+hold are in use. Upstream also counts devices of superseded slices while a driver replaces them. Counts are
+kept by class and view, and made again once the use of the view's pools changed.
 
 Source: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go (Kubernetes v1.36).
 """
@@ -17,8 +18,10 @@ from berth.objects.steps import at_once
 from berth.plugins.device_classes import DeviceClassNames, is_device_resource
 from berth.plugins.dynamic_resources.devices import Device, DeviceSelectorError
 from berth.plugins.dynamic_resources.inventory import Inventory, ReachableDevices
+from berth.plugins.dynamic_resources.supply import Features, Supply
 from berth.plugins.dynamic_resources.usage import DeviceUsage
 from berth.snapshot.columns.growing import Ints
+from berth.snapshot.lru_entries import LruEntries
 from berth.snapshot.snapshot import Snapshot
 
 
@@ -29,15 +32,65 @@ class Amounts(NamedTuple):
     used: Ints
 
 
+MAX_BYTES = 8 << 20
+"""For the counts of all classes together."""
+
+
+class _Counts:
+    """How many devices of one class each view has, and how many of these are in use.
+
+    Shapes: offered and used int64 (views,).
+    """
+
+    def __init__(self, selectors: tuple[str, ...]) -> None:
+        self._selectors = selectors
+        self._inventory: Inventory | None = None
+        self._begin(0)
+
+    def _begin(self, views: int) -> None:
+        self.offered: Ints = np.zeros(views, dtype=np.int64)
+        self.used: Ints = np.zeros(views, dtype=np.int64)
+        self._counted_at: Ints = np.zeros(views, dtype=np.int64)
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory this takes."""
+        return 3 * self.offered.nbytes
+
+    def refresh(self, supply: Supply) -> None:
+        """Count anew what changed. Cost: the devices of the views that changed."""
+        changed_at = supply.changed_at()
+        if self._inventory is not supply.inventory or self.offered.size != changed_at.size:
+            self._inventory = supply.inventory
+            self._begin(changed_at.size)
+        for view in (changed_at > self._counted_at).nonzero()[0].tolist():
+            counted = self._count(supply.inventory.view(view), supply.usage)
+            self.offered[view], self.used[view] = counted
+            self._counted_at[view] = supply.changes
+
+    def _count(self, view: ReachableDevices, usage: DeviceUsage) -> tuple[int, int]:
+        devices = (device for part in view.parts for device in part.devices)
+        try:
+            found = [device for device in devices if device.matches_all(self._selectors)]
+        except DeviceSelectorError:
+            return 0, 0
+        return len(found), sum(_in_use(device, usage) for device in found)
+
+
+def _in_use(device: Device, usage: DeviceUsage) -> bool:
+    return device.id in usage.holders or device.id in usage.consumed
+
+
 class DeviceOffers:
     """What devices offer of extended resources; slices are read only where a pod requests one of them."""
 
     def __init__(self, listers: Listers) -> None:
         self._names = DeviceClassNames(listers.device_classes)
         self._slices = listers.slice_tracker
-        self._usage = DeviceUsage(listers.claim_tracker)
-        self._inventory = Inventory(())
+        self._supply = Supply(Inventory(()), DeviceUsage(listers.claim_tracker), Features())
         self._inventory_of = 0
+        self._counts: LruEntries[tuple[str, ...], _Counts] = LruEntries(MAX_BYTES)
+        """By the selectors of a class."""
 
     def backed(self, resources: Iterable[str], requests: Mapping[str, int]) -> dict[str, DeviceClass]:
         """The classes that stand behind those of the resources that are requested."""
@@ -51,11 +104,12 @@ class DeviceOffers:
 
         Where a selector fails on a node's devices, these do not count.
         """
+        inventory = self._supply.inventory
         if self._inventory_of != self._slices.generation:
-            self._inventory = Inventory(self._slices, self._inventory)
+            inventory = Inventory(self._slices, inventory)
             self._inventory_of = self._slices.generation
-        self._usage.refresh()
-        groups = at_once(self._inventory.groups(nodes))
+        self._supply.refresh(inventory)
+        groups = at_once(inventory.groups(nodes))
         return {name: self._amounts(name, behind, nodes, groups) for name, behind in classes.items()}
 
     def _amounts(self, name: str, behind: DeviceClass, nodes: Snapshot, groups: Ints) -> Amounts:
@@ -63,22 +117,16 @@ class DeviceOffers:
         offered = np.zeros(len(nodes), dtype=np.int64) if itself is None else itself.copy()
         used = np.zeros(len(nodes), dtype=np.int64) if itself is None else nodes.held(name).copy()
         if len(nodes):
-            views, numbers = np.unique(groups, return_inverse=True)
-            counted = np.array([self._counted(behind, self._inventory.view(int(view))) for view in views])
-            by_devices = (offered == 0) & (counted[numbers, 0] > 0)
-            offered[by_devices] = counted[numbers, 0][by_devices]
-            used[by_devices] = counted[numbers, 1][by_devices]
+            counts = self._counted(behind)
+            by_devices = (offered == 0) & (counts.offered[groups] > 0)
+            offered[by_devices] = counts.offered[groups][by_devices]
+            used[by_devices] = counts.used[groups][by_devices]
         return Amounts(offered, used)
 
-    def _counted(self, behind: DeviceClass, view: ReachableDevices) -> tuple[int, int]:
+    def _counted(self, behind: DeviceClass) -> _Counts:
         """How many devices of the class there are, and how many of them are in use."""
-        selectors = [s.cel.expression for s in behind.spec.selectors if s.cel is not None]
-        devices = (device for part in view.parts for device in part.devices)
-        try:
-            found = [device for device in devices if device.matches_all(selectors)]
-        except DeviceSelectorError:
-            return 0, 0
-        return len(found), sum(self._in_use(device) for device in found)
-
-    def _in_use(self, device: Device) -> bool:
-        return device.id in self._usage.holders or device.id in self._usage.consumed
+        selectors = tuple(s.cel.expression for s in behind.spec.selectors if s.cel is not None)
+        counts = self._counts.get(selectors) or _Counts(selectors)
+        counts.refresh(self._supply)
+        self._counts.put(selectors, counts, counts.size_bytes)
+        return counts

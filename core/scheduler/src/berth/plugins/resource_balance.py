@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from berth.framework.interface import MAX_NODE_SCORE
 from berth.plugins.device_offers import Amounts
-from berth.plugins.resource_shares import Offers, offers
+from berth.plugins.resource_shares import Offers, each_once, offers
 from berth.snapshot.columns.growing import ByRow, Mask, Rows
 from berth.snapshot.snapshot import Snapshot
 
@@ -109,14 +109,15 @@ def balances_with_devices(
 
     Shapes: result int32 (n,), the caller's to change.
     """
-    parts = []
+    parts: list[BalanceTerm] = []
+    columns: list[list[int]] = []
     for name, more in zip(names, amounts, strict=True):
         offered = devices[name].offered if name in devices else nodes.offered(name)
         if offered is not None:
             held = devices[name].used if name in devices else nodes.held(name)
-            parts.append(BalanceTerm(offered.tolist(), held.tolist(), more))
-    balance = _of_row(parts)
-    return np.array([balance(row) for row in range(len(nodes))], dtype=np.int32)
+            columns += [offered.tolist(), held.tolist()]
+            parts.append(BalanceTerm(columns[-2], columns[-1], more))
+    return np.array(each_once(_of_row(parts), columns, len(nodes)), dtype=np.int32)
 
 
 def _of_row(parts: Sequence[BalanceTerm]) -> Callable[[int], int]:

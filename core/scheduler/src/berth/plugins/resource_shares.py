@@ -8,6 +8,7 @@ But 1/y is more than 100 * 2**-53 for every y below 2**46, since 100 * 2**46 < 2
 too. So the floor of the float quotient is the integer quotient. Columns with a larger amount stay int64.
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -146,6 +147,14 @@ def percent(part: int, whole: int) -> int:
     if whole > _LARGEST_TIMES_PERCENT:
         part, whole = part >> _SHIFT, whole >> _SHIFT
     return part * PERCENT // whole
+
+
+def each_once(of_row: Callable[[int], int], columns: Sequence[list[int]], n: int) -> list[int]:
+    """The values of n rows, worked out once for all rows with equal values in these columns."""
+    keys: Sequence[tuple[int, ...]] = list(zip(*columns, strict=True)) if columns else [()] * n
+    one_row = {key: row for row, key in enumerate(keys)}
+    value = {key: of_row(row) for key, row in one_row.items()}
+    return [value[key] for key in keys]
 
 
 def floor_divided(numerators: Numbers, divisors: Numbers) -> Numbers:

@@ -57,9 +57,48 @@ class ContainerMapping:
     request: str
 
 
-def extended_resources(
-    pod: Pod, names: DeviceClassNames, claims: Store[ResourceClaim]
-) -> ExtendedResources | None:
+class MadeClaims:
+    """The claims that were made for pods' extended resources; follows the store when it is asked."""
+
+    def __init__(self, claims: Store[ResourceClaim]) -> None:
+        self._claims = claims
+        self._seen = 0
+        self._pod_of: dict[str, str] = {}
+        """By the claim's key, the pod's UID."""
+        self._of_pod: dict[str, dict[str, None]] = {}
+
+    def of(self, pod: Pod) -> ResourceClaim | None:
+        """The pod's claim, None where there is none."""
+        changes = self._claims.changes
+        if self._seen != changes.end:
+            changed = changes.since(self._seen)
+            self._seen = changes.end
+            if changed is None:
+                changed = (*self._pod_of, *(claim.key for claim in self._claims))
+            for key in changed:
+                self._follow(key)
+        for key in self._of_pod.get(pod.uid, ()):
+            claim = self._claims.by_key(key)
+            if claim is not None and claim.namespace == pod.namespace:
+                return claim
+        return None
+
+    def _follow(self, key: str) -> None:
+        claim = self._claims.by_key(key)
+        uid = None if claim is None else _made_for(claim)
+        before = self._pod_of.get(key)
+        if uid == before:
+            return
+        if before is not None:
+            del self._pod_of[key], self._of_pod[before][key]
+            if not self._of_pod[before]:
+                del self._of_pod[before]
+        if uid is not None:
+            self._pod_of[key] = uid
+            self._of_pod.setdefault(uid, {})[key] = None
+
+
+def extended_resources(pod: Pod, names: DeviceClassNames, made: MadeClaims) -> ExtendedResources | None:
     """The pod's requests of extended resources, None where no class stands behind any of them."""
     requests = {
         name: whole(amount)
@@ -69,8 +108,7 @@ def extended_resources(
     classes = {name: found for name in requests if (found := names.behind(name)) is not None}
     if not classes:
         return None
-    made = (claim for claim in claims.in_namespace(pod.namespace) if _is_for(claim, pod))
-    return ExtendedResources(requests, classes, next(made, None) or in_memory_claim(pod))
+    return ExtendedResources(requests, classes, made.of(pod) or in_memory_claim(pod))
 
 
 def backed_by_devices(pod: Pod, names: DeviceClassNames) -> bool:
@@ -91,11 +129,12 @@ def backed_by_devices(pod: Pod, names: DeviceClassNames) -> bool:
     return any(total.get(name) for name in backed)
 
 
-def _is_for(claim: ResourceClaim, pod: Pod) -> bool:
+def _made_for(claim: ResourceClaim) -> str | None:
+    """The UID of the pod that the claim was made for; an object has one controller."""
     meta = claim.metadata
-    return meta.annotations.get(ANNOTATION) == "true" and any(
-        owner.controller and owner.uid == pod.uid for owner in meta.owner_references
-    )
+    if meta.annotations.get(ANNOTATION) != "true":
+        return None
+    return next((owner.uid for owner in meta.owner_references if owner.controller), None)
 
 
 def in_memory_claim(pod: Pod) -> ResourceClaim:

@@ -51,6 +51,7 @@ from berth.plugins.dynamic_resources.binding_conditions import DeviceBindingErro
 from berth.plugins.dynamic_resources.capacity import CapacityRules
 from berth.plugins.dynamic_resources.claims import ClaimUsers, PodClaims, UnresolvedClaimError, pod_consumer
 from berth.plugins.dynamic_resources.extended_resources import (
+    MadeClaims,
     backed_by_devices,
     extended_resources,
 )
@@ -111,6 +112,7 @@ class DynamicResources(
         shared = enabled("DRAWorkloadResourceClaims")
         self._pod_claims = PodClaims(self._claims, listers.pod_groups if shared else None)
         self._names = DeviceClassNames(listers.device_classes)
+        self._made = MadeClaims(listers.resource_claims)
         usage = DeviceUsage(self._claims, self._features.capacity)
         self._supply = Supply(Inventory(()), usage, self._features)
         self._inventory_of = 0
@@ -181,7 +183,7 @@ class DynamicResources(
         claims = {claim.uid: self._as_shared(claim, pod) for claim in self._pod_claims.of(pod)}
         extended = None
         if self._backed(pod):
-            extended = extended_resources(pod, self._names, self.handle.listers.resource_claims)
+            extended = extended_resources(pod, self._names, self._made)
         return PodDevices(list(claims.values()), self._pod_claims.users(pod), extended)
 
     def _as_shared(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:

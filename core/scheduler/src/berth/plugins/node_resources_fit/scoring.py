@@ -18,6 +18,7 @@ from berth.plugins.resource_shares import (
     Numbers,
     Offer,
     considered,
+    each_once,
     floor_divided,
     offer,
     offered_amounts,
@@ -80,16 +81,17 @@ class ScoringStrategyScorer(ABC):
 
         Shapes: result int64 (n,).
         """
-        parts = []
+        parts: list[ScoreTerm] = []
+        columns: list[list[int]] = []
         for name, weight in self._weights:
             if not counts(name, requests):
                 continue
             offered = devices[name].offered if name in devices else nodes.offered(name)
             if offered is not None:
                 used = devices[name].used if name in devices else usage(nodes, name)
-                parts.append(ScoreTerm(offered.tolist(), used.tolist(), requests.get(name, 0), weight))
-        score = self._of_row(parts)
-        return np.array([score(row) for row in range(len(nodes))], dtype=np.int64)
+                columns += [offered.tolist(), used.tolist()]
+                parts.append(ScoreTerm(columns[-2], columns[-1], requests.get(name, 0), weight))
+        return np.array(each_once(self._of_row(parts), columns, len(nodes)), dtype=np.int64)
 
     @abstractmethod
     def _of_row(self, parts: Sequence[ScoreTerm]) -> Callable[[int], int]:
