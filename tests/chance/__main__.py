@@ -8,20 +8,27 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from tests.chance.cluster import SUBJECTS
+from tests.chance.groups.playing import differences
 from tests.chance.jobs import JUDGES, Way, drawn, kept
 from tests.chance.mended import mended
 from tests.golden.run import be_quiet
 from tests.kube_scheduler import WITHOUT, kube_scheduler
 
+GROUPS = "groups"
+"""Compared with a model, and not with kube-scheduler (tests/chance/groups)."""
+
 
 def main():
     """Run the seeds; 0 where kube-scheduler and Berth decided alike, 2 where there is no kube-scheduler."""
     wanted = parse()
+    seeds = range(wanted.first, wanted.first + wanted.seeds)
+    alike = groups_alike(seeds, wanted.jobs) if GROUPS in wanted.subject else True
+    wanted.subject = [subject for subject in wanted.subject if subject != GROUPS]
+    if not (wanted.subject or wanted.again):
+        return 0 if alike else 1
     if kube_scheduler() is None:
         print(WITHOUT, file=sys.stderr)  # noqa: T201 - a command talks on its streams
         return 2
-    seeds = range(wanted.first, wanted.first + wanted.seeds)
-    alike = True
     # Forked processes would all try ports in the same order.
     with ProcessPoolExecutor(wanted.jobs, get_context("spawn"), initializer=be_quiet) as pool:
         way = Way(wanted.judge, wanted.real)
@@ -34,6 +41,18 @@ def main():
         for each in as_completed(runs):
             alike &= report(*each.result(), wanted.keep)
     return 0 if alike else 1
+
+
+def groups_alike(seeds, jobs):
+    """Print where the scheduler's core and the model of groups differ; whether they do nowhere."""
+    different = 0
+    with ProcessPoolExecutor(jobs, get_context("spawn"), initializer=be_quiet) as pool:
+        for seed, found in zip(seeds, pool.map(differences, seeds), strict=True):
+            different += bool(found)
+            for each in found:
+                print(f"{GROUPS}-{seed}: {each}", flush=True)  # noqa: T201 - a command talks on its streams
+    print(f"{GROUPS}: {len(seeds)} seeds, {different} of them different", flush=True)  # noqa: T201 - as above
+    return not different
 
 
 def report(title, found, keep):
@@ -61,7 +80,7 @@ def report(title, found, keep):
 def parse():
     """The arguments."""
     parser = argparse.ArgumentParser(prog="python -m tests.chance", description=__doc__)
-    parser.add_argument("--subject", nargs="+", choices=SUBJECTS, default=[])
+    parser.add_argument("--subject", nargs="+", choices=(*SUBJECTS, GROUPS), default=[])
     parser.add_argument("--judge", choices=JUDGES, default="engine", help="which way Berth is asked")
     parser.add_argument("--real", action="store_true", help="on a real API server (KUBEBUILDER_ASSETS)")
     parser.add_argument("--seeds", type=int, default=1, help="how many for each subject")

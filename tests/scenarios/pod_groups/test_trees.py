@@ -293,6 +293,23 @@ async def test_a_tree_is_evicted_as_a_whole(release):
     assert {"default/g0", "default/h0"} == gone
 
 
+@pytest.mark.parametrize(("release", "gone"), [((1, 37), "t0"), ((1, 38), "g0")])
+async def test_a_tree_or_a_group_is_evicted(release, gone):
+    """Of one priority: up to 1.37 what has fewer pods is evicted, from 1.38 on a pod group before a tree."""
+    cluster = Trees(release)
+    cluster.add_node("n0", cpu="3")
+    cluster.add_tree("root", 1, disruptionMode={"all": {}})
+    cluster.add_below("t", 1)
+    cluster.add_group("g", 2, disruptionMode={"all": {}})
+    for name in ("t0", "g0", "g1"):
+        cluster.add_pod(name, cpu="1", node_name="n0", scheduling_group=SchedulingGroup(name[0]))
+    cluster.add_group("high", 1, priority=5)
+    cluster.add_member("high0", group="high", cpu="1", priority=5)
+    await cluster.run()
+
+    assert gone in {"t0", "g0", "g1"} - cluster.bound.keys()
+
+
 async def test_without_the_gate_each_pod_group_goes_alone():
     """Its parent is passed over, as kube-scheduler does."""
     cluster = Groups(gates={"GenericWorkload": True}, release=(1, 37))

@@ -77,6 +77,7 @@ class Evaluator:
         self._says_what_it_found = rules.preemption_says_what_it_found
         self._unstarted_are_youngest = rules.unstarted_pods_are_the_youngest
         self._ties_by_uid = rules.smaller_uids_are_more_important
+        self._trees_first = rules.trees_are_more_important
         self._nominated = NominatedPods(handle.nominator)
         self._evictions = PreemptionEvictions(handle, self._metrics, departures or Departures())
 
@@ -87,7 +88,7 @@ class Evaluator:
     def seniority(self) -> Seniority:
         """Which victims of equal priority are more important."""
         unstarted = END_OF_TIME if self._unstarted_are_youngest else self._handle.clock.wall()
-        return Seniority(unstarted, ties_by_uid=self._ties_by_uid)
+        return Seniority(unstarted, ties_by_uid=self._ties_by_uid, trees_first=self._trees_first)
 
     def attempted(self) -> None:
         """Count an attempt, whatever comes of it."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from berth.framework.mirrors.group_trees import AnyGroup, GroupTrees, key_of
 from berth.preemption.candidates import Candidate
 from berth.preemption.victims import Seniority
-from berth.snapshot.pod_group_states import group_of
+from berth.snapshot.pod_group_states import AnyKey, TreeKey, group_of
 from berth.snapshot.pod_info import PodInfo
 
 
@@ -20,12 +20,15 @@ class Unit:
 
     pods: Sequence[PodInfo]
     priority: int
+    is_tree: bool = False
+    """Whether it is all of a CompositePodGroup."""
 
-    def importance(self, seniority: Seniority) -> tuple[int, bool, int, tuple[float, str]]:
-        """What sorts the more important unit first: priority, groups, larger ones, older ones."""
+    def importance(self, seniority: Seniority) -> tuple[int, bool, bool, int, tuple[float, str]]:
+        """What sorts the more important unit first: priority, trees, groups, larger ones, older ones."""
         grouped = group_of(self.pods[0].pod) is not None
-        size = len(self.pods) if grouped else 0
-        return -self.priority, not grouped, -size, min(seniority.rank(info.pod) for info in self.pods)
+        size, tree = len(self.pods) if grouped else 0, self.is_tree and seniority.trees_first
+        oldest = min(seniority.rank(info.pod) for info in self.pods)
+        return -self.priority, not tree, not grouped, -size, oldest
 
 
 def candidate_of(name: str, gone: Sequence[Unit], violations: int) -> Candidate:
@@ -43,7 +46,7 @@ def victim_units(placed: Iterable[PodInfo], trees: GroupTrees, preemptor: AnyGro
     for those (kubernetes/kubernetes#139030).
     """
     own, priority = frozenset(trees.leaves(key_of(preemptor))), preemptor.spec.priority or 0
-    together: dict[str, tuple[int, list[PodInfo]]] = {}
+    together: dict[AnyKey, tuple[int, list[PodInfo]]] = {}
     units: list[Unit] = []
     for info in placed:
         key = group_of(info.pod)
@@ -56,6 +59,6 @@ def victim_units(placed: Iterable[PodInfo], trees: GroupTrees, preemptor: AnyGro
         elif whole is None:
             units.append(Unit((info,), path[-1].spec.priority or 0))
         else:
-            together.setdefault(whole.uid, (path[-1].spec.priority or 0, []))[1].append(info)
-    units += [Unit(pods, of_root) for of_root, pods in together.values()]
+            together.setdefault(key_of(whole), (path[-1].spec.priority or 0, []))[1].append(info)
+    units += [Unit(pods, of_root, isinstance(key, TreeKey)) for key, (of_root, pods) in together.items()]
     return [unit for unit in units if unit.priority < priority]

@@ -22,12 +22,14 @@ class Seniority:
     """Which victims of equal priority are more important: those that started earlier.
 
     A victim that has not started counts as started at `unstarted`. Units: seconds since the epoch.
-    With `ties_by_uid`, smaller UIDs are more important among those that started together; else they keep
+    With `trees_first`, a tree of groups that goes as a whole is more important than pod groups. With
+    `ties_by_uid`, smaller UIDs are more important among those that started together; else they keep
     their order.
     """
 
     unstarted: float
     ties_by_uid: bool = False
+    trees_first: bool = False
 
     def start(self, pod: Pod) -> float:
         """When the pod started. Units: seconds since the epoch."""

@@ -22,7 +22,7 @@ from berth.preemption.screening import LowerPriorityPods
 from berth.preemption.trial import PreemptionTrial, ReprieveTurns
 from berth.preemption.units import Unit, candidate_of
 from berth.preemption.victims import CompiledBudgets, Seniority
-from berth.snapshot.pod_group_states import AnyKey, PodGroupStates, group_of
+from berth.snapshot.pod_group_states import AnyKey, PodGroupStates, TreeKey, group_of
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 
@@ -62,7 +62,8 @@ class WholeGroups:
                 if key not in known:
                     # The group's last pod may have gone since the attempt began.
                     pods = tuple(self._pods(key, nodes)) or (info,)
-                    known[key] = Unit(pods, max(each.pod.priority for each in pods))
+                    priority = max(each.pod.priority for each in pods)
+                    known[key] = Unit(pods, priority, isinstance(key, TreeKey))
                 yield known[key]
 
     def _pods(self, key: AnyKey, nodes: Snapshot) -> Iterator[PodInfo]:

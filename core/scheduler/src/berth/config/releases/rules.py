@@ -88,6 +88,9 @@ class Rules:
     unstarted_pods_are_the_youngest: bool = False
     """Whether a victim that has not started is less important than all that have; else it counts as started
     now (#140999)."""
+    trees_are_more_important: bool = False
+    """Whether a tree of groups that is evicted as a whole is more important than a pod group of its priority;
+    else the one of more pods (#140999)."""
     smaller_uids_are_more_important: bool = False
     """Whether the smaller UID is more important of victims that are equal otherwise; else their order is left
     open (#140999)."""
@@ -131,6 +134,7 @@ _OF_1_38: Final = replace(
     composite_group_condition="CompositePodGroupInitiallyScheduled",
     empty_selectors_match_all=True,
     unstarted_pods_are_the_youngest=True,
+    trees_are_more_important=True,
     smaller_uids_are_more_important=True,
     capacity_names_are_qualified=True,
     shared_devices_stay_shared=True,
