@@ -172,7 +172,11 @@ class PodGroupCycle:
 
     async def decide(self, question: GroupQuestion) -> GroupResult:
         """The algorithm's result; whatever breaks in it costs this group its attempt and no other pod."""
-        self.ground.cache.update_snapshot(self.ground.snapshot)
+        try:
+            self.ground.cache.update_snapshot(self.ground.snapshot)
+        except Exception as error:
+            log.exception("pod-group cycle broke off group=%s", question.key)
+            return GroupResult(failed(error))
         return await self.decide_on_trials(question)
 
     async def decide_on_trials(self, question: GroupQuestion) -> GroupResult:
