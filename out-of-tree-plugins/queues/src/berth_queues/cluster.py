@@ -1,6 +1,6 @@
 """All books of the cluster in step: queues, pods on nodes, pods that wait, promises."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from berth_queues.amounts import Amounts, add, requests_of
@@ -43,7 +43,8 @@ class Cluster:
         if self.ledger.by_uid[pod.uid].leaving:
             self.promises.victim_leaving(pod.uid)
         if not attempt:
-            self.promises.placed(pod.uid if group is None else group, pod.uid)
+            for key in (pod.uid, group):
+                self.promises.placed(key, pod.uid)
         self.waiting.placed(pod.uid)
 
     def release(self, uid: str, attempt: int) -> None:
@@ -60,6 +61,20 @@ class Cluster:
             self.waiting.changed.add(holding.queue)
         return self.promises.victim_gone(uid)
 
+    def claim_key(self, uid: str, group: GroupKey | None) -> Hashable:
+        """Return under what places are promised: the group where others have to find one with the pod."""
+        return uid if group is None or not self._lacking(uid, group) else group
+
+    def withdraw(self, uid: str, group: GroupKey | None) -> bool:
+        """Hold no place for a pod that is gone; whether there was one."""
+        return any(self.promises.withdraw(key, uid) for key in (uid, group))
+
+    def _lacking(self, uid: str, group: GroupKey) -> int:
+        """Return how many pods of the group have to find a place with that one."""
+        there = self.ledger.by_group.get(group, {})
+        placed = sum(not each.leaving and each.uid != uid for each in there.values())
+        return max(0, self.groups.minimum(group) - placed - 1)
+
     def wanted(self, pod: Wanted, group: GroupKey | None) -> list[Wanted]:
         """Return a pod, and as many others of its group as have to find a place with it.
 
@@ -71,9 +86,7 @@ class Cluster:
         others = [
             Wanted(each.uid, each.amounts) for each in waiting if not each.placed and each.uid != pod.uid
         ]
-        there = self.ledger.by_group.get(group, {})
-        placed = sum(not each.leaving and each.uid != pod.uid for each in there.values())
-        lacking = max(0, self.groups.minimum(group) - placed - 1)
+        lacking = self._lacking(pod.uid, group)
         copies = (Wanted(f"{pod.uid} like it {i}", pod.requests) for i in range(lacking - len(others)))
         return [pod, *others[:lacking], *copies]
 

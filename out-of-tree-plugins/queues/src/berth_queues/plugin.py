@@ -1,7 +1,7 @@
 """The queues plugin: the order of the queue, room by quota, and what is taken back."""
 
 import logging
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from berth_queues.admission import is_refusal, refusal
 from berth_queues.amounts import add, requests_of
 from berth_queues.budgets import BUDGETS, Budgets
 from berth_queues.cluster import Cluster
-from berth_queues.groups import GroupKey, PodFacts, facts_of
+from berth_queues.groups import PodFacts, facts_of
 from berth_queues.keys import Keys
 from berth_queues.plan import Claimant, Plan, Planner, Wanted
 from berth_queues.promises import Promise, counted, counting
@@ -108,7 +108,8 @@ class Queues(Plugin):
         for each in pods:
             add(asked, each.requests)
         held, ledger = self.cluster.promises.held(), self.cluster.ledger
-        others = counting(held, ledger, _key(pod, facts.group), name, pod.spec.priority)
+        key = self.cluster.claim_key(pod.uid, facts.group)
+        others = counting(held, ledger, key, name, pod.spec.priority)
         with counted(others, registry):
             found = refusal(registry, name, asked, len(pods))
         return SKIP if found is None else Reason(found, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
@@ -116,11 +117,11 @@ class Queues(Plugin):
     def post_filter(self, pod: Pod, nodes: Nodes, verdicts: Verdicts) -> Nomination | Answer:
         """Take back what others have too much of, or make room among less important pods of the queue."""
         facts, promises = facts_of(pod), self.cluster.promises
-        key = _key(pod, facts.group)
+        key = self.cluster.claim_key(pod.uid, facts.group)
         before = promises.take(key)
         if facts.never_preempts:
             return NEVER
-        if before is not None and before.victims and facts.group is not None and pod.uid in before.places:
+        if before is not None and before.victims and key != pod.uid and pod.uid in before.places:
             # Another pod of the group was planned for before: the plan is one for all of them.
             promises.by_key[key] = before
             return Nomination(before.places[pod.uid].node_name)
@@ -269,9 +270,11 @@ class Queues(Plugin):
                 claimant.key, claimant.queue, claimant.priority, places, waits_for, reclaimed=plan.reclaimed
             )
         )
-        if not victims and facts.group is None:
+        if not victims and claimant.key == pod.uid:
             return ON_ITS_WAY
-        log.info("preempting pod=%s/%s node=%s victims=%s", pod.namespace, pod.name, node_name, len(victims))
+        if victims:
+            said = "preempting pod=%s/%s node=%s victims=%s"
+            log.info(said, pod.namespace, pod.name, node_name, len(victims))
         return Nomination(node_name, victims)
 
     def _promise_over(self) -> None:
@@ -290,7 +293,7 @@ class Queues(Plugin):
         if event.new is None:
             # The hint may come before the state's word; for a pod that is gone for good both are the same.
             self.cluster.remove(gone.uid)
-            if self.cluster.promises.withdraw(_key(gone, facts_of(gone).group), gone.uid):
+            if self.cluster.withdraw(gone.uid, facts_of(gone).group):
                 return [True] * len(pods)
         elif event.new is not None:
             return [self._same_tree(gone, pod) for pod in pods]
@@ -304,10 +307,6 @@ class Queues(Plugin):
         registry = self.cluster.registry
         queues = [registry.queue(registry.name_of(each.namespace, each.labels)) for each in (changed, pod)]
         return None in queues or queues[0].root is queues[1].root  # type: ignore[union-attr]
-
-
-def _key(pod: Pod, group: GroupKey | None) -> Hashable:
-    return pod.uid if group is None else group
 
 
 def _candidates(nodes: Nodes, verdicts: Verdicts) -> list[Node]:
