@@ -7,7 +7,8 @@ those that have one of the words), and what as much of it costs as the API serve
 hostile tenant and without it, and measures how long a quiet tenant's pods wait for their nodes.
 
 `python -m tests.hostile rows [ROW ...] --real [--nodes N] [--seconds S]` plays those that were found on a
-real API server, beside Berth and, where `KUBE_SCHEDULER` names it, beside kube-scheduler.
+real API server, beside Berth and, where `KUBE_SCHEDULER` names it, beside kube-scheduler; with `--standby`
+the leader is killed beside each, and a standby has to take over.
 """
 
 import argparse
@@ -22,6 +23,7 @@ import click
 from tests.benchmarks.tables import Table
 from tests.hostile import api_server_rows, growth, tenants
 from tests.hostile.cases import CASES
+from tests.hostile.fail_over import take_over
 from tests.hostile.growth_rows import ROWS
 from tests.hostile.playing import play
 from tests.kube_scheduler import kube_scheduler
@@ -55,6 +57,16 @@ REPORTED_HEADINGS = [
     "note",
 ]
 
+STANDBY_HEADINGS = [
+    "row",
+    "what",
+    "scheduler",
+    "standby ready after, s",
+    "leads after the kill, s",
+    "binds after the kill, s",
+    "namespaces charged",
+]
+
 
 def main():
     """Play the rows that are named, or all, one after the other."""
@@ -70,6 +82,7 @@ def main():
     parser.add_argument(
         "--real", action="store_true", help="on a real API server, as `berth sandbox up --real`"
     )
+    parser.add_argument("--standby", action="store_true", help="of `rows`: kill the leader beside each")
     parser.add_argument("--clusters", type=int, default=500, help="how many clusters of tenants")
     parser.add_argument("--first", type=int, default=0, help="the seed of the first cluster of tenants")
     parser.add_argument("--jobs", type=int, default=1, help="processes that play clusters of tenants")
@@ -81,7 +94,8 @@ def main():
     if options.rows == ["tenants"]:
         sys.exit(show_tenants(range(options.first, options.first + options.clusters), options.jobs))
     if options.rows[:1] == ["rows"]:
-        show_reported_rows(options, options.rows[1:] or api_server_rows.ROWS)
+        show = show_take_overs if options.standby else show_reported_rows
+        show(options, options.rows[1:] or api_server_rows.ROWS)
         return
     if unknown := set(options.rows) - set(CASES):
         parser.error(f"no such row: {', '.join(sorted(unknown))}; see --list")
@@ -112,9 +126,7 @@ def show_reported_rows(options, rows):
     """Play those rows of api_server_rows.py beside each scheduler that is at hand."""
     table = Table("rows that were found on a real API server", REPORTED_HEADINGS)
     for reported in map(api_server_rows.ROWS.__getitem__, rows):
-        for name, program in (("Berth", ()), ("kube-scheduler", (kube_scheduler(),))):
-            if program and not (program[0] and reported.beside_kube_scheduler):
-                continue
+        for name, program in schedulers(beside_kube_scheduler=reported.beside_kube_scheduler):
             outcome = asyncio.run(
                 play(
                     reported.case,
@@ -131,6 +143,40 @@ def show_reported_rows(options, rows):
             click.echo(f"| {' | '.join(shown)} |")
             sys.stdout.flush()
     table.show()
+
+
+def schedulers(*, beside_kube_scheduler):
+    """The schedulers that a row is played beside: their names and programs."""
+    found = [("Berth", ())]
+    return (
+        [*found, ("kube-scheduler", (kube_scheduler(),))]
+        if beside_kube_scheduler and kube_scheduler()
+        else found
+    )
+
+
+def show_take_overs(options, rows):
+    """Kill the leader beside each of those rows, the first of them nothing at all."""
+    table = Table(
+        "a leader killed beside each row, and a standby that was started beside it", STANDBY_HEADINGS
+    )
+    nothing = api_server_rows.ReportedRow("none", "", CASES["none"])
+    for reported in (nothing, *map(api_server_rows.ROWS.__getitem__, rows)):
+        case = reported.beside_standby or reported.case
+        for name, program in schedulers(beside_kube_scheduler=reported.beside_kube_scheduler):
+            around = {"nodes": options.nodes, "each_second": options.rate, "real": options.real}
+            found = asyncio.run(take_over(case, program=program, **around))
+            seconds = (found.ready_after, found.led_after, found.bound_after)
+            shown = [reported.row, case.what, name, *map(in_seconds, seconds), found.charged or "none"]
+            table.add(*shown)
+            click.echo(f"| {' | '.join(shown)} |")
+            sys.stdout.flush()
+    table.show()
+
+
+def in_seconds(seconds):
+    """As it is shown."""
+    return "never" if seconds is None else f"{seconds:.1f}"
 
 
 def reported_cells(reported, name, outcome):

@@ -43,6 +43,8 @@ class ReportedRow(NamedTuple):
     before: str
     case: Case
     beside_kube_scheduler: bool = True
+    beside_standby: Case | None = None
+    """The row where it is the leader's death that is played, if that is another one."""
 
 
 async def restart_beside_it(arena):
@@ -133,6 +135,7 @@ ROWS = {
                 restart_beside_it,
                 CASES["D3"].objects,
             ),
+            beside_standby=CASES["D3"],
         ),
         ReportedRow(
             "H1",

@@ -5,6 +5,8 @@ Only what every version of Berth has is used here, so that a row can be played o
 
 import asyncio
 import json
+import os
+import signal
 import ssl
 from contextlib import asynccontextmanager, suppress
 from functools import cache
@@ -62,7 +64,7 @@ class Arena:
         self.folder, self.nodes, self.real = folder, nodes, real
         self._program = program
         self.surface = Surface.free()
-        self.scheduler = self.sandbox = None
+        self.scheduler = self.sandbox = self.transport = None
         self.ends = []
         self.written = {}
         self.notes = {}
@@ -85,7 +87,7 @@ class Arena:
     @property
     def standby_log(self):
         """The log of the scheduler that took over."""
-        return self.folder / "standby.log"
+        return self.folder / "scheduler-standby.log"
 
     @property
     def log_bytes(self):
@@ -136,10 +138,12 @@ class Arena:
             await child.stop(grace_seconds=1.0)
 
     async def take_over(self):
-        """Kill the scheduler and start another one, which has to take over from it."""
+        """Start another scheduler, and once it is ready kill the one that leads: it has to take over."""
         surface = Surface.free()
         standby = await self._scheduler(surface, self.standby_log)
-        await self.scheduler.stop(grace_seconds=0.0)
+        await surface.wait_ready(standby, PATIENCE_SECONDS)
+        os.kill(self.scheduler.pid, signal.SIGKILL)  # asked to end, it would give the lease back
+        await self.scheduler.wait()
         self.scheduler, self.surface = standby, surface
 
     async def keep_running(self):
@@ -256,7 +260,7 @@ class Arena:
         for child in (self.scheduler, self.sandbox):
             if child is not None:
                 await child.stop(grace_seconds=1.0)
-        if self.sandbox is not None:
+        if self.transport is not None:
             await self.transport.aclose()
 
 

@@ -8,6 +8,7 @@ from berth.objects.node_selector import NodeAffinity, NodeSelector, NodeSelector
 from berth.objects.pods.pod_spec import Affinity, Container
 from berth.objects.taint import Taint, Toleration
 from berth.snapshot.columns.image_columns import MAX_NAMES, ImageColumns
+from berth.snapshot.columns.node_columns import MAX_FEATURES
 from berth.snapshot.columns.resource_columns import MAX_PLACES
 from berth.testing.builders import ROOMY, make_pod
 from tests.hostile.cluster import Cluster, changed, ordinary_node, waiting
@@ -206,3 +207,13 @@ def test_so_many_names_of_images_count():
 
     assert 2**30 == images.size_bytes(f"i{MAX_NAMES - 1}:1")
     assert images.on_nodes(f"i{MAX_NAMES}:1", 1) is None
+
+
+def test_so_many_declared_features_count(cluster):
+    """A node that joins with hundreds of thousands is taken over in one step."""
+    change, _ = NODES["declared features"]
+    cluster.update_node(changed(ordinary_node(0), **change(MAX_FEATURES + 1)))
+    snapshot = cluster.core.snapshot
+
+    assert [True] + [False] * 7 == snapshot.declares(f"f{MAX_FEATURES - 1}").tolist()
+    assert snapshot.declares(f"f{MAX_FEATURES}") is None

@@ -4,6 +4,7 @@ import asyncio
 import json
 
 from berth.config import load, parse_feature_gates
+from berth.config.releases.release import effective
 from berth.objects.node_decoding import decode_node
 from berth.objects.pods.pod_decoding import decode_pod
 from berth.simulation.running.handlers import handlers_of
@@ -12,15 +13,18 @@ from tests.hostile.arena import node, pod
 from tests.unit.plugins.dynamic_resources.kit import FakeClaimWriter
 
 GATES = (
-    "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true,DRADeviceTaints=true,"
+    "GenericWorkload=true,CompositePodGroup=true,DRAWorkloadResourceClaims=true,"
+    "TopologyAwareWorkloadScheduling=true,DRADeviceTaints=true,"
     "DRADeviceTaintRules=true,DRAConsumableCapacity=true,DRAPartitionableDevices=true,DRAExtendedResource=true"
 )
+RELEASE = (1, 37)
+"""The first one that has them all."""
 PROFILE = "default-scheduler"
 
 
 def loaded():
     """The default configuration, with every feature that reads one kind more."""
-    return load(None, gates=parse_feature_gates([GATES]))
+    return load(None, gates=parse_feature_gates([GATES], effective(RELEASE)))
 
 
 def pod_document(name, *, owner="", **fields):

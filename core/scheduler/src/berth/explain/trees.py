@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from berth.explain.schema import TreeGroup
-from berth.framework.mirrors.group_trees import AnyGroup, GroupTrees, is_complete, key_of, kind_of
+from berth.framework.mirrors.group_trees import AnyGroup, GroupTrees, key_of, kind_of
 from berth.snapshot.pod_group_states import AnyKey, GroupKey, PodGroupStates, TreeKey
 
 MAX_GROUPS = 100
@@ -30,7 +30,7 @@ def _below(trees: GroupTrees, states: PodGroupStates, group: AnyGroup, level: in
     children = trees.children(key) if isinstance(key, TreeKey) else []
     pods = [states.known(leaf) for leaf in trees.leaves(key)]
     if isinstance(key, TreeKey):
-        there = sum(is_complete(trees, states, child) for child in children)
+        there = sum(trees.is_complete(key_of(child)) for child in children)
     else:
         there = len(pods[0].pods)
     yield TreeGroup(

@@ -16,7 +16,6 @@ from berth.framework.cluster_event import (
     EventResource,
     QueueingHint,
 )
-from berth.framework.handle import Handle
 from berth.framework.interface import (
     EnqueueExtensions,
     PermitPlugin,
@@ -25,7 +24,7 @@ from berth.framework.interface import (
     PlacementProgress,
     PreEnqueuePlugin,
 )
-from berth.framework.mirrors.group_trees import is_complete, key_of
+from berth.framework.mirrors.group_trees import key_of
 from berth.framework.status import SUCCESS, Code, PluginError, Status, failed, unresolvable, unschedulable
 from berth.objects.pod_groups import CompositePodGroup, PodGroup
 from berth.objects.pods.pod import Pod
@@ -50,10 +49,6 @@ class GangScheduling(
 ):
     """Hold pods of a gang back until minCount of them are known, and again until that many have a node."""
 
-    def __init__(self, args: None, handle: Handle) -> None:
-        super().__init__(args, handle)
-        self._complete: tuple[tuple[AnyKey, int, int], bool] | None = None
-
     def pre_enqueue(self, pod: Pod) -> Status:
         """Wait for the group, and for enough of its pods."""
         key = group_of(pod)
@@ -65,20 +60,12 @@ class GangScheduling(
             return unresolvable(text)
         states, trees = group_states(self.handle), self.handle.listers.trees
         root = trees.root(key)
-        if isinstance(root, CompositePodGroup) and not self._is_complete(root):
+        if isinstance(root, CompositePodGroup) and not trees.is_complete(key_of(root)):
             return unresolvable(f'waiting for composite pod group "{root.name}" tree to meet quorum')
         known = len(states.known(key).pods)
         if root is group and group.min_count is not None and known < group.min_count:
             return unresolvable(TOO_FEW_KNOWN)
         return SUCCESS
-
-    def _is_complete(self, root: CompositePodGroup) -> bool:
-        """Whether enough of the tree is known; asked once for all pods of a tree that wait as one."""
-        states, trees = group_states(self.handle), self.handle.listers.trees
-        version = (key_of(root), trees.generation, states.generation)
-        if self._complete is None or self._complete[0] != version:
-            self._complete = version, is_complete(trees, states, root)
-        return self._complete[1]
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> PermitResult:
         """Wait until enough pods of the gang have a node; the one that makes it enough lets all go.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from berth.framework.mirrors.group_trees import AnyGroup, GroupTrees, is_complete, key_of
+from berth.framework.mirrors.group_trees import AnyGroup, GroupTrees, key_of
 from berth.objects.pod_groups import CompositePodGroup, PodGroup
 from berth.objects.pods.pod import Pod
 from berth.plugins.gang_scheduling import GangScheduling
@@ -42,5 +42,5 @@ class GangGate:
 
     def _complete(self, root: AnyGroup) -> bool:
         if isinstance(root, CompositePodGroup):
-            return is_complete(self.trees, self.states, root)
+            return self.trees.is_complete(key_of(root))
         return len(self.states.known(GroupKey(root.namespace, root.name)).pods) >= (root.min_count or 0)

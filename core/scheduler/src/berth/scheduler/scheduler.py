@@ -109,6 +109,8 @@ class Scheduler:
 
         self.pod_groups = PodGroupStates() if enabled(GENERIC_WORKLOAD) else None
         self.listers = Listers()
+        if self.pod_groups is not None:
+            self.listers.trees.count(self.pod_groups)
         self.listers.trees.follows = loaded.gates.rules.queues_groups and enabled(TREES_GATE)
         self.unassigned: Store[Pod] = Store()
         """The pods that are on no node."""

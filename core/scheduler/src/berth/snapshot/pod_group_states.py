@@ -9,7 +9,7 @@ The cache keeps them as things are now; a pod-group cycle tries on a copy of its
 Source: pkg/scheduler/backend/cache/podgroupstate.go (Kubernetes v1.36).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -94,8 +94,8 @@ class PodGroupStates:
 
     def __init__(self) -> None:
         self._groups: dict[AnyKey, PodGroupState] = {}
-        self.generation = 0
-        """How often a pod came to a group, or went."""
+        self.followers: list[Callable[[GroupKey], None]] = []
+        """Called when a pod came to that group, or went."""
 
     def get(self, key: AnyKey) -> PodGroupState:
         """The group's state.
@@ -127,13 +127,15 @@ class PodGroupStates:
         if key is None:
             return
         state = self._groups.setdefault(key, PodGroupState())
-        self.generation += pod.uid not in state.pods
+        came = pod.uid not in state.pods
         state.pods[pod.uid] = pod
         state.assumed.pop(pod.uid, None)
         if pod.node_name:
             state.assigned.add(pod.uid)
         else:
             state.assigned.discard(pod.uid)
+        if came:
+            self._changed(key)
 
     def update(self, pod: Pod) -> None:
         """A pod without a node changed; how far it has come stays as it is."""
@@ -149,7 +151,7 @@ class PodGroupStates:
         state = self._groups.get(key)
         if state is None:
             state = self._groups[key] = PodGroupState({pod.uid: pod.placed_on("")})
-            self.generation += 1
+            self._changed(key)
         if pod.uid in state.pods and pod.uid not in state.assigned:
             state.assumed[pod.uid] = pod
 
@@ -166,11 +168,17 @@ class PodGroupStates:
         key, state = group_of(pod), self._of(pod)
         if key is None or state is None:
             return
-        self.generation += state.pods.pop(pod.uid, None) is not None
+        went = state.pods.pop(pod.uid, None) is not None
         state.assumed.pop(pod.uid, None)
         state.assigned.discard(pod.uid)
         if not state.pods:
             del self._groups[key]
+        if went:
+            self._changed(key)
+
+    def _changed(self, key: GroupKey) -> None:
+        for follower in self.followers:
+            follower(key)
 
     def _of(self, pod: Pod) -> PodGroupState | None:
         key = group_of(pod)

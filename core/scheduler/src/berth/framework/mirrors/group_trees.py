@@ -24,6 +24,8 @@ TREES_GATE: Final = "CompositePodGroup"
 PODGROUP: Final = "podgroup"
 COMPOSITE: Final = "compositepodgroup"
 _FIRST: Final = datetime.min.replace(tzinfo=UTC)
+_ALL: Final = (1 << MAX_DEPTH + 1) - 2
+"""Complete by one level, and by any more."""
 
 
 AnyGroup: TypeAlias = PodGroup | CompositePodGroup
@@ -51,24 +53,48 @@ class GroupTrees:
     A walk down by `children` ends at MAX_DEPTH, whatever users wrote: deeper groups, and those of a circle,
     have no parent.
 
-    Cost: `path` O(MAX_DEPTH); `children` and `leaves` O(groups below, sorted).
+    Cost: `path`, `is_complete` and a change O(MAX_DEPTH); `children` and `leaves` O(groups below, sorted).
     """
 
-    __slots__ = ("_above", "_below", "_composites", "_groups", "follows")
+    __slots__ = (
+        "_above",
+        "_below",
+        "_complete",
+        "_complete_below",
+        "_composites",
+        "_groups",
+        "_states",
+        "follows",
+    )
 
     def __init__(self, groups: Store[PodGroup], composites: Store[CompositePodGroup]) -> None:
         self._groups = groups
         self._composites = composites
         self._above: dict[AnyKey, TreeKey] = {}
         self._below: dict[TreeKey, dict[AnyKey, None]] = {}
+        self._complete: dict[AnyKey, int] = {}
+        """Bit h: it is complete by what is at most h levels deep, itself included. Without 0."""
+        self._complete_below: dict[TreeKey, list[int]] = {}
+        """How many groups right below have bit h."""
+        self._states = PodGroupStates()
         self.follows = False
         groups.followers.append(lambda key: self._changed(_parted(key)))
         composites.followers.append(lambda key: self._changed(TreeKey(*_parted(key))))
 
-    @property
-    def generation(self) -> int:
-        """How many changes there were of groups."""
-        return self._groups.generation + self._composites.generation
+    def count(self, states: PodGroupStates) -> None:
+        """Follow how many pods are known of each group, for `is_complete`."""
+        self._states = states
+        states.followers.append(self._recount)
+        for group in self._groups:
+            self._recount(key_of(group))
+
+    def is_complete(self, key: AnyKey) -> bool:
+        """Whether enough pods are known of a group, and of a tree enough groups that are complete in turn.
+
+        One without a root is not.
+        """
+        depth = len(self.path(key))
+        return bool(depth) and bool(self._complete.get(key, 0) >> MAX_DEPTH + 1 - depth & 1)
 
     def get(self, key: AnyKey) -> AnyGroup | None:
         """The group of that key, None where there is none."""
@@ -141,34 +167,64 @@ class GroupTrees:
         return TreeKey(group.namespace, name) if name else None
 
     def _changed(self, key: AnyKey) -> None:
-        before = self._above.pop(key, None)
-        if before is not None:
-            self._below[before].pop(key, None)
-            if not self._below[before]:
-                del self._below[before]
+        before = self._above.get(key)
         group = self.get(key)
         name = "" if group is None else group.spec.parent_composite_pod_group_name
-        if name:
-            parent = self._above[key] = TreeKey(key.namespace, name)
-            self._below.setdefault(parent, {})[key] = None
+        parent = TreeKey(key.namespace, name) if name else None
+        if parent != before:
+            complete = self._complete.get(key, 0)
+            if before is not None:
+                del self._above[key], self._below[before][key]
+                if not self._below[before]:
+                    del self._below[before]
+                self._count_below(before, complete, -1)
+            if parent is not None:
+                self._above[key] = parent
+                self._below.setdefault(parent, {})[key] = None
+                self._count_below(parent, complete, 1)
+            for changed in (before, parent):
+                if changed is not None:
+                    self._recount(changed)
+        self._recount(key)
+
+    def _recount(self, key: AnyKey) -> None:
+        """Take over whether that group is complete, and so those above it.
+
+        What changed of a group at h levels changes the one above it at h + 1: circles come to an end, too.
+        """
+        at: AnyKey | None = key
+        while at is not None:
+            before, now = self._complete.get(at, 0), self._levels(at)
+            if now == before:
+                return
+            if now:
+                self._complete[at] = now
+            else:
+                del self._complete[at]
+            at = self._above.get(at)
+            if at is not None:
+                self._count_below(at, before, -1)
+                self._count_below(at, now, 1)
+
+    def _levels(self, key: AnyKey) -> int:
+        group = self.get(key)
+        if group is None:
+            return 0
+        if isinstance(key, GroupKey):
+            return _ALL if len(self._states.known(key).pods) >= group.needed else 0
+        below = self._complete_below.get(key, ())
+        return sum(1 << h + 1 for h, count in enumerate(below) if h < MAX_DEPTH and count >= group.needed)
+
+    def _count_below(self, key: TreeKey, complete: int, sign: int) -> None:
+        """Count a group right below in or out."""
+        if complete:
+            counts = self._complete_below.setdefault(key, [0] * (MAX_DEPTH + 1))
+            for h in range(1, MAX_DEPTH + 1):
+                counts[h] += sign * (complete >> h & 1)
+            if not any(counts):
+                del self._complete_below[key]
 
 
 def _parted(key: str) -> GroupKey:
     namespace, _, name = key.partition("/")
     return GroupKey(namespace, name)
-
-
-def is_complete(trees: GroupTrees, states: PodGroupStates, group: AnyGroup) -> bool:
-    """Whether enough pods are known of a group, and of a tree enough groups that are complete in turn.
-
-    Cost: O(groups below).
-    """
-    key = key_of(group)
-    if isinstance(key, GroupKey):
-        return len(states.known(key).pods) >= group.needed
-    left = group.needed
-    for child in trees.children(key):
-        left -= is_complete(trees, states, child)
-        if left <= 0:
-            return True
-    return left <= 0

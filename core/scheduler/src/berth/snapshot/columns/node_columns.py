@@ -4,6 +4,8 @@ Called by: the snapshot, which says which node is on which row. Each group of co
 a row is written, moves into the place of one that goes, or is emptied, and all grow together.
 """
 
+from itertools import islice
+
 import numpy as np
 
 from berth.objects.node import Node
@@ -16,6 +18,8 @@ from berth.snapshot.columns.port_columns import PortColumns
 from berth.snapshot.columns.resource_columns import ResourceColumns
 
 FIRST_CAPACITY = 64
+MAX_FEATURES = 8_192
+"""So many of the features that a node declares count: a kubelet declares some ten."""
 
 
 def says_the_same(old: Node, new: Node) -> bool:
@@ -65,7 +69,8 @@ class NodeColumns:
         if before is None or before.spec.taints != node.spec.taints:
             self.taints.set_row(row, tuple(dict.fromkeys(node.spec.taints)))
         if before is None or before.status.declared_features != node.status.declared_features:
-            self.features.set_row(row, tuple(dict.fromkeys(node.status.declared_features)))
+            declared = islice(node.status.declared_features, MAX_FEATURES)
+            self.features.set_row(row, tuple(dict.fromkeys(declared)))
         if before is None or before.status.images != node.status.images:
             self.images.set_row(row, node)
 
