@@ -49,11 +49,11 @@ def mounts(pod, name):
 
 
 def test_tokens(pod):
-    """Of all sidecars only the one whose plugin asks the API server itself has a token."""
+    """Of all sidecars only those have a token whose plugins ask the API server themselves."""
     holders = {name for name in containers(pod) if TOKENS in mounts(pod, name)}
 
     assert {*SIDECARS, SCHEDULER} == containers(pod).keys()
-    assert {SCHEDULER, "plugin-load-aware"} == holders
+    assert {SCHEDULER, OTHER, "plugin-load-aware"} == holders
     assert pod["spec"]["automountServiceAccountToken"] is False
 
 

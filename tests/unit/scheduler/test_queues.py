@@ -1,6 +1,7 @@
 """The plugin queues as a process, a whole scheduler, and a sandbox that knows ElasticQuotas."""
 
 import asyncio
+import os
 import sys
 import tempfile
 from contextlib import asynccontextmanager
@@ -18,7 +19,9 @@ from tests.sockets import served
 from tests.unit.client.conftest import transport_to
 from tests.unit.scheduler_at_work import eventually, node, scheduling
 
-KIND = Path(__file__).parents[3] / "kustomize/third-party-crds/elasticquotas.yaml"
+KINDS = Path(__file__).parents[3] / "kustomize/third-party-crds"
+KIND = KINDS / "elasticquotas.yaml"
+KUBECTL = Path(sys.executable).with_name("kubectl")
 ELASTIC_QUOTAS = Resource("scheduling.x-k8s.io", "v1alpha1", "elasticquotas", namespaced=True)
 NAME = "queues"
 
@@ -139,3 +142,67 @@ async def test_quota_taken_away(tmp_path):
             await Api(transport).delete(ELASTIC_QUOTAS, "b", "quota")
 
         await eventually(lambda: len(running(sandbox, "b")) == 8)
+
+
+def queue(name, **spec):
+    """A queue of the plugin's own kind."""
+    metadata = {"name": name}
+    return {"apiVersion": "queues.berth.dev/v1alpha1", "kind": "Queue", "metadata": metadata, "spec": spec}
+
+
+async def kubectl(tmp_path, *arguments):
+    """What kubectl prints."""
+    command = [str(KUBECTL), "--kubeconfig", str(tmp_path / "kubeconfig"), *arguments]
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    return (await process.communicate())[0].decode()
+
+
+def statuses(sandbox, kind):
+    """The status of each object of a kind, by name."""
+    found = (entry.decode() for entry in sandbox.store.collection(kind).entries())
+    return {each["metadata"]["name"]: each.get("status", {}) for each in found}
+
+
+async def test_what_kubectl_shows(tmp_path):
+    """Queues and quotas have their use in their status, and kubectl shows shares and what is borrowed."""
+    with tempfile.TemporaryDirectory(prefix="berth-") as folder:
+        socket = Path(folder, "p.sock")
+        names = ("quota-a", "quota-b", "quota-c")
+        documents = [
+            *(yaml.safe_load((KINDS / f"{name}.yaml").read_text()) for name in ("elasticquotas", "queues")),
+            *map(node, ("n0", "n1", "n2")),
+            *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names),
+            queue("all", capacity="Nodes"),
+            queue("a", parent="all", quota={"cpu": "4"}, namespaces=["quota-a"]),
+            queue("b", parent="all", quota={"cpu": "4"}, namespaces=["quota-b"], weight=2),
+            queue("lost", parent="gone"),
+            quota("quota-c", "1", "2"),
+        ]
+        sidecars = {NAME: f"unix:{socket}"}
+        async with scheduling(
+            tmp_path / "kubeconfig", *documents, sidecars=sidecars, without=("DefaultPreemption",)
+        ) as (sandbox, _):
+            command = [sys.executable, "-m", "berth_queues", "--address", f"unix:{socket}"]
+            environment = {**os.environ, "KUBECONFIG": str(tmp_path / "kubeconfig")}
+            plugin = await asyncio.create_subprocess_exec(*command, "--status", "kubeconfig", env=environment)
+            try:
+                await served(socket, plugin)
+                sandbox.load([*pods("quota-b", "b", 6), *pods("quota-c", "c", 1)])
+                await eventually(lambda: len(running(sandbox, "quota-b")) == 6)
+                await eventually(lambda: statuses(sandbox, "queues.queues.berth.dev")["b"].get("borrowed"))
+                await eventually(lambda: statuses(sandbox, "elasticquotas.scheduling.x-k8s.io")["quota"])
+                found = statuses(sandbox, "queues.queues.berth.dev")
+                table = await kubectl(tmp_path, "get", "queues", "b")
+            finally:
+                plugin.terminate()
+                await plugin.wait()
+
+    assert ("6", "6", "2", 0) == (
+        found["b"]["used"]["cpu"],
+        found["b"]["fairShare"]["cpu"],
+        found["b"]["borrowed"]["cpu"],
+        found["b"]["waiting"],
+    )
+    assert {"message": "spec.parent: Queue gone does not exist"} == found["lost"]
+    assert ["NAME", "PARENT", "QUOTA", "USED"] == table.split()[:4]
+    assert '{"cpu":"2"}' in table

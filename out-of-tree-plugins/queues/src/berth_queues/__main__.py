@@ -1,9 +1,11 @@
 """The `berth-queues` command."""
 
+import os
 import sys
 
 import berth_sdk
 from berth_queues.plugin import Queues
+from berth_queues.status_writer import KubernetesClient, StatusClient
 from berth_queues.watching import OPTIONAL, USUAL
 
 
@@ -18,8 +20,23 @@ def main(argv: list[str] | None = None) -> int:
         metavar="KIND",
         help=f"kinds to follow, of {', '.join(OPTIONAL)}; each has to be in the cluster ({' '.join(USUAL)})",
     )
+    flags.add_argument(
+        "--status",
+        choices=("no", "in-cluster", "kubeconfig"),
+        default="no",
+        help="write status of queues and quotas, with the pod's service account or KUBECONFIG (no)",
+    )
     options = flags.parse_args(argv)
-    return berth_sdk.main(Queues(options.kinds), options)
+    try:
+        client = None if options.status == "no" else _client(options.status)
+    except Exception as error:  # noqa: BLE001 - of a package that has its own tree of errors
+        sys.stderr.write(f"berth-queues: --status {options.status}: {error}\n")
+        return 2
+    return berth_sdk.main(Queues(options.kinds, client), options)
+
+
+def _client(place: str) -> StatusClient:
+    return KubernetesClient(os.environ.get("KUBECONFIG") if place == "kubeconfig" else None)
 
 
 if __name__ == "__main__":

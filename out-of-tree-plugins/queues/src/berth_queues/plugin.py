@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from berth_queues.keys import Keys
 from berth_queues.plan import Claimant, Plan, Planner, Wanted
 from berth_queues.promises import Promise, counted, counting
 from berth_queues.settings import Settings
+from berth_queues.status import statuses
+from berth_queues.status_writer import StatusClient, StatusWriter
 from berth_queues.watching import kinds
 from berth_sdk import (
     SKIP,
@@ -72,12 +75,15 @@ class Queues(Plugin):
     )
     uses_clock = True
 
-    def __init__(self, watched: Sequence[str] = ()) -> None:
+    def __init__(self, watched: Sequence[str] = (), client: StatusClient | None = None) -> None:
         self.watches = kinds(watched)
         self.cluster = Cluster(self.clock, self._weight)
         self._weights = Settings()
         self.budgets = Budgets()
         self.keys = Keys(self)
+        self._status: StatusWriter | None = None
+        if client is not None:
+            self._status = StatusWriter(self.clock, client, partial(statuses, self.cluster))
 
     @property
     def settings(self) -> Settings:
@@ -96,6 +102,7 @@ class Queues(Plugin):
 
     def pre_filter(self, pod: Pod) -> Answer:
         """Turn down, on every node, a pod or group that its queue has no room for."""
+        self._lead()
         registry = self.cluster.registry
         misplaced = registry.misplaced(pod.namespace, pod.labels)
         if misplaced is not None:
@@ -163,6 +170,7 @@ class Queues(Plugin):
 
     def sort_key(self, pod: Pod) -> SortKey:
         """Put the pod behind those of its queue, at the share that this comes to."""
+        self._lead()
         return self.keys.key_of(pod)
 
     def pods_left(self, uids: Sequence[str]) -> None:
@@ -177,7 +185,8 @@ class Queues(Plugin):
 
     def state_reset(self, *, epoch_changed: bool) -> None:
         """Forget what is placed; pods that leave for a promise are marked on themselves."""
-        del epoch_changed
+        if epoch_changed and self._status is not None:
+            self._status.follow()
         self.cluster.reset()
         self.budgets.clear()
 
@@ -226,8 +235,14 @@ class Queues(Plugin):
         return {"queues": self.cluster.shown()}
 
     def stopped(self) -> None:
-        """Send nothing more."""
+        """Send and write nothing more."""
         self.keys.stop()
+        if self._status is not None:
+            self._status.stop()
+
+    def _lead(self) -> None:
+        if self._status is not None and not self._status.leads:
+            self._status.lead()
 
     def _weight(self, namespace: str) -> float:
         return self._weights.weights.get(namespace, self._weights.weight)

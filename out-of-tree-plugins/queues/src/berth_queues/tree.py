@@ -152,7 +152,7 @@ class Tree:
         seen, each = {name}, spec
         while each.parent:
             if each.parent not in specs:
-                self.errors[name] = f"spec.parent: queue {each.parent} does not exist"
+                self.errors[name] = f"spec.parent: {each.parent} does not exist"
                 return
             if each.parent in seen:
                 self.errors[name] = f"spec.parent: {each.parent} is below itself"
